@@ -1,0 +1,24 @@
+//! What went wrong with an agent, by what can be done about it.
+
+/// How an attempt failed. Drivers translate each agent's own words into one of these; what they cannot place is
+/// `Transient`, because taking a network error for a death is worse than asking once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Failure {
+    /// The agent itself says that this conversation no longer exists. Nothing brings it back.
+    Gone,
+    /// Somebody else holds this conversation. Later.
+    Busy,
+    /// It may work the next time: a network error, an overloaded model, a crash, anything unknown.
+    Transient,
+    /// The agent will not, until a person changes something: not signed in, unknown model, no such directory.
+    Refused,
+}
+
+impl Failure {
+    /// Every kind there is, for tables and tests.
+    pub const ALL: [Self; 4] = [Self::Gone, Self::Busy, Self::Transient, Self::Refused];
+}
+
+/// The agent's own name for a conversation. Opaque to us; belongs to (agent, home, directory).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Native(pub alloc::string::String);

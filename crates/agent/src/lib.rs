@@ -1,1 +1,19 @@
-//! Placeholder.
+//! What we need from an agent without naming one.
+//!
+//! Read in this order: `port` (the two traits a driver implements and the engine calls), `event` (what an agent says),
+//! `tree` (how an attempt's processes are called before they exist), `scripted` (an agent without a model, for tests
+//! and demonstrations), `in_process` (the same agent without a process, for the simulation) and `conformance` (the
+//! stories every driver must survive). Nothing here starts a process, and nothing here knows what a session's log is.
+
+pub mod conformance;
+mod event;
+mod in_process;
+mod port;
+pub mod scripted;
+mod tree;
+
+pub use event::{AgentEvent, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, TEXT_BYTES_MAX, Trouble, bounded, pieces};
+pub use port::{
+    Abilities, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Verified,
+};
+pub use tree::TreeName;

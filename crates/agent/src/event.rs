@@ -1,0 +1,135 @@
+//! What an agent says while an attempt goes on, and what went wrong, in bounded words.
+//!
+//! Whatever an agent prints is hostile: drivers make every text in an `AgentEvent` with `bounded` or `pieces`.
+
+use std::fmt;
+
+use kernel::{Failure, Native};
+
+use crate::Verified;
+
+/// The longest text in one event. Longer words come as several events, so nothing of them is lost.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// The longest detail for people: a tool's input or output, an error's words. The rest is cut off.
+pub const DETAIL_BYTES_MAX: usize = 8 * 1024;
+
+/// The longest native id an agent may have. A longer one is no id.
+pub const NATIVE_BYTES_MAX: usize = 512;
+
+/// One thing an agent says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentEvent {
+    /// It is up and waits for the message. Said once, before `hand`.
+    Ready { native: Option<Native> },
+    /// The conversation's id, when it becomes known or changes.
+    Native(Native),
+    /// More words of the answer.
+    Text { text: String },
+    /// More words of what it thinks.
+    Reasoning { text: String },
+    /// It uses a tool.
+    ToolCall { call: String, tool: String, input: String },
+    /// What came of a tool.
+    ToolResult { call: String, output: String, failed: bool },
+    /// It asks, and waits for `answer`; `question` is its own key.
+    Asked { question: String, tool: String, detail: String },
+    /// What it has cost since the last time it said so.
+    Usage { input_tokens: u64, output_tokens: u64 },
+    /// Something people should read that is no part of the answer.
+    Notice { text: String },
+    /// Something we do not understand, kept for the record.
+    Other { raw: String },
+    /// The agent says that it has finished. The tree is gone.
+    Finished { native: Option<Native> },
+    /// The agent says that it has failed. The tree is gone.
+    Failed(Trouble),
+    /// It went away without a word of its own. The tree is gone if `verified` says so.
+    Died { detail: String, verified: Verified },
+}
+
+impl AgentEvent {
+    /// Whether the attempt is over with this.
+    pub fn is_last(&self) -> bool {
+        matches!(self, Self::Finished { .. } | Self::Failed(_) | Self::Died { .. })
+    }
+}
+
+/// A failure: what can be done about it, and words for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail} ({})", kind(.failure))]
+pub struct Trouble {
+    /// By remedy.
+    pub failure: Failure,
+    /// At most `DETAIL_BYTES_MAX`; never compared, only shown.
+    pub detail: String,
+}
+
+impl Trouble {
+    /// A failure of that kind, in words that are bounded here.
+    pub fn new(failure: Failure, detail: impl fmt::Display) -> Self {
+        Self { failure, detail: bounded(&detail.to_string(), DETAIL_BYTES_MAX) }
+    }
+
+    /// It may work the next time.
+    pub fn transient(detail: impl fmt::Display) -> Self {
+        Self::new(Failure::Transient, detail)
+    }
+
+    /// A person has to change something first.
+    pub fn refused(detail: impl fmt::Display) -> Self {
+        Self::new(Failure::Refused, detail)
+    }
+}
+
+fn kind(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Gone => "gone",
+        Failure::Busy => "busy",
+        Failure::Transient => "transient",
+        Failure::Refused => "refused",
+    }
+}
+
+/// The text, cut at a character's edge and marked with `…` if it was longer than `bytes_max`.
+pub fn bounded(text: &str, bytes_max: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mut cut = text[..text.floor_char_boundary(bytes_max.saturating_sub(MARK.len()))].to_owned();
+    cut.push_str(MARK);
+    cut
+}
+
+/// The whole text in pieces of at most `TEXT_BYTES_MAX`, cut at characters' edges.
+pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(TEXT_BYTES_MAX));
+        rest = after;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_text_is_cut_between_characters() {
+        assert_eq!(bounded("äöü", 6), "äöü");
+        assert_eq!(bounded("äöüß", 6), "ä…");
+        assert_eq!(bounded("abc", 0), "…");
+    }
+
+    #[test]
+    fn pieces_lose_nothing() {
+        let text = "aé".repeat(TEXT_BYTES_MAX);
+        assert!(pieces(&text).all(|piece| piece.len() <= TEXT_BYTES_MAX));
+        assert_eq!(pieces(&text).collect::<String>(), text);
+    }
+}

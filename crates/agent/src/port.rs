@@ -1,0 +1,158 @@
+//! The two traits between the engine and every agent: `Agent` can be started, `Running` is one attempt going on.
+//!
+//! The order of one attempt: the engine makes `AttemptStarted` durable, calls `start`, waits for `Ready`, makes `Handed`
+//! durable, calls `hand`, then listens to `next` until it says `Finished`, `Failed` or `Died`. Only the agent's own
+//! terminal event finishes a turn; an exit status never does. When one of these three arrives, the attempt's whole
+//! process tree has been seen gone.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use kernel::{Fence, MessageId, Native, SessionId};
+
+use crate::{AgentEvent, TreeName, Trouble};
+
+/// A future behind a pointer, so that ports can be used as `dyn`.
+pub type Reply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The longest message that can be handed to an agent. Longer ones are refused before a byte leaves us.
+pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// One kind of agent, installed or not.
+pub trait Agent: Send + Sync + 'static {
+    /// What people call it in a scope: `claude`, `codex`, `scripted` …
+    fn name(&self) -> &str;
+
+    /// What it can do. The same answer each time.
+    fn abilities(&self) -> Abilities;
+
+    /// Whether it is here and could be started.
+    fn look(&self) -> Reply<'_, Found>;
+
+    /// Starts the process of one attempt and returns once it exists. Nothing of the message has left us then: the
+    /// launch names it only so that the agent's own records can. Dropping the future, or later the `Running`, ends
+    /// whatever was started, soon but not at once; `bury` is how to be sure.
+    fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>>;
+
+    /// Makes sure that nothing of an attempt is left running: when this answers `Ok`, its lock was held by us and its
+    /// tree was seen gone. Fine to call twice, and for an attempt that never came to exist. An error means that it
+    /// could not be made sure: nothing may be started in that session yet.
+    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>>;
+}
+
+/// One attempt going on.
+pub trait Running: Send {
+    /// The next thing the agent says. Cancel-safe: a dropped future loses nothing. After `Finished`, `Failed` or `Died`
+    /// it is over, and asking again answers `Died`.
+    fn next(&mut self) -> Reply<'_, AgentEvent>;
+
+    /// Hands over the words. Called once, after `Ready`, and only when `Handed` is durable.
+    fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>>;
+
+    /// Answers what the agent `Asked`, by the agent's own key. Answering something it no longer asks is harmless.
+    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>>;
+
+    /// Ends the attempt: politely for up to `grace_ms`, then the whole tree, then looks that it is gone. Fine to call
+    /// twice, after the end, and again after the future was dropped half-way. What the agent had said until then,
+    /// its terminal event included, can still be had from `next`.
+    fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified>;
+}
+
+/// What starting an attempt takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// The attempt itself.
+    pub fence: Fence,
+    /// How its processes are called; `TreeName::of(session, fence)`.
+    pub tree: TreeName,
+    /// The scope's directory, absolute.
+    pub directory: PathBuf,
+    /// The conversation to go on with, by the agent's own id; `None` makes a new one.
+    pub native: Option<Native>,
+    /// The scope's model, if it names one.
+    pub model: Option<String>,
+    /// The scope's mode, if it names one.
+    pub mode: Option<String>,
+    /// The message this attempt is for. Its words come later, by `hand`.
+    pub message: MessageId,
+}
+
+impl Launch {
+    /// A launch with the agent's own defaults and a new conversation.
+    pub fn new(session: SessionId, fence: Fence, message: MessageId, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            session,
+            fence,
+            tree: TreeName::of(session, fence),
+            directory: directory.into(),
+            native: None,
+            model: None,
+            mode: None,
+            message,
+        }
+    }
+}
+
+/// What is said to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Ours.
+    pub id: MessageId,
+    /// The words; at most `MESSAGE_BYTES_MAX`.
+    pub text: String,
+}
+
+/// What a person said to an agent's question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Once, this one.
+    Allow,
+    /// No; the reason is for the agent and may be empty.
+    Deny { reason: String },
+}
+
+/// What an agent can do. What it cannot is a value here, not an error from a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// We may choose the conversation's native id.
+    pub chosen_id: bool,
+    /// A conversation can be gone on with in a new process.
+    pub resume: bool,
+    /// A conversation can be continued under a second id while the first stays as it was.
+    pub fork: bool,
+    /// Words can be added to a turn while it runs.
+    pub steer: bool,
+    /// It asks before it acts, and waits for the answer.
+    pub asks: bool,
+    /// It says what a turn cost.
+    pub usage: bool,
+}
+
+/// What `look` saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// It can be started.
+    Here { version: String },
+    /// It cannot; `what` says what is missing and how to get it.
+    Missing { what: String },
+}
+
+/// What was seen when an attempt ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many processes had to be killed; 0 when all of them went by themselves.
+    pub killed: u32,
+    /// Whether the tree was seen gone. `false` means that something could not be killed in time: `bury` before
+    /// anything else is started in that session.
+    pub gone: bool,
+}
+
+/// What was found of an attempt that should not be running.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Buried {
+    /// How many processes had to be killed.
+    pub killed: u32,
+}

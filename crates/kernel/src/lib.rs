@@ -5,13 +5,32 @@
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 extern crate alloc;
 
+mod access;
+mod address;
+mod decide;
+mod due;
+mod evolve;
 mod failure;
 mod fence;
 mod id;
+mod route;
+mod session;
 
+pub use access::{
+    Act, Authorized, Denied, Grant, Principal, Record, Witness, authorize, authorize_address, authorize_new,
+    grant_of,
+};
+pub use address::{Address, NotAnAddress, PART_BYTES_MAX, Part};
+pub use due::{Claim, Due, Run, Step, needs_delivery};
 pub use failure::{Failure, Native};
 pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
 pub use id::{ApprovalId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, SessionId};
+pub use route::{EndWhy, Found, NoRoute, Route, To, route};
+pub use session::{
+    AfterFailure, Answer, Ask, Command, Fact, Given, HoldWhy, Known, Life, Outcome, Policy, Refusal,
+    RefusedWhy, Report, ReportKind, Running, Scope, Session, Slot, Stage, StopWhy, Waiting, Work,
+};

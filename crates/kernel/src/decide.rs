@@ -1,0 +1,365 @@
+//! What follows from a wish: facts, or a refusal. Changes nothing.
+//!
+//! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
+//! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
+
+use crate::session::*;
+use crate::{Attempt, EndWhy, Failure, Fence, MessageId, Moment, Native, Turn};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Stale reports remembered, so that each is recorded once. Older ones are not recorded at all.
+pub(crate) const STALE_MAX: usize = 32;
+
+type Facts = Vec<Fact>;
+
+impl Session {
+    /// What follows from this wish now?
+    pub fn decide(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
+        let mut facts = self.answer(command, given)?;
+        if self.may_start_after(&facts) {
+            let mut after = self.clone();
+            facts.iter().for_each(|fact| after.evolve(fact));
+            facts.extend(after.next_turn(given)); // The only place where waiting becomes running.
+        }
+        Ok(facts)
+    }
+
+    fn answer(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
+        match command {
+            Command::Open { scope } => self.open(scope),
+            Command::Say { message, by } => self.say(message, by),
+            Command::Edit { message, revision } => self.edit(message, revision),
+            Command::Withdraw { message, by } => {
+                self.waiting(message)?;
+                Ok(vec![Fact::Withdrawn { message, by }])
+            }
+            Command::Hold { message } => self.hold(message, given),
+            Command::Release { message } => self.release(message),
+            Command::Reorder { order } => self.reorder(order),
+            Command::Stop { message, by } => Ok(self.stop(message, by)),
+            Command::Answer { approval, answer, by } => {
+                self.open_ask(approval)?;
+                Ok(vec![Fact::Answered { approval, answer, by: Some(by) }])
+            }
+            Command::End { by } => self.end(by),
+            Command::Wake => Ok(self.wake(given)),
+            Command::Revoke { message } => {
+                self.waiting(message)?;
+                Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::NotAllowed }])
+            }
+            Command::Report { fence, report } => Ok(self.report(fence, report, given)),
+        }
+    }
+
+    fn open(&self, scope: Scope) -> Result<Facts, Refusal> {
+        match self.life {
+            Life::Unopened => Ok(vec![Fact::Opened { scope }]),
+            Life::Open(_) | Life::Ending(_) | Life::Ended(_) => Err(Refusal::AlreadyOpen),
+        }
+    }
+
+    /// A message that was accepted always reaches a final state, so this never refuses without a fact.
+    fn say(&self, message: MessageId, by: crate::PersonId) -> Result<Facts, Refusal> {
+        match self.life {
+            Life::Unopened => Err(Refusal::NotOpen),
+            Life::Open(_) => Ok(vec![Fact::Queued { message, by }]),
+            Life::Ending(_) | Life::Ended(_) => {
+                Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::SessionEnded }])
+            }
+        }
+    }
+
+    fn edit(&self, message: MessageId, revision: u32) -> Result<Facts, Refusal> {
+        let waiting = self.waiting(message)?;
+        if waiting.revision != revision {
+            return Err(Refusal::Changed);
+        }
+        Ok(vec![Fact::Edited { message, revision: revision + 1 }])
+    }
+
+    fn hold(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {
+        match self.waiting(message)?.hold {
+            Some(_) => Ok(vec![]),
+            None => Ok(vec![held(message, HoldWhy::Asked, given)]),
+        }
+    }
+
+    fn release(&self, message: MessageId) -> Result<Facts, Refusal> {
+        match self.waiting(message)?.hold {
+            Some(_) => Ok(vec![Fact::Released { message }]),
+            None => Ok(vec![]),
+        }
+    }
+
+    fn reorder(&self, order: Vec<MessageId>) -> Result<Facts, Refusal> {
+        self.takes_changes()?;
+        let mut wanted = order.clone();
+        let mut there: Vec<_> = self.queue.iter().map(|waiting| waiting.message).collect();
+        wanted.sort_unstable();
+        there.sort_unstable();
+        if wanted == there { Ok(vec![Fact::Reordered { order }]) } else { Err(Refusal::Changed) }
+    }
+
+    /// Stopping names a message, never "whatever runs now": what has ended stays as it is, what comes next goes on.
+    fn stop(&self, message: MessageId, by: crate::PersonId) -> Facts {
+        if self.waiting(message).is_ok() {
+            return vec![Fact::Withdrawn { message, by }];
+        }
+        match &self.work {
+            Work::Busy(running) if running.message == message => self.stop_turn(running, StopWhy::Asked(by)),
+            // Stopping what has already ended is what the person wanted.
+            Work::Busy(_) | Work::Idle => vec![],
+        }
+    }
+
+    fn stop_turn(&self, running: &Running, why: StopWhy) -> Facts {
+        match running.stage {
+            Stage::Resting { .. } => self.turn_over(running, stopped_as(why), None),
+            Stage::Starting { .. } | Stage::Working { .. } => {
+                vec![Fact::StopAsked { turn: running.turn, why }]
+            }
+            Stage::Stopping { .. } => vec![],
+        }
+    }
+
+    fn end(&self, by: crate::PersonId) -> Result<Facts, Refusal> {
+        match (&self.life, &self.work) {
+            (Life::Unopened, _) => Err(Refusal::NotOpen),
+            (Life::Ending(_) | Life::Ended(_), _) => Ok(vec![]),
+            (Life::Open(_), Work::Idle) => Ok(self.over(EndWhy::Asked)),
+            (Life::Open(scope), Work::Busy(running)) => {
+                let mut facts = vec![Fact::EndAsked { by }];
+                let ending = Self { life: Life::Ending(scope.clone()), ..self.clone() };
+                facts.extend(ending.stop_turn(running, StopWhy::Ending));
+                Ok(facts)
+            }
+        }
+    }
+
+    /// Everything whose time has come. Waking too early, twice or for nothing is harmless.
+    fn wake(&self, given: &Given) -> Facts {
+        let expired = self.queue.iter().filter(|w| w.hold.is_some_and(|(_, until)| until <= given.now));
+        let mut facts: Facts =
+            expired.map(|w| Fact::MessageRefused { message: w.message, why: RefusedWhy::Expired }).collect();
+        if let Work::Busy(running) = &self.work {
+            facts.extend(self.wake_turn(running, given));
+        }
+        facts
+    }
+
+    fn wake_turn(&self, running: &Running, given: &Given) -> Facts {
+        match running.stage {
+            Stage::Resting { tried, again_at } if again_at <= given.now => {
+                vec![self.attempt(running.turn, tried.next(), given)]
+            }
+            Stage::Starting { until, .. } | Stage::Working { until, .. } if until <= given.now => {
+                vec![Fact::StopAsked { turn: running.turn, why: StopWhy::TimeLimit }]
+            }
+            Stage::Resting { .. } | Stage::Stopping { .. } => vec![],
+            Stage::Starting { .. } | Stage::Working { .. } => running.late_asks(given.now),
+        }
+    }
+
+    /// Only the attempt that runs is heard. Anything else is recorded once and changes nothing.
+    fn report(&self, fence: Fence, report: Report, given: &Given) -> Facts {
+        match &self.work {
+            Work::Busy(running) if running.stage.fence() == Some(fence) => match report {
+                Report::Ready { native } => self.ready(running, native),
+                Report::Asked { approval } => match running.stage {
+                    Stage::Working { .. } => {
+                        let until = given.now.after_ms(given.policy.ask_ms_max);
+                        vec![Fact::Asked { approval, turn: running.turn, until }]
+                    }
+                    Stage::Resting { .. } | Stage::Starting { .. } | Stage::Stopping { .. } => vec![],
+                },
+                Report::Finished { native } => self.finished(running, native, given),
+                Report::Failed(failure) => self.failed(running, failure, given),
+                Report::Stopped | Report::Lost => self.lost(running, given),
+            },
+            Work::Busy(_) | Work::Idle => self.stale(fence, report.kind()),
+        }
+    }
+
+    /// Is this the attempt that runs, so that its words belong into the log?
+    pub fn hears(&self, fence: Fence) -> bool {
+        matches!(&self.work, Work::Busy(running) if running.stage.fence() == Some(fence))
+    }
+
+    /// Records, once, that a report of this kind came from an attempt that no longer counts.
+    pub fn stale(&self, fence: Fence, kind: ReportKind) -> Facts {
+        let known = self.stale.contains(&(fence, kind));
+        // What is older than everything we remember may have been recorded before; once is the promise.
+        let forgotten =
+            self.stale.len() >= STALE_MAX && self.stale.first().is_some_and(|(oldest, _)| fence < *oldest);
+        if known || forgotten { vec![] } else { vec![Fact::Stale { fence, kind }] }
+    }
+
+    fn ready(&self, running: &Running, native: Option<Native>) -> Facts {
+        let Stage::Starting { fence, .. } = running.stage else {
+            return vec![]; // Handed before, or being stopped: it must not be handed over (again).
+        };
+        // Recorded at once the first time: if we die after this, the next turn must find the conversation. Later a
+        // different name counts only when the turn it came with has succeeded.
+        let mut facts = match (&self.native, native) {
+            (None, Some(native)) => vec![Fact::Confirmed { native, epoch: self.epoch }],
+            (None, None) | (Some(_), _) => vec![],
+        };
+        facts.push(Fact::Handed { turn: running.turn, attempt: fence.attempt });
+        facts
+    }
+
+    fn finished(&self, running: &Running, native: Option<Native>, given: &Given) -> Facts {
+        if let Stage::Starting { .. } = running.stage {
+            // It cannot have finished what it was never given.
+            return self.failed(running, Failure::Transient, given);
+        }
+        let known = self.native.as_ref();
+        let confirmed = native
+            .filter(|native| known.is_none_or(|known| known.native != *native || known.epoch != self.epoch));
+        let mut facts: Facts =
+            confirmed.into_iter().map(|native| Fact::Confirmed { native, epoch: self.epoch }).collect();
+        facts.extend(self.turn_over(running, Outcome::Answered, None));
+        facts
+    }
+
+    fn failed(&self, running: &Running, failure: Failure, given: &Given) -> Facts {
+        let failure = match failure {
+            Failure::Gone if !self.may_be_gone() => Failure::Transient,
+            other => other,
+        };
+        match (running.stage, failure) {
+            (Stage::Stopping { why, .. }, _) => self.turn_over(running, stopped_as(why), None),
+            (_, Failure::Gone) => self.turn_over(running, Outcome::Failed(failure), Some(EndWhy::Gone)),
+            (Stage::Starting { fence, .. }, Failure::Transient | Failure::Busy)
+                if fence.attempt.0 < given.policy.attempts_max =>
+            {
+                vec![self.again(running.turn, fence.attempt, failure, given)]
+            }
+            (_, Failure::Transient | Failure::Busy | Failure::Refused) => {
+                self.turn_failed(running, Outcome::Failed(failure), given)
+            }
+        }
+    }
+
+    /// The attempt's processes are gone and nobody knows how it would have ended.
+    fn lost(&self, running: &Running, given: &Given) -> Facts {
+        match running.stage {
+            Stage::Stopping { why, .. } => self.turn_over(running, stopped_as(why), None),
+            Stage::Working { .. } => self.turn_over(running, Outcome::Interrupted, None),
+            Stage::Starting { .. } | Stage::Resting { .. } => self.failed(running, Failure::Transient, given),
+        }
+    }
+
+    /// Gone counts only for a name that the agent itself had confirmed under this epoch.
+    fn may_be_gone(&self) -> bool {
+        self.native.as_ref().is_some_and(|known| known.epoch == self.epoch)
+    }
+
+    fn turn_failed(&self, running: &Running, outcome: Outcome, given: &Given) -> Facts {
+        let mut facts = self.turn_over(running, outcome, None);
+        if let (AfterFailure::Hold, Life::Open(_)) = (given.policy.after_failure, &self.life) {
+            let going_on = self.queue.iter().filter(|waiting| waiting.hold.is_none());
+            facts.extend(going_on.map(|waiting| held(waiting.message, HoldWhy::AfterFailure, given)));
+        }
+        facts
+    }
+
+    fn turn_over(&self, running: &Running, outcome: Outcome, ends: Option<EndWhy>) -> Facts {
+        let mut facts: Facts = running.asks.iter().filter_map(lapsed).collect();
+        facts.push(Fact::TurnEnded { turn: running.turn, outcome });
+        match (&self.life, ends) {
+            (_, Some(why)) => facts.extend(self.over(why)),
+            (Life::Ending(_), None) => facts.extend(self.over(EndWhy::Asked)),
+            (Life::Unopened | Life::Open(_) | Life::Ended(_), None) => {}
+        }
+        facts
+    }
+
+    /// The end, and the refusal of everything that waits, are one append.
+    fn over(&self, why: EndWhy) -> Facts {
+        let refused = |waiting: &Waiting| Fact::MessageRefused {
+            message: waiting.message,
+            why: RefusedWhy::SessionEnded,
+        };
+        self.queue.iter().map(refused).chain([Fact::Ended { why }]).collect()
+    }
+
+    fn may_start_after(&self, facts: &[Fact]) -> bool {
+        let ends_turn = || facts.iter().any(|fact| matches!(fact, Fact::TurnEnded { .. }));
+        matches!(self.work, Work::Idle) || ends_turn()
+    }
+
+    fn next_turn(&self, given: &Given) -> Facts {
+        let next = self.queue.iter().find(|waiting| waiting.hold.is_none());
+        let (Life::Open(_), Work::Idle, Some(next)) = (&self.life, &self.work, next) else {
+            return vec![];
+        };
+        match (given.slot, self.crowded) {
+            (Slot::Free, _) => {
+                let turn = self.last_turn.next();
+                let started = Fact::TurnStarted { turn, message: next.message };
+                vec![started, self.attempt(turn, Attempt(1), given)]
+            }
+            (Slot::Taken, Some(until)) if until > given.now => vec![],
+            (Slot::Taken, _) => vec![Fact::Crowded { until: given.now.after_ms(given.policy.crowded_ms) }],
+        }
+    }
+
+    fn attempt(&self, turn: Turn, attempt: Attempt, given: &Given) -> Fact {
+        let fence = Fence { term: given.term, epoch: self.epoch, turn, attempt };
+        Fact::AttemptStarted { fence, until: given.now.after_ms(given.policy.turn_ms_max) }
+    }
+
+    fn again(&self, turn: Turn, attempt: Attempt, failure: Failure, given: &Given) -> Fact {
+        let doublings = u32::from(attempt.0.saturating_sub(1)).min(16) * 2;
+        let wait_ms = given.policy.backoff_ms.saturating_mul(1 << doublings).min(given.policy.backoff_ms_max);
+        Fact::AttemptFailed { turn, attempt, failure, again_at: given.now.after_ms(wait_ms) }
+    }
+
+    fn takes_changes(&self) -> Result<(), Refusal> {
+        match self.life {
+            Life::Unopened => Err(Refusal::NotOpen),
+            Life::Open(_) => Ok(()),
+            Life::Ending(_) | Life::Ended(_) => Err(Refusal::Ended),
+        }
+    }
+
+    fn waiting(&self, message: MessageId) -> Result<&Waiting, Refusal> {
+        self.queue.iter().find(|waiting| waiting.message == message).ok_or(Refusal::TooLate)
+    }
+
+    fn open_ask(&self, wanted: crate::ApprovalId) -> Result<(), Refusal> {
+        let Work::Busy(running) = &self.work else { return Err(Refusal::TooLate) };
+        let open = |ask: &Ask| matches!(ask, Ask::Open { approval, .. } if *approval == wanted);
+        if running.asks.iter().any(open) { Ok(()) } else { Err(Refusal::TooLate) }
+    }
+}
+
+impl Running {
+    fn late_asks(&self, now: Moment) -> Facts {
+        let late = self.asks.iter().filter_map(|ask| match ask {
+            Ask::Open { approval, until } if *until <= now => Some(*approval),
+            Ask::Open { .. } | Ask::Answered { .. } => None,
+        });
+        late.map(|approval| Fact::Answered { approval, answer: Answer::No, by: None }).collect()
+    }
+}
+
+fn held(message: MessageId, why: HoldWhy, given: &Given) -> Fact {
+    Fact::Held { message, why, expires: given.now.after_ms(given.policy.hold_ms_max) }
+}
+
+fn lapsed(ask: &Ask) -> Option<Fact> {
+    match ask {
+        Ask::Open { approval, .. } => Some(Fact::Lapsed { approval: *approval }),
+        Ask::Answered { .. } => None,
+    }
+}
+
+fn stopped_as(why: StopWhy) -> Outcome {
+    match why {
+        StopWhy::Asked(_) | StopWhy::Ending => Outcome::Stopped,
+        StopWhy::TimeLimit => Outcome::TimedOut,
+    }
+}

@@ -1,0 +1,392 @@
+//! What a session is: its state, what may be asked of it, and what may happen to it.
+//!
+//! `Command` is a wish, `Fact` is something that happened, `Session` is all facts folded together. `decide.rs` turns
+//! wishes into facts, `evolve.rs` folds them in, `due.rs` says what ought to be going on outside.
+
+use crate::{
+    ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Term, Turn,
+};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Where and how a session acts now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// The directory the agent works in, absolute.
+    pub directory: String,
+    /// The agent's name in the configuration.
+    pub agent: String,
+    /// The model, where one was chosen.
+    pub model: Option<String>,
+    /// The agent's mode, where one was chosen.
+    pub mode: Option<String>,
+}
+
+/// Everything that can be asked of a session. Each but `Report` comes from an inbox row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Begin. The first command of every session.
+    Open { scope: Scope },
+    /// Take this message.
+    Say { message: MessageId, by: PersonId },
+    /// Put other words in a waiting message; `revision` is the one the editor saw.
+    Edit { message: MessageId, revision: u32 },
+    /// Take a waiting message back.
+    Withdraw { message: MessageId, by: PersonId },
+    /// Keep a waiting message from being started.
+    Hold { message: MessageId },
+    /// Let a held message be started again.
+    Release { message: MessageId },
+    /// Put the waiting messages into this order; it must name each of them once.
+    Reorder { order: Vec<MessageId> },
+    /// Stop the turn of this message, or take it back if it still waits.
+    Stop { message: MessageId, by: PersonId },
+    /// Answer a question of the agent.
+    Answer { approval: ApprovalId, answer: Answer, by: PersonId },
+    /// End the session.
+    End { by: PersonId },
+    /// Some deadline has come.
+    Wake,
+    /// The store found, in the transaction that would have started it, that its sender may no longer say it.
+    Revoke { message: MessageId },
+    /// A runner says what became of its attempt.
+    Report { fence: Fence, report: Report },
+}
+
+/// What a runner can say of its attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The agent is up and waits for the message; nothing of it has left us.
+    Ready { native: Option<Native> },
+    /// The agent asks a person. We minted the approval's id for its question.
+    Asked { approval: ApprovalId },
+    /// The agent said itself that it has finished; its processes are gone.
+    Finished { native: Option<Native> },
+    /// The attempt failed; its processes are gone.
+    Failed(Failure),
+    /// It was stopped, and its processes were seen to be gone.
+    Stopped,
+    /// We lost it (a crash of ours, a takeover); its processes were seen to be gone.
+    Lost,
+}
+
+impl Report {
+    /// Its kind, for counting what is stale.
+    pub fn kind(&self) -> ReportKind {
+        match self {
+            Self::Ready { .. } => ReportKind::Ready,
+            Self::Asked { .. } => ReportKind::Asked,
+            Self::Finished { .. } => ReportKind::Finished,
+            Self::Failed(_) => ReportKind::Failed,
+            Self::Stopped => ReportKind::Stopped,
+            Self::Lost => ReportKind::Lost,
+        }
+    }
+}
+
+/// The kinds of reports, and `Said` for words, which the kernel never sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum ReportKind {
+    Ready,
+    Said,
+    Asked,
+    Finished,
+    Failed,
+    Stopped,
+    Lost,
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Answer {
+    /// Go ahead.
+    Yes,
+    /// Do not.
+    No,
+}
+
+/// Something that happened. Facts that rules depend on; words and tools are story facts, which the kernel never sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// The session began.
+    Opened { scope: Scope },
+    /// A message waits.
+    Queued { message: MessageId, by: PersonId },
+    /// Its words were replaced.
+    Edited { message: MessageId, revision: u32 },
+    /// It was taken back. Final.
+    Withdrawn { message: MessageId, by: PersonId },
+    /// It will not be started until somebody releases it, and is refused when it expires.
+    Held { message: MessageId, why: HoldWhy, expires: Moment },
+    /// It may be started again.
+    Released { message: MessageId },
+    /// The waiting messages stand in this order now.
+    Reordered { order: Vec<MessageId> },
+    /// It will never be started. Final.
+    MessageRefused { message: MessageId, why: RefusedWhy },
+    /// No free slot; asked again then at the latest.
+    Crowded { until: Moment },
+    /// A message began to be worked on.
+    TurnStarted { turn: Turn, message: MessageId },
+    /// A process may exist from here on.
+    AttemptStarted { fence: Fence, until: Moment },
+    /// The agent confirmed its own name for this conversation.
+    Confirmed { native: Native, epoch: Epoch },
+    /// The message may have been acted on from here on.
+    Handed { turn: Turn, attempt: Attempt },
+    /// The attempt failed before the message was handed over; it is tried again then.
+    AttemptFailed { turn: Turn, attempt: Attempt, failure: Failure, again_at: Moment },
+    /// The agent asks; without an answer by then it is a no.
+    Asked { approval: ApprovalId, turn: Turn, until: Moment },
+    /// Somebody answered, or nobody did in time. Final.
+    Answered { approval: ApprovalId, answer: Answer, by: Option<PersonId> },
+    /// Nobody can answer any more: its turn is over. Final.
+    Lapsed { approval: ApprovalId },
+    /// The turn is to stop.
+    StopAsked { turn: Turn, why: StopWhy },
+    /// The turn is over. Final.
+    TurnEnded { turn: Turn, outcome: Outcome },
+    /// The session is to end once its turn is over.
+    EndAsked { by: PersonId },
+    /// The session is over. Final, and the last fact but for forgetting.
+    Ended { why: EndWhy },
+    /// A report came too late, or from the wrong attempt, and was not applied.
+    Stale { fence: Fence, kind: ReportKind },
+}
+
+/// Why a message is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HoldWhy {
+    /// Somebody asked for it.
+    Asked,
+    /// The turn before it failed; a person should look first.
+    AfterFailure,
+}
+
+/// Why a message was refused after it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefusedWhy {
+    /// The session ended while it waited.
+    SessionEnded,
+    /// It was held for too long.
+    Expired,
+    /// Its sender lost the right to say it while it waited.
+    NotAllowed,
+}
+
+/// Why a turn is being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StopWhy {
+    /// Somebody asked for it.
+    Asked(PersonId),
+    /// It took longer than a turn may.
+    TimeLimit,
+    /// The session is ending.
+    Ending,
+}
+
+/// What came of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// The agent said that it has finished.
+    Answered,
+    /// It was stopped.
+    Stopped,
+    /// We lost it after the message had been handed over. It may have acted; it is never run again by itself.
+    Interrupted,
+    /// The agent failed.
+    Failed(Failure),
+    /// It took longer than a turn may.
+    TimedOut,
+}
+
+/// Why a wish is not granted. An answer, not a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refusal {
+    /// What it is about has gone on: the message no longer waits, the question is no longer open.
+    TooLate,
+    /// Somebody changed it in between; look again.
+    Changed,
+    /// The session has ended, or is about to.
+    Ended,
+    /// The session was opened before.
+    AlreadyOpen,
+    /// The session was never opened.
+    NotOpen,
+}
+
+/// All facts of a session, folded together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Session {
+    pub(crate) life: Life,
+    pub(crate) epoch: Epoch,
+    pub(crate) native: Option<Known>,
+    pub(crate) queue: Vec<Waiting>,
+    pub(crate) work: Work,
+    pub(crate) last_turn: Turn,
+    pub(crate) crowded: Option<Moment>,
+    pub(crate) stale: Vec<(Fence, ReportKind)>,
+}
+
+/// How far a session's life has come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Life {
+    /// Accepted, but the keeper has not seen it yet.
+    #[default]
+    Unopened,
+    /// It takes messages.
+    Open(Scope),
+    /// It ends when its turn has.
+    Ending(Scope),
+    /// It is over.
+    Ended(EndWhy),
+}
+
+/// The agent's own name for this conversation, and the epoch under which it was confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The name.
+    pub native: Native,
+    /// The epoch.
+    pub epoch: Epoch,
+}
+
+/// A message that has not been started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// The message.
+    pub message: MessageId,
+    /// Who said it.
+    pub by: PersonId,
+    /// How often its words were replaced.
+    pub revision: u32,
+    /// Why it is not started, and until when it is kept.
+    pub hold: Option<(HoldWhy, Moment)>,
+}
+
+/// Whether a turn runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Work {
+    /// None does.
+    #[default]
+    Idle,
+    /// This one does.
+    Busy(Running),
+}
+
+/// A turn that is not over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// The turn.
+    pub turn: Turn,
+    /// What it works on.
+    pub message: MessageId,
+    /// Who said that.
+    pub by: PersonId,
+    /// How far it has come.
+    pub stage: Stage,
+    /// What the agent asked in it.
+    pub asks: Vec<Ask>,
+}
+
+/// How far a turn has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// No process; the next attempt comes then.
+    Resting { tried: Attempt, again_at: Moment },
+    /// A process may exist; the message has not left us.
+    Starting { fence: Fence, until: Moment },
+    /// The message has been handed over; it may have acted.
+    Working { fence: Fence, until: Moment },
+    /// It is being stopped.
+    Stopping { fence: Fence, why: StopWhy },
+}
+
+impl Stage {
+    /// The attempt that runs, if one does.
+    pub fn fence(&self) -> Option<Fence> {
+        match self {
+            Self::Resting { .. } => None,
+            Self::Starting { fence, .. } | Self::Working { fence, .. } | Self::Stopping { fence, .. } => {
+                Some(*fence)
+            }
+        }
+    }
+}
+
+/// A question of the agent within a running turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Nobody has answered yet.
+    Open { approval: ApprovalId, until: Moment },
+    /// It was answered.
+    Answered { approval: ApprovalId, answer: Answer },
+}
+
+/// What a session may count on, decided by whoever configures it; values, never constants in the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// How often a turn is tried before the message is handed over.
+    pub attempts_max: u16,
+    /// How long to wait after the first failed attempt; each further wait is four times as long …
+    pub backoff_ms: u64,
+    /// … but never longer than this.
+    pub backoff_ms_max: u64,
+    /// How long a turn may take.
+    pub turn_ms_max: u64,
+    /// How long a held message is kept.
+    pub hold_ms_max: u64,
+    /// How long a question waits for a person.
+    pub ask_ms_max: u64,
+    /// How long to wait for a free slot before asking again unprompted.
+    pub crowded_ms: u64,
+    /// What becomes of waiting messages after a failed turn.
+    pub after_failure: AfterFailure,
+}
+
+/// What becomes of waiting messages after a failed turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// They are held until somebody has looked.
+    Hold,
+    /// They go on.
+    GoOn,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            attempts_max: 4,
+            backoff_ms: 250,
+            backoff_ms_max: 30_000,
+            turn_ms_max: 60 * 60 * 1_000,
+            hold_ms_max: 7 * 24 * 60 * 60 * 1_000,
+            ask_ms_max: 60 * 60 * 1_000,
+            crowded_ms: 30_000,
+            after_failure: AfterFailure::Hold,
+        }
+    }
+}
+
+/// Under what circumstances something is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// The moment.
+    pub now: Moment,
+    /// The keeper's term.
+    pub term: Term,
+    /// What the session may count on.
+    pub policy: Policy,
+    /// Whether a turn may be started, as far as the store has said.
+    pub slot: Slot,
+}
+
+/// Whether there is room for one more awake session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// Nobody has said otherwise.
+    Free,
+    /// The store refused the claim just now.
+    Taken,
+}

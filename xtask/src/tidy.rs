@@ -1,0 +1,109 @@
+//! Says what is out of place in the house: arrows between rooms, names, opening lines, marks left behind.
+//!
+//! The rules are `rooms` (the table in ARCHITECTURE.md against the workspace),
+//! `absences` (what some rooms must not have), `names` (the list in GLOSSARY.md against the types), `text` (single
+//! lines). A rule is a pure function from a [`House`] to findings, so its tests need no disk. Nothing here changes a file.
+
+mod absences;
+mod names;
+mod rooms;
+mod text;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::house::House;
+
+/// Check names, arrows and opening lines; prints file:line and what to do
+///
+/// The allowed arrows are the table in ARCHITECTURE.md, the forbidden type names the list in GLOSSARY.md.
+#[derive(clap::Args)]
+pub(crate) struct TidyArgs {}
+
+pub(crate) fn tidy(_: &TidyArgs, root: &Path) -> Result<()> {
+    let house = House::read(root)?;
+    let findings = look(&house);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() {
+        println!("tidy: {} rooms and {} files are in order", house.rooms.len(), house.files.len());
+        return Ok(());
+    }
+    bail!("tidy: {} thing(s) out of place, listed above", findings.len());
+}
+
+/// Every rule. A rule that is not in this list does not exist.
+const RULES: &[fn(&House) -> Vec<Finding>] = &[
+    rooms::every_room_is_on_the_map,
+    rooms::arrows_follow_the_map,
+    absences::the_kernel_stands_alone,
+    absences::ports_name_nothing_behind_them,
+    absences::no_room_for_leftovers,
+    names::types_are_called_by_their_words,
+    text::files_say_what_they_own,
+    text::paths_are_of_no_machine,
+    text::ignored_tests_say_why,
+    text::nothing_is_left_for_later,
+];
+
+fn look(house: &House) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(house)).collect();
+    findings.sort();
+    findings
+}
+
+/// One thing out of place: where, what, and what its reader can do.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    line: usize,
+    what: String,
+    remedy: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { path: path.into(), line, what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
+    }
+}
+
+/// For the rules' tests: what a rule says of a house, one finding a line.
+#[cfg(test)]
+fn say(rule: fn(&House) -> Vec<Finding>, house: &House) -> String {
+    rule(house)
+        .iter()
+        .map(|finding| format!("{}:{}: {}\n", finding.path, finding.line, finding.what))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_house_in_order_has_no_findings() {
+        assert_eq!(look(&House::in_order()), []);
+    }
+
+    #[test]
+    fn this_repository_is_looked_at_as_it_is() {
+        let house = House::read(&crate::root()).unwrap();
+        assert!(house.rooms.iter().any(|room| room.dir == "xtask"));
+        assert!(house.files.contains_key("xtask/src/tidy.rs"));
+    }
+
+    #[test]
+    fn a_finding_says_where_what_and_what_to_do() {
+        let finding = Finding::new("a.rs", 3, "it is odd", "make it even");
+        assert_eq!(finding.to_string(), "a.rs:3: it is odd; make it even");
+    }
+}

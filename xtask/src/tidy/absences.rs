@@ -1,0 +1,227 @@
+//! What must not be there: anything under the kernel, anything foreign behind a port, a room for leftovers.
+//!
+//! ARCHITECTURE.md lists these absences for people; this file is the part of that list a program can check.
+
+use super::Finding;
+use super::text::code_of;
+use crate::house::{By, House};
+
+const KERNEL: &str = "crates/kernel";
+
+pub(super) fn the_kernel_stands_alone(house: &House) -> Vec<Finding> {
+    let Some(kernel) = house.room(KERNEL) else { return Vec::new() };
+    let lib = format!("{KERNEL}/src/lib.rs");
+    let mut findings = Vec::new();
+    for used in kernel.uses.iter().filter(|used| used.by == By::Product) {
+        let what = format!("the kernel depends on `{}`", used.package);
+        findings.push(Finding::new(
+            &kernel.manifest(),
+            1,
+            what,
+            "give it to the kernel as a value, from outside",
+        ));
+    }
+    if !house.text(&lib).lines().any(|line| line.trim() == "#![no_std]") {
+        let remedy = "put the line `#![no_std]` below its opening comment, without conditions";
+        findings.push(Finding::new(&lib, 1, "the kernel is not `#![no_std]`", remedy));
+    }
+    findings.extend(std_let_in_again(house));
+    findings
+}
+
+/// `extern crate std` undoes `no_std`; only tests may have it.
+fn std_let_in_again(house: &House) -> impl Iterator<Item = Finding> {
+    let sources = house.sources().filter(|(path, _)| path.starts_with("crates/kernel/src/"));
+    sources.flat_map(|(path, text)| {
+        let mut before = "";
+        text.lines().enumerate().filter_map(move |(at, line)| {
+            let for_tests = std::mem::replace(&mut before, line).trim() == "#[cfg(test)]";
+            (line.trim().starts_with("extern crate std") && !for_tests).then(|| {
+                Finding::new(
+                    path,
+                    at + 1,
+                    "the kernel lets `std` in",
+                    "put `#[cfg(test)]` on the line above, or go without",
+                )
+            })
+        })
+    })
+}
+
+/// Rooms that speak to a database, to HTTP or to an agent only through a port.
+const PORT_SIDE: &[&str] = &["crates/engine", "crates/store", "crates/agent"];
+
+/// Packages that would let one of them in. A name ending in `*` stands for all that begin so.
+const FOREIGN_PACKAGES: &[&str] = &[
+    "rusqlite",
+    "libsqlite3-sys",
+    "sqlx*",
+    "postgres*",
+    "tokio-postgres*",
+    "deadpool*",
+    "diesel*",
+    "sea-orm*",
+    "redb",
+    "axum*",
+    "hyper*",
+    "http",
+    "http-body*",
+    "reqwest",
+    "tower-http",
+    "tonic",
+    "utoipa*",
+    "tokio-tungstenite",
+    "agent-client-protocol*",
+    "rmcp",
+    "slack-morphism",
+];
+
+/// Words for them that the engine's own code must not contain. Comments may.
+const FOREIGN_WORDS: &[&str] =
+    &["sqlite", "rusqlite", "postgres", "axum", "hyper", "reqwest", "claude", "codex", "opencode", "gemini"];
+
+pub(super) fn ports_name_nothing_behind_them(house: &House) -> Vec<Finding> {
+    let rooms = house.rooms.iter().filter(|room| PORT_SIDE.contains(&room.dir.as_str()));
+    let packages = rooms.flat_map(|room| {
+        room.uses.iter().filter(|used| used.by == By::Product && is_foreign(&used.package)).map(|used| {
+            let what = format!("`{}` names what should be behind a port: `{}`", room.dir, used.package);
+            Finding::new(&room.manifest(), 1, what, "use it in a room that implements the port")
+        })
+    });
+    let engine = house.sources().filter(|(path, _)| path.starts_with("crates/engine/src/"));
+    let words = engine.flat_map(|(path, text)| {
+        text.lines().enumerate().filter_map(move |(at, line)| {
+            let word = foreign_word(code_of(line))?;
+            let what = format!("the engine names `{word}`");
+            Some(Finding::new(path, at + 1, what, "ask the port for what differs, as a value"))
+        })
+    });
+    packages.chain(words).collect()
+}
+
+fn is_foreign(package: &str) -> bool {
+    FOREIGN_PACKAGES.iter().any(|known| match known.strip_suffix('*') {
+        Some(start) => package.starts_with(start),
+        None => package == *known,
+    })
+}
+
+fn foreign_word(code: &str) -> Option<String> {
+    let mut words = code.split(|letter: char| !letter.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+    words.find(|word| FOREIGN_WORDS.contains(&word.as_str()))
+}
+
+/// Names that say nothing about what is inside, so everything ends up there.
+const LEFTOVERS: &[&str] = &["common", "util", "utils", "helpers", "types", "core", "services", "misc"];
+
+pub(super) fn no_room_for_leftovers(house: &House) -> Vec<Finding> {
+    let rooms = house.rooms.iter().filter_map(|room| {
+        let name = leftover_in(&room.dir)?;
+        Some(Finding::new(
+            &room.manifest(),
+            1,
+            format!("a room is called `{name}`"),
+            "name it after what it owns",
+        ))
+    });
+    let files = house.sources().filter_map(|(path, _)| {
+        let name = leftover_in(path.strip_suffix(".rs")?)?;
+        Some(Finding::new(path, 1, format!("a module is called `{name}`"), "name it after what it owns"))
+    });
+    let inline = house.sources().flat_map(|(path, text)| {
+        text.lines().enumerate().filter_map(move |(at, line)| {
+            let name = inline_module(line).filter(|name| LEFTOVERS.contains(name))?;
+            Some(Finding::new(
+                path,
+                at + 1,
+                format!("a module is called `{name}`"),
+                "name it after what it owns",
+            ))
+        })
+    });
+    rooms.chain(files).chain(inline).collect()
+}
+
+fn leftover_in(path: &str) -> Option<&str> {
+    path.split('/').find(|part| LEFTOVERS.contains(part))
+}
+
+/// The name in `mod NAME {`. A `mod NAME;` has a file, which is found by its path.
+fn inline_module(line: &str) -> Option<&str> {
+    let (before, after) = code_of(line).split_once("mod ")?;
+    let visibility = before.trim();
+    let is_module = visibility.is_empty() || visibility.starts_with("pub");
+    after.trim_end().strip_suffix('{').map(str::trim_end).filter(|_| is_module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::say;
+
+    #[test]
+    fn a_kernel_that_depends_on_something_is_found() {
+        let house = House::in_order().room_using(KERNEL, &[("serde", By::Product), ("proptest", By::Tests)]);
+        assert_eq!(
+            say(the_kernel_stands_alone, &house),
+            "crates/kernel/Cargo.toml:1: the kernel depends on `serde`\n"
+        );
+    }
+
+    #[test]
+    fn a_kernel_with_std_is_found() {
+        let house = House::in_order()
+            .file("crates/kernel/src/lib.rs", "//! Rules.\n#![cfg_attr(not(test), no_std)]\n");
+        assert_eq!(
+            say(the_kernel_stands_alone, &house),
+            "crates/kernel/src/lib.rs:1: the kernel is not `#![no_std]`\n"
+        );
+    }
+
+    #[test]
+    fn a_kernel_that_lets_std_in_by_the_back_door_is_found() {
+        let source = "//! Rules.\n#[cfg(test)]\nextern crate std;\nextern crate std as other;\n";
+        let house = House::in_order().file("crates/kernel/src/queue.rs", source);
+        assert_eq!(
+            say(the_kernel_stands_alone, &house),
+            "crates/kernel/src/queue.rs:4: the kernel lets `std` in\n"
+        );
+    }
+
+    #[test]
+    fn an_engine_that_depends_on_a_database_or_http_is_found() {
+        for package in ["rusqlite", "axum-extra", "agent-client-protocol-schema"] {
+            let house = House::in_order().room_using("crates/engine", &[(package, By::Product)]);
+            let what = format!(
+                "crates/engine/Cargo.toml:1: `crates/engine` names what should be behind a port: `{package}`\n"
+            );
+            assert_eq!(say(ports_name_nothing_behind_them, &house), what);
+        }
+    }
+
+    #[test]
+    fn an_engine_that_names_an_agent_in_its_code_is_found() {
+        let source = "//! Not for claude.\nfn claude_code() {} // codex\nlet path = \"gemini\";\n// sqlite\nlet hyperlink = 1;\n";
+        let house = House::in_order().file("crates/engine/src/turn.rs", source);
+        let said = say(ports_name_nothing_behind_them, &house);
+        assert_eq!(
+            said,
+            "crates/engine/src/turn.rs:2: the engine names `claude`\ncrates/engine/src/turn.rs:3: the engine names `gemini`\n"
+        );
+    }
+
+    #[test]
+    fn leftovers_are_found_as_rooms_as_files_and_inline() {
+        let house = House::in_order()
+            .room_using("crates/common", &[])
+            .file("crates/server/tests/utils/mod.rs", "//! Things.\n")
+            .file("crates/server/src/lib.rs", "//! Speaks.\npub(crate) mod types {\n}\nuse core::fmt;\n");
+        let said = say(no_room_for_leftovers, &house);
+        assert_eq!(
+            said,
+            "crates/common/Cargo.toml:1: a room is called `common`\n\
+             crates/server/tests/utils/mod.rs:1: a module is called `utils`\n\
+             crates/server/src/lib.rs:2: a module is called `types`\n"
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Single lines: the opening `//!`, paths of somebody's machine, silent `#[ignore]`, work left for later.
+//!
+//! The words looked for are put together from pieces here, so that this file can be looked at like any other.
+
+use super::Finding;
+use crate::house::House;
+
+pub(super) fn files_say_what_they_own(house: &House) -> Vec<Finding> {
+    let silent = house.sources().filter(|(_, text)| !has_opening(text));
+    let found = silent.map(|(path, _)| {
+        Finding::new(
+            path,
+            1,
+            "the file does not begin with `//!`",
+            "say first what it owns and what it will never do",
+        )
+    });
+    found.collect()
+}
+
+fn has_opening(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or("");
+    first.strip_prefix("//!").is_some_and(|said| !said.trim().is_empty())
+}
+
+/// Folders that exist on one developer's machine and on no other.
+const MACHINE_FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/ro", "ot/")];
+
+pub(super) fn paths_are_of_no_machine(house: &House) -> Vec<Finding> {
+    each_line(house, |line| {
+        let folder = MACHINE_FOLDERS.iter().find(|folder| begins_a_path(line, folder))?;
+        Some((
+            format!("a path of one machine: `{folder}`"),
+            "use a path from the root, a temporary one, or `/srv/…` in examples",
+        ))
+    })
+}
+
+/// Whether the folder stands at the start of a path: `a/work/` is a relative path and means nothing bad.
+fn begins_a_path(line: &str, folder: &str) -> bool {
+    let continues = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '/' | '-');
+    line.match_indices(folder).any(|(at, _)| !line[..at].ends_with(continues))
+}
+
+pub(super) fn ignored_tests_say_why(house: &House) -> Vec<Finding> {
+    let silent = [concat!("#[ig", "nore]"), concat!(", ig", "nore)]")];
+    let mut findings = each_line(house, |line| {
+        let code = code_of(line);
+        let found = silent.iter().any(|mark| code.contains(mark));
+        found.then(|| {
+            ("a test is ignored without a reason".into(), "write `#[ignore = \"why, and who runs it\"]`")
+        })
+    });
+    findings.retain(|finding| finding.path.ends_with(".rs"));
+    findings
+}
+
+const LATER: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+
+pub(super) fn nothing_is_left_for_later(house: &House) -> Vec<Finding> {
+    each_line(house, |line| {
+        let word = LATER.iter().find(|word| has_word(line, word))?;
+        Some((format!("{word} stands here"), "do it now, or file it and remove the mark"))
+    })
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    let in_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(in_word) && !line[at + word.len()..].starts_with(in_word))
+}
+
+/// Text that others wrote or a program made. It is kept as it is.
+const NOT_OURS: &[&str] = &["Cargo.lock", "LICENSE-", "ui/dist/", "ui/package-lock.json", "/testdata/"];
+
+fn each_line(house: &House, look: impl Fn(&str) -> Option<(String, &'static str)>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let ours = house.texts().filter(|(path, _)| !NOT_OURS.iter().any(|part| path.contains(part)));
+    for (path, text) in ours {
+        for (at, line) in text.lines().enumerate() {
+            findings.extend(look(line).map(|(what, remedy)| Finding::new(path, at + 1, what, remedy)));
+        }
+    }
+    findings
+}
+
+/// A line of Rust without its comment. A `//` in a string ends it too early, which hides a little and accuses nobody.
+pub(super) fn code_of(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::say;
+
+    #[test]
+    fn a_file_without_its_opening_line_is_found() {
+        for text in ["", "use std::fmt;\n", "// A comment.\n", "//!\n", "\n//! Too late.\n"] {
+            let said = say(files_say_what_they_own, &House::in_order().file("a.rs", text));
+            assert_eq!(said, "a.rs:1: the file does not begin with `//!`\n", "{text:?}");
+        }
+        assert_eq!(say(files_say_what_they_own, &House::in_order().file("a.rs", "//! This.\n")), "");
+        assert_eq!(say(files_say_what_they_own, &House::in_order().file("a.toml", "a = 1\n")), "");
+    }
+
+    #[test]
+    fn a_path_of_one_machine_is_found() {
+        let check = |line: &str| say(paths_are_of_no_machine, &House::in_order().file("a.md", line));
+        for folder in MACHINE_FOLDERS {
+            let found = format!("a.md:1: a path of one machine: `{folder}`\n");
+            assert_eq!(check(&format!("{folder}a\n")), found);
+            assert_eq!(check(&format!("see \"{folder}a\"\n")), found);
+            assert_eq!(check(&format!("see my{folder}a and ..{folder}a\n")), "");
+            assert_eq!(check(&format!("see {}\n", folder.trim_end_matches('/'))), "");
+        }
+    }
+
+    #[test]
+    fn an_ignored_test_without_a_reason_is_found() {
+        let source = [
+            concat!("#[ig", "nore]"),
+            "#[ignore = \"slow\"]",
+            concat!("#[cfg_attr(miri, ig", "nore)]"),
+            concat!("// #[ig", "nore]"),
+        ];
+        let said = say(ignored_tests_say_why, &House::in_order().file("a.rs", &source.join("\n")));
+        assert_eq!(
+            said,
+            "a.rs:1: a test is ignored without a reason\na.rs:3: a test is ignored without a reason\n"
+        );
+    }
+
+    #[test]
+    fn work_left_for_later_is_found_in_any_file() {
+        for word in LATER {
+            let text = format!("a{word} {word}S {word}{word}\n# {word}: this\n");
+            let said = say(nothing_is_left_for_later, &House::in_order().file("a.toml", &text));
+            assert_eq!(said, format!("a.toml:2: {word} stands here\n"));
+        }
+    }
+
+    #[test]
+    fn text_of_others_is_kept_as_it_is() {
+        let text = format!("{}a {}\n", MACHINE_FOLDERS[0], LATER[0]);
+        let house =
+            House::in_order().file("crates/drivers/testdata/a.txt", &text).file("LICENSE-APACHE", &text);
+        assert_eq!(say(nothing_is_left_for_later, &house) + &say(paths_are_of_no_machine, &house), "");
+    }
+}

@@ -1,0 +1,218 @@
+//! The programs the test command needs beyond Rust itself, each with its version, fetched once into a cache outside the
+//! checkout.
+//!
+//! Everything comes from a package registry by name, through that registry's own client; nothing is downloaded by
+//! address. A program that is on the machine in the right version is used as it is.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Fetch the programs the test command needs and print where they are
+///
+/// `cargo xtask test` does this by itself; this is for preparing a machine, and for calling the programs by hand.
+#[derive(clap::Args)]
+pub(crate) struct ToolsArgs {}
+
+pub(crate) fn tools(_: &ToolsArgs) -> Result<()> {
+    println!("cargo-nextest  {}", nextest()?.display());
+    println!("cargo-deny     {}", deny()?.display());
+    println!("schemathesis   {}", schemathesis()?.display());
+    Ok(())
+}
+
+/// The test runner. Any 0.9 will do: our configuration asks for nothing newer.
+pub(crate) fn nextest() -> Result<PathBuf> {
+    CargoTool {
+        name: "cargo-nextest",
+        version: "0.9.143",
+        good_enough: "cargo-nextest 0.9.",
+        optimized: true,
+    }
+    .get()
+}
+
+/// Checks the licences, sources and bans of `deny.toml`.
+pub(crate) fn deny() -> Result<PathBuf> {
+    // Unoptimized it builds in a third of the time and still answers within seconds.
+    CargoTool { name: "cargo-deny", version: "0.20.2", good_enough: "cargo-deny 0.20.", optimized: false }
+        .get()
+}
+
+/// Makes requests from the OpenAPI document. Returns the path of its command, `st`.
+pub(crate) fn schemathesis() -> Result<PathBuf> {
+    const VERSION: &str = "4.32.5";
+    let home = cache()?.join(format!("schemathesis-{VERSION}"));
+    let command = home.join("bin/st");
+    once(&home, || {
+        let python = python_with_venv()?;
+        run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&home))?;
+        let pip = home.join("bin/python");
+        run(Command::new(&pip)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .arg(format!("schemathesis=={VERSION}")))
+    })?;
+    ensure!(
+        answers(&command, VERSION),
+        "{} does not say it is {VERSION}; remove {} and try again",
+        command.display(),
+        home.display()
+    );
+    Ok(command)
+}
+
+/// rustfmt and clippy come with most toolchains, and with rustup where they do not.
+pub(crate) fn component(program: &str, component: &str) -> Result<()> {
+    if answers(Path::new(program), "") {
+        return Ok(());
+    }
+    run(Command::new("rustup").args(["component", "add", component]))
+        .with_context(|| format!("{program} is missing; install the toolchain's component {component}"))
+}
+
+/// SQLite is compiled from C.
+pub(crate) fn c_compiler() -> Result<()> {
+    if ["cc", "gcc", "clang"].iter().any(|name| answers(Path::new(name), "")) {
+        return Ok(());
+    }
+    apt_install("build-essential").context("a C compiler is missing; install one")
+}
+
+struct CargoTool {
+    name: &'static str,
+    /// Built when there is none.
+    version: &'static str,
+    /// How the output of `--version` begins when the one on the machine can be used.
+    good_enough: &'static str,
+    optimized: bool,
+}
+
+impl CargoTool {
+    fn get(&self) -> Result<PathBuf> {
+        let on_path = PathBuf::from(self.name);
+        if answers(&on_path, self.good_enough) {
+            return Ok(on_path);
+        }
+        let home = cache()?.join(format!("{}-{}", self.name, self.version));
+        once(&home, || self.build(&home))?;
+        Ok(home.join("bin").join(self.name))
+    }
+
+    fn build(&self, home: &Path) -> Result<()> {
+        println!("building {} {} (once; kept in {})", self.name, self.version, home.display());
+        let mut cargo = cargo();
+        cargo.args(["install", "--quiet", "--locked", "--root"]).arg(home);
+        cargo.arg(format!("{}@{}", self.name, self.version));
+        if !self.optimized {
+            cargo.args(["--profile", "dev"]);
+        }
+        // Away from the checkout, so that its settings do not shape a program that is none of its rooms.
+        run(cargo.current_dir(home).env_remove("CARGO_TARGET_DIR"))
+    }
+}
+
+/// `cargo`, without what `cargo run` told us about ourselves.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let ours = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
+        cargo.env_remove(name);
+    }
+    cargo
+}
+
+/// Runs a command to its end, its output going where ours goes.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let said = command.get_program().to_string_lossy().into_owned();
+    let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
+    let said = format!("{said} {}", arguments.join(" "));
+    let status =
+        command.stdin(Stdio::null()).status().with_context(|| format!("could not start `{said}`"))?;
+    if !status.success() {
+        bail!("`{said}` ended with {status}");
+    }
+    Ok(())
+}
+
+/// Whether `PROGRAM --version` works and its output has these words.
+fn answers(program: &Path, words: &str) -> bool {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    output.is_ok_and(|output| {
+        output.status.success() && String::from_utf8_lossy(&output.stdout).contains(words)
+    })
+}
+
+fn cache() -> Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    Ok(base
+        .context("neither XDG_CACHE_HOME nor HOME is set; set one, tools are kept below it")?
+        .join("homing-tools"))
+}
+
+/// Fills a directory once: at the same time by one process only, and again if the last one did not get to the end.
+fn once(home: &Path, fill: impl FnOnce() -> Result<()>) -> Result<()> {
+    std::fs::create_dir_all(home).with_context(|| format!("could not make {}", home.display()))?;
+    let lock = File::create(home.with_added_extension("lock"))?;
+    lock.lock()?;
+    let done = home.join("complete");
+    if !done.exists() {
+        fill()?;
+        std::fs::write(done, "")?;
+    }
+    Ok(())
+}
+
+fn python_with_venv() -> Result<PathBuf> {
+    let python = PathBuf::from("python3");
+    let has_venv = || {
+        let probe =
+            Command::new("python3").args(["-c", "import venv, ensurepip"]).stderr(Stdio::null()).status();
+        probe.is_ok_and(|status| status.success())
+    };
+    if !has_venv() {
+        apt_install("python3-venv").context("Python with venv is missing; install it")?;
+    }
+    Ok(python)
+}
+
+fn apt_install(package: &str) -> Result<()> {
+    run(Command::new("apt-get").args(["update", "--quiet"]))?;
+    run(Command::new("apt-get")
+        .args(["install", "--yes", "--quiet", package])
+        .env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_filled_once_and_again_after_a_failure() {
+        let home = std::env::temp_dir().join(format!("homing-once-{}", std::process::id()));
+        let mut calls = 0;
+        assert!(once(&home, || bail!("cut off")).is_err());
+        for _ in 0..2 {
+            once(&home, || {
+                calls += 1;
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(calls, 1);
+        std::fs::remove_file(home.with_added_extension("lock")).unwrap();
+        std::fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn a_command_that_fails_is_named_with_its_arguments() {
+        let error = run(Command::new("false").arg("--loudly")).unwrap_err().to_string();
+        assert!(error.starts_with("`false --loudly` ended with"), "{error}");
+    }
+}

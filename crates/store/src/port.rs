@@ -1,0 +1,540 @@
+//! The port: every question and every change that the engine has for a database.
+//!
+//! A method is one transaction. What may happen is an answer (`Acceptance`, `Appending` …), what went wrong is a
+//! `StoreError`, by remedy. Nothing here names a database, and no method is optional.
+
+use crate::rows::*;
+use bytes::Bytes;
+use kernel::{
+    Address, Answer, ApprovalId, Authorized, Claim, EndWhy, Fact, MessageId, Moment, Number, OrgId, PersonId,
+    Principal, Record, Refusal, RequestId, Scope, SessionId, Term, To, Turn,
+};
+use std::future::Future;
+use std::pin::Pin;
+
+/// An answer that takes a while.
+pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What went wrong, by what can be done about it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing was changed. The disk is full; reading goes on, and so does writing once there is room.
+    #[error("the disk is full")]
+    Full,
+    /// Nothing was changed. Try later.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// It may or may not have been changed: look by id before anything else is done.
+    #[error("the store did not say whether it happened: {0}")]
+    Unknown(String),
+    /// What is stored cannot be understood. Stop, and change nothing.
+    #[error("stored data cannot be read: {0}")]
+    Damaged(String),
+}
+
+/// What the engine needs from a database.
+pub trait Store: Send + Sync + 'static {
+    // ── intake ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// What is there for this `To`, in this org; with the session's access record if there is a session.
+    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding>;
+
+    /// Promises a message. When this answers `Done`, a power cut cannot lose it.
+    ///
+    /// One transaction: the key is looked up (before anything else), the witness is compared, the limits are counted,
+    /// then session row and binding if new, message row and its words, inbox row, audit entry.
+    fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance>;
+
+    /// Makes a session that nobody has said anything to yet. One transaction, like `accept`; a `Wake` in its inbox lets
+    /// the keeper open it.
+    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation>;
+
+    /// Promises that the keeper will see a wish that is not a message. One transaction, like `accept`.
+    fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking>;
+
+    /// What the keeper said to a wish; none while it has not.
+    fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>>;
+
+    /// Lets another open session be the one that a conversation is bound to. One transaction with its audit entry.
+    fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding>;
+
+    /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
+    fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling>;
+
+    /// Writes down that something was refused.
+    fn audit(&self, entry: AuditEntry) -> Reply<'_, ()>;
+
+    // ── keeper ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// All that a keeper needs to know to keep a session: rule facts only, from a checkpoint if there is a good one.
+    fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>>;
+
+    /// What waits for the keeper, in order of acceptance.
+    fn inbox(&self, session: SessionId, limit: usize) -> Reply<'_, Vec<InboxRow>>;
+
+    /// Writes what happened. One transaction, or nothing: facts in, inbox rows out, verdicts, claims, replies into the
+    /// outbox, projections.
+    fn append(&self, append: Append) -> Reply<'_, Appending>;
+
+    /// Keeps a short form of the session's rule facts up to a number. May be thrown away at any time.
+    fn checkpoint(&self, session: SessionId, at: Number, facts: Vec<Fact>) -> Reply<'_, ()>;
+
+    /// The words of a message, as they are now.
+    fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>>;
+
+    // ── timer and start ────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The earliest moment at which some session is due.
+    fn next_wake(&self) -> Reply<'_, Option<Moment>>;
+
+    /// Puts a `Wake` into the inbox of up to `limit` sessions that are due, and says which. One transaction.
+    fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>>;
+
+    /// Sessions with a turn under way or something in the inbox, in order of their ids, after this one.
+    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>>;
+
+    // ── outbox ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Takes replies that are due; each is durably *sending* before this answers.
+    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>>;
+
+    /// What became of a reply that was being sent. Only a reply that is *sending* can be settled.
+    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool>;
+
+    /// Replies in this state, oldest first: to read back what is unknown, to show what is parked.
+    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>>;
+
+    // ── reading, for `engine::view` ────────────────────────────────────────────────────────────────────────────────
+
+    /// The access record and the list row of a session.
+    fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>>;
+
+    /// A page of the sessions that this person may see, the ones with the newest activity first.
+    fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>>;
+
+    /// A page of a session's facts after a number: at most `limit`, and at most about `bytes` but at least one.
+    fn facts(
+        &self,
+        session: SessionId,
+        after: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<StoredFact>>;
+
+    /// The story facts of one turn of one kind (its words, say), in order.
+    fn story(&self, session: SessionId, turn: Turn, kind: String, bytes: usize)
+    -> Reply<'_, Vec<StoredFact>>;
+
+    /// The receipt of a message, with the access record of its session.
+    fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>>;
+
+    /// The receipts of a session's messages that are not final, in the order in which they will run.
+    fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>>;
+
+    /// A page of open bindings that this person may see, in order of their addresses, after this one.
+    fn bindings(
+        &self,
+        org: OrgId,
+        person: PersonId,
+        after: Option<Address>,
+        limit: usize,
+    ) -> Reply<'_, Vec<BindingRow>>;
+
+    /// A question, with the access record of its session.
+    fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>>;
+
+    /// Open questions that this person may see, oldest first.
+    fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Reply<'_, Vec<ApprovalRow>>;
+
+    /// A page of the sessions that this person may see and that have changed, in the order of their last changes.
+    fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Reply<'_, Vec<Head>>;
+
+    // ── people and nodes ───────────────────────────────────────────────────────────────────────────────────────────
+
+    /// The machine's person: the one that is stored, or this one if there is none yet.
+    fn owner(&self, fresh: Principal) -> Reply<'_, Principal>;
+
+    /// Lets a credential in. Only the hash of the secret is ever stored.
+    fn add_token(&self, token: TokenRow) -> Reply<'_, ()>;
+
+    /// Whose credential this is; none if it is unknown or has expired.
+    fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>>;
+
+    /// The node that holds this store, and the term under which it does.
+    fn node(&self) -> NodeRow;
+
+    /// Every node there is.
+    fn nodes(&self) -> Reply<'_, Vec<NodeRow>>;
+
+    /// Where this node can be reached.
+    fn announce(&self, url: String) -> Reply<'_, ()>;
+
+    /// Figures about the store's own work, for metrics.
+    fn gauges(&self) -> Gauges;
+}
+
+/// What was found for a `To`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// As `kernel::route` wants it.
+    pub found: kernel::Found,
+    /// Who may touch the session that was found.
+    pub record: Option<Record>,
+}
+
+/// A message to be accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Minted by us.
+    pub message: MessageId,
+    /// Where it goes.
+    pub into: Into,
+    /// Its parts, encoded once; opaque here.
+    pub words: Bytes,
+    /// Where replies go; fixed from here on.
+    pub reply: Option<Address>,
+    /// The sender named an agent or a directory, and a session was there already.
+    pub if_new_ignored: bool,
+    /// The same key gets the same receipt.
+    pub key: Option<Key>,
+    /// What the audit entry says.
+    pub trail: Trail,
+    /// How many messages of one session may be unfinished.
+    pub pending_max: u32,
+}
+
+/// Where a message goes. Decided by `kernel::route`; compared again in the transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Into {
+    /// Into this session, if it is still open (and still bound to this conversation, if one was named).
+    Existing { session: SessionId, through: Option<Address> },
+    /// Into a session made for it, if the conversation is still unbound.
+    Create(NewSession),
+}
+
+/// A session to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Minted by us, before anything else exists.
+    pub session: SessionId,
+    /// Where and how it acts.
+    pub scope: Scope,
+    /// What people call it.
+    pub title: Option<String>,
+    /// The conversation it belongs to.
+    pub bind: Option<Address>,
+    /// The session this conversation had before, and why it ended.
+    pub previous: Option<(SessionId, EndWhy)>,
+    /// How many sessions one person may have open.
+    pub open_max: u32,
+}
+
+/// A session to be made without a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    /// The session.
+    pub session: NewSession,
+    /// The same key gets the same session.
+    pub key: Option<Key>,
+    /// What the audit entry says.
+    pub trail: Trail,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Creation {
+    /// It is there.
+    Done(SessionId),
+    /// It was made before, under the same key.
+    Before(SessionId),
+    /// The key was used for something else.
+    Conflict,
+    /// The conversation it was to be bound to has been bound in between: resolve again.
+    Moved,
+    /// This person has too many open sessions.
+    TooManyOpen,
+}
+
+/// What makes a repeated wish the same wish. The scope is org, person and verb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The verb, so that one key may be used for different things.
+    pub verb: &'static str,
+    /// The caller's key, or a door's delivery id.
+    pub key: String,
+    /// Of the parsed body; another one under the same key is a conflict.
+    pub hash: [u8; 32],
+    /// Until when it is remembered; none keeps it as long as the message.
+    pub expires: Option<Moment>,
+}
+
+/// What an audit entry says besides who.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trail {
+    /// What was wished.
+    pub verb: &'static str,
+    /// The way in.
+    pub door: &'static str,
+    /// One id from request to fact to log line.
+    pub correlation: String,
+    /// When.
+    pub at: Moment,
+}
+
+/// What came of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It is safe now.
+    Done(Accepted),
+    /// It was accepted before, under the same key: the same receipt.
+    Before(Accepted),
+    /// The key was used for something else.
+    Conflict,
+    /// What was seen when it was routed or authorized has changed: resolve again.
+    Moved,
+    /// Too many messages of this session are unfinished.
+    QueueFull,
+    /// This person has too many open sessions.
+    TooManyOpen,
+}
+
+/// A receipt as it was when the message was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The message.
+    pub message: MessageId,
+    /// Its session.
+    pub session: SessionId,
+    /// Whether the session was made for it.
+    pub created: bool,
+    /// The session the conversation had before.
+    pub previous: Option<(SessionId, EndWhy)>,
+    /// The sender named an agent or a directory, and a session was there already.
+    pub if_new_ignored: bool,
+    /// When.
+    pub at: Moment,
+}
+
+/// A wish that is not a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRequest {
+    /// Minted by us.
+    pub request: RequestId,
+    /// The session, from the stored record.
+    pub session: SessionId,
+    /// What is wished.
+    pub wish: Wish,
+    /// The same key gets the same answer.
+    pub key: Option<Key>,
+    /// What the audit entry says.
+    pub trail: Trail,
+}
+
+/// What can be wished of a session besides taking a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// Other words for a waiting message.
+    Edit { message: MessageId, revision: u32, words: Bytes },
+    /// Take a waiting message back.
+    Withdraw { message: MessageId },
+    /// Keep it from being started.
+    Hold { message: MessageId },
+    /// Let it be started again.
+    Release { message: MessageId },
+    /// Another order of the waiting ones.
+    Reorder { order: Vec<MessageId> },
+    /// Stop its turn, or take it back.
+    Stop { message: MessageId },
+    /// Answer a question.
+    Answer { approval: ApprovalId, answer: Answer },
+    /// End the session.
+    End,
+}
+
+/// What came of a wish, at the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asking {
+    /// It is in the inbox.
+    Done(RequestId),
+    /// It was asked before, under the same key.
+    Before(RequestId),
+    /// The key was used for something else.
+    Conflict,
+    /// What was seen when it was authorized has changed: look again.
+    Moved,
+    /// The session has ended: nothing can be wished of it any more.
+    Ended(EndWhy),
+}
+
+/// What the keeper said to a wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Granted.
+    Done,
+    /// Not granted.
+    Refused(Refusal),
+}
+
+/// Lets a conversation belong to another open session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebind {
+    /// The conversation.
+    pub address: Address,
+    /// The session it belongs to now, as the caller saw it; none if it is unbound.
+    pub from: Option<SessionId>,
+    /// The session it shall belong to (whose record was authorized).
+    pub to: SessionId,
+    /// What the audit entry says.
+    pub trail: Trail,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rebinding {
+    /// It is so.
+    Done,
+    /// Somebody was faster, or the right is gone: look again.
+    Moved,
+    /// The session has ended.
+    Ended(EndWhy),
+}
+
+/// Changes what a session is called, or whether lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retitle {
+    /// The session.
+    pub session: SessionId,
+    /// Another title, if any.
+    pub title: Option<String>,
+    /// Archived or not, if anything.
+    pub archived: Option<bool>,
+    /// What the audit entry says.
+    pub trail: Trail,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retitling {
+    /// It is so.
+    Done,
+    /// The right is gone, or changed: look again.
+    Moved,
+}
+
+/// All that a keeper needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The org.
+    pub org: OrgId,
+    /// Where and how the session was made to act, for its first fact.
+    pub scope: Scope,
+    /// The number of the last fact.
+    pub at: Number,
+    /// The term of the last append.
+    pub term: Term,
+    /// A checkpoint's facts, then every rule fact after it.
+    pub facts: Vec<Fact>,
+    /// How many of them came after the checkpoint.
+    pub since_checkpoint: usize,
+}
+
+/// Something that waits for the keeper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxRow {
+    /// Grows in order of acceptance.
+    pub number: u64,
+    /// When it was accepted.
+    pub at: Moment,
+    /// What it is.
+    pub item: InboxItem,
+}
+
+/// What waits for the keeper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InboxItem {
+    /// A message.
+    Say { message: MessageId, by: PersonId },
+    /// A wish. An edit's new words are with the store under the request's id until the keeper has said yes or no.
+    Request { request: RequestId, by: PersonId, wish: Wish },
+    /// Some deadline has come.
+    Wake,
+}
+
+/// What a keeper writes in one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Append {
+    /// The session.
+    pub session: SessionId,
+    /// The keeper's term: an older one than the last append's is fenced.
+    pub term: Term,
+    /// The last number that the keeper knows.
+    pub after: Number,
+    /// What happened, in order.
+    pub facts: Vec<NewFact>,
+    /// The inbox rows that this answers; they go in the same transaction.
+    pub drained: Vec<u64>,
+    /// What the keeper says to wishes. A refused edit's words go; a granted one's become the message's.
+    pub verdicts: Vec<(RequestId, Verdict)>,
+    /// The claims that the session holds after this, each with how many may hold it.
+    pub claims: Vec<(Claim, u32)>,
+    /// The message that this starts and its sender, whose right is checked once more.
+    pub starts: Option<(MessageId, PersonId)>,
+    /// Replies for doors that do not read the log.
+    pub replies: Vec<NewOutgoing>,
+    /// The earliest moment at which something is due by itself.
+    pub wake_at: Option<Moment>,
+    /// Whether a turn is under way after this.
+    pub awake: bool,
+}
+
+/// A fact to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewFact {
+    /// When it happened.
+    pub at: Moment,
+    /// What it followed from.
+    pub cause: Cause,
+    /// What happened.
+    pub entry: Entry,
+}
+
+/// What a fact followed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A message.
+    Message(MessageId),
+    /// A wish.
+    Request(RequestId),
+    /// A runner's report.
+    Runner,
+    /// A deadline.
+    Timer,
+    /// The keeper's own beginning.
+    Keeper,
+}
+
+/// The two sorts of facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Read by the kernel.
+    Rule(Fact),
+    /// Shown to people. `body` is a JSON object, encoded once, stored and sent as the same bytes.
+    Story { turn: Turn, kind: String, body: Bytes },
+}
+
+/// What came of an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Appending {
+    /// It is so; this is the last number now.
+    Done(Number),
+    /// A newer keeper has the session. Stop.
+    Fenced,
+    /// The log has grown under us. Read it again.
+    Moved { actual: Number },
+    /// It would end the session while the inbox holds rows that were not drained. Drain, then decide again.
+    Undrained,
+    /// So many hold this claim already. Wait.
+    Claimed(Claim),
+    /// The sender of the message that would have started may no longer say it.
+    Revoked(MessageId),
+}

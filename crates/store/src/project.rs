@@ -1,0 +1,124 @@
+//! How rule facts become the rows that lists and receipts are read from.
+//!
+//! Every backend applies these changes in the transaction of the append, and a test folds the whole log through
+//! `project` again and compares. So a projection can always be thrown away, and no backend has an opinion of its own.
+
+use crate::ReceiptState;
+use kernel::{
+    Answer, ApprovalId, EndWhy, Fact, Failure, HoldWhy, MessageId, Moment, Outcome, PersonId, RefusedWhy,
+    Turn,
+};
+
+/// One change of a projection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The message stands so now. Its place in the queue is the order of these changes, unless `Order` says otherwise.
+    Receipt { message: MessageId, state: ReceiptState, why: Option<&'static str> },
+    /// The message's words were replaced: this is its revision now.
+    Revision { message: MessageId, revision: u32 },
+    /// The waiting messages stand in this order now.
+    Order(Vec<MessageId>),
+    /// The message's turn began with this fact.
+    Began { message: MessageId, turn: Turn },
+    /// The turn ended with this fact, and its message stands so.
+    TurnOver { turn: Turn, state: ReceiptState, why: Option<&'static str> },
+    /// The agent asks.
+    Asked { approval: ApprovalId, turn: Turn, until: Moment },
+    /// The question was answered.
+    Answered { approval: ApprovalId, yes: bool, by: Option<PersonId> },
+    /// Nobody can answer the question any more.
+    Lapsed { approval: ApprovalId },
+    /// The session is over: its bindings and claims go.
+    Ended(EndWhy),
+}
+
+/// What this fact changes in the projections.
+pub fn project(fact: &Fact) -> Vec<Change> {
+    use ReceiptState::*;
+    let receipt = |message: &MessageId, state, why| vec![Change::Receipt { message: *message, state, why }];
+    match fact {
+        Fact::Queued { message, .. } | Fact::Released { message } => receipt(message, Waiting, None),
+        Fact::Held { message, why, .. } => receipt(message, Held, Some(hold_word(*why))),
+        Fact::Withdrawn { message, .. } => receipt(message, Withdrawn, None),
+        Fact::MessageRefused { message, why } => receipt(message, Refused, Some(refused_word(*why))),
+        Fact::Edited { message, revision } => {
+            vec![Change::Revision { message: *message, revision: *revision }]
+        }
+        Fact::Reordered { order } => vec![Change::Order(order.clone())],
+        Fact::TurnStarted { turn, message } => vec![
+            Change::Receipt { message: *message, state: Running, why: None },
+            Change::Began { message: *message, turn: *turn },
+        ],
+        Fact::TurnEnded { turn, outcome } => {
+            let (state, why) = outcome_words(*outcome);
+            vec![Change::TurnOver { turn: *turn, state, why }]
+        }
+        Fact::Asked { approval, turn, until } => {
+            vec![Change::Asked { approval: *approval, turn: *turn, until: *until }]
+        }
+        Fact::Answered { approval, answer, by } => {
+            vec![Change::Answered { approval: *approval, yes: *answer == Answer::Yes, by: *by }]
+        }
+        Fact::Lapsed { approval } => vec![Change::Lapsed { approval: *approval }],
+        Fact::Ended { why } => vec![Change::Ended(*why)],
+        Fact::Opened { .. }
+        | Fact::Crowded { .. }
+        | Fact::AttemptStarted { .. }
+        | Fact::Confirmed { .. }
+        | Fact::Handed { .. }
+        | Fact::AttemptFailed { .. }
+        | Fact::StopAsked { .. }
+        | Fact::EndAsked { .. }
+        | Fact::Stale { .. } => vec![],
+    }
+}
+
+/// Every word that `why` can be, so that a backend can give back the very same one.
+pub const WHY_WORDS: [&str; 11] = [
+    "asked",
+    "after_failure",
+    "session_ended",
+    "expired",
+    "not_allowed",
+    "interrupted",
+    "time_limit",
+    "gone",
+    "busy",
+    "transient",
+    "refused",
+];
+
+fn hold_word(why: HoldWhy) -> &'static str {
+    match why {
+        HoldWhy::Asked => "asked",
+        HoldWhy::AfterFailure => "after_failure",
+    }
+}
+
+fn refused_word(why: RefusedWhy) -> &'static str {
+    match why {
+        RefusedWhy::SessionEnded => "session_ended",
+        RefusedWhy::Expired => "expired",
+        RefusedWhy::NotAllowed => "not_allowed",
+    }
+}
+
+fn outcome_words(outcome: Outcome) -> (ReceiptState, Option<&'static str>) {
+    match outcome {
+        Outcome::Answered => (ReceiptState::Answered, None),
+        Outcome::Stopped => (ReceiptState::Stopped, None),
+        Outcome::Interrupted => (ReceiptState::Failed, Some("interrupted")),
+        Outcome::TimedOut => (ReceiptState::Failed, Some("time_limit")),
+        Outcome::Failed(failure) => (ReceiptState::Failed, Some(failure_word(failure))),
+    }
+}
+
+/// The stable word for a failure.
+pub fn failure_word(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Gone => "gone",
+        Failure::Busy => "busy",
+        Failure::Transient => "transient",
+        Failure::Refused => "refused",
+    }
+}

@@ -1,0 +1,254 @@
+//! What is read back from a store: rows for lists, receipts, facts.
+
+use bytes::Bytes;
+use kernel::{
+    Address, ApprovalId, EndWhy, Fact, MessageId, Moment, NodeId, Number, OrgId, PersonId, Scope, SessionId,
+    Term, Turn,
+};
+
+/// Where a message stands. The last five are final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum ReceiptState {
+    Waiting,
+    Held,
+    Running,
+    Answered,
+    Failed,
+    Stopped,
+    Withdrawn,
+    Refused,
+}
+
+impl ReceiptState {
+    /// Whether it can never change again.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Waiting | Self::Held | Self::Running => false,
+            Self::Answered | Self::Failed | Self::Stopped | Self::Withdrawn | Self::Refused => true,
+        }
+    }
+}
+
+/// The receipt of a message, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptRow {
+    pub message: MessageId,
+    pub session: SessionId,
+    pub by: PersonId,
+    pub state: ReceiptState,
+    /// A stable word for why it is held, failed or refused: `after_failure`, `gone`, `interrupted` …
+    pub why: Option<&'static str>,
+    pub revision: u32,
+    pub turn: Option<Turn>,
+    /// The number of the fact that started its turn.
+    pub first: Option<Number>,
+    /// The number of the fact that ended it.
+    pub last: Option<Number>,
+    pub reply: Option<Address>,
+    pub created: bool,
+    pub previous: Option<(SessionId, EndWhy)>,
+    pub if_new_ignored: bool,
+    pub accepted_at: Moment,
+    /// When the last change of its state happened.
+    pub changed_at: Moment,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    pub session: SessionId,
+    pub org: OrgId,
+    pub owner: PersonId,
+    pub title: Option<String>,
+    pub scope: Scope,
+    pub ended: Option<EndWhy>,
+    pub archived: bool,
+    /// Whether a turn is under way.
+    pub awake: bool,
+    /// Messages that are not final.
+    pub pending: u32,
+    /// The number of the last fact.
+    pub at: Number,
+    pub made_at: Moment,
+    /// When something was last said in it, by a person or (at the end of a turn) by the agent.
+    pub touched_at: Moment,
+}
+
+/// Which sessions a list shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionsQuery {
+    pub org: OrgId,
+    pub person: PersonId,
+    pub which: Which,
+    /// Continue after this row of the page before.
+    pub after: Option<(Moment, SessionId)>,
+    pub limit: usize,
+}
+
+/// Which sessions a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Open and not archived.
+    Open,
+    /// Ended and not archived.
+    Ended,
+    /// Everything, the archived ones too.
+    All,
+}
+
+/// A fact as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFact {
+    pub number: Number,
+    pub at: Moment,
+    pub cause: crate::Cause,
+    pub entry: StoredEntry,
+}
+
+/// The two sorts of facts, and what became of forgotten words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredEntry {
+    Rule(Fact),
+    /// `body` is none when the words were forgotten.
+    Story {
+        turn: Turn,
+        kind: String,
+        body: Option<Bytes>,
+    },
+}
+
+/// A conversation and the open session that it is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindingRow {
+    pub address: Address,
+    pub session: SessionId,
+    pub since: Moment,
+}
+
+/// A question of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalRow {
+    pub approval: ApprovalId,
+    pub session: SessionId,
+    pub turn: Turn,
+    pub state: ApprovalState,
+    pub asked_at: Moment,
+    pub until: Moment,
+}
+
+/// Where a question stands. All but the first are final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalState {
+    Open,
+    Answered { yes: bool, by: Option<PersonId> },
+    Lapsed,
+}
+
+/// The newest number of a session, and where that change stands among all changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    pub place: u64,
+    pub session: SessionId,
+    pub number: Number,
+}
+
+/// A reply to be sent by a door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewOutgoing {
+    pub to: Address,
+    pub message: MessageId,
+    pub kind: OutgoingKind,
+}
+
+/// What a reply is about. The words are in the log; the door reads them when it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutgoingKind {
+    /// The message has reached a final state.
+    Final,
+    /// The agent asks.
+    Question(ApprovalId),
+}
+
+/// A reply on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Stable: the door may use it to recognise what it sent before.
+    pub outgoing: u64,
+    pub session: SessionId,
+    pub to: Address,
+    pub message: MessageId,
+    pub kind: OutgoingKind,
+    pub state: OutgoingState,
+    pub tries: u32,
+}
+
+/// waiting → sending → sent | unknown | parked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutgoingState {
+    Waiting,
+    Sending,
+    Sent,
+    /// It may have been sent.
+    Unknown,
+    /// It will not be sent by itself any more.
+    Parked,
+}
+
+/// What became of a reply that was being sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Became {
+    Sent,
+    Unknown,
+    Parked,
+    /// It was certainly not sent: again, then.
+    Again(Moment),
+}
+
+/// Something that was refused, for the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    pub org: OrgId,
+    pub person: PersonId,
+    pub session: Option<SessionId>,
+    pub trail: crate::Trail,
+    /// The stable code of the refusal.
+    pub refused: &'static str,
+}
+
+/// A credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRow {
+    pub hash: [u8; 32],
+    pub person: PersonId,
+    /// What it is for: `machine`, `browser` …
+    pub purpose: &'static str,
+    /// The only client name it may use in addresses.
+    pub client: Option<String>,
+    pub made_at: Moment,
+    pub expires: Option<Moment>,
+}
+
+/// A running copy of Homing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRow {
+    pub node: NodeId,
+    pub term: Term,
+    pub host: String,
+    pub pid: u32,
+    pub since: Moment,
+    pub url: Option<String>,
+}
+
+/// Figures about the store's own work since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gauges {
+    /// Commits that reached the disk.
+    pub commits: u64,
+    /// Changes in them; more than one per commit is what group commit is for.
+    pub changes: u64,
+    /// Appends refused because of an old term.
+    pub fenced: u64,
+    /// Appends refused because of an old number.
+    pub moved: u64,
+}

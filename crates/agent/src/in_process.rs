@@ -1,1 +1,426 @@
-//! Being written.
+//! The scripted agent without a process, for the simulation: the same brain, run by a task of the current runtime.
+//!
+//! `House` is what survives a crash of the daemon: the agent's memory, the tasks still running, and a record of what
+//! really ran, which the simulation checks. It names no clock but tokio's and no randomness but its seed, so one
+//! seed gives one story. A dropped `Running` is like a daemon that went away: its task goes on for `linger_ms`, as a
+//! process does until its supervisor notices, and only `bury` or that time ends it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kernel::{Failure, Fence, MessageId, Native, SessionId};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::scripted::{Memory, Script, Step, answered};
+use crate::{
+    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running,
+    TreeName, Trouble, Verified,
+};
+
+/// Events an attempt may be ahead of its reader; then it waits, as a process does when its pipe is full.
+const EVENTS_AHEAD_MAX: usize = 16;
+/// Words to the agent that it has not yet taken. One message and its answers are far fewer.
+const WORDS_AHEAD_MAX: usize = 64;
+
+/// How a house is set up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HouseConfig {
+    /// Stands in every native id, so that two houses never share one.
+    pub seed: u64,
+    /// How long an attempt goes on after its `Running` was dropped.
+    pub linger_ms: u64,
+}
+
+/// Where in-process agents live.
+#[derive(Debug)]
+pub struct House {
+    config: HouseConfig,
+    built: Instant,
+    rooms: Mutex<Rooms>,
+}
+
+#[derive(Debug, Default)]
+struct Rooms {
+    memories: BTreeMap<String, Memory>,
+    natives: u64,
+    alive: BTreeMap<TreeName, Alive>,
+    noted: Vec<Noted>,
+}
+
+#[derive(Debug, Clone)]
+struct Alive {
+    task: AbortHandle,
+    gone: watch::Receiver<bool>,
+}
+
+/// One line of the record of what really ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// What happened.
+    pub did: Did,
+    /// In which session.
+    pub session: SessionId,
+    /// By which attempt.
+    pub fence: Fence,
+    /// For which message.
+    pub message: MessageId,
+    /// In which conversation, by the agent's own id.
+    pub native: Option<Native>,
+    /// When, in milliseconds since the house was built.
+    pub at_ms: u64,
+}
+
+/// What an attempt did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    /// It came up.
+    Up,
+    /// It was handed the words.
+    Handed,
+    /// It began to act on them.
+    Acted,
+    /// It said that it had finished.
+    Finished,
+    /// It said that it had failed.
+    Failed(Failure),
+    /// It went away by itself without a word.
+    Crashed,
+    /// It was ended from outside.
+    Killed,
+}
+
+impl House {
+    /// An empty house. Must be called inside a tokio runtime, whose clock it uses.
+    pub fn new(config: HouseConfig) -> Arc<Self> {
+        Arc::new(Self { config, built: Instant::now(), rooms: Mutex::default() })
+    }
+
+    /// Everything that really ran, oldest first.
+    pub fn noted(&self) -> Vec<Noted> {
+        self.rooms().noted.clone()
+    }
+
+    /// The attempts still running.
+    pub fn alive(&self) -> Vec<TreeName> {
+        self.rooms().alive.keys().cloned().collect()
+    }
+
+    /// What the agent remembers of a conversation.
+    pub fn memory(&self, native: &Native) -> Option<Memory> {
+        self.rooms().memories.get(&native.0).cloned()
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, Rooms> {
+        // Nothing panics while holding it but tests' own asserts, and then the record is what we want to see.
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mint(&self, memory: Memory) -> Native {
+        let mut rooms = self.rooms();
+        rooms.natives += 1;
+        let id = format!("{:08x}-0000-4000-8000-{:012x}", self.config.seed & 0xffff_ffff, rooms.natives);
+        rooms.memories.insert(id.clone(), memory);
+        Native(id)
+    }
+
+    /// Ends an attempt and waits until it is no more. Answers whether there was one.
+    async fn end(&self, tree: &TreeName) -> bool {
+        let Some(mut alive) = self.rooms().alive.get(tree).cloned() else { return false };
+        alive.task.abort();
+        let _ = alive.gone.wait_for(|gone| *gone).await;
+        true
+    }
+}
+
+/// The scripted agent, living in a house.
+#[derive(Debug, Clone)]
+pub struct InProcess {
+    house: Arc<House>,
+}
+
+impl InProcess {
+    /// An agent that lives there. Any number may share a house, one after the other or at once.
+    pub fn new(house: Arc<House>) -> Self {
+        Self { house }
+    }
+
+    fn launch(&self, launch: Launch) -> Result<Attempt, Trouble> {
+        let (say, said) = mpsc::channel(EVENTS_AHEAD_MAX);
+        let (words, heard) = mpsc::channel(WORDS_AHEAD_MAX);
+        let (leave, gone) = watch::channel(false);
+        let (house, tree) = (self.house.clone(), launch.tree.clone());
+        let native = launch.native.clone();
+        {
+            // Held until it is entered, or a quick task on another thread would leave before it was.
+            let mut rooms = house.rooms();
+            if rooms.alive.contains_key(&tree) {
+                return Err(Trouble::new(Failure::Busy, format!("{tree} is already running")));
+            }
+            let body = Body { house: house.clone(), launch, native, say, heard, leave, over: None };
+            rooms.noted.push(body.noted(Did::Up));
+            let task = tokio::spawn(body.live()).abort_handle();
+            rooms.alive.insert(tree.clone(), Alive { task, gone: gone.clone() });
+        }
+        Ok(Attempt { house, tree, said, words, gone, last: None, verified: None })
+    }
+}
+
+impl Agent for InProcess {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { resume: true, asks: true, usage: true, ..Abilities::default() }
+    }
+
+    fn look(&self) -> Reply<'_, Found> {
+        Box::pin(async { Found::Here { version: env!("CARGO_PKG_VERSION").to_owned() } })
+    }
+
+    fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        Box::pin(async move { Ok(Box::new(self.launch(launch)?) as Box<dyn Running>) })
+    }
+
+    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
+        Box::pin(async move { Ok(Buried { killed: u32::from(self.house.end(&tree).await) }) })
+    }
+}
+
+/// The daemon's side of an attempt.
+struct Attempt {
+    house: Arc<House>,
+    tree: TreeName,
+    said: mpsc::Receiver<AgentEvent>,
+    words: mpsc::Sender<Word>,
+    gone: watch::Receiver<bool>,
+    /// A last event that was heard, but waits for the task to be gone.
+    last: Option<AgentEvent>,
+    verified: Option<Verified>,
+}
+
+enum Word {
+    Message(Message),
+    Answer { question: String, answer: Answer },
+}
+
+impl Attempt {
+    async fn hear(&mut self) -> AgentEvent {
+        if self.last.is_none() {
+            match self.said.recv().await {
+                Some(event) if !event.is_last() => return event,
+                heard => self.last = heard,
+            }
+        }
+        // An error means that the task's end of the channel is no more, and so is the task.
+        let _ = self.gone.wait_for(|gone| *gone).await;
+        let verified = *self.verified.get_or_insert(Verified { killed: 0, gone: true });
+        let died = AgentEvent::Died { detail: "the in-process agent went away".to_owned(), verified };
+        self.last.take().unwrap_or(died)
+    }
+
+    async fn tell(&self, word: Word) -> Result<(), Trouble> {
+        // When nobody listens any more, `next` tells why; that is better than a failure without a reason.
+        let _ = self.words.send(word).await;
+        Ok(())
+    }
+}
+
+impl Running for Attempt {
+    fn next(&mut self) -> Reply<'_, AgentEvent> {
+        Box::pin(self.hear())
+    }
+
+    fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>> {
+        Box::pin(async move {
+            if message.text.len() > MESSAGE_BYTES_MAX {
+                return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
+            }
+            self.tell(Word::Message(message)).await
+        })
+    }
+
+    fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+        let question = question.to_owned();
+        Box::pin(async move { self.tell(Word::Answer { question, answer }).await })
+    }
+
+    fn stop(&mut self, _grace_ms: u64) -> Reply<'_, Verified> {
+        Box::pin(async move {
+            let ended = self.house.end(&self.tree).await;
+            *self.verified.get_or_insert(Verified { killed: u32::from(ended), gone: true })
+        })
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let Some(alive) = self.house.rooms().alive.get(&self.tree).cloned() else { return };
+        let linger_ms = self.house.config.linger_ms;
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if linger_ms > 0 => {
+                runtime.spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(linger_ms)).await;
+                    alive.task.abort();
+                });
+            }
+            _ => alive.task.abort(),
+        }
+    }
+}
+
+/// The agent's side of an attempt. Dropping it, for whatever reason, is the attempt's end.
+struct Body {
+    house: Arc<House>,
+    launch: Launch,
+    native: Option<Native>,
+    say: mpsc::Sender<AgentEvent>,
+    heard: mpsc::Receiver<Word>,
+    leave: watch::Sender<bool>,
+    over: Option<Did>,
+}
+
+impl Body {
+    async fn live(mut self) {
+        let last = match self.open() {
+            Err(trouble) => Some(AgentEvent::Failed(trouble)),
+            Ok(()) => {
+                self.tell(AgentEvent::Ready { native: self.native.clone() }).await;
+                self.act().await
+            }
+        };
+        self.over = Some(match &last {
+            Some(AgentEvent::Failed(trouble)) => Did::Failed(trouble.failure),
+            Some(_) => Did::Finished,
+            None => Did::Crashed,
+        });
+        if let Some(event) = last {
+            self.tell(event).await;
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Trouble> {
+        let Some(native) = &self.native else {
+            self.native = Some(self.house.mint(Memory::default()));
+            return Ok(());
+        };
+        match self.house.rooms().memories.get_mut(&native.0) {
+            Some(memory) => memory.wake(),
+            None => Err(Trouble::new(Failure::Gone, format!("there is no conversation {}", native.0))),
+        }
+    }
+
+    /// Carries out the script of the one message; answers how it ended, or nothing if it crashed.
+    async fn act(&mut self) -> Option<AgentEvent> {
+        let message = self.wait_for_message().await;
+        self.note(Did::Acted);
+        let mut script = Script::new(&self.remembered(), &message.text);
+        let (mut questions, mut words_said) = (0, 0);
+        while let Some(step) = script.next() {
+            let words = match step {
+                Step::Say(words) => words,
+                Step::Ask { tool } => {
+                    questions += 1;
+                    let answer = self.ask(format!("q{questions}"), tool.clone()).await;
+                    script.line(&answered(&tool, &answer))
+                }
+                Step::Run { .. } | Step::ForkBomb { .. } => script.line("not in-process"),
+                Step::Directory => script.line(&self.launch.directory.to_string_lossy()),
+                Step::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
+                Step::Crash => return None,
+                Step::Hang => std::future::pending().await,
+                Step::Sleep { ms } => {
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                    continue;
+                }
+                Step::NewId => {
+                    let native = self.house.mint(self.remembered());
+                    self.native = Some(native.clone());
+                    self.tell(AgentEvent::Native(native)).await;
+                    continue;
+                }
+                Step::Remember | Step::Forget | Step::FailStarts { .. } => {
+                    self.keep(step, &message.text);
+                    continue;
+                }
+            };
+            words_said += 1;
+            self.tell(AgentEvent::Text { text: words }).await;
+        }
+        let input_tokens = message.text.split_whitespace().count() as u64;
+        self.tell(AgentEvent::Usage { input_tokens, output_tokens: words_said }).await;
+        Some(AgentEvent::Finished { native: self.native.clone() })
+    }
+
+    async fn wait_for_message(&mut self) -> Message {
+        loop {
+            match self.heard.recv().await {
+                Some(Word::Message(message)) => {
+                    self.note(Did::Handed);
+                    return message;
+                }
+                Some(Word::Answer { .. }) => {}
+                // Nobody will ever say anything: what remains is to be ended.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    async fn ask(&mut self, key: String, tool: String) -> Answer {
+        let detail = format!("may I use {tool}?");
+        self.tell(AgentEvent::Asked { question: key.clone(), tool, detail }).await;
+        loop {
+            match self.heard.recv().await {
+                Some(Word::Answer { question, answer }) if question == key => return answer,
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn remembered(&self) -> Memory {
+        self.native.as_ref().and_then(|native| self.house.memory(native)).unwrap_or_default()
+    }
+
+    fn keep(&self, step: Step, text: &str) {
+        let Some(Native(id)) = &self.native else { return };
+        let mut rooms = self.house.rooms();
+        if step == Step::Forget {
+            rooms.memories.remove(id);
+            return;
+        }
+        let memory = rooms.memories.entry(id.clone()).or_default();
+        match step {
+            Step::FailStarts { failure: Failure::Busy, count } => memory.starts_busy = count,
+            Step::FailStarts { count, .. } => memory.starts_failing = count,
+            _ => memory.messages.push(text.to_owned()),
+        }
+    }
+
+    async fn tell(&self, event: AgentEvent) {
+        // After the daemon has gone we talk to nobody, like a process whose pipe leads nowhere.
+        let _ = self.say.send(event).await;
+    }
+
+    fn note(&self, did: Did) {
+        let noted = self.noted(did);
+        self.house.rooms().noted.push(noted);
+    }
+
+    fn noted(&self, did: Did) -> Noted {
+        let Launch { session, fence, message, .. } = self.launch;
+        let at_ms = u64::try_from(self.house.built.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Noted { did, session, fence, message, native: self.native.clone(), at_ms }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.note(self.over.unwrap_or(Did::Killed));
+        self.house.rooms().alive.remove(&self.launch.tree);
+        self.leave.send_replace(true);
+    }
+}

@@ -13,6 +13,7 @@ pub mod scripted;
 mod tree;
 
 pub use event::{AgentEvent, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, TEXT_BYTES_MAX, Trouble, bounded, pieces};
+pub use in_process::{Did, House, HouseConfig, InProcess, Noted};
 pub use port::{
     Abilities, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Verified,
 };

@@ -1,1 +1,369 @@
-//! Being written.
+//! The brain of the scripted agent: what it remembers, and what it does with a message.
+//!
+//! It does nothing itself. `Memory::wake` says whether a conversation can be started, `Script` turns a message into
+//! steps, and a body carries them out: a process in `drivers`, a task in `in_process`. So both behave alike.
+//!
+//! The answer is `#N TEXT`, N being the number of messages it remembers with this one and TEXT the message without its
+//! directives. Lines that begin with `!` are directives, done in their order; what they print stands on lines of its
+//! own after that. A message with `!fail before`, `!busy`, `!refuse` or `!gone` is not acted on: it is not remembered
+//! and not counted, and the answer has no `#N`.
+
+use kernel::Failure;
+use serde::{Deserialize, Serialize};
+
+use crate::{Answer, Trouble};
+
+/// The longest `!sleep`, so that a typing error does not outlive its author: one day.
+const SLEEP_MS_MAX: u64 = 86_400_000;
+/// The most words of one `!say`.
+const WORDS_MAX: u64 = 1_000_000;
+/// The most bytes of one `!flood`: 1 GiB.
+const FLOOD_BYTES_MAX: u64 = 1 << 30;
+/// How much of a flood is said at once.
+const FLOOD_PIECE_BYTES: u64 = 4_096;
+/// The most children of one `!fork-bomb`; enough to be a nuisance, not enough to hurt a small machine.
+const FORKS_MAX: u64 = 256;
+/// The most starts that can be made to fail ahead.
+const STARTS_MAX: u64 = 1_000;
+
+/// What the agent knows of one conversation; kept by the body under the conversation's native id.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Every message acted on, oldest first.
+    pub messages: Vec<String>,
+    /// How many starts from now on fail as Transient.
+    #[serde(default)]
+    pub starts_failing: u32,
+    /// How many starts from now on fail as Busy.
+    #[serde(default)]
+    pub starts_busy: u32,
+}
+
+impl Memory {
+    /// Begins an attempt on this conversation. The body keeps the memory afterwards, whatever the answer.
+    pub fn wake(&mut self) -> Result<(), Trouble> {
+        if self.starts_failing > 0 {
+            self.starts_failing -= 1;
+            return Err(Trouble::transient("told to fail this start"));
+        }
+        if self.starts_busy > 0 {
+            self.starts_busy -= 1;
+            return Err(Trouble::new(Failure::Busy, "told to be busy at this start"));
+        }
+        Ok(())
+    }
+}
+
+/// One thing for the body to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Go on under a new native id. The old one keeps what it knew.
+    NewId,
+    /// Add the message to the memory and keep it.
+    Remember,
+    /// Say these words.
+    Say(String),
+    /// Do nothing for so long.
+    Sleep { ms: u64 },
+    /// Ask whether the tool may be used, wait, and say `answered` as a line.
+    Ask { tool: String },
+    /// Run it in the scope's directory and say its output as a line.
+    Run { command: String },
+    /// Start so many double-forked children that ignore SIGTERM, and say so as a line.
+    ForkBomb { count: u64 },
+    /// Say the directory as a line.
+    Directory,
+    /// Let later starts of this conversation fail, and keep that.
+    FailStarts { failure: Failure, count: u32 },
+    /// Delete the memory.
+    Forget,
+    /// End with this failure.
+    Fail(Trouble),
+    /// Go away without a word.
+    Crash,
+    /// Never do anything again, and take no notice of polite signals.
+    Hang,
+}
+
+/// The steps for one message. When there are none left, the turn has finished.
+#[derive(Debug)]
+pub struct Script {
+    todo: std::vec::IntoIter<Todo>,
+    stream: Option<Stream>,
+    has_spoken: bool,
+}
+
+impl Script {
+    /// What to do with this message, given what is remembered from before.
+    pub fn new(memory: &Memory, text: &str) -> Self {
+        let (directives, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('!'));
+        let directives: Vec<Directive> = directives.into_iter().map(Directive::parse).collect();
+        let mut todo = Vec::new();
+        if !directives.iter().any(Directive::prevents_acting) {
+            if directives.contains(&Directive::NewId) {
+                todo.push(Todo::Step(Step::NewId));
+            }
+            todo.push(Todo::Step(Step::Remember));
+            let heading = format!("#{} {}", memory.messages.len() + 1, rest.join("\n").trim());
+            todo.push(Todo::Line(heading.trim_end().to_owned()));
+        }
+        for directive in directives {
+            directive.plan(memory, &mut todo);
+        }
+        Self { todo: todo.into_iter(), stream: None, has_spoken: false }
+    }
+
+    /// What a directive printed, set off from what was said before.
+    pub fn line(&mut self, text: &str) -> String {
+        let before = if std::mem::replace(&mut self.has_spoken, true) { "\n" } else { "" };
+        format!("{before}{text}")
+    }
+}
+
+impl Iterator for Script {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if let Some(step) = self.stream.as_mut().and_then(Stream::next) {
+            return Some(step);
+        }
+        self.stream = None;
+        Some(match self.todo.next()? {
+            Todo::Step(step) => step,
+            Todo::Line(text) => Step::Say(self.line(&text)),
+            Todo::Stream(stream) => {
+                self.stream = Some(stream);
+                Step::Say(self.line(""))
+            }
+        })
+    }
+}
+
+/// What the body says after an `Ask` was answered.
+pub fn answered(tool: &str, answer: &Answer) -> String {
+    match answer {
+        Answer::Allow => format!("{tool}: allowed"),
+        Answer::Deny { reason } if reason.is_empty() => format!("{tool}: denied"),
+        Answer::Deny { reason } => format!("{tool}: denied: {reason}"),
+    }
+}
+
+/// A byte of a flood, by its place. The period is prime, so that a piece that is missing or doubled shows.
+pub fn flood_byte(at: u64) -> u8 {
+    const LETTERS: &[u8; 61] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY";
+    LETTERS[(at % 61) as usize]
+}
+
+#[derive(Debug)]
+enum Todo {
+    Step(Step),
+    Line(String),
+    Stream(Stream),
+}
+
+/// Steps that are made one by one, because all of them at once would not fit.
+#[derive(Debug)]
+enum Stream {
+    Words { said: u64, count: u64, per_second: u64, slept: bool },
+    Flood { said: u64, bytes: u64 },
+}
+
+impl Stream {
+    fn next(&mut self) -> Option<Step> {
+        match self {
+            Self::Words { said, count, .. } if said == count => None,
+            Self::Words { said, per_second, slept, .. } if *said > 0 && *per_second > 0 && !*slept => {
+                *slept = true;
+                // The difference of the two moments, so that rounding does not add up.
+                Some(Step::Sleep { ms: (*said * 1_000) / *per_second - ((*said - 1) * 1_000) / *per_second })
+            }
+            Self::Words { said, slept, .. } => {
+                (*said, *slept) = (*said + 1, false);
+                let space = if *said > 1 { " " } else { "" };
+                Some(Step::Say(format!("{space}word{said}")))
+            }
+            Self::Flood { said, bytes } if said == bytes => None,
+            Self::Flood { said, bytes } => {
+                let end = (*said + FLOOD_PIECE_BYTES).min(*bytes);
+                let piece = (*said..end).map(|at| char::from(flood_byte(at))).collect();
+                *said = end;
+                Some(Step::Say(piece))
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Directive {
+    Recall,
+    Sleep { ms: u64 },
+    Say { count: u64, per_second: u64 },
+    FailBefore,
+    FailAfter,
+    FailStarts { failure: Failure, count: u32 },
+    Gone,
+    Busy,
+    Refuse,
+    Crash,
+    Hang,
+    Flood { bytes: u64 },
+    NewId,
+    Ask { tool: String },
+    Run { command: String },
+    ForkBomb { count: u64 },
+    Directory,
+    Unknown { line: String },
+}
+
+impl Directive {
+    fn parse(line: &str) -> Self {
+        Self::understand(line).unwrap_or_else(|| Self::Unknown { line: line.to_owned() })
+    }
+
+    fn understand(line: &str) -> Option<Self> {
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let number = |at: usize, max: u64| words.get(at)?.parse().ok().filter(|n: &u64| *n <= max);
+        let starts = |at| number(at, STARTS_MAX).and_then(|n| u32::try_from(n).ok());
+        let directive = match (name, words.as_slice()) {
+            ("!recall", []) => Self::Recall,
+            ("!sleep", [_]) => Self::Sleep { ms: number(0, SLEEP_MS_MAX)? },
+            ("!say", [_, _]) => Self::Say { count: number(0, WORDS_MAX)?, per_second: number(1, u64::MAX)? },
+            ("!fail", ["before"]) => Self::FailBefore,
+            ("!fail", ["after"]) => Self::FailAfter,
+            ("!fail", ["start", _]) => Self::FailStarts { failure: Failure::Transient, count: starts(1)? },
+            ("!busy", ["start", _]) => Self::FailStarts { failure: Failure::Busy, count: starts(1)? },
+            ("!gone", []) => Self::Gone,
+            ("!busy", []) => Self::Busy,
+            ("!refuse", []) => Self::Refuse,
+            ("!crash", []) => Self::Crash,
+            ("!hang", []) => Self::Hang,
+            ("!flood", [_]) => Self::Flood { bytes: number(0, FLOOD_BYTES_MAX)? },
+            ("!newid", []) => Self::NewId,
+            ("!ask", [tool]) => Self::Ask { tool: (*tool).to_owned() },
+            ("!run", [_, ..]) => Self::Run { command: rest.trim().to_owned() },
+            ("!fork-bomb", [_]) => Self::ForkBomb { count: number(0, FORKS_MAX)? },
+            ("!pwd", []) => Self::Directory,
+            _ => return None,
+        };
+        Some(directive)
+    }
+
+    fn prevents_acting(&self) -> bool {
+        matches!(self, Self::FailBefore | Self::Busy | Self::Refuse | Self::Gone)
+    }
+
+    fn plan(self, memory: &Memory, todo: &mut Vec<Todo>) {
+        let step = match self {
+            Self::Recall => {
+                todo.extend(memory.messages.iter().map(|message| Todo::Line(message.replace('\n', "\\n"))));
+                return;
+            }
+            Self::Say { count, per_second } => {
+                return todo.push(Todo::Stream(Stream::Words { said: 0, count, per_second, slept: false }));
+            }
+            Self::Flood { bytes } => return todo.push(Todo::Stream(Stream::Flood { said: 0, bytes })),
+            Self::Unknown { line } => return todo.push(Todo::Line(format!("unknown directive: {line}"))),
+            Self::NewId => return, // Done before the message was remembered.
+            Self::FailStarts { failure, count } => {
+                todo.push(Todo::Step(Step::FailStarts { failure, count }));
+                return todo.push(Todo::Line(format!("the next {count} starts will fail")));
+            }
+            Self::Gone => {
+                todo.push(Todo::Step(Step::Forget));
+                Step::Fail(Trouble::new(Failure::Gone, "told to be gone: this conversation no longer exists"))
+            }
+            Self::FailBefore => Step::Fail(Trouble::transient("told to fail before acting")),
+            Self::FailAfter => Step::Fail(Trouble::transient("told to fail after acting")),
+            Self::Busy => Step::Fail(Trouble::new(Failure::Busy, "told to be busy")),
+            Self::Refuse => Step::Fail(Trouble::refused("told to refuse")),
+            Self::Sleep { ms } => Step::Sleep { ms },
+            Self::Ask { tool } => Step::Ask { tool },
+            Self::Run { command } => Step::Run { command },
+            Self::ForkBomb { count } => Step::ForkBomb { count },
+            Self::Directory => Step::Directory,
+            Self::Crash => Step::Crash,
+            Self::Hang => Step::Hang,
+        };
+        todo.push(Todo::Step(step));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything said for a message by an agent that remembers `before`, and the other steps in braces.
+    fn check(before: &[&str], text: &str, expected: &str) {
+        let messages = before.iter().map(|m| (*m).to_owned()).collect();
+        let memory = Memory { messages, ..Memory::default() };
+        let seen: String = Script::new(&memory, text)
+            .map(|step| match step {
+                Step::Say(words) => words,
+                Step::Fail(trouble) => format!("{{{trouble}}}"),
+                other => format!("{{{other:?}}}"),
+            })
+            .collect();
+        assert_eq!(seen, expected, "for {text:?}");
+    }
+
+    #[test]
+    fn it_counts_and_repeats() {
+        check(&[], "hello", "{Remember}#1 hello");
+        check(&["a", "b"], "hello\nthere\n", "{Remember}#3 hello\nthere");
+        check(&[], "", "{Remember}#1");
+    }
+
+    #[test]
+    fn directives_print_after_the_answer() {
+        check(&["a", "b\nc"], "x\n!recall", "{Remember}#3 x\na\nb\\nc");
+        check(&[], "!sleep 5\nx\n!pwd", "{Remember}#1 x{Sleep { ms: 5 }}{Directory}");
+        check(&[], "!say 3 4", "{Remember}#1\nword1{Sleep { ms: 250 }} word2{Sleep { ms: 250 }} word3");
+        check(&[], "!say 2 0", "{Remember}#1\nword1 word2");
+        check(&[], "!flood 3", "{Remember}#1\n012");
+        check(&["a"], "x\n!newid", "{NewId}{Remember}#2 x");
+        check(
+            &[],
+            "!fail start 2",
+            "{Remember}#1{FailStarts { failure: Transient, count: 2 }}\nthe next 2 starts will fail",
+        );
+    }
+
+    #[test]
+    fn what_is_not_acted_on_is_not_remembered() {
+        check(&[], "x\n!fail before", "{told to fail before acting (transient)}");
+        check(&[], "x\n!fail after", "{Remember}#1 x{told to fail after acting (transient)}");
+        check(
+            &[],
+            "!sleep 1\n!gone",
+            "{Sleep { ms: 1 }}{Forget}{told to be gone: this conversation no longer exists (gone)}",
+        );
+    }
+
+    #[test]
+    fn an_unknown_directive_is_answered() {
+        check(&[], "!dance", "{Remember}#1\nunknown directive: !dance");
+        check(&[], "!sleep long", "{Remember}#1\nunknown directive: !sleep long");
+        check(&[], "!fork-bomb 100000", "{Remember}#1\nunknown directive: !fork-bomb 100000");
+    }
+
+    #[test]
+    fn a_flood_is_complete_and_comes_in_pieces() {
+        let said: Vec<String> = Script::new(&Memory::default(), "!flood 10000")
+            .filter_map(|step| if let Step::Say(words) = step { Some(words) } else { None })
+            .collect();
+        assert!(said.iter().all(|piece| piece.len() as u64 <= FLOOD_PIECE_BYTES));
+        let all: String = said.concat();
+        let flood = all.strip_prefix("#1\n").expect("the answer comes first").as_bytes();
+        assert!(flood.iter().enumerate().all(|(at, byte)| *byte == flood_byte(at as u64)));
+        assert_eq!(flood.len(), 10_000);
+    }
+
+    #[test]
+    fn told_starts_fail_and_then_no_more() {
+        let mut memory = Memory { starts_failing: 1, starts_busy: 1, ..Memory::default() };
+        assert_eq!(memory.wake().map_err(|t| t.failure), Err(Failure::Transient));
+        assert_eq!(memory.wake().map_err(|t| t.failure), Err(Failure::Busy));
+        assert_eq!(memory.wake(), Ok(()));
+    }
+}

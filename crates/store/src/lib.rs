@@ -5,6 +5,7 @@
 
 mod port;
 pub mod project;
+pub mod record;
 mod rows;
 
 pub use port::*;

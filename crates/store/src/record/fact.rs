@@ -1,0 +1,347 @@
+//! The stored form of rule facts, and of a checkpoint, which is a few of them under a version number.
+
+use super::{Text, Unreadable, Word, decode, encode};
+use kernel::{
+    Answer, ApprovalId, Attempt, EndWhy, Epoch, Fact, Failure, Fence, HoldWhy, MessageId, Moment, Native,
+    Outcome, PersonId, RefusedWhy, ReportKind, Scope, StopWhy, Term, Turn,
+};
+use serde::{Deserialize, Serialize};
+
+/// Grows when `evolve` begins to read old facts differently. A checkpoint of another version is made anew from the log.
+const CHECKPOINT_VERSION: u32 = 1;
+
+/// The stored form of a rule fact: compact JSON.
+pub fn encode_fact(fact: &Fact) -> Vec<u8> {
+    encode(&FactRecord::from(fact))
+}
+
+/// A rule fact as it was stored. If this fails, this version must not keep the session.
+pub fn decode_fact(bytes: &[u8]) -> Result<Fact, Unreadable> {
+    decode::<FactRecord>("rule fact", bytes).map(Fact::from)
+}
+
+/// The stored form of a checkpoint.
+pub fn encode_checkpoint(facts: &[Fact]) -> Vec<u8> {
+    encode(&CheckpointRecord {
+        version: CHECKPOINT_VERSION,
+        facts: facts.iter().map(FactRecord::from).collect(),
+    })
+}
+
+/// A checkpoint's facts. If this fails, the caller ignores the checkpoint and reads the log: nothing is lost.
+pub fn decode_checkpoint(bytes: &[u8]) -> Result<Vec<Fact>, Unreadable> {
+    let record = decode::<CheckpointRecord>("checkpoint", bytes)?;
+    if record.version != CHECKPOINT_VERSION {
+        return Err(Unreadable { what: "checkpoint", why: format!("version {}", record.version) });
+    }
+    Ok(record.facts.into_iter().map(Fact::from).collect())
+}
+
+/// The stored form of a scope.
+pub fn encode_scope(scope: &Scope) -> Vec<u8> {
+    encode(&ScopeRecord::from(scope))
+}
+
+/// A scope as it was stored.
+pub fn decode_scope(bytes: &[u8]) -> Result<Scope, Unreadable> {
+    decode::<ScopeRecord>("scope", bytes).map(Scope::from)
+}
+
+#[derive(Serialize, Deserialize)]
+struct CheckpointRecord {
+    version: u32,
+    facts: Vec<FactRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScopeRecord {
+    directory: String,
+    agent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FenceRecord {
+    term: u64,
+    epoch: u32,
+    turn: u32,
+    attempt: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum StopRecord {
+    Asked { by: Text<PersonId> },
+    TimeLimit {},
+    Ending {},
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum OutcomeRecord {
+    Answered {},
+    Stopped {},
+    Interrupted {},
+    Failed { failure: Word<Failure> },
+    TimedOut {},
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum FactRecord {
+    Opened {
+        scope: ScopeRecord,
+    },
+    Queued {
+        message: Text<MessageId>,
+        by: Text<PersonId>,
+    },
+    Edited {
+        message: Text<MessageId>,
+        revision: u32,
+    },
+    Withdrawn {
+        message: Text<MessageId>,
+        by: Text<PersonId>,
+    },
+    Held {
+        message: Text<MessageId>,
+        why: Word<HoldWhy>,
+        expires: u64,
+    },
+    Released {
+        message: Text<MessageId>,
+    },
+    Reordered {
+        order: Vec<Text<MessageId>>,
+    },
+    MessageRefused {
+        message: Text<MessageId>,
+        why: Word<RefusedWhy>,
+    },
+    Crowded {
+        until: u64,
+    },
+    TurnStarted {
+        turn: u32,
+        message: Text<MessageId>,
+    },
+    AttemptStarted {
+        fence: FenceRecord,
+        until: u64,
+    },
+    Confirmed {
+        native: String,
+        epoch: u32,
+    },
+    Handed {
+        turn: u32,
+        attempt: u16,
+    },
+    AttemptFailed {
+        turn: u32,
+        attempt: u16,
+        failure: Word<Failure>,
+        again_at: u64,
+    },
+    Asked {
+        approval: Text<ApprovalId>,
+        turn: u32,
+        until: u64,
+    },
+    Answered {
+        approval: Text<ApprovalId>,
+        answer: Word<Answer>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Text<PersonId>>,
+    },
+    Lapsed {
+        approval: Text<ApprovalId>,
+    },
+    StopAsked {
+        turn: u32,
+        why: StopRecord,
+    },
+    TurnEnded {
+        turn: u32,
+        outcome: OutcomeRecord,
+    },
+    EndAsked {
+        by: Text<PersonId>,
+    },
+    Ended {
+        why: Word<EndWhy>,
+    },
+    Stale {
+        fence: FenceRecord,
+        kind: Word<ReportKind>,
+    },
+}
+
+impl From<&Fact> for FactRecord {
+    fn from(fact: &Fact) -> Self {
+        match fact {
+            Fact::Opened { scope } => Self::Opened { scope: scope.into() },
+            Fact::Queued { message, by } => Self::Queued { message: Text(*message), by: Text(*by) },
+            Fact::Edited { message, revision } => {
+                Self::Edited { message: Text(*message), revision: *revision }
+            }
+            Fact::Withdrawn { message, by } => Self::Withdrawn { message: Text(*message), by: Text(*by) },
+            Fact::Held { message, why, expires } => {
+                Self::Held { message: Text(*message), why: Word(*why), expires: expires.0 }
+            }
+            Fact::Released { message } => Self::Released { message: Text(*message) },
+            Fact::Reordered { order } => Self::Reordered { order: order.iter().copied().map(Text).collect() },
+            Fact::MessageRefused { message, why } => {
+                Self::MessageRefused { message: Text(*message), why: Word(*why) }
+            }
+            Fact::Crowded { until } => Self::Crowded { until: until.0 },
+            Fact::TurnStarted { turn, message } => {
+                Self::TurnStarted { turn: turn.0, message: Text(*message) }
+            }
+            Fact::AttemptStarted { fence, until } => {
+                Self::AttemptStarted { fence: (*fence).into(), until: until.0 }
+            }
+            Fact::Confirmed { native, epoch } => Self::Confirmed { native: native.0.clone(), epoch: epoch.0 },
+            Fact::Handed { turn, attempt } => Self::Handed { turn: turn.0, attempt: attempt.0 },
+            Fact::AttemptFailed { turn, attempt, failure, again_at } => Self::AttemptFailed {
+                turn: turn.0,
+                attempt: attempt.0,
+                failure: Word(*failure),
+                again_at: again_at.0,
+            },
+            Fact::Asked { approval, turn, until } => {
+                Self::Asked { approval: Text(*approval), turn: turn.0, until: until.0 }
+            }
+            Fact::Answered { approval, answer, by } => {
+                Self::Answered { approval: Text(*approval), answer: Word(*answer), by: by.map(Text) }
+            }
+            Fact::Lapsed { approval } => Self::Lapsed { approval: Text(*approval) },
+            Fact::StopAsked { turn, why } => Self::StopAsked { turn: turn.0, why: (*why).into() },
+            Fact::TurnEnded { turn, outcome } => Self::TurnEnded { turn: turn.0, outcome: (*outcome).into() },
+            Fact::EndAsked { by } => Self::EndAsked { by: Text(*by) },
+            Fact::Ended { why } => Self::Ended { why: Word(*why) },
+            Fact::Stale { fence, kind } => Self::Stale { fence: (*fence).into(), kind: Word(*kind) },
+        }
+    }
+}
+
+impl From<FactRecord> for Fact {
+    fn from(record: FactRecord) -> Self {
+        use FactRecord as R;
+        match record {
+            R::Opened { scope } => Self::Opened { scope: scope.into() },
+            R::Queued { message, by } => Self::Queued { message: message.0, by: by.0 },
+            R::Edited { message, revision } => Self::Edited { message: message.0, revision },
+            R::Withdrawn { message, by } => Self::Withdrawn { message: message.0, by: by.0 },
+            R::Held { message, why, expires } => {
+                Self::Held { message: message.0, why: why.0, expires: Moment(expires) }
+            }
+            R::Released { message } => Self::Released { message: message.0 },
+            R::Reordered { order } => Self::Reordered { order: order.into_iter().map(|m| m.0).collect() },
+            R::MessageRefused { message, why } => Self::MessageRefused { message: message.0, why: why.0 },
+            R::Crowded { until } => Self::Crowded { until: Moment(until) },
+            R::TurnStarted { turn, message } => Self::TurnStarted { turn: Turn(turn), message: message.0 },
+            R::AttemptStarted { fence, until } => {
+                Self::AttemptStarted { fence: fence.into(), until: Moment(until) }
+            }
+            R::Confirmed { native, epoch } => Self::Confirmed { native: Native(native), epoch: Epoch(epoch) },
+            R::Handed { turn, attempt } => Self::Handed { turn: Turn(turn), attempt: Attempt(attempt) },
+            R::AttemptFailed { turn, attempt, failure, again_at } => Self::AttemptFailed {
+                turn: Turn(turn),
+                attempt: Attempt(attempt),
+                failure: failure.0,
+                again_at: Moment(again_at),
+            },
+            R::Asked { approval, turn, until } => {
+                Self::Asked { approval: approval.0, turn: Turn(turn), until: Moment(until) }
+            }
+            R::Answered { approval, answer, by } => {
+                Self::Answered { approval: approval.0, answer: answer.0, by: by.map(|by| by.0) }
+            }
+            R::Lapsed { approval } => Self::Lapsed { approval: approval.0 },
+            R::StopAsked { turn, why } => Self::StopAsked { turn: Turn(turn), why: why.into() },
+            R::TurnEnded { turn, outcome } => Self::TurnEnded { turn: Turn(turn), outcome: outcome.into() },
+            R::EndAsked { by } => Self::EndAsked { by: by.0 },
+            R::Ended { why } => Self::Ended { why: why.0 },
+            R::Stale { fence, kind } => Self::Stale { fence: fence.into(), kind: kind.0 },
+        }
+    }
+}
+
+impl From<&Scope> for ScopeRecord {
+    fn from(scope: &Scope) -> Self {
+        let Scope { directory, agent, model, mode } = scope.clone();
+        Self { directory, agent, model, mode }
+    }
+}
+
+impl From<ScopeRecord> for Scope {
+    fn from(record: ScopeRecord) -> Self {
+        let ScopeRecord { directory, agent, model, mode } = record;
+        Self { directory, agent, model, mode }
+    }
+}
+
+impl From<Fence> for FenceRecord {
+    fn from(fence: Fence) -> Self {
+        let Fence { term, epoch, turn, attempt } = fence;
+        Self { term: term.0, epoch: epoch.0, turn: turn.0, attempt: attempt.0 }
+    }
+}
+
+impl From<FenceRecord> for Fence {
+    fn from(record: FenceRecord) -> Self {
+        let FenceRecord { term, epoch, turn, attempt } = record;
+        Self { term: Term(term), epoch: Epoch(epoch), turn: Turn(turn), attempt: Attempt(attempt) }
+    }
+}
+
+impl From<StopWhy> for StopRecord {
+    fn from(why: StopWhy) -> Self {
+        match why {
+            StopWhy::Asked(by) => Self::Asked { by: Text(by) },
+            StopWhy::TimeLimit => Self::TimeLimit {},
+            StopWhy::Ending => Self::Ending {},
+        }
+    }
+}
+
+impl From<StopRecord> for StopWhy {
+    fn from(record: StopRecord) -> Self {
+        match record {
+            StopRecord::Asked { by } => Self::Asked(by.0),
+            StopRecord::TimeLimit {} => Self::TimeLimit,
+            StopRecord::Ending {} => Self::Ending,
+        }
+    }
+}
+
+impl From<Outcome> for OutcomeRecord {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Answered => Self::Answered {},
+            Outcome::Stopped => Self::Stopped {},
+            Outcome::Interrupted => Self::Interrupted {},
+            Outcome::Failed(failure) => Self::Failed { failure: Word(failure) },
+            Outcome::TimedOut => Self::TimedOut {},
+        }
+    }
+}
+
+impl From<OutcomeRecord> for Outcome {
+    fn from(record: OutcomeRecord) -> Self {
+        match record {
+            OutcomeRecord::Answered {} => Self::Answered,
+            OutcomeRecord::Stopped {} => Self::Stopped,
+            OutcomeRecord::Interrupted {} => Self::Interrupted,
+            OutcomeRecord::Failed { failure } => Self::Failed(failure.0),
+            OutcomeRecord::TimedOut {} => Self::TimedOut,
+        }
+    }
+}

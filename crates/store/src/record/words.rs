@@ -1,0 +1,173 @@
+//! Small things that are stored as one stable word or one short text.
+
+use super::Unreadable;
+use crate::project::{WHY_WORDS, failure_word};
+use crate::{Cause, OutgoingKind, OutgoingState, ReceiptState, Verdict};
+use kernel::{Answer, EndWhy, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind};
+
+/// Something that is stored as one word.
+pub(super) trait Worded: Copy {
+    fn word(self) -> &'static str;
+    fn parse(text: &str) -> Option<Self>;
+}
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $kind:ty: $word:ident, $parse:ident { $($variant:path = $text:literal,)* })*) => {$(
+        $(#[$doc])*
+        pub fn $word(value: $kind) -> &'static str {
+            match value { $($variant => $text,)* }
+        }
+
+        /// The other way round; none for a word this version does not know.
+        pub fn $parse(text: &str) -> Option<$kind> {
+            match text { $($text => Some($variant),)* _ => None }
+        }
+
+        impl Worded for $kind {
+            fn word(self) -> &'static str { $word(self) }
+            fn parse(text: &str) -> Option<Self> { $parse(text) }
+        }
+    )*};
+}
+
+words! {
+    /// Where a message stands.
+    ReceiptState: state_word, state_parse {
+        ReceiptState::Waiting = "waiting",
+        ReceiptState::Held = "held",
+        ReceiptState::Running = "running",
+        ReceiptState::Answered = "answered",
+        ReceiptState::Failed = "failed",
+        ReceiptState::Stopped = "stopped",
+        ReceiptState::Withdrawn = "withdrawn",
+        ReceiptState::Refused = "refused",
+    }
+    /// Where a reply stands.
+    OutgoingState: outgoing_state_word, outgoing_state_parse {
+        OutgoingState::Waiting = "waiting",
+        OutgoingState::Sending = "sending",
+        OutgoingState::Sent = "sent",
+        OutgoingState::Unknown = "unknown",
+        OutgoingState::Parked = "parked",
+    }
+    /// Why a wish is not granted.
+    Refusal: refusal_word, refusal_parse {
+        Refusal::TooLate = "too_late",
+        Refusal::Changed = "changed",
+        Refusal::Ended = "ended",
+        Refusal::AlreadyOpen = "already_open",
+        Refusal::NotOpen = "not_open",
+    }
+    /// Why a session ended.
+    EndWhy: end_word, end_parse {
+        EndWhy::Asked = "asked",
+        EndWhy::Gone = "gone",
+    }
+    /// Why a message is held.
+    HoldWhy: hold_word, hold_parse {
+        HoldWhy::Asked = "asked",
+        HoldWhy::AfterFailure = "after_failure",
+    }
+    /// Why a message was refused after it was accepted.
+    RefusedWhy: refused_word, refused_parse {
+        RefusedWhy::SessionEnded = "session_ended",
+        RefusedWhy::Expired = "expired",
+        RefusedWhy::NotAllowed = "not_allowed",
+    }
+    /// What a person says to a question.
+    Answer: answer_word, answer_parse {
+        Answer::Yes = "yes",
+        Answer::No = "no",
+    }
+    /// What a person may do with a session.
+    Grant: grant_word, grant_parse {
+        Grant::View = "view",
+        Grant::Prompt = "prompt",
+        Grant::Manage = "manage",
+    }
+    /// The kinds of reports.
+    ReportKind: report_word, report_parse {
+        ReportKind::Ready = "ready",
+        ReportKind::Said = "said",
+        ReportKind::Asked = "asked",
+        ReportKind::Finished = "finished",
+        ReportKind::Failed = "failed",
+        ReportKind::Stopped = "stopped",
+        ReportKind::Lost = "lost",
+    }
+}
+
+/// The failure of this word (`project::failure_word`); none for a word this version does not know.
+pub fn failure_parse(text: &str) -> Option<Failure> {
+    Failure::ALL.into_iter().find(|failure| failure_word(*failure) == text)
+}
+
+impl Worded for Failure {
+    fn word(self) -> &'static str {
+        failure_word(self)
+    }
+    fn parse(text: &str) -> Option<Self> {
+        failure_parse(text)
+    }
+}
+
+/// The very same word for why a message is held, failed or refused, as `project` gave it.
+pub fn why_parse(text: &str) -> Option<&'static str> {
+    WHY_WORDS.into_iter().find(|word| *word == text)
+}
+
+/// What the keeper said to a wish: `done`, or the word of the refusal.
+pub fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done => "done",
+        Verdict::Refused(refusal) => refusal_word(refusal),
+    }
+}
+
+/// The other way round; none for a word this version does not know.
+pub fn verdict_parse(text: &str) -> Option<Verdict> {
+    match text {
+        "done" => Some(Verdict::Done),
+        other => refusal_parse(other).map(Verdict::Refused),
+    }
+}
+
+/// What a fact followed from: the id of a message or a wish, or a word.
+pub fn cause_text(cause: Cause) -> String {
+    match cause {
+        Cause::Message(message) => message.to_string(),
+        Cause::Request(request) => request.to_string(),
+        Cause::Runner => "runner".into(),
+        Cause::Timer => "timer".into(),
+        Cause::Keeper => "keeper".into(),
+    }
+}
+
+/// The other way round.
+pub fn cause_parse(text: &str) -> Result<Cause, Unreadable> {
+    match text {
+        "runner" => Ok(Cause::Runner),
+        "timer" => Ok(Cause::Timer),
+        "keeper" => Ok(Cause::Keeper),
+        id => (id.parse().map(Cause::Message))
+            .or_else(|_| id.parse().map(Cause::Request))
+            .map_err(|_| Unreadable { what: "cause", why: format!("`{text}`") }),
+    }
+}
+
+/// What a reply is about: `final`, or the id of the question.
+pub fn outgoing_kind_text(kind: OutgoingKind) -> String {
+    match kind {
+        OutgoingKind::Final => "final".into(),
+        OutgoingKind::Question(approval) => approval.to_string(),
+    }
+}
+
+/// The other way round.
+pub fn outgoing_kind_parse(text: &str) -> Result<OutgoingKind, Unreadable> {
+    match text {
+        "final" => Ok(OutgoingKind::Final),
+        id => (id.parse().map(OutgoingKind::Question))
+            .map_err(|_| Unreadable { what: "kind of reply", why: format!("`{text}`") }),
+    }
+}

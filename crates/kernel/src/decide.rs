@@ -191,7 +191,7 @@ impl Session {
         let known = self.stale.contains(&(fence, kind));
         // What is older than everything we remember may have been recorded before; once is the promise.
         let forgotten =
-            self.stale.len() >= STALE_MAX && self.stale.first().is_some_and(|(oldest, _)| fence < *oldest);
+            self.stale.len() >= STALE_MAX && self.stale.first().is_some_and(|oldest| (fence, kind) < *oldest);
         if known || forgotten { vec![] } else { vec![Fact::Stale { fence, kind }] }
     }
 

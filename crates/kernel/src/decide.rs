@@ -167,10 +167,12 @@ impl Session {
             Work::Busy(running) if running.stage.fence() == Some(fence) => match report {
                 Report::Ready { native } => self.ready(running, native),
                 Report::Asked { approval } => match running.stage {
-                    Stage::Working { .. } => {
+                    Stage::Working { .. } if !running.has_asked(approval) => {
                         let until = given.now.after_ms(given.policy.ask_ms_max);
                         vec![Fact::Asked { approval, turn: running.turn, until }]
                     }
+                    // Asked before: a question that was answered never changes again.
+                    Stage::Working { .. } => vec![],
                     Stage::Resting { .. } | Stage::Starting { .. } | Stage::Stopping { .. } => vec![],
                 },
                 Report::Finished { native } => self.finished(running, native, given),
@@ -337,6 +339,10 @@ impl Session {
 }
 
 impl Running {
+    fn has_asked(&self, approval: crate::ApprovalId) -> bool {
+        self.asks.iter().any(|ask| ask.approval() == approval)
+    }
+
     fn late_asks(&self, now: Moment) -> Facts {
         let late = self.asks.iter().filter_map(|ask| match ask {
             Ask::Open { approval, until } if *until <= now => Some(*approval),

@@ -161,10 +161,12 @@ impl Session {
         }
     }
 
-    /// Only the attempt that runs is heard. Anything else is recorded once and changes nothing.
+    /// Only the attempt that runs is heard, and of an earlier keeper's only that it was buried. Anything else is
+    /// recorded once and changes nothing.
     fn report(&self, fence: Fence, report: Report, given: &Given) -> Facts {
+        let ours = fence.term == given.term || report == Report::Lost;
         match &self.work {
-            Work::Busy(running) if running.stage.fence() == Some(fence) => match report {
+            Work::Busy(running) if ours && running.stage.fence() == Some(fence) => match report {
                 Report::Ready { native } => self.ready(running, native),
                 Report::Asked { approval } => match running.stage {
                     Stage::Working { .. } if !running.has_asked(approval) => {

@@ -214,7 +214,7 @@ impl Session {
     }
 
     fn finished(&self, running: &Running, native: Option<Native>, given: &Given) -> Facts {
-        if let Stage::Starting { .. } = running.stage {
+        if let Stage::Starting { .. } | Stage::Stopping { handed: false, .. } = running.stage {
             // It cannot have finished what it was never given.
             return self.failed(running, Failure::Transient, given);
         }

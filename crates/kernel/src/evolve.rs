@@ -110,7 +110,8 @@ impl Session {
         if let Some(running) = self.turn_mut(turn)
             && let Some(fence) = running.stage.fence()
         {
-            running.stage = Stage::Stopping { fence, why };
+            let handed = matches!(running.stage, Stage::Working { .. });
+            running.stage = Stage::Stopping { fence, why, handed };
         }
     }
 

@@ -299,8 +299,8 @@ pub enum Stage {
     Starting { fence: Fence, until: Moment },
     /// The message has been handed over; it may have acted.
     Working { fence: Fence, until: Moment },
-    /// It is being stopped.
-    Stopping { fence: Fence, why: StopWhy },
+    /// It is being stopped; `handed` says whether it may have acted.
+    Stopping { fence: Fence, why: StopWhy, handed: bool },
 }
 
 impl Stage {

@@ -43,8 +43,8 @@ impl Session {
                 self.last_turn = self.last_turn.max(*turn);
             }
             Fact::EndAsked { .. } => {
-                if let Life::Open(scope) = core::mem::take(&mut self.life) {
-                    self.life = Life::Ending(scope);
+                if let Life::Open(scope) = &self.life {
+                    self.life = Life::Ending(scope.clone());
                 }
             }
             Fact::Ended { why } => {

@@ -149,7 +149,7 @@ pub enum Fact {
     TurnEnded { turn: Turn, outcome: Outcome },
     /// The session is to end once its turn is over.
     EndAsked { by: PersonId },
-    /// The session is over. Final, and the last fact but for forgetting.
+    /// The session is over. Final: what comes too late (messages, reports) is recorded after it and changes nothing.
     Ended { why: EndWhy },
     /// A report came too late, or from the wrong attempt, and was not applied.
     Stale { fence: Fence, kind: ReportKind },

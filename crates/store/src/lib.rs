@@ -1,12 +1,17 @@
 //! What we need from a database without naming one.
 //!
 //! `port` is the trait, `rows` what comes back, `record` the stored form of facts, `project` how facts become lists and
-//! receipts, `memory` a store that forgets when it is dropped, `conformance` the suite every store must pass.
+//! receipts (`rebuild` does it for a whole log), `memory` a store that forgets when it is dropped, `conformance` the
+//! suite every store must pass.
 
+mod memory;
 mod port;
 pub mod project;
+mod rebuild;
 pub mod record;
 mod rows;
 
+pub use memory::{AuditRow, MemoryStore, Snapshot};
 pub use port::*;
+pub use rebuild::{Projection, Question, Standing, rebuild};
 pub use rows::*;

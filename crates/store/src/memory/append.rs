@@ -1,0 +1,240 @@
+//! The keeper's side of the memory store: what happened, what is due, what is on its way out.
+
+use super::contents::{Contents, Kept, Parcel};
+use crate::*;
+use kernel::{Claim, Fact, Grant, MessageId, Moment, Number, PersonId, SessionId};
+use std::collections::BTreeSet;
+
+impl Contents {
+    pub(super) fn append(&mut self, append: Append) -> Result<Appending, StoreError> {
+        let Some(kept) = self.sessions.get(&append.session) else {
+            return Err(StoreError::Damaged(format!("there is no session {}", append.session)));
+        };
+        if let Some(refused) = self.refuses(kept, &append) {
+            self.gauges.fenced += u64::from(matches!(refused, Appending::Fenced));
+            self.gauges.moved += u64::from(matches!(refused, Appending::Moved { .. }));
+            return Ok(refused);
+        }
+        Ok(Appending::Done(self.write(append)))
+    }
+
+    fn refuses(&self, kept: &Kept, append: &Append) -> Option<Appending> {
+        if append.term < kept.term {
+            return Some(Appending::Fenced);
+        }
+        if append.after != kept.at() {
+            return Some(Appending::Moved { actual: kept.at() });
+        }
+        let ends = append.facts.iter().any(|new| matches!(new.entry, Entry::Rule(Fact::Ended { .. })));
+        let undrained = || kept.inbox.keys().any(|number| !append.drained.contains(number));
+        if ends && undrained() {
+            return Some(Appending::Undrained);
+        }
+        if let Some((message, sender)) = append.starts
+            && !self.may_say(kept, sender)
+        {
+            return Some(Appending::Revoked(message));
+        }
+        let full = append.claims.iter().find(|(claim, max)| self.is_full(claim, *max, append.session));
+        full.map(|(claim, _)| Appending::Claimed(claim.clone()))
+    }
+
+    fn may_say(&self, kept: &Kept, person: PersonId) -> bool {
+        let granted = |(other, grant): &(PersonId, Grant)| *other == person && *grant >= Grant::Prompt;
+        let has = kept.record.owner == person || kept.record.grants.iter().any(granted);
+        has && !self.disabled.contains(&person)
+    }
+
+    /// A claim that the session holds stays its own, even if fewer may hold it than did before.
+    fn is_full(&self, claim: &Claim, max: u32, session: SessionId) -> bool {
+        let Some(holders) = self.claims.get(claim) else { return max == 0 };
+        !holders.contains(&session) && holders.len() >= max as usize
+    }
+
+    fn write(&mut self, append: Append) -> Number {
+        let session = append.session;
+        let place = (!append.facts.is_empty()).then(|| self.next_place());
+        let Some(kept) = self.sessions.get_mut(&session) else { return append.after };
+        kept.term = append.term;
+        kept.place = place.unwrap_or(kept.place);
+        kept.wake_at = append.wake_at;
+        kept.awake = append.awake;
+        append.drained.iter().for_each(|number| drop(kept.inbox.remove(number)));
+        append.facts.into_iter().for_each(|new| kept.write(new));
+        let (at, open) = (kept.at(), kept.is_open());
+        let claims = append.claims.into_iter().map(|(claim, _)| claim);
+        // Whoever is over holds nothing, whatever it says.
+        self.hold(session, if open { claims.collect() } else { BTreeSet::new() });
+        if !open {
+            self.unbind(session);
+        }
+        for (request, verdict) in append.verdicts {
+            self.judge(request, verdict);
+        }
+        for reply in append.replies {
+            self.post(session, reply);
+        }
+        self.committed();
+        at
+    }
+
+    fn hold(&mut self, session: SessionId, claims: BTreeSet<Claim>) {
+        for holders in self.claims.values_mut() {
+            holders.remove(&session);
+        }
+        for claim in claims {
+            self.claims.entry(claim).or_default().insert(session);
+        }
+        self.claims.retain(|_, holders| !holders.is_empty());
+    }
+
+    fn unbind(&mut self, session: SessionId) {
+        let mine = self.bound.iter().filter(|(_, binding)| binding.session == session);
+        let mine: Vec<_> = mine.map(|(place, _)| place.clone()).collect();
+        for place in mine {
+            self.bound.remove(&place);
+            self.bound_before.insert(place, session);
+        }
+    }
+
+    fn judge(&mut self, request: kernel::RequestId, verdict: Verdict) {
+        self.verdicts.insert(request, verdict);
+        let edit = self.edits.remove(&request);
+        if let (Verdict::Done, Some((message, words))) = (verdict, edit)
+            && let Some(said) = self.messages.get_mut(&message)
+        {
+            said.words = words;
+        }
+    }
+
+    fn post(&mut self, session: SessionId, reply: NewOutgoing) {
+        let outgoing = self.outbox.len() as u64 + 1;
+        let NewOutgoing { to, message, kind } = reply;
+        let state = OutgoingState::Waiting;
+        let outgoing = Outgoing { outgoing, session, to, message, kind, state, tries: 0 };
+        self.outbox.insert(outgoing.outgoing, Parcel { outgoing, due: Moment(0) });
+    }
+
+    pub(super) fn load(&self, session: SessionId) -> Option<Loaded> {
+        let kept = self.sessions.get(&session)?;
+        let (from, mut facts) = kept.checkpoint.clone().unwrap_or_default();
+        let later = kept.facts.iter().skip(from.0 as usize).filter_map(|stored| match &stored.entry {
+            StoredEntry::Rule(fact) => Some(fact.clone()),
+            StoredEntry::Story { .. } => None,
+        });
+        let before = facts.len();
+        facts.extend(later);
+        Some(Loaded {
+            org: kept.record.org,
+            scope: kept.scope.clone(),
+            at: kept.at(),
+            term: kept.term,
+            since_checkpoint: facts.len() - before,
+            facts,
+        })
+    }
+
+    pub(super) fn inbox(&self, session: SessionId, limit: usize) -> Vec<InboxRow> {
+        let kept = self.sessions.get(&session);
+        kept.into_iter().flat_map(|kept| kept.inbox.values()).take(limit).cloned().collect()
+    }
+
+    pub(super) fn checkpoint(&mut self, session: SessionId, at: Number, facts: Vec<Fact>) {
+        let Some(kept) = self.sessions.get_mut(&session) else { return };
+        let newer = kept.checkpoint.as_ref().is_none_or(|(known, _)| *known < at);
+        // A checkpoint of what is not in the log would be believed instead of the log.
+        if newer && at <= kept.at() {
+            kept.checkpoint = Some((at, facts));
+            self.committed();
+        }
+    }
+
+    /// What is due when, the earliest first.
+    pub(super) fn wakes(&self) -> impl Iterator<Item = (Moment, SessionId)> {
+        let each = self.sessions.iter().filter_map(|(session, kept)| Some((kept.wake_at?, *session)));
+        each.collect::<BTreeSet<_>>().into_iter()
+    }
+
+    pub(super) fn wake(&mut self, now: Moment, limit: usize) -> Vec<SessionId> {
+        let due = self.wakes().take_while(|(at, _)| *at <= now).take(limit);
+        let due: Vec<_> = due.map(|(_, session)| session).collect();
+        for session in &due {
+            if let Some(kept) = self.sessions.get_mut(session) {
+                kept.wake_at = None; // The inbox has it now; the keeper's next append says when again.
+            }
+            self.put_into_inbox(*session, now, InboxItem::Wake);
+        }
+        if !due.is_empty() {
+            self.committed();
+        }
+        due
+    }
+
+    pub(super) fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Vec<SessionId> {
+        let busy = |kept: &Kept| kept.awake || !kept.inbox.is_empty();
+        let later = self.sessions.iter().filter(|(session, _)| after.is_none_or(|after| **session > after));
+        later.filter(|(_, kept)| busy(kept)).map(|(session, _)| *session).take(limit).collect()
+    }
+
+    pub(super) fn outbox_take(&mut self, now: Moment, limit: usize) -> Vec<Outgoing> {
+        let due = |parcel: &&mut Parcel| parcel.outgoing.state == OutgoingState::Waiting && parcel.due <= now;
+        let mut taken = Vec::new();
+        for parcel in self.outbox.values_mut().filter(due).take(limit) {
+            parcel.outgoing.state = OutgoingState::Sending;
+            parcel.outgoing.tries += 1;
+            taken.push(parcel.outgoing.clone());
+        }
+        if !taken.is_empty() {
+            self.committed();
+        }
+        taken
+    }
+
+    pub(super) fn outbox_settle(&mut self, outgoing: u64, became: Became) -> bool {
+        let parcel = self.outbox.get_mut(&outgoing);
+        let Some(parcel) = parcel.filter(|p| p.outgoing.state == OutgoingState::Sending) else {
+            return false;
+        };
+        parcel.outgoing.state = match became {
+            Became::Sent => OutgoingState::Sent,
+            Became::Unknown => OutgoingState::Unknown,
+            Became::Parked => OutgoingState::Parked,
+            Became::Again(due) => {
+                parcel.due = due;
+                OutgoingState::Waiting
+            }
+        };
+        self.committed();
+        true
+    }
+
+    pub(super) fn outbox_list(&self, state: OutgoingState, limit: usize) -> Vec<Outgoing> {
+        let those = self.outbox.values().filter(|parcel| parcel.outgoing.state == state);
+        those.take(limit).map(|parcel| parcel.outgoing.clone()).collect()
+    }
+
+    /// Messages of the session that are not final.
+    pub(super) fn pending(&self, session: SessionId) -> u32 {
+        let Some(kept) = self.sessions.get(&session) else { return 0 };
+        let unfinished = |message: &&MessageId| {
+            !kept.projection.receipts.get(message).is_some_and(|standing| standing.state.is_final())
+        };
+        kept.messages.iter().filter(unfinished).count() as u32
+    }
+}
+
+impl Kept {
+    fn write(&mut self, new: NewFact) {
+        let NewFact { at, cause, entry } = new;
+        let number = self.at().next();
+        let entry = match entry {
+            Entry::Rule(fact) => {
+                self.projection.fold(number, at, &fact);
+                self.touched_at = self.touched_at.max(self.projection.turn_over_at.unwrap_or_default());
+                StoredEntry::Rule(fact)
+            }
+            Entry::Story { turn, kind, body } => StoredEntry::Story { turn, kind, body: Some(body) },
+        };
+        self.facts.push(StoredFact { number, at, cause, entry });
+    }
+}

@@ -1,0 +1,241 @@
+//! What the memory store keeps, and the small changes that several methods share.
+
+use crate::*;
+use bytes::Bytes;
+use kernel::{
+    Claim, Fact, Grant, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, RequestId, Scope,
+    SessionId, Term, Witness,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An audit entry as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    /// The org.
+    pub org: OrgId,
+    /// Who wished.
+    pub person: PersonId,
+    /// What it was about.
+    pub session: Option<SessionId>,
+    /// What was wished, through which door, when.
+    pub trail: Trail,
+    /// The code of the refusal; none if it was granted.
+    pub refused: Option<&'static str>,
+}
+
+/// Everything a checker may want to look at, taken in one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Every session.
+    pub sessions: BTreeMap<SessionId, SessionRow>,
+    /// The whole log of each.
+    pub facts: BTreeMap<SessionId, Vec<StoredFact>>,
+    /// What waits for its keeper.
+    pub inbox: BTreeMap<SessionId, Vec<InboxRow>>,
+    /// Every message.
+    pub receipts: BTreeMap<MessageId, ReceiptRow>,
+    /// The open bindings, by org and address.
+    pub bindings: Vec<(OrgId, BindingRow)>,
+    /// Who holds what.
+    pub claims: BTreeMap<Claim, BTreeSet<SessionId>>,
+    /// Which session is due when.
+    pub wakes: BTreeMap<SessionId, Moment>,
+    /// What the keepers said to wishes.
+    pub verdicts: BTreeMap<RequestId, Verdict>,
+    /// Every reply.
+    pub outbox: Vec<Outgoing>,
+    /// Every audit entry, in order.
+    pub audit: Vec<AuditRow>,
+}
+
+pub(super) struct Contents {
+    pub(super) node: NodeRow,
+    pub(super) sessions: BTreeMap<SessionId, Kept>,
+    pub(super) messages: BTreeMap<MessageId, Said>,
+    /// The open bindings; the address as its text, so that pages have the same order everywhere.
+    pub(super) bound: BTreeMap<(OrgId, String), BindingRow>,
+    /// The session that ended last while it was bound to this address.
+    pub(super) bound_before: BTreeMap<(OrgId, String), SessionId>,
+    pub(super) keys: BTreeMap<(OrgId, PersonId, &'static str, String), Remembered>,
+    /// Words of edits that the keeper has not judged yet.
+    pub(super) edits: BTreeMap<RequestId, (MessageId, Bytes)>,
+    pub(super) verdicts: BTreeMap<RequestId, Verdict>,
+    pub(super) claims: BTreeMap<Claim, BTreeSet<SessionId>>,
+    pub(super) outbox: BTreeMap<u64, Parcel>,
+    pub(super) owner: Option<Principal>,
+    pub(super) disabled: BTreeSet<PersonId>,
+    pub(super) tokens: BTreeMap<[u8; 32], TokenRow>,
+    pub(super) audit: Vec<AuditRow>,
+    pub(super) gauges: Gauges,
+    last_inbox_number: u64,
+    last_place: u64,
+}
+
+/// A session.
+pub(super) struct Kept {
+    pub(super) record: Record,
+    pub(super) title: Option<String>,
+    pub(super) scope: Scope,
+    pub(super) archived: bool,
+    pub(super) made_at: Moment,
+    pub(super) touched_at: Moment,
+    pub(super) term: Term,
+    /// Fact number N is at N - 1.
+    pub(super) facts: Vec<StoredFact>,
+    pub(super) projection: Projection,
+    pub(super) checkpoint: Option<(Number, Vec<Fact>)>,
+    pub(super) awake: bool,
+    pub(super) wake_at: Option<Moment>,
+    /// Its last change's place among all changes; 0 before the first.
+    pub(super) place: u64,
+    pub(super) inbox: BTreeMap<u64, InboxRow>,
+    /// Its messages, in order of acceptance.
+    pub(super) messages: Vec<MessageId>,
+}
+
+/// A message: what never changes about it, and its words.
+pub(super) struct Said {
+    pub(super) by: PersonId,
+    pub(super) reply: Option<kernel::Address>,
+    pub(super) accepted: Accepted,
+    pub(super) words: Bytes,
+}
+
+/// What a key stands for.
+pub(super) struct Remembered {
+    pub(super) hash: [u8; 32],
+    pub(super) expires: Option<Moment>,
+    pub(super) outcome: Outcome,
+}
+
+/// What came of the wish that used a key.
+#[derive(Clone, Copy)]
+pub(super) enum Outcome {
+    Message(MessageId),
+    Session(SessionId),
+    Request(RequestId),
+}
+
+/// A reply, and when it is next to be sent.
+pub(super) struct Parcel {
+    pub(super) outgoing: Outgoing,
+    pub(super) due: Moment,
+}
+
+impl Kept {
+    pub(super) fn at(&self) -> Number {
+        Number(self.facts.len() as u64)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.projection.ended.is_none()
+    }
+
+    pub(super) fn standing(&self, message: MessageId, accepted_at: Moment) -> Standing {
+        self.projection.receipts.get(&message).copied().unwrap_or(Standing::accepted(accepted_at))
+    }
+
+    /// What was seen when the right was found is still so.
+    pub(super) fn bears(&self, witness: Witness) -> bool {
+        witness.session == Some(self.record.session) && witness.revision == self.record.revision
+    }
+}
+
+impl Contents {
+    pub(super) fn new(node: NodeRow) -> Self {
+        Self {
+            node,
+            sessions: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            bound_before: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            edits: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            owner: None,
+            disabled: BTreeSet::new(),
+            tokens: BTreeMap::new(),
+            audit: Vec::new(),
+            gauges: Gauges::default(),
+            last_inbox_number: 0,
+            last_place: 0,
+        }
+    }
+
+    /// Nobody knows what became of a reply that was being sent when the process died.
+    pub(super) fn reopen(&mut self) -> NodeRow {
+        self.node.term = self.node.term.next();
+        self.node.url = None;
+        self.gauges = Gauges::default();
+        let sending = |parcel: &&mut Parcel| parcel.outgoing.state == OutgoingState::Sending;
+        for parcel in self.outbox.values_mut().filter(sending) {
+            parcel.outgoing.state = OutgoingState::Unknown;
+        }
+        self.node.clone()
+    }
+
+    pub(super) fn grant(&mut self, session: SessionId, person: PersonId, grant: Option<Grant>) {
+        let Some(kept) = self.sessions.get_mut(&session) else { return };
+        kept.record.grants.retain(|(other, _)| *other != person);
+        kept.record.grants.extend(grant.map(|grant| (person, grant)));
+        kept.record.revision += 1;
+    }
+
+    pub(super) fn drop_checkpoints(&mut self) {
+        self.sessions.values_mut().for_each(|kept| kept.checkpoint = None);
+    }
+
+    /// Every change ends here: it is one commit of its own.
+    pub(super) fn committed(&mut self) {
+        self.gauges.commits += 1;
+        self.gauges.changes += 1;
+    }
+
+    pub(super) fn next_place(&mut self) -> u64 {
+        self.last_place += 1;
+        self.last_place
+    }
+
+    pub(super) fn put_into_inbox(&mut self, session: SessionId, at: Moment, item: InboxItem) {
+        self.last_inbox_number += 1;
+        let number = self.last_inbox_number;
+        if let Some(kept) = self.sessions.get_mut(&session) {
+            kept.inbox.insert(number, InboxRow { number, at, item });
+        }
+    }
+
+    pub(super) fn granted(&mut self, by: &Principal, session: SessionId, trail: &Trail) {
+        self.audit.push(AuditRow {
+            org: by.org,
+            person: by.person,
+            session: Some(session),
+            trail: trail.clone(),
+            refused: None,
+        });
+        self.committed();
+    }
+
+    pub(super) fn refused(&mut self, entry: AuditEntry) {
+        let AuditEntry { org, person, session, trail, refused } = entry;
+        self.audit.push(AuditRow { org, person, session, trail, refused: Some(refused) });
+        self.committed();
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let each = || self.sessions.iter();
+        Snapshot {
+            sessions: each().map(|(id, kept)| (*id, self.row(kept))).collect(),
+            facts: each().map(|(id, kept)| (*id, kept.facts.clone())).collect(),
+            inbox: each().map(|(id, kept)| (*id, kept.inbox.values().cloned().collect())).collect(),
+            receipts: self.messages.keys().filter_map(|id| Some((*id, self.receipt(*id)?))).collect(),
+            bindings: self.bound.iter().map(|((org, _), row)| (*org, row.clone())).collect(),
+            claims: self.claims.clone(),
+            wakes: each().filter_map(|(id, kept)| Some((*id, kept.wake_at?))).collect(),
+            verdicts: self.verdicts.clone(),
+            outbox: self.outbox.values().map(|parcel| parcel.outgoing.clone()).collect(),
+            audit: self.audit.clone(),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A store that forgets when its last handle is dropped: for the simulation and for tests.
+//!
+//! Everything is in ordered maps behind one lock, so the same calls give the same answers in the same order. A handle is
+//! one start of a node: `reopen` makes another one, under a higher term, on the same contents, as if the process had
+//! been killed in between. `contents` says what is kept, `accept`, `append` and `read` are the port's methods, each one
+//! step under the lock: first everything that may refuse, then everything that changes.
+
+mod accept;
+mod append;
+mod contents;
+mod read;
+
+pub use contents::{AuditRow, Snapshot};
+
+use crate::*;
+use bytes::Bytes;
+use contents::Contents;
+use kernel::{
+    Address, ApprovalId, Authorized, Fact, Grant, MessageId, Moment, NodeId, Number, OrgId, PersonId,
+    Principal, Record, RequestId, SessionId, Term, To, Turn,
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// One start of a node on contents that live in memory. Clones are the same start.
+#[derive(Clone)]
+pub struct MemoryStore {
+    node: NodeRow,
+    contents: Arc<Mutex<Contents>>,
+}
+
+impl MemoryStore {
+    /// An empty store, under the first term.
+    pub fn new(node: NodeId) -> Self {
+        let node =
+            NodeRow { node, term: Term(1), host: "memory".into(), pid: 0, since: Moment(0), url: None };
+        Self { node: node.clone(), contents: Arc::new(Mutex::new(Contents::new(node))) }
+    }
+
+    /// Another start on the same contents, under a higher term. The old handle goes on working: whoever still holds it
+    /// is a keeper that does not know yet that it was replaced.
+    pub fn reopen(&self) -> Self {
+        let node = self.lock().reopen();
+        Self { node, contents: Arc::clone(&self.contents) }
+    }
+
+    /// Everything a checker may want to look at, as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().snapshot()
+    }
+
+    /// Gives somebody a grant on a session, or takes it away.
+    pub fn grant(&self, session: SessionId, person: PersonId, grant: Option<Grant>) {
+        self.lock().grant(session, person, grant);
+    }
+
+    /// From here on this person may do nothing.
+    pub fn disable(&self, person: PersonId) {
+        self.lock().disabled.insert(person);
+    }
+
+    /// Takes every checkpoint away.
+    pub fn drop_checkpoints(&self) {
+        self.lock().drop_checkpoints();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().expect("no method panics while it holds the lock")
+    }
+
+    /// One step under the lock, when the answer is first asked for; a call that nobody awaits has not happened.
+    fn step<'a, T, F>(&'a self, step: F) -> Reply<'a, T>
+    where
+        F: FnOnce(&mut Contents) -> T + Send + 'a,
+        T: Send + 'a,
+    {
+        Box::pin(async move { Ok(step(&mut self.lock())) })
+    }
+
+    /// The same for a step that can go wrong.
+    fn try_step<'a, T, F>(&'a self, step: F) -> Reply<'a, T>
+    where
+        F: FnOnce(&mut Contents) -> Result<T, StoreError> + Send + 'a,
+        T: Send + 'a,
+    {
+        Box::pin(async move { step(&mut self.lock()) })
+    }
+}
+
+impl Store for MemoryStore {
+    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
+        self.step(move |contents| contents.find(org, &to))
+    }
+    fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
+        self.try_step(move |contents| contents.accept(&wish))
+    }
+    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
+        self.try_step(move |contents| contents.create(&wish))
+    }
+    fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
+        self.try_step(move |contents| contents.ask(&wish))
+    }
+    fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
+        self.step(move |contents| contents.verdicts.get(&request).copied())
+    }
+    fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
+        self.step(move |contents| contents.rebind(&wish))
+    }
+    fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
+        self.step(move |contents| contents.retitle(&wish))
+    }
+    fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
+        self.step(move |contents| contents.refused(entry))
+    }
+
+    fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>> {
+        self.step(move |contents| contents.load(session))
+    }
+    fn inbox(&self, session: SessionId, limit: usize) -> Reply<'_, Vec<InboxRow>> {
+        self.step(move |contents| contents.inbox(session, limit))
+    }
+    fn append(&self, append: Append) -> Reply<'_, Appending> {
+        self.try_step(move |contents| contents.append(append))
+    }
+    fn checkpoint(&self, session: SessionId, at: Number, facts: Vec<Fact>) -> Reply<'_, ()> {
+        self.step(move |contents| contents.checkpoint(session, at, facts))
+    }
+    fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
+        self.step(move |contents| contents.messages.get(&message).map(|said| said.words.clone()))
+    }
+
+    fn next_wake(&self) -> Reply<'_, Option<Moment>> {
+        self.step(move |contents| contents.wakes().next().map(|(at, _)| at))
+    }
+    fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        self.step(move |contents| contents.wake(now, limit))
+    }
+    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        self.step(move |contents| contents.unfinished(after, limit))
+    }
+
+    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
+        self.step(move |contents| contents.outbox_take(now, limit))
+    }
+    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
+        self.step(move |contents| contents.outbox_settle(outgoing, became))
+    }
+    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
+        self.step(move |contents| contents.outbox_list(state, limit))
+    }
+
+    fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
+        self.step(move |contents| contents.session(session))
+    }
+    fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
+        self.step(move |contents| contents.sessions(&query))
+    }
+    fn facts(
+        &self,
+        session: SessionId,
+        after: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<StoredFact>> {
+        self.step(move |contents| contents.facts(session, after, limit, bytes))
+    }
+    fn story(
+        &self,
+        session: SessionId,
+        turn: Turn,
+        kind: String,
+        bytes: usize,
+    ) -> Reply<'_, Vec<StoredFact>> {
+        self.step(move |contents| contents.story(session, turn, &kind, bytes))
+    }
+    fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
+        self.step(move |contents| contents.receipt_and_record(message))
+    }
+    fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
+        self.step(move |contents| contents.queue(session))
+    }
+    fn bindings(
+        &self,
+        org: OrgId,
+        person: PersonId,
+        after: Option<Address>,
+        limit: usize,
+    ) -> Reply<'_, Vec<BindingRow>> {
+        self.step(move |contents| contents.bindings(org, person, after.as_ref(), limit))
+    }
+    fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
+        self.step(move |contents| contents.approval(approval))
+    }
+    fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
+        self.step(move |contents| contents.approvals(org, person, limit))
+    }
+    fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
+        self.step(move |contents| contents.heads(org, person, after, limit))
+    }
+
+    fn owner(&self, fresh: Principal) -> Reply<'_, Principal> {
+        self.step(move |contents| contents.owner(fresh))
+    }
+    fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
+        self.step(move |contents| contents.add_token(token))
+    }
+    fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
+        self.step(move |contents| contents.token(hash, now))
+    }
+    fn node(&self) -> NodeRow {
+        self.node.clone()
+    }
+    fn nodes(&self) -> Reply<'_, Vec<NodeRow>> {
+        self.step(|contents| vec![contents.node.clone()])
+    }
+    fn announce(&self, url: String) -> Reply<'_, ()> {
+        self.step(move |contents| contents.node.url = Some(url))
+    }
+    fn gauges(&self) -> Gauges {
+        self.lock().gauges
+    }
+}

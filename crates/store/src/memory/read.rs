@@ -1,0 +1,202 @@
+//! The readers' side of the memory store. Whoever may not see a session does not find it in any list.
+
+use super::contents::{Contents, Kept};
+use crate::*;
+use kernel::{
+    Address, ApprovalId, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, SessionId, Turn,
+};
+use std::cmp::Reverse;
+
+impl Contents {
+    pub(super) fn session(&self, session: SessionId) -> Option<(Record, SessionRow)> {
+        let kept = self.sessions.get(&session)?;
+        Some((kept.record.clone(), self.row(kept)))
+    }
+
+    pub(super) fn sessions(&self, query: &SessionsQuery) -> Vec<SessionRow> {
+        let shown = |kept: &&Kept| match query.which {
+            Which::Open => kept.is_open() && !kept.archived,
+            Which::Ended => !kept.is_open() && !kept.archived,
+            Which::All => true,
+        };
+        let place = |kept: &Kept| Reverse((kept.touched_at, kept.record.session));
+        let later = |kept: &&Kept| query.after.is_none_or(|after| place(kept) > Reverse(after));
+        let mut rows: Vec<_> = self.seen(query.org, query.person).filter(shown).filter(later).collect();
+        rows.sort_by_key(|kept| place(kept));
+        rows.into_iter().take(query.limit).map(|kept| self.row(kept)).collect()
+    }
+
+    pub(super) fn row(&self, kept: &Kept) -> SessionRow {
+        SessionRow {
+            session: kept.record.session,
+            org: kept.record.org,
+            owner: kept.record.owner,
+            title: kept.title.clone(),
+            scope: kept.scope.clone(),
+            ended: kept.projection.ended,
+            archived: kept.archived,
+            awake: kept.awake,
+            pending: self.pending(kept.record.session),
+            at: kept.at(),
+            made_at: kept.made_at,
+            touched_at: kept.touched_at,
+        }
+    }
+
+    pub(super) fn facts(
+        &self,
+        session: SessionId,
+        after: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Vec<StoredFact> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        up_to(kept.facts.iter().skip(after.0 as usize).take(limit), bytes)
+    }
+
+    pub(super) fn story(&self, session: SessionId, of: Turn, wanted: &str, bytes: usize) -> Vec<StoredFact> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let told = kept.facts.iter().filter(|stored| match &stored.entry {
+            StoredEntry::Story { turn, kind, .. } => *turn == of && kind == wanted,
+            StoredEntry::Rule(_) => false,
+        });
+        up_to(told, bytes)
+    }
+
+    pub(super) fn receipt(&self, message: MessageId) -> Option<ReceiptRow> {
+        let said = self.messages.get(&message)?;
+        let Accepted { message, session, created, previous, if_new_ignored, at } = said.accepted.clone();
+        let standing = self.sessions.get(&session)?.standing(message, at);
+        let Standing { state, why, revision, turn, first, last, changed_at } = standing;
+        Some(ReceiptRow {
+            message,
+            session,
+            by: said.by,
+            state,
+            why,
+            revision,
+            turn,
+            first,
+            last,
+            reply: said.reply.clone(),
+            created,
+            previous,
+            if_new_ignored,
+            accepted_at: at,
+            changed_at,
+        })
+    }
+
+    pub(super) fn receipt_and_record(&self, message: MessageId) -> Option<(Record, ReceiptRow)> {
+        let row = self.receipt(message)?;
+        Some((self.sessions.get(&row.session)?.record.clone(), row))
+    }
+
+    /// What runs, then the queue, then what the keeper has not seen yet.
+    pub(super) fn queue(&self, session: SessionId) -> Vec<ReceiptRow> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let seen = &kept.projection.receipts;
+        let running = seen.iter().filter(|(_, standing)| standing.state == ReceiptState::Running);
+        let unseen = kept.messages.iter().filter(|message| !seen.contains_key(message));
+        let order = running.map(|(message, _)| message).chain(&kept.projection.queue).chain(unseen);
+        order.filter_map(|message| self.receipt(*message)).collect()
+    }
+
+    pub(super) fn bindings(
+        &self,
+        org: OrgId,
+        person: PersonId,
+        after: Option<&Address>,
+        limit: usize,
+    ) -> Vec<BindingRow> {
+        let after = after.map(Address::to_string);
+        let ours = self.bound.iter().filter(|((owner, _), _)| *owner == org);
+        let later = ours.filter(|((_, address), _)| after.as_ref().is_none_or(|after| address > after));
+        let seen = later.filter(|(_, row)| self.sees(org, person, row.session));
+        seen.take(limit).map(|(_, row)| row.clone()).collect()
+    }
+
+    pub(super) fn approval(&self, approval: ApprovalId) -> Option<(Record, ApprovalRow)> {
+        let asked = |kept: &&Kept| kept.projection.approvals.contains_key(&approval);
+        let kept = self.sessions.values().find(asked)?;
+        Some((kept.record.clone(), kept.approval(approval)?))
+    }
+
+    pub(super) fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Vec<ApprovalRow> {
+        let asked = self.seen(org, person).flat_map(|kept| {
+            kept.projection.approvals.keys().filter_map(|approval| kept.approval(*approval))
+        });
+        let mut open: Vec<_> = asked.filter(|row| row.state == ApprovalState::Open).collect();
+        open.sort_by_key(|row| (row.asked_at, row.approval));
+        open.truncate(limit);
+        open
+    }
+
+    pub(super) fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Vec<Head> {
+        let head = |kept: &Kept| Head { place: kept.place, session: kept.record.session, number: kept.at() };
+        let mut heads: Vec<_> = self.seen(org, person).map(head).filter(|head| head.place > after).collect();
+        heads.sort_by_key(|head| head.place);
+        heads.truncate(limit);
+        heads
+    }
+
+    pub(super) fn owner(&mut self, fresh: Principal) -> Principal {
+        if self.owner.is_none() {
+            self.committed();
+        }
+        self.owner.get_or_insert(fresh).clone()
+    }
+
+    pub(super) fn add_token(&mut self, token: TokenRow) {
+        self.tokens.insert(token.hash, token);
+        self.committed();
+    }
+
+    pub(super) fn token(&self, hash: [u8; 32], now: Moment) -> Option<Principal> {
+        let token = self.tokens.get(&hash)?;
+        let valid = token.expires.is_none_or(|until| now < until) && !self.disabled.contains(&token.person);
+        let person = self.owner.as_ref().filter(|owner| valid && owner.person == token.person)?;
+        Some(Principal { client: token.client.clone(), ..person.clone() })
+    }
+
+    fn seen(&self, org: OrgId, person: PersonId) -> impl Iterator<Item = &Kept> {
+        self.sessions.values().filter(move |kept| kept.is_seen_by(org, person))
+    }
+
+    fn sees(&self, org: OrgId, person: PersonId, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|kept| kept.is_seen_by(org, person))
+    }
+}
+
+impl Kept {
+    fn is_seen_by(&self, org: OrgId, person: PersonId) -> bool {
+        let granted = || self.record.grants.iter().any(|(other, _)| *other == person);
+        self.record.org == org && (self.record.owner == person || granted())
+    }
+
+    fn approval(&self, approval: ApprovalId) -> Option<ApprovalRow> {
+        let Question { turn, state, asked_at, until } = *self.projection.approvals.get(&approval)?;
+        Some(ApprovalRow { approval, session: self.record.session, turn, state, asked_at, until })
+    }
+}
+
+/// As many as fit, but at least one: a fact that is larger than the page must not stop its reader for ever.
+fn up_to<'a>(facts: impl Iterator<Item = &'a StoredFact>, bytes: usize) -> Vec<StoredFact> {
+    let mut page = Vec::new();
+    let mut filled = 0;
+    for stored in facts {
+        filled += weight(stored);
+        if filled > bytes && !page.is_empty() {
+            break;
+        }
+        page.push(stored.clone());
+    }
+    page
+}
+
+fn weight(stored: &StoredFact) -> usize {
+    match &stored.entry {
+        StoredEntry::Rule(fact) => record::encode_fact(fact).len(),
+        StoredEntry::Story { body, .. } => body.as_ref().map_or(0, |body| body.len()),
+    }
+}

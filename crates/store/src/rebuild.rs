@@ -1,0 +1,150 @@
+//! The projections of one session, made from its log and nothing else.
+//!
+//! `Projection` is what `project`'s changes come to when they are applied one after the other. The memory store keeps
+//! one per session; a backend with tables of its own is compared with one that was made anew from its log.
+
+use crate::project::{Change, project};
+use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
+use kernel::{ApprovalId, EndWhy, Fact, MessageId, Moment, Number, Turn};
+use std::collections::BTreeMap;
+
+/// What the rule facts of one session come to, for lists and receipts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Projection {
+    /// Where each message stands that the keeper has seen.
+    pub receipts: BTreeMap<MessageId, Standing>,
+    /// The messages that wait or are held, in the order in which they will run.
+    pub queue: Vec<MessageId>,
+    /// The agent's questions.
+    pub approvals: BTreeMap<ApprovalId, Question>,
+    /// Why the session ended, if it has.
+    pub ended: Option<EndWhy>,
+    /// When the agent last finished a turn.
+    pub turn_over_at: Option<Moment>,
+}
+
+/// Where a message stands, as far as the log says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: ReceiptState,
+    /// A stable word for why.
+    pub why: Option<&'static str>,
+    /// How often its words were replaced.
+    pub revision: u32,
+    /// Its turn, once it has begun.
+    pub turn: Option<Turn>,
+    /// The number of the fact that started the turn.
+    pub first: Option<Number>,
+    /// The number of the fact that ended it.
+    pub last: Option<Number>,
+    /// When its state last changed.
+    pub changed_at: Moment,
+}
+
+impl Standing {
+    /// A message that was accepted and that no fact is about yet.
+    pub fn accepted(at: Moment) -> Self {
+        Self {
+            state: ReceiptState::Waiting,
+            why: None,
+            revision: 0,
+            turn: None,
+            first: None,
+            last: None,
+            changed_at: at,
+        }
+    }
+}
+
+/// Where a question stands, as far as the log says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// The turn that asks.
+    pub turn: Turn,
+    /// Where it stands.
+    pub state: ApprovalState,
+    /// When it was asked.
+    pub asked_at: Moment,
+    /// When it becomes a no.
+    pub until: Moment,
+}
+
+/// The projections of the session whose whole log this is.
+pub fn rebuild<'a>(log: impl IntoIterator<Item = &'a StoredFact>) -> Projection {
+    let mut projection = Projection::default();
+    for stored in log {
+        match &stored.entry {
+            StoredEntry::Rule(fact) => projection.fold(stored.number, stored.at, fact),
+            StoredEntry::Story { .. } => {}
+        }
+    }
+    projection
+}
+
+impl Projection {
+    /// Applies one rule fact.
+    pub fn fold(&mut self, number: Number, at: Moment, fact: &Fact) {
+        for change in project(fact) {
+            self.change(number, at, change);
+        }
+    }
+
+    fn change(&mut self, number: Number, at: Moment, change: Change) {
+        match change {
+            Change::Receipt { message, state, why } => {
+                let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
+                (standing.state, standing.why, standing.changed_at) = (state, why, at);
+                self.place(message, state);
+            }
+            Change::Revision { message, revision } => {
+                self.receipts.entry(message).or_insert(Standing::accepted(at)).revision = revision;
+            }
+            Change::Order(order) => {
+                self.queue.sort_by_key(|message| order.iter().position(|named| named == message));
+            }
+            Change::Began { message, turn } => {
+                let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
+                (standing.turn, standing.first) = (Some(turn), Some(number));
+            }
+            Change::TurnOver { turn, state, why } => {
+                let over = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));
+                for standing in over {
+                    (standing.state, standing.why) = (state, why);
+                    (standing.last, standing.changed_at) = (Some(number), at);
+                }
+                self.turn_over_at = self.turn_over_at.max(Some(at));
+            }
+            Change::Asked { approval, turn, until } => {
+                let question = Question { turn, state: ApprovalState::Open, asked_at: at, until };
+                self.approvals.insert(approval, question);
+            }
+            Change::Answered { approval, yes, by } => {
+                self.settle(approval, ApprovalState::Answered { yes, by });
+            }
+            Change::Lapsed { approval } => self.settle(approval, ApprovalState::Lapsed),
+            Change::Ended(why) => self.ended = Some(why),
+        }
+    }
+
+    /// A message gets its place when it is first seen, keeps it while it waits or is held, and leaves it for good.
+    fn place(&mut self, message: MessageId, state: ReceiptState) {
+        let placed = self.queue.contains(&message);
+        match state {
+            ReceiptState::Waiting | ReceiptState::Held if placed => {}
+            ReceiptState::Waiting | ReceiptState::Held => self.queue.push(message),
+            ReceiptState::Running
+            | ReceiptState::Answered
+            | ReceiptState::Failed
+            | ReceiptState::Stopped
+            | ReceiptState::Withdrawn
+            | ReceiptState::Refused => self.queue.retain(|waiting| *waiting != message),
+        }
+    }
+
+    fn settle(&mut self, approval: ApprovalId, state: ApprovalState) {
+        if let Some(question) = self.approvals.get_mut(&approval) {
+            question.state = state;
+        }
+    }
+}

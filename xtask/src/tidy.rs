@@ -1,10 +1,11 @@
 //! Says what is out of place in the house: arrows between rooms, names, opening lines, marks left behind.
 //!
-//! The rules are `rooms` (the table in ARCHITECTURE.md against the workspace),
-//! `absences` (what some rooms must not have), `names` (the list in GLOSSARY.md against the types), `text` (single
-//! lines). A rule is a pure function from a [`House`] to findings, so its tests need no disk. Nothing here changes a file.
+//! The rules are in `rooms` (the table in ARCHITECTURE.md against the workspace), `absences` (what some rooms must not
+//! have), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and `links` (between documents). A
+//! rule is a pure function from a [`House`] to findings, so its tests need no disk. Nothing here changes a file.
 
 mod absences;
+mod links;
 mod names;
 mod rooms;
 mod text;
@@ -47,6 +48,7 @@ const RULES: &[fn(&House) -> Vec<Finding>] = &[
     text::paths_are_of_no_machine,
     text::ignored_tests_say_why,
     text::nothing_is_left_for_later,
+    links::links_lead_somewhere,
 ];
 
 fn look(house: &House) -> Vec<Finding> {
@@ -88,10 +90,32 @@ fn say(rule: fn(&House) -> Vec<Finding>, house: &House) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::house::By;
 
     #[test]
     fn a_house_in_order_has_no_findings() {
         assert_eq!(look(&House::in_order()), []);
+    }
+
+    #[test]
+    fn every_rule_is_looked_at() {
+        let house = House::in_order()
+            .room_using("crates/attic", &[])
+            .room_using("crates/kernel", &[("crates/engine", By::Product)])
+            .room_using("crates/engine", &[("rusqlite", By::Product)])
+            .file("src/utils.rs", concat!("struct Job;\n#[ig", "nore]\n// TO", "DO: /ro", "ot/a\n"))
+            .file("docs/a.md", "[b](b.md)\n");
+        let said: String = look(&house).iter().map(Finding::to_string).collect();
+        for word in
+            ["not in the table", "may not use", "the kernel depends", "behind a port", "module is called"]
+        {
+            assert!(said.contains(word), "{word}");
+        }
+        for word in
+            ["type is called", "not begin with", "one machine", "without a reason", "stands here", "nowhere"]
+        {
+            assert!(said.contains(word), "{word}");
+        }
     }
 
     #[test]

@@ -26,20 +26,12 @@ pub(crate) fn tools(_: &ToolsArgs) -> Result<()> {
 
 /// The test runner. Any 0.9 will do: our configuration asks for nothing newer.
 pub(crate) fn nextest() -> Result<PathBuf> {
-    CargoTool {
-        name: "cargo-nextest",
-        version: "0.9.143",
-        good_enough: "cargo-nextest 0.9.",
-        optimized: true,
-    }
-    .get()
+    CargoTool { name: "cargo-nextest", version: "0.9.143", good_enough: "cargo-nextest 0.9." }.get()
 }
 
 /// Checks the licences, sources and bans of `deny.toml`.
 pub(crate) fn deny() -> Result<PathBuf> {
-    // Unoptimized it builds in a third of the time and still answers within seconds.
-    CargoTool { name: "cargo-deny", version: "0.20.2", good_enough: "cargo-deny 0.20.", optimized: false }
-        .get()
+    CargoTool { name: "cargo-deny", version: "0.20.2", good_enough: "cargo-deny 0.20." }.get()
 }
 
 /// Makes requests from the OpenAPI document. Returns the path of its command, `st`.
@@ -87,7 +79,6 @@ struct CargoTool {
     version: &'static str,
     /// How the output of `--version` begins when the one on the machine can be used.
     good_enough: &'static str,
-    optimized: bool,
 }
 
 impl CargoTool {
@@ -104,11 +95,9 @@ impl CargoTool {
     fn build(&self, home: &Path) -> Result<()> {
         println!("building {} {} (once; kept in {})", self.name, self.version, home.display());
         let mut cargo = cargo();
-        cargo.args(["install", "--quiet", "--locked", "--root"]).arg(home);
+        // Unoptimized it is ready sooner, and its work here is a matter of seconds anyway.
+        cargo.args(["install", "--quiet", "--locked", "--profile", "dev", "--root"]).arg(home);
         cargo.arg(format!("{}@{}", self.name, self.version));
-        if !self.optimized {
-            cargo.args(["--profile", "dev"]);
-        }
         // Away from the checkout, so that its settings do not shape a program that is none of its rooms.
         run(cargo.current_dir(home).env_remove("CARGO_TARGET_DIR"))
     }
@@ -129,15 +118,21 @@ pub(crate) fn cargo() -> Command {
 
 /// Runs a command to its end, its output going where ours goes.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let said = command.get_program().to_string_lossy().into_owned();
-    let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
-    let said = format!("{said} {}", arguments.join(" "));
+    let said = said(command);
     let status =
         command.stdin(Stdio::null()).status().with_context(|| format!("could not start `{said}`"))?;
     if !status.success() {
         bail!("`{said}` ended with {status}");
     }
     Ok(())
+}
+
+/// A command as a person would type it.
+fn said(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args()).map(OsStr::to_string_lossy);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Whether `PROGRAM --version` works and its output has these words.

@@ -1,1 +1,34 @@
-//! Placeholder.
+//! Carries messages in and facts out.
+//!
+//! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
+//! append, make the outside match), `turn` (one attempt of one agent), `fanout` and `view` (facts out). `lease` says
+//! under which term a keeper works, `timer` turns due moments into inbox rows. The engine knows only ports: it names no
+//! database, no agent and no HTTP.
+
+mod engine;
+mod fanout;
+mod inbound;
+mod intake;
+mod keeper;
+mod lease;
+mod ports;
+mod story;
+mod timer;
+mod turn;
+mod view;
+
+pub use engine::{Engine, Limits, Wiring};
+pub use fanout::{Live, Shared, Told};
+pub use inbound::{
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused, TEXT_BYTES_MAX,
+    TITLE_BYTES_MAX, Trace, Verb,
+};
+pub use intake::Made;
+pub use ports::{Clock, Ground, Mint};
+pub use view::{AgentView, Explained, Follow, QueuedView, ReceiptView, WAIT_MAX};
+
+// What views are made of, so that doors need not know the store.
+pub use store::{
+    Accepted, ApprovalRow, ApprovalState, BindingRow, Cause, Gauges, Head, NodeRow, ReceiptRow, ReceiptState,
+    SessionRow, StoredEntry, StoredFact, Which,
+};

@@ -17,7 +17,7 @@ impl Session {
     /// What follows from this wish now?
     pub fn decide(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         let mut facts = self.answer(command, given)?;
-        if self.may_start_after(&facts) {
+        if given.slot != Slot::Unasked && self.may_start_after(&facts) {
             let mut after = self.clone();
             facts.iter().for_each(|fact| after.evolve(fact));
             facts.extend(after.next_turn(given)); // The only place where waiting becomes running.
@@ -305,6 +305,7 @@ impl Session {
                 let started = Fact::TurnStarted { turn, message: next.message };
                 vec![started, self.attempt(turn, Attempt(1), given)]
             }
+            (Slot::Unasked, _) => vec![],
             (Slot::Taken, Some(until)) if until > given.now => vec![],
             (Slot::Taken, _) => vec![Fact::Crowded { until: given.now.after_ms(given.policy.crowded_ms) }],
         }

@@ -5,7 +5,6 @@
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
 #![no_std]
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 extern crate alloc;
 

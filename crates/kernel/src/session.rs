@@ -389,4 +389,6 @@ pub enum Slot {
     Free,
     /// The store refused the claim just now.
     Taken,
+    /// Not asked: nothing is started now, and nobody is told why. For steps that are decided together.
+    Unasked,
 }

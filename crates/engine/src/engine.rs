@@ -1,0 +1,232 @@
+//! The engine as the rest of the program holds it: one handle, cheap to clone.
+
+use crate::fanout::Fanout;
+use crate::keeper::Keepers;
+use crate::timer::Timer;
+use crate::{Clock, Ground, Mint, Refused};
+use agent::Agent;
+use kernel::{MessageId, Moment, Policy, Principal, RequestId, SessionId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::{Gauges, Store, TokenRow};
+use tokio::task::JoinSet;
+
+/// How long turns may take to end when the node goes down, on top of the agents' own grace.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
+
+/// What an engine is made of.
+pub struct Wiring {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The agents, by whatever names they give themselves.
+    pub agents: Vec<Arc<dyn Agent>>,
+    /// The one that is used when none is named.
+    pub default_agent: String,
+    /// Where sessions may stand.
+    pub ground: Arc<dyn Ground>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub mint: Arc<dyn Mint>,
+    /// What sessions may count on.
+    pub policy: Policy,
+    /// How much of everything.
+    pub limits: Limits,
+}
+
+/// How much of everything there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Sessions that one person may have open.
+    pub open_max: u32,
+    /// Sessions of one person in which a turn may be under way at once.
+    pub awake_max: u32,
+    /// Messages of one session that may be unfinished.
+    pub pending_max: u32,
+    /// How long a verb waits for the keeper's verdict.
+    pub verdict_wait: Duration,
+    /// How long a stopped agent may take to go by itself.
+    pub stop_grace_ms: u64,
+    /// Words are written down at the latest after this time …
+    pub words_ms_max: u64,
+    /// … or when there are this many bytes of them.
+    pub words_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            open_max: 100_000,
+            awake_max: 16,
+            pending_max: 1_000,
+            verdict_wait: Duration::from_secs(5),
+            stop_grace_ms: 2_000,
+            words_ms_max: 250,
+            words_bytes_max: 8 * 1024,
+        }
+    }
+}
+
+/// The engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    agents: BTreeMap<String, Arc<dyn Agent>>,
+    default_agent: String,
+    ground: Arc<dyn Ground>,
+    clock: Arc<dyn Clock>,
+    mint: Arc<dyn Mint>,
+    policy: Policy,
+    limits: Limits,
+    fanout: Fanout,
+    keepers: Keepers,
+    timer: Timer,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Begins to keep sessions: whatever is unfinished is settled by the same loop as anything else.
+    pub async fn start(wiring: Wiring) -> Result<Self, Refused> {
+        let agents = wiring.agents.into_iter().map(|agent| (agent.name().to_owned(), agent)).collect();
+        let keepers = Keepers::new(crate::lease::Lease::new(wiring.store.node().term));
+        let engine = Self(Arc::new(Inner {
+            store: wiring.store,
+            agents,
+            default_agent: wiring.default_agent,
+            ground: wiring.ground,
+            clock: wiring.clock,
+            mint: wiring.mint,
+            policy: wiring.policy,
+            limits: wiring.limits,
+            fanout: Fanout::new(),
+            keepers,
+            timer: Timer::new(),
+            tasks: Mutex::default(),
+        }));
+        engine.keep_unfinished().await?;
+        crate::timer::start(&engine);
+        Ok(engine)
+    }
+
+    /// Stops keeping: running turns are stopped as interrupted, and everything is handed over to the next start.
+    pub async fn shutdown(&self) {
+        let grace = Duration::from_millis(self.0.limits.stop_grace_ms);
+        self.0.keepers.close(grace + CLOSE_MAX).await;
+        self.0.fanout.close();
+        self.tasks().abort_all();
+    }
+
+    /// Ends everything at once, wherever it is, as if the process had died. For the simulation.
+    pub fn crash(&self) {
+        self.tasks().abort_all();
+    }
+
+    /// Everything the engine does by itself is done in these tasks, so that it can be ended.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+        // Nobody panics while holding it; it holds only handles.
+        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine's person, made at the first start.
+    pub async fn owner(&self, fresh: Principal) -> Result<Principal, Refused> {
+        Ok(self.store().owner(fresh).await?)
+    }
+
+    /// Lets a credential in. Only the hash of its secret is stored.
+    pub async fn add_token(&self, token: TokenRow) -> Result<(), Refused> {
+        Ok(self.store().add_token(token).await?)
+    }
+
+    /// Says where this node can be reached.
+    pub async fn announce(&self, url: String) -> Result<(), Refused> {
+        Ok(self.store().announce(url).await?)
+    }
+
+    /// The store's own figures.
+    pub fn gauges(&self) -> Gauges {
+        self.store().gauges()
+    }
+
+    /// How many sessions are being kept right now.
+    pub fn kept(&self) -> usize {
+        self.0.keepers.count()
+    }
+
+    /// Now.
+    pub fn now(&self) -> Moment {
+        self.0.clock.now()
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.0.store
+    }
+
+    pub(crate) fn agents_by_name(&self) -> &BTreeMap<String, Arc<dyn Agent>> {
+        &self.0.agents
+    }
+
+    pub(crate) fn default_agent(&self) -> &str {
+        &self.0.default_agent
+    }
+
+    pub(crate) fn ground(&self) -> &dyn Ground {
+        &*self.0.ground
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.0.policy
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn fanout(&self) -> &Fanout {
+        &self.0.fanout
+    }
+
+    pub(crate) fn keepers(&self) -> &Keepers {
+        &self.0.keepers
+    }
+
+    pub(crate) fn timer(&self) -> &Timer {
+        &self.0.timer
+    }
+
+    pub(crate) fn words_wait(&self) -> Duration {
+        Duration::from_millis(self.0.limits.words_ms_max)
+    }
+
+    pub(crate) fn mint_session(&self) -> SessionId {
+        SessionId::from_bits(self.0.mint.bits())
+    }
+
+    pub(crate) fn mint_message(&self) -> MessageId {
+        MessageId::from_bits(self.0.mint.bits())
+    }
+
+    pub(crate) fn mint_request(&self) -> RequestId {
+        RequestId::from_bits(self.0.mint.bits())
+    }
+
+    pub(crate) fn mint_approval(&self) -> kernel::ApprovalId {
+        kernel::ApprovalId::from_bits(self.0.mint.bits())
+    }
+}

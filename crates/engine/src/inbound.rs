@@ -1,0 +1,267 @@
+//! What doors bring in and take back: `Inbound` and `Verb` on the way in, `Receipt` and `Refused` on the way out.
+//!
+//! A door makes a `Principal` from a credential, never from a body, and everything else from what it heard. It learns
+//! nothing here about stores, agents or other doors.
+
+use bytes::Bytes;
+use kernel::{
+    Address, Answer, ApprovalId, Denied, EndWhy, Grant, MessageId, NoRoute, Principal, Refusal, SessionId, To,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use store::{Accepted, StoreError};
+
+/// A part's text may be this long; longer words belong into a file.
+pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// Parts in one message.
+pub const PARTS_MAX: usize = 32;
+/// A caller's key may be this long.
+pub const KEY_BYTES_MAX: usize = 255;
+/// A title may be this long.
+pub const TITLE_BYTES_MAX: usize = 200;
+
+/// A message on its way in.
+#[derive(Debug, Clone)]
+pub struct Inbound {
+    /// Who says it.
+    pub by: Principal,
+    /// To which session. There is no default.
+    pub to: To,
+    /// How the session is made if one is made; ignored for an existing one, and the receipt says so.
+    pub if_new: IfNew,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// Where replies go, if not by reading the log.
+    pub reply: Option<Address>,
+    /// How this came in.
+    pub trace: Trace,
+}
+
+/// How a wish came in.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// The way in: `http`, `cli`, `slack` …
+    pub door: &'static str,
+    /// One id from request to fact to log line.
+    pub correlation: String,
+    /// What makes a repeated wish the same wish.
+    pub key: Option<CallerKey>,
+}
+
+/// What makes a repeated wish the same wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallerKey {
+    /// An `Idempotency-Key`; remembered for 30 days.
+    Idempotency(String),
+    /// A door's delivery id; remembered as long as the message.
+    Delivery(String),
+}
+
+/// How a session is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct IfNew {
+    /// The agent's name; the default agent if none is named.
+    pub agent: Option<String>,
+    /// The directory it works in; one of its own if none is named.
+    pub directory: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The agent's mode.
+    pub mode: Option<String>,
+    /// What people call it.
+    pub title: Option<String>,
+}
+
+impl IfNew {
+    /// Whether anything was asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One part of a message. Stored as this JSON, so variants are only ever added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Words.
+    Text { text: String },
+}
+
+/// The words of a message in their stored form.
+pub(crate) fn encode_parts(parts: &[Part]) -> Bytes {
+    Bytes::from(serde_json::to_vec(parts).expect("parts are plain data"))
+}
+
+/// The words of a message as the agent and people read them.
+pub(crate) fn plain_text(stored: &[u8]) -> Option<String> {
+    let parts: Vec<Part> = serde_json::from_slice(stored).ok()?;
+    let texts: Vec<String> = parts.into_iter().map(|Part::Text { text }| text).collect();
+    Some(texts.join("\n"))
+}
+
+/// A hash of what was asked for, so that one key cannot stand for two wishes.
+pub(crate) fn body_hash(body: &impl Serialize) -> [u8; 32] {
+    let bytes = serde_json::to_vec(body).expect("wishes are plain data");
+    Sha256::digest(&bytes).into()
+}
+
+/// What a sender gets back at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// As it was accepted, the first time.
+    pub accepted: Accepted,
+    /// Whether this is the answer to a repetition.
+    pub repeated: bool,
+}
+
+/// A wish that is not a message. What it is about is looked up in the store; nothing else in a request has a say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verb {
+    /// Other words for a waiting message; `revision` is the one the editor saw.
+    Edit { message: MessageId, revision: u32, parts: Vec<Part> },
+    /// Take a waiting message back.
+    Withdraw { message: MessageId },
+    /// Keep it from being started.
+    Hold { message: MessageId },
+    /// Let it be started again.
+    Release { message: MessageId },
+    /// Stop its turn, or take it back.
+    Stop { message: MessageId },
+    /// Another order of the waiting messages.
+    Reorder { session: SessionId, order: Vec<MessageId> },
+    /// Answer a question.
+    Answer { approval: ApprovalId, answer: Answer },
+    /// End the session.
+    End { session: SessionId },
+}
+
+/// What became of a wish within the time that a caller waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granted {
+    /// The keeper said yes.
+    Done,
+    /// The keeper has not said anything yet; it will.
+    Pending,
+}
+
+/// Why something is refused, by what the caller can do about it. Nothing was changed (but for `Unclear`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// There is no such thing, or not for this caller.
+    #[error("there is no such {what}")]
+    NotFound { what: &'static str },
+    /// The session that was named has ended.
+    #[error("session {session} has ended")]
+    SessionEnded { session: SessionId, why: EndWhy },
+    /// The address names another person or client.
+    #[error("this address belongs to somebody else")]
+    AddressNotYours,
+    /// It may be seen, but not this.
+    #[error("this needs the right to {}", grant_word(*.0))]
+    Needs(Grant),
+    /// Only whoever said it may change its words.
+    #[error("only its sender may change the words of a message")]
+    NotYourWords,
+    /// The key was used for another wish.
+    #[error("this idempotency key was used for another request")]
+    KeyReused,
+    /// Too many messages of this session are unfinished.
+    #[error("this session already has {limit} unfinished messages")]
+    QueueFull { limit: u32 },
+    /// Too many open sessions.
+    #[error("you already have {limit} open sessions")]
+    TooManyOpen { limit: u32 },
+    /// No agent of this name.
+    #[error("there is no agent called {name:?}")]
+    UnknownAgent { name: String, known: Vec<String> },
+    /// No session can be made in this directory.
+    #[error("this directory cannot be used: {reason}")]
+    BadDirectory { reason: String },
+    /// Something about the wish itself is wrong.
+    #[error("{field}: {reason}")]
+    Invalid { field: &'static str, reason: String },
+    /// What it is about has gone on.
+    #[error("too late: it has gone on in the meantime")]
+    TooLate,
+    /// Somebody changed it in between.
+    #[error("it was changed in the meantime: look again")]
+    Changed,
+    /// The disk is full. Later.
+    #[error("the disk is full: nothing new can be accepted until there is room")]
+    DiskFull,
+    /// Not now. Later.
+    #[error("not available just now: {0}")]
+    Unavailable(String),
+    /// It may or may not have been accepted: ask again with the same key.
+    #[error("it is not known whether this was accepted: ask again with the same idempotency key")]
+    Unclear,
+}
+
+fn grant_word(grant: Grant) -> &'static str {
+    match grant {
+        Grant::View => "view",
+        Grant::Prompt => "prompt",
+        Grant::Manage => "manage",
+    }
+}
+
+impl Refused {
+    /// The stable code of this refusal, for audit entries and the wire.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::SessionEnded { .. } => "session_ended",
+            Self::AddressNotYours => "address_not_yours",
+            Self::Needs(_) => "not_allowed",
+            Self::NotYourWords => "not_your_words",
+            Self::KeyReused => "idempotency_conflict",
+            Self::QueueFull { .. } => "queue_full",
+            Self::TooManyOpen { .. } => "too_many_open_sessions",
+            Self::UnknownAgent { .. } => "unknown_agent",
+            Self::BadDirectory { .. } => "bad_directory",
+            Self::Invalid { .. } => "invalid",
+            Self::TooLate => "too_late",
+            Self::Changed => "changed",
+            Self::DiskFull => "disk_full",
+            Self::Unavailable(_) => "unavailable",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    pub(crate) fn denied(denied: Denied, what: &'static str) -> Self {
+        match denied {
+            Denied::Unseen => Self::NotFound { what },
+            Denied::Needs(grant) => Self::Needs(grant),
+            Denied::NotYourWords => Self::NotYourWords,
+            Denied::AddressNotYours => Self::AddressNotYours,
+        }
+    }
+
+    pub(crate) fn no_route(no_route: NoRoute) -> Self {
+        match no_route {
+            NoRoute::Unknown => Self::NotFound { what: "session" },
+            NoRoute::Ended(session, why) => Self::SessionEnded { session, why },
+        }
+    }
+
+    pub(crate) fn refusal(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooLate | Refusal::Ended => Self::TooLate,
+            Refusal::Changed => Self::Changed,
+            Refusal::AlreadyOpen | Refusal::NotOpen => {
+                Self::Unavailable("the session is not ready yet".to_owned())
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Self::DiskFull,
+            StoreError::Unavailable(cause) => Self::Unavailable(cause),
+            StoreError::Unknown(_) => Self::Unclear,
+            StoreError::Damaged(cause) => Self::Unavailable(cause),
+        }
+    }
+}

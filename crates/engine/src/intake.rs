@@ -1,0 +1,530 @@
+//! The only way in: resolve → authorize → accept.
+//!
+//! Each step takes what the step before made. What was seen is compared again in the transaction of the write; if it
+//! has changed, the wish is resolved again, at most `RESOLVE_MAX` times.
+
+use crate::inbound::{body_hash, encode_parts};
+use crate::*;
+use kernel::{
+    Act, Address, Authorized, MessageId, Principal, Record, Route, Scope, SessionId, To, authorize,
+    authorize_address, authorize_new, route,
+};
+use serde::Serialize;
+use store::{
+    Acceptance, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest, NewSession, Rebind,
+    Rebinding, Retitle, Retitling, StoreError, Trail, Verdict, Wish,
+};
+
+/// How often a wish is resolved before we give up: each further time means that somebody else was faster.
+const RESOLVE_MAX: usize = 3;
+/// How long an idempotency key is remembered.
+const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
+
+/// A session that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// The session.
+    pub session: SessionId,
+    /// Whether this is the answer to a repetition.
+    pub repeated: bool,
+}
+
+/// An inbound message whose session has been decided.
+struct Routed {
+    inbound: Inbound,
+    route: Route,
+    record: Option<Record>,
+}
+
+impl Engine {
+    /// Takes a message. When this answers, a power cut cannot lose it.
+    pub async fn send(&self, inbound: Inbound) -> Result<Receipt, Refused> {
+        let (by, trace) = (inbound.by.clone(), inbound.trace.clone());
+        let result = self.send_now(inbound).await;
+        self.note_refusal(&by, "say", &trace, None, result).await
+    }
+
+    async fn send_now(&self, inbound: Inbound) -> Result<Receipt, Refused> {
+        check_parts(&inbound.parts)?;
+        check_trace(&inbound.trace)?;
+        // Minted once, so that "did it happen?" can be asked by id.
+        let message = self.mint_message();
+        for _ in 0..RESOLVE_MAX {
+            let routed = self.resolve(inbound.clone()).await?;
+            let allowed = self.authorize_message(routed, message)?;
+            match self.accept(allowed).await? {
+                Acceptance::Done(accepted) => {
+                    self.keep(accepted.session);
+                    return Ok(Receipt { accepted, repeated: false });
+                }
+                Acceptance::Before(accepted) => return Ok(Receipt { accepted, repeated: true }),
+                Acceptance::Conflict => return Err(Refused::KeyReused),
+                Acceptance::Moved => {}
+                Acceptance::QueueFull => {
+                    return Err(Refused::QueueFull { limit: self.limits().pending_max });
+                }
+                Acceptance::TooManyOpen => {
+                    return Err(Refused::TooManyOpen { limit: self.limits().open_max });
+                }
+            }
+        }
+        Err(Refused::Unavailable("the conversation keeps changing; try again".to_owned()))
+    }
+
+    /// Which session? Asked here, once per try, and nowhere else.
+    async fn resolve(&self, inbound: Inbound) -> Result<Routed, Refused> {
+        if let To::Conversation(address) = &inbound.to {
+            authorize_address(&inbound.by, address).map_err(|denied| Refused::denied(denied, "session"))?;
+        }
+        let finding = self.store().find(inbound.by.org, inbound.to.clone()).await?;
+        match route(&inbound.to, finding.found) {
+            Ok(route) => Ok(Routed { inbound, route, record: finding.record }),
+            Err(no_route) => {
+                // An ended session that the caller may not see does not exist, either. A repeated wish whose session
+                // has ended since gets its receipt: the store looks the key up before anything else.
+                self.seen_or_unknown(&inbound.by, finding.record.as_ref())?;
+                self.repeated(&inbound).await?.ok_or(Refused::no_route(no_route))
+            }
+        }
+    }
+
+    fn seen_or_unknown(&self, by: &Principal, record: Option<&Record>) -> Result<(), Refused> {
+        match record {
+            Some(record) => authorize(by, Act::Read, record, ())
+                .map(|_| ())
+                .map_err(|denied| Refused::denied(denied, "session")),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the store say whether this very wish was accepted before its session ended.
+    async fn repeated(&self, inbound: &Inbound) -> Result<Option<Routed>, Refused> {
+        let To::Session(session) = inbound.to else { return Ok(None) };
+        if inbound.trace.key.is_none() {
+            return Ok(None);
+        }
+        let Some((record, _)) = self.store().session(session).await? else { return Ok(None) };
+        Ok(Some(Routed { inbound: inbound.clone(), route: Route::Existing(session), record: Some(record) }))
+    }
+
+    fn authorize_message(
+        &self,
+        routed: Routed,
+        message: MessageId,
+    ) -> Result<Authorized<NewMessage>, Refused> {
+        let Routed { inbound, route, record } = routed;
+        let denied = |denied| Refused::denied(denied, "session");
+        let wish = |into, if_new_ignored| NewMessage {
+            message,
+            into,
+            words: encode_parts(&inbound.parts),
+            reply: inbound.reply.clone(),
+            if_new_ignored,
+            key: self.key("say", &inbound.trace, &inbound_body(&inbound)),
+            trail: self.trail("say", &inbound.trace),
+            pending_max: self.limits().pending_max,
+        };
+        match (route, record) {
+            (Route::Existing(session), Some(record)) => {
+                let into = Into::Existing { session, through: through(&inbound.to) };
+                let wish = wish(into, !inbound.if_new.is_empty());
+                authorize(&inbound.by, Act::Say, &record, wish).map_err(denied)
+            }
+            (Route::Existing(_), None) => Err(Refused::NotFound { what: "session" }),
+            (Route::Create { bind, previous }, _) => {
+                let session = self.new_session(&inbound.if_new, bind.clone(), previous)?;
+                authorize_new(&inbound.by, bind.as_ref(), wish(Into::Create(session), false)).map_err(denied)
+            }
+        }
+    }
+
+    async fn accept(&self, allowed: Authorized<NewMessage>) -> Result<Acceptance, Refused> {
+        let message = allowed.wish().message;
+        match self.store().accept(allowed).await {
+            Ok(acceptance) => Ok(acceptance),
+            Err(StoreError::Unknown(cause)) => self.reconcile(message, cause).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A commit that reports an error is unknown: look by id, then answer.
+    async fn reconcile(&self, message: MessageId, cause: String) -> Result<Acceptance, Refused> {
+        tracing::warn!(%message, cause, "looking whether a message was accepted");
+        let Some((_, row)) = self.store().receipt(message).await.map_err(|_| Refused::Unclear)? else {
+            return Err(Refused::Unavailable(cause));
+        };
+        Ok(Acceptance::Done(Accepted {
+            message,
+            session: row.session,
+            created: row.created,
+            previous: row.previous,
+            if_new_ignored: row.if_new_ignored,
+            at: row.accepted_at,
+        }))
+    }
+
+    /// Makes a session that nobody has said anything to yet.
+    pub async fn make(
+        &self,
+        by: &Principal,
+        if_new: IfNew,
+        bind: Option<Address>,
+        trace: Trace,
+    ) -> Result<Made, Refused> {
+        let result = self.make_now(by, if_new, bind, &trace).await;
+        self.note_refusal(by, "make", &trace, None, result).await
+    }
+
+    async fn make_now(
+        &self,
+        by: &Principal,
+        if_new: IfNew,
+        bind: Option<Address>,
+        trace: &Trace,
+    ) -> Result<Made, Refused> {
+        check_trace(trace)?;
+        let key = self.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
+        let session = self.new_session(&if_new, bind.clone(), None)?;
+        let wish = Create { session, key, trail: self.trail("make", trace) };
+        let allowed = authorize_new(by, bind.as_ref(), wish).map_err(|d| Refused::denied(d, "session"))?;
+        match self.store().create(allowed).await? {
+            Creation::Done(session) => {
+                self.keep(session);
+                Ok(Made { session, repeated: false })
+            }
+            Creation::Before(session) => Ok(Made { session, repeated: true }),
+            Creation::Conflict => Err(Refused::KeyReused),
+            Creation::Moved => Err(Refused::Changed),
+            Creation::TooManyOpen => Err(Refused::TooManyOpen { limit: self.limits().open_max }),
+        }
+    }
+
+    fn new_session(
+        &self,
+        if_new: &IfNew,
+        bind: Option<Address>,
+        previous: Option<(SessionId, kernel::EndWhy)>,
+    ) -> Result<NewSession, Refused> {
+        if if_new.title.as_ref().is_some_and(|title| title.len() > TITLE_BYTES_MAX) {
+            let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
+            return Err(Refused::Invalid { field: "title", reason });
+        }
+        let session = self.mint_session();
+        let agent = if_new.agent.as_deref().unwrap_or(self.default_agent()).to_owned();
+        if !self.agents_by_name().contains_key(&agent) {
+            let known = self.agents_by_name().keys().cloned().collect();
+            return Err(Refused::UnknownAgent { name: agent, known });
+        }
+        let directory = match &if_new.directory {
+            Some(directory) => self.ground().check(directory),
+            None => Ok(self.ground().own(session)),
+        };
+        let directory = directory.map_err(|reason| Refused::BadDirectory { reason })?;
+        let scope = Scope { directory, agent, model: if_new.model.clone(), mode: if_new.mode.clone() };
+        let title = if_new.title.clone();
+        Ok(NewSession { session, scope, title, bind, previous, open_max: self.limits().open_max })
+    }
+
+    /// Asks something of a session that is not a message, and waits a little for the keeper's verdict.
+    pub async fn ask(&self, by: &Principal, verb: Verb, trace: Trace) -> Result<Granted, Refused> {
+        let word = verb_word(&verb);
+        let result = self.ask_now(by, verb, &trace).await;
+        self.note_refusal(by, word, &trace, None, result).await
+    }
+
+    async fn ask_now(&self, by: &Principal, verb: Verb, trace: &Trace) -> Result<Granted, Refused> {
+        check_trace(trace)?;
+        if let Verb::Edit { parts, .. } = &verb {
+            check_parts(parts)?;
+        }
+        for _ in 0..RESOLVE_MAX {
+            let request = self.mint_request();
+            let told = self.fanout().await_verdict(request);
+            let allowed = self.authorize_verb(by, &verb, request, trace).await?;
+            let session = allowed.wish().session;
+            let asked = match self.store().ask(allowed).await? {
+                Asking::Done(asked) | Asking::Before(asked) => asked,
+                Asking::Conflict => return Err(Refused::KeyReused),
+                Asking::Moved => continue,
+                // Ending what has ended, or stopping in it, is what the person wanted.
+                Asking::Ended(_) if matches!(verb, Verb::End { .. } | Verb::Stop { .. }) => {
+                    return Ok(Granted::Done);
+                }
+                Asking::Ended(why) => return Err(Refused::SessionEnded { session, why }),
+            };
+            self.keep(session);
+            let told = if asked == request { told } else { self.fanout().await_verdict(asked) };
+            return self.verdict_within(asked, told).await;
+        }
+        Err(Refused::Changed)
+    }
+
+    async fn verdict_within(
+        &self,
+        request: kernel::RequestId,
+        told: tokio::sync::oneshot::Receiver<Verdict>,
+    ) -> Result<Granted, Refused> {
+        let verdict = match self.store().verdict(request).await? {
+            Some(verdict) => Some(verdict),
+            None => match tokio::time::timeout(self.limits().verdict_wait, told).await {
+                Ok(Ok(verdict)) => Some(verdict),
+                // Nobody told us in time; perhaps somebody else's keeper has said it.
+                Ok(Err(_)) | Err(_) => self.store().verdict(request).await?,
+            },
+        };
+        self.fanout().sweep();
+        match verdict {
+            Some(Verdict::Done) => Ok(Granted::Done),
+            Some(Verdict::Refused(refusal)) => Err(Refused::refusal(refusal)),
+            None => Ok(Granted::Pending),
+        }
+    }
+
+    /// A verb's session and its rights come from the stored record, never from the request.
+    async fn authorize_verb(
+        &self,
+        by: &Principal,
+        verb: &Verb,
+        request: kernel::RequestId,
+        trace: &Trace,
+    ) -> Result<Authorized<NewRequest>, Refused> {
+        let (record, act, wish, what) = match verb {
+            Verb::Edit { message, revision, parts } => {
+                let (record, sender) = self.sender(*message).await?;
+                let words = encode_parts(parts);
+                let wish = Wish::Edit { message: *message, revision: *revision, words };
+                (record, Act::Reword { sender }, wish, "message")
+            }
+            Verb::Withdraw { message } => {
+                self.tending(*message, Wish::Withdraw { message: *message }).await?
+            }
+            Verb::Hold { message } => self.tending(*message, Wish::Hold { message: *message }).await?,
+            Verb::Release { message } => self.tending(*message, Wish::Release { message: *message }).await?,
+            Verb::Stop { message } => {
+                let (record, _) = self.sender(*message).await?;
+                (record, Act::Say, Wish::Stop { message: *message }, "message")
+            }
+            Verb::Reorder { session, order } => {
+                let record = self.record(*session).await?;
+                (record, Act::Rule, Wish::Reorder { order: order.clone() }, "session")
+            }
+            Verb::Answer { approval, answer } => {
+                let found = self.store().approval(*approval).await?;
+                let (record, _) = found.ok_or(Refused::NotFound { what: "approval" })?;
+                (record, Act::Say, Wish::Answer { approval: *approval, answer: *answer }, "approval")
+            }
+            Verb::End { session } => (self.record(*session).await?, Act::Rule, Wish::End, "session"),
+        };
+        let key = self.key(verb_word(verb), trace, &verb_body(verb));
+        let trail = self.trail(verb_word(verb), trace);
+        let asked = NewRequest { request, session: record.session, wish, key, trail };
+        authorize(by, act, &record, asked).map_err(|denied| Refused::denied(denied, what))
+    }
+
+    async fn tending(
+        &self,
+        message: MessageId,
+        wish: Wish,
+    ) -> Result<(Record, Act, Wish, &'static str), Refused> {
+        let (record, sender) = self.sender(message).await?;
+        Ok((record, Act::Tend { sender }, wish, "message"))
+    }
+
+    async fn sender(&self, message: MessageId) -> Result<(Record, kernel::PersonId), Refused> {
+        let found = self.store().receipt(message).await?;
+        let (record, row) = found.ok_or(Refused::NotFound { what: "message" })?;
+        Ok((record, row.by))
+    }
+
+    async fn record(&self, session: SessionId) -> Result<Record, Refused> {
+        let found = self.store().session(session).await?;
+        found.map(|(record, _)| record).ok_or(Refused::NotFound { what: "session" })
+    }
+
+    /// Lets a conversation belong to another open session.
+    pub async fn rebind(
+        &self,
+        by: &Principal,
+        address: Address,
+        to: SessionId,
+        trace: Trace,
+    ) -> Result<(), Refused> {
+        let result = self.rebind_now(by, address, to, &trace).await;
+        self.note_refusal(by, "rebind", &trace, Some(to), result).await
+    }
+
+    async fn rebind_now(
+        &self,
+        by: &Principal,
+        address: Address,
+        to: SessionId,
+        trace: &Trace,
+    ) -> Result<(), Refused> {
+        let denied = |denied| Refused::denied(denied, "session");
+        authorize_address(by, &address).map_err(denied)?;
+        for _ in 0..RESOLVE_MAX {
+            let finding = self.store().find(by.org, To::Conversation(address.clone())).await?;
+            let from = match finding.found {
+                kernel::Found::Open(session) => Some(session),
+                kernel::Found::Ended(..) | kernel::Found::Nothing => None,
+            };
+            // Taking a conversation away from a session needs the right to rule that session, too.
+            if let (Some(_), Some(record)) = (from, &finding.record) {
+                authorize(by, Act::Rule, record, ()).map_err(denied)?;
+            }
+            let record = self.record(to).await?;
+            let wish = Rebind { address: address.clone(), from, to, trail: self.trail("rebind", trace) };
+            match self.store().rebind(authorize(by, Act::Rule, &record, wish).map_err(denied)?).await? {
+                Rebinding::Done => return Ok(()),
+                Rebinding::Moved => {}
+                Rebinding::Ended(why) => return Err(Refused::SessionEnded { session: to, why }),
+            }
+        }
+        Err(Refused::Changed)
+    }
+
+    /// Changes what a session is called, or whether lists show it.
+    pub async fn retitle(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        title: Option<String>,
+        archived: Option<bool>,
+        trace: Trace,
+    ) -> Result<(), Refused> {
+        let result = self.retitle_now(by, session, title, archived, &trace).await;
+        self.note_refusal(by, "retitle", &trace, Some(session), result).await
+    }
+
+    async fn retitle_now(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        title: Option<String>,
+        archived: Option<bool>,
+        trace: &Trace,
+    ) -> Result<(), Refused> {
+        if title.as_ref().is_some_and(|title| title.len() > TITLE_BYTES_MAX) {
+            let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
+            return Err(Refused::Invalid { field: "title", reason });
+        }
+        for _ in 0..RESOLVE_MAX {
+            let record = self.record(session).await?;
+            let trail = self.trail("retitle", trace);
+            let wish = Retitle { session, title: title.clone(), archived, trail };
+            let allowed =
+                authorize(by, Act::Rule, &record, wish).map_err(|d| Refused::denied(d, "session"))?;
+            match self.store().retitle(allowed).await? {
+                Retitling::Done => return Ok(()),
+                Retitling::Moved => {}
+            }
+        }
+        Err(Refused::Changed)
+    }
+
+    /// One audit entry per command or refusal: commands write theirs in their own transaction.
+    async fn note_refusal<T>(
+        &self,
+        by: &Principal,
+        verb: &'static str,
+        trace: &Trace,
+        session: Option<SessionId>,
+        result: Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let refused = match &result {
+            Ok(_) | Err(Refused::DiskFull | Refused::Unavailable(_) | Refused::Unclear) => return result,
+            Err(refused) => refused.code(),
+        };
+        let trail = self.trail(verb, trace);
+        let entry = AuditEntry { org: by.org, person: by.person, session, trail, refused };
+        if let Err(error) = self.store().audit(entry).await {
+            // The refusal stands all the same: nothing was changed.
+            tracing::warn!(%error, refused, "a refusal is missing in the audit");
+        }
+        result
+    }
+
+    fn key(&self, verb: &'static str, trace: &Trace, body: &impl Serialize) -> Option<Key> {
+        let (key, expires) = match trace.key.as_ref()? {
+            CallerKey::Idempotency(key) => (key.clone(), Some(self.now().after_ms(KEY_MS_MAX))),
+            CallerKey::Delivery(id) => (id.clone(), None),
+        };
+        Some(Key { verb, key, hash: body_hash(body), expires })
+    }
+
+    fn trail(&self, verb: &'static str, trace: &Trace) -> Trail {
+        Trail { verb, door: trace.door, correlation: trace.correlation.clone(), at: self.now() }
+    }
+}
+
+fn through(to: &To) -> Option<Address> {
+    match to {
+        To::Conversation(address) => Some(address.clone()),
+        To::Session(_) | To::New => None,
+    }
+}
+
+fn inbound_body(inbound: &Inbound) -> impl Serialize {
+    let to = match &inbound.to {
+        To::Session(session) => format!("session {session}"),
+        To::Conversation(address) => format!("conversation {address}"),
+        To::New => "new".to_owned(),
+    };
+    (to, inbound.if_new.clone(), inbound.parts.clone(), inbound.reply.as_ref().map(Address::to_string))
+}
+
+fn verb_word(verb: &Verb) -> &'static str {
+    match verb {
+        Verb::Edit { .. } => "edit",
+        Verb::Withdraw { .. } => "withdraw",
+        Verb::Hold { .. } => "hold",
+        Verb::Release { .. } => "release",
+        Verb::Stop { .. } => "stop",
+        Verb::Reorder { .. } => "reorder",
+        Verb::Answer { .. } => "answer",
+        Verb::End { .. } => "end",
+    }
+}
+
+/// What of a verb makes two of them the same.
+fn verb_body(verb: &Verb) -> String {
+    match verb {
+        Verb::Edit { message, revision, parts } => {
+            format!("{message} {revision} {}", String::from_utf8_lossy(&encode_parts(parts)))
+        }
+        Verb::Withdraw { message }
+        | Verb::Hold { message }
+        | Verb::Release { message }
+        | Verb::Stop { message } => message.to_string(),
+        Verb::Reorder { session, order } => format!("{session} {order:?}"),
+        Verb::Answer { approval, answer } => format!("{approval} {answer:?}"),
+        Verb::End { session } => session.to_string(),
+    }
+}
+
+fn check_parts(parts: &[Part]) -> Result<(), Refused> {
+    let invalid = |reason: String| Err(Refused::Invalid { field: "parts", reason });
+    if parts.len() > PARTS_MAX {
+        return invalid(format!("more than {PARTS_MAX} parts"));
+    }
+    let bytes: usize = parts.iter().map(|Part::Text { text }| text.len()).sum();
+    if bytes > TEXT_BYTES_MAX {
+        return invalid(format!("more than {TEXT_BYTES_MAX} bytes of text"));
+    }
+    if parts.iter().all(|Part::Text { text }| text.trim().is_empty()) {
+        return invalid("there are no words in it".to_owned());
+    }
+    Ok(())
+}
+
+fn check_trace(trace: &Trace) -> Result<(), Refused> {
+    match &trace.key {
+        Some(CallerKey::Idempotency(key) | CallerKey::Delivery(key))
+            if key.is_empty() || key.len() > KEY_BYTES_MAX =>
+        {
+            let reason = format!("must have 1 to {KEY_BYTES_MAX} bytes");
+            Err(Refused::Invalid { field: "Idempotency-Key", reason })
+        }
+        Some(_) | None => Ok(()),
+    }
+}

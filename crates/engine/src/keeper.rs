@@ -1,0 +1,472 @@
+//! The one loop that may write a session's log.
+//!
+//! A keeper reads the log once, then lives in a loop: `drain` the inbox, `hear` what the agent says, let the kernel
+//! decide, append, and make the outside match `due`. Starting after a crash is the same loop; there is no recovery
+//! code. On an error a keeper dies, and the next one reads the log. When nothing is under way it goes, and the session
+//! costs rows and no memory. `Keepers` sees to it that there is one at a time on this node.
+
+mod plan;
+mod registry;
+
+use crate::Engine;
+use crate::story::{Story, WordKind, Words};
+use crate::turn::{Heard, Runner};
+use agent::{AgentEvent, Launch, Message, TreeName};
+use kernel::{Due, MessageId, Number, Report, ReportKind, Session, SessionId, Slot, Step, Term};
+use plan::{Input, Plan};
+pub(crate) use registry::Keepers;
+use registry::Place;
+use std::collections::BTreeSet;
+use store::{Appending, Cause, Entry, StoreError};
+use tokio::time::{Duration, Instant};
+
+/// Inbox rows taken at once.
+const DRAIN_MAX: usize = 256;
+/// Things a runner said that are written in one append.
+const HEAR_MAX: usize = 32;
+/// Times one step is decided again because the store saw something else than we did.
+const ADVANCE_MAX: usize = 64;
+/// Rule facts after which a dormant session gets a new checkpoint.
+const CHECKPOINT_FACTS: usize = 128;
+/// The first wait after an error, and the longest.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Why a keeper stops before its session rests.
+#[derive(Debug)]
+enum Stop {
+    /// Another keeper has the session.
+    Fenced,
+    /// What we know is not what is stored: read the log again.
+    Moved,
+    /// The store failed.
+    Store(StoreError),
+    /// The node goes down, and everything has been written.
+    Closed,
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+struct Keeper {
+    engine: Engine,
+    session: SessionId,
+    scope: kernel::Scope,
+    term: Term,
+    at: Number,
+    state: Session,
+    /// Rule facts since the last checkpoint.
+    rules: usize,
+    runner: Option<Runner>,
+    /// The run of words that grows, and when its first unwritten word was heard.
+    words: Option<Words>,
+    unwritten_since: Option<Instant>,
+    parts: u32,
+    /// Whether somebody has called since the inbox was last looked at.
+    called: bool,
+    closing: bool,
+    share: Share,
+}
+
+/// What a keeper knows of the slots that sessions share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// It has neither held nor wanted one: one that was offered to it goes on to the next who waits.
+    Untouched,
+    /// It has held one, and whoever waits was told when it was freed.
+    Held,
+    /// It was refused one, and will be told.
+    Refused,
+}
+
+/// Keeps one session until it rests, another keeper has it, or the node goes down.
+pub(crate) async fn keep(engine: Engine, place: Place) {
+    let (mut wait, longest) = AGAIN;
+    loop {
+        let stop = match Keeper::open(&engine, place.session()).await {
+            Ok(Some(mut keeper)) => match keeper.live(&place).await {
+                Ok(()) => return,
+                Err(stop) => stop,
+            },
+            Ok(None) => return,
+            Err(error) => Stop::Store(error),
+        };
+        match stop {
+            Stop::Fenced | Stop::Closed => return place.leave(),
+            Stop::Moved => {}
+            Stop::Store(StoreError::Damaged(cause)) => {
+                tracing::error!(session = %place.session(), cause, "this session cannot be kept");
+                return place.leave();
+            }
+            Stop::Store(error) => {
+                tracing::warn!(session = %place.session(), %error, "keeping again in a moment");
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(longest);
+            }
+        }
+    }
+}
+
+impl Keeper {
+    async fn open(engine: &Engine, session: SessionId) -> Result<Option<Self>, StoreError> {
+        let Some(loaded) = engine.store().load(session).await? else { return Ok(None) };
+        let mut state = Session::default();
+        loaded.facts.iter().for_each(|fact| state.evolve(fact));
+        Ok(Some(Self {
+            engine: engine.clone(),
+            session,
+            scope: loaded.scope,
+            term: engine.keepers().lease().next(),
+            at: loaded.at,
+            state,
+            rules: loaded.since_checkpoint,
+            runner: None,
+            words: None,
+            unwritten_since: None,
+            parts: 0,
+            called: true,
+            closing: false,
+            share: Share::Untouched,
+        }))
+    }
+
+    async fn live(&mut self, place: &Place) -> Result<(), Stop> {
+        loop {
+            while self.called {
+                self.called = self.drain().await?;
+            }
+            self.match_outside().await?;
+            if self.runner.is_some() {
+                self.wait(place).await?;
+            } else if self.closing {
+                return Err(Stop::Closed);
+            } else if place.rest() {
+                self.rest().await;
+                return Ok(());
+            } else {
+                self.called = true; // Somebody called while we wanted to rest.
+            }
+        }
+    }
+
+    async fn wait(&mut self, place: &Place) -> Result<(), Stop> {
+        let runner = self.runner.as_mut().expect("a keeper without a runner rests");
+        let cut_at = self.unwritten_since.map(|since| since + self.engine.words_wait());
+        tokio::select! {
+            biased;
+            heard = runner.heard.recv() => self.hear(heard).await,
+            () = until(cut_at) => self.write_words().await,
+            () = place.called() => {
+                self.called = true;
+                Ok(())
+            }
+            () = place.closing(), if !self.closing => {
+                self.closing = true;
+                self.runner.iter_mut().for_each(Runner::stop);
+                Ok(())
+            }
+        }
+    }
+
+    /// Turns everything in the inbox into facts. The queue is state, never the inbox.
+    async fn drain(&mut self) -> Result<bool, Stop> {
+        let rows = self.engine.store().inbox(self.session, DRAIN_MAX).await?;
+        let more = rows.len() == DRAIN_MAX;
+        self.advance(Input { rows, ..Input::default() }).await?;
+        Ok(more)
+    }
+
+    /// Takes what the runner said, and whatever else it has said already.
+    async fn hear(&mut self, first: Option<Heard>) -> Result<(), Stop> {
+        let mut input = Input::default();
+        let mut next = first;
+        for _ in 0..HEAR_MAX {
+            match next {
+                Some(heard) => self.take_in(heard, &mut input),
+                // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
+                None => return Err(Stop::Moved),
+            }
+            if !input.reports.is_empty() {
+                break; // What comes after a report depends on what is decided about it.
+            }
+            let Some(runner) = &mut self.runner else { break };
+            match runner.heard.try_recv() {
+                Ok(heard) => next = Some(heard),
+                Err(_) => break,
+            }
+        }
+        self.advance(input).await
+    }
+
+    fn take_in(&mut self, heard: Heard, input: &mut Input) {
+        let Some(runner) = &self.runner else { return };
+        let fence = runner.fence;
+        if !self.state.hears(fence) {
+            input.stale.push((fence, kind_of(&heard)));
+            return;
+        }
+        match heard {
+            Heard::Event(AgentEvent::Text { text }) => self.take_words(WordKind::Text, &text, input),
+            Heard::Event(AgentEvent::Reasoning { text }) => {
+                self.take_words(WordKind::Reasoning, &text, input)
+            }
+            Heard::Event(AgentEvent::Asked { question, tool, detail }) => {
+                self.take_question(question, &tool, &detail, input);
+            }
+            Heard::Event(event) => {
+                self.end_words(input);
+                input.stories.extend(story_of(&event).map(|story| story.entry(fence.turn)));
+            }
+            Heard::Stopped(verified) => {
+                self.end_words(input);
+                let story = Story::Stopped { killed: verified.killed, gone: verified.gone };
+                input.stories.push(story.entry(fence.turn));
+            }
+            Heard::Report(report) => {
+                if !matches!(report, Report::Ready { .. }) {
+                    self.end_words(input);
+                }
+                // A node that goes down did not stop the turn for anybody: it lost it.
+                let report = match report {
+                    Report::Stopped if self.closing => Report::Lost,
+                    report => report,
+                };
+                input.reports.push((fence, report));
+            }
+        }
+    }
+
+    fn take_words(&mut self, kind: WordKind, text: &str, input: &mut Input) {
+        let Some(runner) = &self.runner else { return };
+        let turn = runner.fence.turn;
+        if self.words.as_ref().is_some_and(|words| words.kind != kind) {
+            self.end_words(input);
+        }
+        let part = self.parts;
+        let words = self.words.get_or_insert_with(|| Words::new(kind, part));
+        let offset = words.hear(text);
+        let live = crate::Live {
+            turn,
+            kind: kind.word(),
+            part: words.part,
+            offset,
+            text: text.to_owned(),
+            frame: std::sync::OnceLock::new(),
+        };
+        if words.pending_bytes() >= self.engine.limits().words_bytes_max {
+            input.stories.extend(words.cut(turn));
+            self.unwritten_since = None;
+        } else {
+            self.unwritten_since.get_or_insert_with(Instant::now);
+        }
+        self.engine.fanout().tell_live(self.session, live);
+    }
+
+    fn take_question(&mut self, question: String, tool: &str, detail: &str, input: &mut Input) {
+        self.end_words(input);
+        let approval = self.engine.mint_approval();
+        let Some(runner) = &mut self.runner else { return };
+        runner.asked(approval, question);
+        input.stories.push(Story::question(approval, tool, detail).entry(runner.fence.turn));
+        input.reports.push((runner.fence, Report::Asked { approval }));
+    }
+
+    fn end_words(&mut self, input: &mut Input) {
+        self.unwritten_since = None;
+        let (Some(mut words), Some(runner)) = (self.words.take(), &self.runner) else { return };
+        let turn = runner.fence.turn;
+        self.parts += 1;
+        input.stories.extend(words.cut(turn));
+        input.stories.push(words.close(turn));
+    }
+
+    async fn write_words(&mut self) -> Result<(), Stop> {
+        self.unwritten_since = None;
+        let mut input = Input::default();
+        if let (Some(words), Some(runner)) = (&mut self.words, &self.runner) {
+            input.stories.extend(words.cut(runner.fence.turn));
+        }
+        self.advance(input).await
+    }
+
+    /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
+    async fn advance(&mut self, mut input: Input) -> Result<(), Stop> {
+        let mut slot = if self.closing { Slot::Unasked } else { Slot::Free };
+        let mut limit = DRAIN_MAX;
+        for _ in 0..ADVANCE_MAX {
+            let plan = self.plan(&input, slot);
+            if plan.is_empty() {
+                return Ok(());
+            }
+            let append = self.append_of(&plan).await?;
+            match self.engine.store().append(append).await? {
+                Appending::Done(at) => {
+                    self.believe(plan, at);
+                    return Ok(());
+                }
+                Appending::Fenced => return Err(Stop::Fenced),
+                Appending::Moved { .. } => return Err(Stop::Moved),
+                Appending::Undrained => {
+                    limit *= 4;
+                    input.rows = self.engine.store().inbox(self.session, limit).await?;
+                }
+                Appending::Claimed(_) => {
+                    slot = Slot::Taken;
+                    self.share = Share::Refused;
+                    self.engine.keepers().crowded(self.session);
+                }
+                Appending::Revoked(message) => input.revoked.push(message),
+            }
+        }
+        Err(Stop::Moved)
+    }
+
+    /// It is durable: now it is so, and everybody may hear it.
+    fn believe(&mut self, plan: Plan, at: Number) {
+        let first = self.at;
+        self.at = at;
+        let freed = !self.state.claims().is_empty() && plan.after.claims().is_empty();
+        if plan.after.is_awake() {
+            self.share = Share::Held;
+        }
+        self.rules += plan.facts.iter().filter(|fact| matches!(fact.entry, Entry::Rule(_))).count();
+        self.state = plan.after;
+        let stored = plan.facts.into_iter().enumerate();
+        let stored = stored.map(|(index, fact)| plan::stored(Number(first.0 + 1 + index as u64), fact));
+        self.engine.fanout().tell_facts(self.session, stored);
+        self.engine.fanout().tell_final(&plan.finals);
+        self.engine.fanout().tell_verdicts(&plan.verdicts);
+        if let Some(moment) = self.state.wake_at() {
+            self.engine.timer().expect(moment);
+        }
+        if freed {
+            self.engine.wake_crowded();
+        }
+    }
+
+    /// Makes what goes on outside match what ought to.
+    async fn match_outside(&mut self) -> Result<(), Stop> {
+        match self.state.due(self.term) {
+            Due::Nothing => self.runner = None,
+            Due::Bury(fence) => {
+                if self.runner.as_ref().is_none_or(|runner| runner.fence != fence) {
+                    let tree = TreeName::of(self.session, fence);
+                    self.runner = Some(Runner::burial(&self.engine, self.agent(), fence, tree));
+                }
+            }
+            Due::Run(run) => {
+                if self.runner.as_ref().is_none_or(|runner| runner.fence != run.fence) {
+                    self.start(&run);
+                }
+                self.steer(run).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, run: &kernel::Run) {
+        let Some(agent) = self.agent() else {
+            let reason = format!("there is no agent called {:?} any more", self.scope.agent);
+            self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
+            return;
+        };
+        let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
+        launch.native = run.resume.clone();
+        launch.model = self.scope.model.clone();
+        launch.mode = self.scope.mode.clone();
+        self.words = None;
+        self.unwritten_since = None;
+        self.parts = 0;
+        self.runner = Some(Runner::attempt(&self.engine, agent, launch));
+    }
+
+    async fn steer(&mut self, run: kernel::Run) -> Result<(), Stop> {
+        let Some(runner) = &mut self.runner else { return Ok(()) };
+        match run.step {
+            Step::Start => {}
+            Step::Work if !runner.has_handed() => {
+                let words = self.engine.store().words(run.message).await?;
+                let text = words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default();
+                runner.hand(Message { id: run.message, text });
+            }
+            Step::Work => {}
+            Step::Stop => runner.stop(),
+        }
+        for (approval, answer) in run.answers {
+            runner.answer(approval, answer);
+        }
+        Ok(())
+    }
+
+    fn agent(&self) -> Option<std::sync::Arc<dyn agent::Agent>> {
+        self.engine.agents_by_name().get(&self.scope.agent).cloned()
+    }
+
+    async fn rest(&mut self) {
+        if self.share == Share::Untouched {
+            self.engine.wake_crowded();
+        }
+        if self.rules < CHECKPOINT_FACTS {
+            return;
+        }
+        if let Some(facts) = self.state.condense()
+            && let Err(error) = self.engine.store().checkpoint(self.session, self.at, facts).await
+        {
+            tracing::debug!(session = %self.session, %error, "no checkpoint this time");
+        }
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn kind_of(heard: &Heard) -> ReportKind {
+    match heard {
+        Heard::Report(report) => report.kind(),
+        Heard::Event(_) | Heard::Stopped(_) => ReportKind::Said,
+    }
+}
+
+fn story_of(event: &AgentEvent) -> Option<Story<'_>> {
+    match event {
+        AgentEvent::ToolCall { call, tool, input } => Some(Story::ToolCall { call, tool, input }),
+        AgentEvent::ToolResult { call, output, failed } => {
+            Some(Story::ToolResult { call, output, failed: *failed })
+        }
+        AgentEvent::Usage { input_tokens, output_tokens } => {
+            Some(Story::Usage { input_tokens: *input_tokens, output_tokens: *output_tokens })
+        }
+        AgentEvent::Notice { text } => Some(Story::Notice { text }),
+        AgentEvent::Other { raw } => Some(Story::Other { raw }),
+        // Words and questions have their own ways; the rest are reports, or say what `Finished` will say again.
+        AgentEvent::Text { .. }
+        | AgentEvent::Reasoning { .. }
+        | AgentEvent::Asked { .. }
+        | AgentEvent::Ready { .. }
+        | AgentEvent::Native(_)
+        | AgentEvent::Finished { .. }
+        | AgentEvent::Failed(_)
+        | AgentEvent::Died { .. } => None,
+    }
+}
+
+/// The messages that were unfinished in one state and are not in another.
+fn finished_between(known: &BTreeSet<MessageId>, after: &Session) -> BTreeSet<MessageId> {
+    let still = plan::unfinished(after);
+    known.difference(&still).copied().collect()
+}
+
+/// For messages of facts: what they followed from.
+fn cause_of_item(item: &store::InboxItem) -> Cause {
+    match item {
+        store::InboxItem::Say { message, .. } => Cause::Message(*message),
+        store::InboxItem::Request { request, .. } => Cause::Request(*request),
+        store::InboxItem::Wake => Cause::Timer,
+    }
+}

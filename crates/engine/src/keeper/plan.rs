@@ -1,0 +1,232 @@
+//! What one step of a keeper will write, before it is written.
+//!
+//! A plan is made from the state and the input alone; if the store refuses it, it is thrown away and made again. The
+//! keeper's state changes only when the plan is durable.
+
+use super::{Keeper, Stop, cause_of_item, finished_between};
+use kernel::{
+    Command, Fact, Fence, Given, MessageId, Number, Report, ReportKind, RequestId, Session, Slot,
+    needs_delivery,
+};
+use std::collections::BTreeSet;
+use store::{
+    Append, Cause, Entry, InboxItem, InboxRow, NewFact, NewOutgoing, OutgoingKind, StoredEntry, StoredFact,
+    Verdict, Wish,
+};
+
+/// What a step is made from.
+#[derive(Debug, Default)]
+pub(super) struct Input {
+    pub(super) rows: Vec<InboxRow>,
+    pub(super) stories: Vec<Entry>,
+    pub(super) reports: Vec<(Fence, Report)>,
+    pub(super) stale: Vec<(Fence, ReportKind)>,
+    /// Messages whose senders lost the right to say them.
+    pub(super) revoked: Vec<MessageId>,
+}
+
+/// What a step will write.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) facts: Vec<NewFact>,
+    pub(super) after: Session,
+    drained: Vec<u64>,
+    pub(super) verdicts: Vec<(RequestId, Verdict)>,
+    /// Messages that reach a final state.
+    pub(super) finals: BTreeSet<MessageId>,
+    asked: Vec<kernel::ApprovalId>,
+    starts: Option<(MessageId, kernel::PersonId)>,
+}
+
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        self.facts.is_empty() && self.drained.is_empty()
+    }
+}
+
+impl Keeper {
+    pub(super) fn plan(&self, input: &Input, slot: Slot) -> Plan {
+        let mut plan = Planning::new(self);
+        if !self.state.is_opened() {
+            plan.tell(Command::Open { scope: self.scope.clone() }, Cause::Keeper);
+        }
+        for row in &input.rows {
+            plan.row(row);
+        }
+        for message in &input.revoked {
+            plan.tell(Command::Revoke { message: *message }, Cause::Keeper);
+        }
+        for story in &input.stories {
+            plan.facts.push(NewFact { at: plan.given.now, cause: Cause::Runner, entry: story.clone() });
+        }
+        for (fence, kind) in &input.stale {
+            let facts = plan.after.stale(*fence, *kind);
+            plan.take(facts, Cause::Runner);
+        }
+        for (fence, report) in &input.reports {
+            plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
+        }
+        plan.settle(slot)
+    }
+
+    /// The plan as the store wants it.
+    pub(super) async fn append_of(&self, plan: &Plan) -> Result<Append, Stop> {
+        let awake_max = self.engine.limits().awake_max;
+        Ok(Append {
+            session: self.session,
+            term: self.term,
+            after: self.at,
+            facts: plan.facts.clone(),
+            drained: plan.drained.clone(),
+            verdicts: plan.verdicts.clone(),
+            claims: plan.after.claims().into_iter().map(|claim| (claim, awake_max)).collect(),
+            starts: plan.starts,
+            replies: self.replies(plan).await?,
+            wake_at: plan.after.wake_at(),
+            awake: plan.after.is_awake(),
+        })
+    }
+
+    /// The reply address was fixed when the message was accepted; it is read from there and nowhere else.
+    async fn replies(&self, plan: &Plan) -> Result<Vec<NewOutgoing>, Stop> {
+        let mut replies = Vec::new();
+        let running = plan.after.running().map(|running| running.message);
+        let questions =
+            plan.asked.iter().filter_map(|approval| Some((running?, OutgoingKind::Question(*approval))));
+        let finals = plan.finals.iter().map(|message| (*message, OutgoingKind::Final));
+        for (message, kind) in finals.chain(questions).collect::<Vec<_>>() {
+            let receipt = self.engine.store().receipt(message).await?;
+            if let Some(to) = receipt.and_then(|(_, row)| row.reply).filter(needs_delivery) {
+                replies.push(NewOutgoing { to, message, kind });
+            }
+        }
+        Ok(replies)
+    }
+}
+
+struct Planning {
+    given: Given,
+    facts: Vec<NewFact>,
+    after: Session,
+    known: BTreeSet<MessageId>,
+    drained: Vec<u64>,
+    verdicts: Vec<(RequestId, Verdict)>,
+}
+
+impl Planning {
+    fn new(keeper: &Keeper) -> Self {
+        // Everything is decided first; whether a turn may start is asked once, at the end.
+        let given = Given {
+            now: keeper.engine.now(),
+            term: keeper.term,
+            policy: keeper.engine.policy(),
+            slot: Slot::Unasked,
+        };
+        Self {
+            given,
+            facts: Vec::new(),
+            after: keeper.state.clone(),
+            known: unfinished(&keeper.state),
+            drained: Vec::new(),
+            verdicts: Vec::new(),
+        }
+    }
+
+    fn row(&mut self, row: &InboxRow) {
+        self.drained.push(row.number);
+        let cause = cause_of_item(&row.item);
+        match &row.item {
+            InboxItem::Say { message, by } => {
+                self.known.insert(*message);
+                self.tell(Command::Say { message: *message, by: *by }, cause);
+            }
+            InboxItem::Wake => self.tell(Command::Wake, cause),
+            InboxItem::Request { request, by, wish } => {
+                let command = command_of(wish, *by);
+                let verdict = match self.after.decide(command, &self.given) {
+                    Ok(facts) => {
+                        self.take(facts, cause);
+                        Verdict::Done
+                    }
+                    Err(refusal) => Verdict::Refused(refusal),
+                };
+                self.verdicts.push((*request, verdict));
+            }
+        }
+    }
+
+    fn tell(&mut self, command: Command, cause: Cause) {
+        match self.after.decide(command, &self.given) {
+            Ok(facts) => self.take(facts, cause),
+            Err(refusal) => tracing::debug!(?refusal, "nothing follows from this"),
+        }
+    }
+
+    fn take(&mut self, facts: Vec<Fact>, cause: Cause) {
+        for fact in facts {
+            self.after.evolve(&fact);
+            self.facts.push(NewFact { at: self.given.now, cause, entry: Entry::Rule(fact) });
+        }
+    }
+
+    fn settle(mut self, slot: Slot) -> Plan {
+        self.given.slot = slot;
+        self.tell(Command::Wake, Cause::Keeper);
+        let rules = || self.facts.iter().filter_map(rule);
+        let starts = rules().find_map(|fact| match fact {
+            Fact::TurnStarted { message, .. } => Some(*message),
+            _ => None,
+        });
+        let starts = starts.and_then(|message| Some((message, self.after.running()?.by)));
+        let asked = rules().filter_map(|fact| match fact {
+            Fact::Asked { approval, .. } => Some(*approval),
+            _ => None,
+        });
+        let asked = asked.collect();
+        let finals = finished_between(&self.known, &self.after);
+        Plan {
+            facts: self.facts,
+            after: self.after,
+            drained: self.drained,
+            verdicts: self.verdicts,
+            finals,
+            asked,
+            starts,
+        }
+    }
+}
+
+/// The messages of a session that are not final.
+pub(super) fn unfinished(state: &Session) -> BTreeSet<MessageId> {
+    let running = state.running().map(|running| running.message);
+    state.queue().iter().map(|waiting| waiting.message).chain(running).collect()
+}
+
+/// A fact as it can be read back once it is durable.
+pub(super) fn stored(number: Number, fact: NewFact) -> StoredFact {
+    let entry = match fact.entry {
+        Entry::Rule(fact) => StoredEntry::Rule(fact),
+        Entry::Story { turn, kind, body } => StoredEntry::Story { turn, kind, body: Some(body) },
+    };
+    StoredFact { number, at: fact.at, cause: fact.cause, entry }
+}
+
+fn rule(fact: &NewFact) -> Option<&Fact> {
+    match &fact.entry {
+        Entry::Rule(fact) => Some(fact),
+        Entry::Story { .. } => None,
+    }
+}
+
+fn command_of(wish: &Wish, by: kernel::PersonId) -> Command {
+    match wish {
+        Wish::Edit { message, revision, .. } => Command::Edit { message: *message, revision: *revision },
+        Wish::Withdraw { message } => Command::Withdraw { message: *message, by },
+        Wish::Hold { message } => Command::Hold { message: *message },
+        Wish::Release { message } => Command::Release { message: *message },
+        Wish::Reorder { order } => Command::Reorder { order: order.clone() },
+        Wish::Stop { message } => Command::Stop { message: *message, by },
+        Wish::Answer { approval, answer } => Command::Answer { approval: *approval, answer: *answer, by },
+        Wish::End => Command::End { by },
+    }
+}

@@ -1,0 +1,185 @@
+//! One keeper per session on this node, and how to call it.
+//!
+//! A call is never lost: a keeper that wants to rest gives its place up under the same lock under which callers look
+//! for it, and only if nobody has called since it last looked at the inbox.
+
+use crate::Engine;
+use crate::lease::Lease;
+use kernel::SessionId;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::StoreError;
+use tokio::sync::{Notify, watch};
+
+/// Unfinished sessions looked up at once when the node starts.
+const UNFINISHED_PAGE: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Keepers {
+    lease: Lease,
+    /// Whether the node goes down.
+    closing: watch::Sender<bool>,
+    house: Mutex<House>,
+    emptier: Notify,
+}
+
+#[derive(Debug, Default)]
+struct House {
+    kept: BTreeMap<SessionId, Arc<Bell>>,
+    /// Sessions that wait for a slot, so that one that is freed is used at once.
+    crowded: VecDeque<SessionId>,
+}
+
+/// How a keeper is called.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: AtomicBool,
+    sound: Notify,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.rung.store(true, Ordering::Release);
+        self.sound.notify_one();
+    }
+}
+
+impl Keepers {
+    pub(crate) fn new(lease: Lease) -> Self {
+        Self { lease, closing: watch::Sender::new(false), house: Mutex::default(), emptier: Notify::new() }
+    }
+
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.house().kept.len()
+    }
+
+    pub(crate) fn crowded(&self, session: SessionId) {
+        let crowded = &mut self.house().crowded;
+        if !crowded.contains(&session) {
+            crowded.push_back(session);
+        }
+    }
+
+    /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
+    /// which buries it.
+    pub(crate) async fn close(&self, wait: Duration) {
+        self.closing.send_replace(true);
+        if tokio::time::timeout(wait, self.empty()).await.is_err() {
+            tracing::warn!(
+                kept = self.count(),
+                "some turns did not end in time; the next start settles them"
+            );
+        }
+    }
+
+    async fn empty(&self) {
+        loop {
+            let emptier = self.emptier.notified();
+            if self.count() == 0 {
+                return;
+            }
+            emptier.await;
+        }
+    }
+
+    fn house(&self) -> MutexGuard<'_, House> {
+        // Nobody panics while holding it; it holds only who is here.
+        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Sees to it that somebody looks at this session's inbox from now on.
+    pub(crate) fn keep(&self, session: SessionId) {
+        let mut house = self.keepers().house();
+        if let Some(bell) = house.kept.get(&session) {
+            bell.ring();
+            return;
+        }
+        if *self.keepers().closing.borrow() {
+            return; // The inbox is durable: the next start looks.
+        }
+        let bell = Arc::new(Bell::default());
+        house.kept.insert(session, bell.clone());
+        drop(house);
+        let place = Place { engine: self.clone(), session, bell };
+        self.spawn(super::keep(self.clone(), place));
+    }
+
+    pub(crate) async fn keep_unfinished(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.store().unfinished(after, UNFINISHED_PAGE).await?;
+            page.iter().for_each(|session| self.keep(*session));
+            match page.last() {
+                Some(last) if page.len() == UNFINISHED_PAGE => after = Some(*last),
+                Some(_) | None => return Ok(()),
+            }
+        }
+    }
+
+    /// A slot is free: whoever has waited longest asks again. If it does not want it any more, it passes it on.
+    pub(crate) fn wake_crowded(&self) {
+        let next = self.keepers().house().crowded.pop_front();
+        next.into_iter().for_each(|session| self.keep(session));
+    }
+}
+
+/// A keeper's place. Dropped without `rest`, it is given up, so that the next caller finds an empty one.
+pub(crate) struct Place {
+    engine: Engine,
+    session: SessionId,
+    bell: Arc<Bell>,
+}
+
+impl Place {
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Somebody has called.
+    pub(super) async fn called(&self) {
+        self.bell.sound.notified().await;
+        self.bell.rung.store(false, Ordering::Release);
+    }
+
+    /// The node goes down.
+    pub(super) async fn closing(&self) {
+        let mut closing = self.engine.keepers().closing.subscribe();
+        // The sender lives as long as the engine that we hold.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+
+    /// Gives the place up, unless somebody has called in the meantime.
+    pub(super) fn rest(&self) -> bool {
+        let mut house = self.engine.keepers().house();
+        if self.bell.rung.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        self.remove(&mut house);
+        true
+    }
+
+    pub(super) fn leave(&self) {
+        self.remove(&mut self.engine.keepers().house());
+    }
+
+    fn remove(&self, house: &mut House) {
+        if house.kept.get(&self.session).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
+            house.kept.remove(&self.session);
+            self.engine.keepers().emptier.notify_one();
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

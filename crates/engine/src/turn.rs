@@ -1,0 +1,239 @@
+//! One attempt of one agent, from its start until its processes are gone.
+//!
+//! A runner drives the agent's `Running` and reports to its keeper; it never touches the store. It takes `Order`s (hand
+//! over the words, answer, stop) and says what it `Heard`. Whatever ends it, the last thing it says is a report, and it
+//! says it only after the attempt's processes were seen to be gone. A `burial` does the same for an attempt of an
+//! earlier term, of which only the name is left.
+
+use crate::Engine;
+use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble, Verified};
+use kernel::{Answer, ApprovalId, Fence, Report};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What a runner may be ahead of its keeper; then the agent waits.
+const HEARD_AHEAD_MAX: usize = 32;
+/// Orders a runner has not taken yet. One message, one stop, and the answers to what it asked.
+const ORDERS_AHEAD_MAX: usize = 64;
+/// The first wait before a burial is tried again, and the longest.
+const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// What a keeper wants of a runner.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Hand(Message),
+    Answer { question: String, answer: Answer },
+    Stop,
+}
+
+/// What a runner says.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// Something the kernel must know.
+    Report(Report),
+    /// Something people should see.
+    Event(AgentEvent),
+    /// What was verified when a stop was carried out.
+    Stopped(Verified),
+}
+
+/// A keeper's end of a runner.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    pub(crate) fence: Fence,
+    pub(crate) heard: mpsc::Receiver<Heard>,
+    orders: mpsc::Sender<Order>,
+    handed: bool,
+    stopped: bool,
+    /// The agent's own keys of the questions it asked, until they are answered.
+    questions: BTreeMap<ApprovalId, String>,
+}
+
+impl Runner {
+    /// Starts an attempt.
+    pub(crate) fn attempt(engine: &Engine, agent: Arc<dyn Agent>, launch: Launch) -> Self {
+        let (runner, mut far) = Self::pair(launch.fence);
+        let grace_ms = engine.limits().stop_grace_ms;
+        let ground = engine.ground().prepare(&launch.directory.to_string_lossy());
+        engine.spawn(async move {
+            let report = match ground {
+                Ok(()) => far.run(&*agent, launch, grace_ms).await,
+                Err(reason) => far.failed(Trouble::refused(reason)).await,
+            };
+            far.say(Heard::Report(report)).await;
+        });
+        runner
+    }
+
+    /// Reports a failure without starting anything.
+    pub(crate) fn refused(engine: &Engine, fence: Fence, reason: String) -> Self {
+        let (runner, far) = Self::pair(fence);
+        engine.spawn(async move {
+            let report = far.failed(Trouble::refused(reason)).await;
+            far.say(Heard::Report(report)).await;
+        });
+        runner
+    }
+
+    /// Makes sure that nothing of an earlier attempt is left, then reports it lost.
+    pub(crate) fn burial(
+        engine: &Engine,
+        agent: Option<Arc<dyn Agent>>,
+        fence: Fence,
+        tree: TreeName,
+    ) -> Self {
+        let (runner, far) = Self::pair(fence);
+        engine.spawn(async move {
+            // An agent that is no longer configured cannot be asked; its supervisor went with the daemon.
+            if let Some(agent) = agent {
+                bury(&*agent, &tree).await;
+            }
+            far.say(Heard::Report(Report::Lost)).await;
+        });
+        runner
+    }
+
+    fn pair(fence: Fence) -> (Self, FarEnd) {
+        let (orders, taken) = mpsc::channel(ORDERS_AHEAD_MAX);
+        let (say, heard) = mpsc::channel(HEARD_AHEAD_MAX);
+        let questions = BTreeMap::new();
+        let runner = Self { fence, heard, orders, handed: false, stopped: false, questions };
+        (runner, FarEnd { orders: taken, say })
+    }
+
+    pub(crate) fn has_handed(&self) -> bool {
+        self.handed
+    }
+
+    /// Hands over the words, once. The keeper never waits for a runner: what does not fit is ordered again next time.
+    pub(crate) fn hand(&mut self, message: Message) {
+        self.handed = self.handed || self.orders.try_send(Order::Hand(message)).is_ok();
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stopped = self.stopped || self.orders.try_send(Order::Stop).is_ok();
+    }
+
+    pub(crate) fn asked(&mut self, approval: ApprovalId, question: String) {
+        self.questions.insert(approval, question);
+    }
+
+    pub(crate) fn answer(&mut self, approval: ApprovalId, answer: Answer) {
+        let Some(question) = self.questions.get(&approval).cloned() else { return };
+        if self.orders.try_send(Order::Answer { question, answer }).is_ok() {
+            self.questions.remove(&approval);
+        }
+    }
+}
+
+/// The runner's own end.
+struct FarEnd {
+    orders: mpsc::Receiver<Order>,
+    say: mpsc::Sender<Heard>,
+}
+
+impl FarEnd {
+    async fn run(&mut self, agent: &dyn Agent, launch: Launch, grace_ms: u64) -> Report {
+        let tree = launch.tree.clone();
+        let mut running = match agent.start(launch).await {
+            Ok(running) => running,
+            Err(trouble) => {
+                bury(agent, &tree).await;
+                return self.failed(trouble).await;
+            }
+        };
+        let (report, verified) = self.listen(&mut *running, grace_ms).await;
+        if !verified.gone {
+            bury(agent, &tree).await;
+        }
+        report
+    }
+
+    async fn listen(&mut self, running: &mut dyn Running, grace_ms: u64) -> (Report, Verified) {
+        let gone = Verified { killed: 0, gone: true };
+        let mut stopped: Option<Verified> = None;
+        loop {
+            let event = tokio::select! {
+                biased;
+                order = self.orders.recv() => {
+                    match self.obey(running, order, grace_ms).await {
+                        Ok(Some(verified)) => stopped = Some(verified),
+                        Ok(None) => {}
+                        Err(trouble) => {
+                            let verified = running.stop(0).await;
+                            return (self.failed(trouble).await, verified);
+                        }
+                    }
+                    continue;
+                }
+                event = running.next() => event,
+            };
+            match event {
+                AgentEvent::Ready { native } => self.say(Heard::Report(Report::Ready { native })).await,
+                AgentEvent::Finished { native } => return (Report::Finished { native }, gone),
+                AgentEvent::Failed(trouble) => return (self.failed(trouble).await, gone),
+                AgentEvent::Died { detail, verified } => return self.died(detail, stopped, verified).await,
+                other => self.say(Heard::Event(other)).await,
+            }
+        }
+    }
+
+    async fn obey(
+        &mut self,
+        running: &mut dyn Running,
+        order: Option<Order>,
+        grace_ms: u64,
+    ) -> Result<Option<Verified>, Trouble> {
+        match order {
+            Some(Order::Hand(message)) => running.hand(message).await.map(|()| None),
+            Some(Order::Answer { question, answer }) => {
+                let answer = match answer {
+                    Answer::Yes => agent::Answer::Allow,
+                    Answer::No => agent::Answer::Deny { reason: String::new() },
+                };
+                running.answer(&question, answer).await.map(|()| None)
+            }
+            // A keeper that is gone wants nothing any more.
+            Some(Order::Stop) | None => Ok(Some(running.stop(grace_ms).await)),
+        }
+    }
+
+    async fn died(
+        &self,
+        detail: String,
+        stopped: Option<Verified>,
+        verified: Verified,
+    ) -> (Report, Verified) {
+        match stopped {
+            Some(first) => {
+                let killed = first.killed.max(verified.killed);
+                let verified = Verified { killed, gone: first.gone || verified.gone };
+                self.say(Heard::Stopped(verified)).await;
+                (Report::Stopped, verified)
+            }
+            None => (self.failed(Trouble::transient(detail)).await, verified),
+        }
+    }
+
+    async fn failed(&self, trouble: Trouble) -> Report {
+        self.say(Heard::Event(AgentEvent::Notice { text: trouble.detail })).await;
+        Report::Failed(trouble.failure)
+    }
+
+    async fn say(&self, heard: Heard) {
+        // A keeper that does not listen any more has died; the next one buries this attempt.
+        let _ = self.say.send(heard).await;
+    }
+}
+
+/// Tries until it is sure: nothing may be started in the session before.
+async fn bury(agent: &dyn Agent, tree: &TreeName) {
+    let (mut wait, longest) = BURY_AGAIN;
+    while let Err(trouble) = agent.bury(tree.clone()).await {
+        tracing::warn!(%tree, %trouble, "an attempt may have left processes behind; looking again");
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(longest);
+    }
+}

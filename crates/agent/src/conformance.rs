@@ -195,7 +195,7 @@ pub async fn a_crash_is_a_death(on: &dyn Candidate) {
 pub async fn a_hanging_agent_can_be_stopped(on: &dyn Candidate) {
     let mut talk = Talk::ready(on, 1, None).await;
     talk.hand("hello\n!hang").await;
-    talk.until_text("#1 hello").await;
+    talk.until_text("#1 hello\nhanging").await;
     let verified = wait(talk.running.stop(GRACE_MS)).await;
     assert!(verified.gone && verified.killed > 0, "{verified:?}");
     assert_eq!(on.left(&talk.tree), 0);

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::scripted::{Memory, Script, Step, answered};
+use crate::scripted::{HANGING, Memory, Script, Step, answered};
 use crate::{
     Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running,
     TreeName, Trouble, Verified,
@@ -331,7 +331,11 @@ impl Body {
                 Step::Directory => script.line(&self.launch.directory.to_string_lossy()),
                 Step::Fail(trouble) => return Some(AgentEvent::Failed(trouble)),
                 Step::Crash => return None,
-                Step::Hang => std::future::pending().await,
+                Step::Hang => {
+                    let text = script.line(HANGING);
+                    self.tell(AgentEvent::Text { text }).await;
+                    std::future::pending().await
+                }
                 Step::Sleep { ms } => {
                     tokio::time::sleep(Duration::from_millis(ms)).await;
                     continue;

@@ -26,6 +26,9 @@ const FORKS_MAX: u64 = 256;
 /// The most starts that can be made to fail ahead.
 const STARTS_MAX: u64 = 1_000;
 
+/// What is said when a `!hang` is in force.
+pub const HANGING: &str = "hanging";
+
 /// What the agent knows of one conversation; kept by the body under the conversation's native id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
@@ -81,7 +84,7 @@ pub enum Step {
     Fail(Trouble),
     /// Go away without a word.
     Crash,
-    /// Never do anything again, and take no notice of polite signals.
+    /// Say `HANGING` as a line, then never do anything again and take no notice of polite signals.
     Hang,
 }
 

@@ -1,0 +1,73 @@
+//! Makes sure that nothing of an attempt is left: takes its lock, looks for its processes, ends them.
+//!
+//! For a keeper that does not know what became of an attempt: the daemon died, or its supervisor did. It works without a
+//! lock file, too, because an attempt may have died before it made one, or after it was removed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use agent::{Buried, TreeName, Trouble};
+use kernel::Failure;
+
+use crate::group::Group;
+use crate::hunt::{Hunt, Mark, Process};
+use crate::lock::Lock;
+
+/// How long a supervisor that has lost its daemon may take to end its tree by itself. It promises two seconds.
+const LOCK_WAIT: Duration = Duration::from_millis(3_000);
+/// How long its lock may outlive a supervisor that we killed.
+const KILLED_WAIT: Duration = Duration::from_millis(2_000);
+/// How long the processes may take to go.
+const HUNT_WAIT: Duration = Duration::from_millis(5_000);
+/// How often a held lock is tried again.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Ends whatever is left of an attempt whose lock is in that directory. See `Agent::bury` for what is promised.
+pub async fn bury(locks: PathBuf, tree: TreeName) -> Result<Buried, Trouble> {
+    let buried = tokio::task::spawn_blocking(move || bury_now(&locks, &tree)).await;
+    buried.unwrap_or_else(|why| Err(Trouble::transient(why)))
+}
+
+fn bury_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
+    let path = Lock::path(locks, tree);
+    let mut lock = take(&path, tree)?;
+    let mark = Mark::new(tree.as_str(), locks);
+    // Its group was made below the group its supervisor was in, which need not be ours.
+    let recorded = lock.holder().and_then(|holder| holder.group).and_then(Group::at);
+    let groups = recorded.into_iter().chain(Group::find(&mark.group_name())).collect();
+    let caught = Hunt::from_outside(mark, groups).until_gone(Instant::now() + HUNT_WAIT);
+    if !caught.gone {
+        return Err(Trouble::transient(format!("processes of {tree} cannot be ended")));
+    }
+    match lock.remove() {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(Trouble::transient(why)),
+        _ => Ok(Buried { killed: caught.killed }),
+    }
+}
+
+/// Waits for the lock; then for the lock of a dead supervisor.
+fn take(path: &Path, tree: &TreeName) -> Result<Lock, Trouble> {
+    if let Some(lock) = wait_for(path, LOCK_WAIT)? {
+        return Ok(lock);
+    }
+    if let Some(holder) = Lock::holder_at(path) {
+        // Stopped, or stuck: it does not do what it is there for. The record may be older than its process.
+        Process { pid: holder.pid, started: holder.started }.kill();
+    }
+    let busy =
+        || Trouble::new(Failure::Busy, format!("the lock of {tree} is held and its holder cannot be ended"));
+    wait_for(path, KILLED_WAIT)?.ok_or_else(busy)
+}
+
+fn wait_for(path: &Path, wait_max: Duration) -> Result<Option<Lock>, Trouble> {
+    let deadline = Instant::now() + wait_max;
+    loop {
+        let taken =
+            Lock::try_take(path).map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))?;
+        if taken.is_some() || Instant::now() >= deadline {
+            return Ok(taken);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+}

@@ -1,0 +1,264 @@
+//! Finds every process of an attempt and ends it, until none is found.
+//!
+//! A process belongs to a tree if it descends from the supervisor (which is a subreaper, so whoever loses its parent
+//! becomes the supervisor's child), if it is in the tree's control group, or if its environment has the tree's mark.
+//! Each way alone has a gap; a process has to slip through all three. Numbers are used again by the kernel, so a process
+//! is its number and its start time, and signals go through a descriptor that was opened before the time was compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use agent::TreeName;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+
+use crate::group::Group;
+
+/// The variable that marks every process of a tree with the tree's name.
+pub(crate) const TREE_VARIABLE: &str = "HOMING_TREE";
+/// The variable that says whose tree it is: where its lock lies. A copy of a data directory has the same names in it.
+pub(crate) const TREE_HOME_VARIABLE: &str = "HOMING_TREE_HOME";
+/// How many looks in a row must find nothing. One could miss a child that was born behind its back.
+const CLEAN_LOOKS: u32 = 2;
+/// The pause between two looks while killed processes are still going away.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// What marks the processes of one tree.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    name: String,
+    home: PathBuf,
+}
+
+impl Mark {
+    /// The mark of a tree whose lock lies in that directory.
+    pub(crate) fn new(tree: &str, locks: &Path) -> Self {
+        let home = locks.canonicalize().unwrap_or_else(|_| locks.to_path_buf());
+        Self { name: tree.to_owned(), home }
+    }
+
+    /// The mark as variables.
+    pub(crate) fn variables(&self) -> [(String, String); 2] {
+        let home = self.home.to_string_lossy().into_owned();
+        [(TREE_VARIABLE.to_owned(), self.name.clone()), (TREE_HOME_VARIABLE.to_owned(), home)]
+    }
+
+    /// The tree's name among all control groups of the machine.
+    pub(crate) fn group_name(&self) -> String {
+        // FNV-1a, because the next version of us must find what this one made.
+        let hash = self.home.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        format!("homing-{hash:016x}-{}", self.name)
+    }
+
+    fn is_on(&self, pid: i32) -> bool {
+        // Unreadable means not ours (or just gone): our agents run as us.
+        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+        let wanted = self.variables().map(|(name, value)| format!("{name}={value}").into_bytes());
+        wanted.iter().all(|wanted| environment.split(|byte| *byte == 0).any(|variable| variable == wanted))
+    }
+}
+
+/// How many processes carry a tree's mark. For tests and `doctor`.
+pub fn count_marked(tree: &TreeName, locks: &Path) -> usize {
+    let mark = Mark::new(tree.as_str(), locks);
+    processes().keys().filter(|pid| mark.is_on(**pid)).count()
+}
+
+/// One process, for as long as the machine is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) started: u64,
+}
+
+impl Process {
+    /// The one that has this number now.
+    pub(crate) fn now(pid: i32) -> Option<Self> {
+        Some(Self { pid, started: Stat::read(pid)?.started })
+    }
+
+    pub(crate) fn kill(self) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Ok(descriptor) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if Self::now(self.pid) == Some(self) {
+            let _ = rustix::process::pidfd_send_signal(&descriptor, Signal::KILL);
+        }
+    }
+}
+
+/// What a hunt came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Caught {
+    pub(crate) killed: u32,
+    pub(crate) gone: bool,
+}
+
+/// A hunt for the processes of one tree.
+pub(crate) struct Hunt {
+    mark: Mark,
+    groups: Vec<Group>,
+    /// The subreaper that all of them descend from, if that is us.
+    root: Option<i32>,
+    killed: BTreeSet<Process>,
+    /// How a child ended that was ours to reap.
+    reaped: Vec<(i32, WaitStatus)>,
+}
+
+impl Hunt {
+    /// By a stranger: whatever is in these groups or carries the mark.
+    pub(crate) fn from_outside(mark: Mark, groups: Vec<Group>) -> Self {
+        Self { mark, groups, root: None, killed: BTreeSet::new(), reaped: Vec::new() }
+    }
+
+    /// By the tree's own subreaper, this process.
+    pub(crate) fn from_above(mark: Mark, group: Option<Group>) -> Self {
+        let root = Some(rustix::process::getpid().as_raw_nonzero().get());
+        Self { root, ..Self::from_outside(mark, group.into_iter().collect()) }
+    }
+
+    /// Kills what it finds until it finds nothing, or until the time is over.
+    pub(crate) fn until_gone(&mut self, deadline: Instant) -> Caught {
+        let mut clean_looks = 0;
+        while clean_looks < CLEAN_LOOKS {
+            let found = self.look_and_kill();
+            clean_looks = if found { 0 } else { clean_looks + 1 };
+            if found {
+                if Instant::now() >= deadline {
+                    return self.caught(false);
+                }
+                std::thread::sleep(LOOK_PAUSE);
+            }
+        }
+        for group in &self.groups {
+            group.remove();
+        }
+        self.caught(true)
+    }
+
+    /// Takes note of children that have ended. Answers whether there are children left at all; without any, nothing
+    /// descends from us, whatever a list of processes says.
+    pub(crate) fn reap(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.reaped.push((pid.as_raw_nonzero().get(), status)),
+                Ok(None) => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// How that child ended, if it has.
+    pub(crate) fn status_of(&self, pid: i32) -> Option<WaitStatus> {
+        self.reaped.iter().find(|(reaped, _)| *reaped == pid).map(|(_, status)| *status)
+    }
+
+    /// Forgets the ends of children that nobody will ask for, so that a long turn stays small.
+    pub(crate) fn forget_all_but(&mut self, pid: i32) {
+        self.reaped.retain(|(reaped, _)| *reaped == pid);
+    }
+
+    fn look_and_kill(&mut self) -> bool {
+        let found = self.look();
+        for group in &self.groups {
+            group.kill();
+        }
+        for process in &found {
+            process.kill();
+            self.killed.insert(*process);
+        }
+        let has_children = self.root.is_some() && self.reap();
+        has_children || !found.is_empty()
+    }
+
+    fn look(&self) -> Vec<Process> {
+        let all = processes();
+        let mut ours = self.root.map(|root| descendants(&all, root)).unwrap_or_default();
+        ours.extend(self.groups.iter().flat_map(Group::members));
+        ours.extend(all.keys().filter(|pid| self.mark.is_on(**pid)));
+        ours.remove(&rustix::process::getpid().as_raw_nonzero().get());
+        // What has ended and only waits to be reaped was not killed by us and cannot be.
+        let alive = |stat: &&Stat| stat.state != b'Z' && stat.state != b'X';
+        let process = |pid| Some(Process { pid, started: all.get(&pid).filter(alive)?.started });
+        ours.into_iter().filter_map(process).collect()
+    }
+
+    fn caught(&self, gone: bool) -> Caught {
+        Caught { killed: u32::try_from(self.killed.len()).unwrap_or(u32::MAX), gone }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stat {
+    state: u8,
+    parent: i32,
+    started: u64,
+}
+
+impl Stat {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name in brackets is the process's own choice and may have brackets in it: what counts begins after the last.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let name_end = text.iter().rposition(|byte| *byte == b')')?;
+        let mut fields = std::str::from_utf8(&text[name_end + 1..]).ok()?.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let started = fields.nth(17)?.parse().ok()?;
+        Some(Self { state, parent, started })
+    }
+}
+
+fn processes() -> BTreeMap<i32, Stat> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|pid| Some((pid, Stat::read(pid)?))).collect()
+}
+
+fn descendants(all: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, stat) in all {
+        children.entry(stat.parent).or_default().push(*pid);
+    }
+    let (mut found, mut todo) = (BTreeSet::new(), vec![root]);
+    while let Some(parent) = todo.pop() {
+        for child in children.remove(&parent).unwrap_or_default() {
+            found.insert(child);
+            todo.push(child);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_may_call_itself_anything() {
+        let text = b"42 (a) R 1 (b) S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9911 1 2 3";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.state, stat.parent, stat.started), (b'S', 7, 9911));
+        assert!(Stat::parse(b"42 (a) S 7").is_none());
+        assert!(Stat::parse(b"").is_none());
+    }
+
+    #[test]
+    fn descendants_are_found_over_generations() {
+        let stat = |parent| Stat { state: b'S', parent, started: 1 };
+        let all = BTreeMap::from([(1, stat(0)), (2, stat(1)), (3, stat(2)), (4, stat(3)), (5, stat(1))]);
+        assert_eq!(descendants(&all, 2), BTreeSet::from([3, 4]));
+    }
+
+    #[test]
+    fn a_process_is_more_than_its_number() {
+        let me = Process::now(std::process::id() as i32).unwrap();
+        Process { started: me.started + 1, ..me }.kill();
+        assert_eq!(Process::now(me.pid), Some(me), "we still live");
+    }
+}

@@ -1,0 +1,120 @@
+//! The lock of one attempt: a file named after its tree, held by its supervisor or by whoever buries it.
+//!
+//! The file is removed by its last holder, while it still holds it. So after taking the lock one looks whether the name
+//! still leads to the file one has locked; if not, somebody else was quicker and one begins again.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use agent::TreeName;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// How often the name may lead elsewhere before we give up; each time somebody else made progress.
+const RACES_MAX: u32 = 100;
+/// The longest record in a lock file; more than that was not written by us.
+const HOLDER_BYTES_MAX: u64 = 16 * 1024;
+
+/// Who holds a lock, as it wrote itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Holder {
+    pub(crate) pid: i32,
+    /// The kernel's start time of that process: together they name one process, whatever became of the number.
+    pub(crate) started: u64,
+    /// The control group of its tree, if it made one.
+    pub(crate) group: Option<PathBuf>,
+}
+
+/// A lock we hold. Dropping it frees it and leaves the file.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lock {
+    /// Where the lock of a tree is.
+    pub(crate) fn path(locks: &Path, tree: &TreeName) -> PathBuf {
+        locks.join(format!("{tree}.lock"))
+    }
+
+    /// Takes it if nobody holds it.
+    pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        for _ in 0..RACES_MAX {
+            // Files opened by std are closed in children, so no agent can hold it in our place.
+            let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(why) => return Err(why.into()),
+            }
+            if leads_to(path, &file)? {
+                return Ok(Some(Self { file, path: path.to_path_buf() }));
+            }
+        }
+        Err(io::Error::other("the lock file is replaced again and again"))
+    }
+
+    /// Who wrote itself into it last, whether or not it still holds it.
+    pub(crate) fn holder(&mut self) -> Option<Holder> {
+        self.file.rewind().ok()?;
+        read_holder(&self.file)
+    }
+
+    /// Who holds it, asked from outside.
+    pub(crate) fn holder_at(path: &Path) -> Option<Holder> {
+        read_holder(&File::open(path).ok()?)
+    }
+
+    /// Writes itself into it.
+    pub(crate) fn sign(&mut self, holder: &Holder) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(&serde_json::to_vec(holder)?)
+    }
+
+    /// Removes the file, then frees the lock, in this order: nobody can hold a lock that has no name.
+    pub(crate) fn remove(self) -> io::Result<()> {
+        std::fs::remove_file(&self.path)
+    }
+}
+
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
+fn read_holder(file: &File) -> Option<Holder> {
+    let mut text = Vec::new();
+    file.take(HOLDER_BYTES_MAX).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holder_at_a_time_and_no_file_left() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("a.lock");
+        let mut lock = Lock::try_take(&path).unwrap().unwrap();
+        assert!(Lock::try_take(&path).unwrap().is_none());
+        let holder = Holder { pid: 7, started: 9, group: Some("/x".into()) };
+        lock.sign(&Holder { group: None, ..holder.clone() }).unwrap();
+        lock.sign(&holder).unwrap();
+        assert_eq!(Lock::holder_at(&path), Some(holder.clone()));
+        drop(lock);
+        let mut again = Lock::try_take(&path).unwrap().unwrap();
+        assert_eq!(again.holder(), Some(holder));
+        again.remove().unwrap();
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,271 @@
+//! The scripted agent's process: `homing scripted-agent HOME [NATIVE]`. No runtime, so that it starts in milliseconds.
+//!
+//! It comes up, opens or makes a conversation, says `ready`, hears one message, does what the brain says and leaves. The
+//! lines it speaks are described in `tongue`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the daemon's log
+//! is never looked at. If HOMING_SCRIPTED_LOG names a file, it appends `up` when it comes up, `start` when it begins to
+//! act on the message and `end` with an outcome when it is done, each by one write, so that a `kill -9` cannot tear one.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agent::scripted::{HANGING, Memory, Script, Step, answered};
+use agent::{Answer, Trouble};
+use kernel::Failure;
+use serde_json::json;
+
+use super::LOG_VARIABLE;
+use super::tongue::{Heard, Said, line};
+
+/// The most output of one `!run` that is said.
+const RUN_BYTES_MAX: u64 = 256 * 1024;
+/// The longest id of a conversation. Ours have 36 characters.
+const ID_BYTES_MAX: usize = 64;
+
+/// `homing scripted-agent`. Call it before anything that starts a thread.
+pub fn scripted_agent() -> ExitCode {
+    let mut arguments = std::env::args().skip(2);
+    let Some(home) = arguments.next() else {
+        eprintln!("usage: scripted-agent HOME [NATIVE]");
+        return ExitCode::FAILURE;
+    };
+    let mut body = Body { memories: PathBuf::from(home).join("memory"), native: String::new() };
+    match body.live(arguments.next()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("scripted agent: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Body {
+    memories: PathBuf,
+    native: String,
+}
+
+impl Body {
+    fn live(&mut self, resumed: Option<String>) -> io::Result<()> {
+        std::fs::create_dir_all(&self.memories)?;
+        let opened = self.open(resumed)?;
+        self.log("up", "")?;
+        if let Err(trouble) = opened {
+            return say(&failed(&trouble));
+        }
+        say(&Said::Ready { native: self.native.clone() })?;
+        // Nobody has anything to say: that is fine, too.
+        let Some(text) = hear_message()? else { return Ok(()) };
+        self.log("start", "")?;
+        let last = match self.act(&text)? {
+            None => Said::Finished { native: self.native.clone() },
+            Some(trouble) => failed(&trouble),
+        };
+        let outcome = if let Said::Failed { kind, .. } = &last { json!(kind) } else { json!("finished") };
+        self.log("end", outcome.as_str().unwrap_or_default())?;
+        say(&last)
+    }
+
+    fn open(&mut self, resumed: Option<String>) -> io::Result<Result<(), Trouble>> {
+        let Some(native) = resumed else {
+            self.native = mint()?;
+            self.keep(&Memory::default())?;
+            return Ok(Ok(()));
+        };
+        self.native = native;
+        let Some(mut memory) = self.remembered()? else {
+            let detail = format!("there is no conversation {:?}", self.native);
+            return Ok(Err(Trouble::new(Failure::Gone, detail)));
+        };
+        let woken = memory.wake();
+        if woken.is_err() {
+            self.keep(&memory)?;
+        }
+        Ok(woken)
+    }
+
+    /// Carries out the script; answers how it failed, if it did.
+    fn act(&mut self, text: &str) -> io::Result<Option<Trouble>> {
+        let mut script = Script::new(&self.remembered()?.unwrap_or_default(), text);
+        let (mut questions, mut said) = (0_u64, 0);
+        while let Some(step) = script.next() {
+            let words = match step {
+                Step::Say(words) => words,
+                Step::Ask { tool } => {
+                    questions += 1;
+                    let answer = ask(format!("q{questions}"), &tool)?;
+                    script.line(&answered(&tool, &answer))
+                }
+                Step::Run { command } => script.line(run(&command)?.trim_end()),
+                Step::ForkBomb { count } => script.line(&fork_bomb(count)?),
+                Step::Directory => script.line(&std::env::current_dir()?.to_string_lossy()),
+                Step::Fail(trouble) => return Ok(Some(trouble)),
+                Step::Crash => crash(),
+                Step::Hang => return Err(hang(script.line(HANGING))),
+                Step::Sleep { ms } => {
+                    std::thread::sleep(Duration::from_millis(ms));
+                    continue;
+                }
+                Step::NewId | Step::Remember | Step::Forget | Step::FailStarts { .. } => {
+                    self.remember(step, text)?;
+                    continue;
+                }
+            };
+            said += 1;
+            say(&Said::Text { text: words })?;
+        }
+        say(&Said::Usage { input: text.split_whitespace().count() as u64, output: said })?;
+        Ok(None)
+    }
+
+    fn remember(&mut self, step: Step, text: &str) -> io::Result<()> {
+        let mut memory = self.remembered()?.unwrap_or_default();
+        match step {
+            Step::Forget => return std::fs::remove_file(self.path()),
+            Step::NewId => self.native = mint()?,
+            Step::FailStarts { failure: Failure::Busy, count } => memory.starts_busy = count,
+            Step::FailStarts { count, .. } => memory.starts_failing = count,
+            _ => memory.messages.push(text.to_owned()),
+        }
+        self.keep(&memory)?;
+        if step == Step::NewId { say(&Said::Native { native: self.native.clone() }) } else { Ok(()) }
+    }
+
+    /// What it knows of this conversation; nothing if there is none. A damaged memory is an error, not an empty one.
+    fn remembered(&self) -> io::Result<Option<Memory>> {
+        let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if self.native.is_empty() || self.native.len() > ID_BYTES_MAX || !self.native.bytes().all(is_id) {
+            return Ok(None);
+        }
+        match std::fs::read(self.path()) {
+            Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn keep(&self, memory: &Memory) -> io::Result<()> {
+        let new = self.path().with_extension(format!("new-{}", std::process::id()));
+        std::fs::write(&new, serde_json::to_vec(memory)?)?;
+        std::fs::rename(&new, self.path())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.memories.join(format!("{}.json", self.native))
+    }
+
+    fn log(&self, event: &str, outcome: &str) -> io::Result<()> {
+        let Some(path) = std::env::var_os(LOG_VARIABLE) else { return Ok(()) };
+        let text = |name: &str| std::env::var(name).unwrap_or_default();
+        let number = |name: &str| text(name).parse::<u64>().ok();
+        let time_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let entry = json!({
+            "event": event,
+            "session": text("HOMING_SESSION"),
+            "turn": number("HOMING_TURN"),
+            "attempt": number("HOMING_ATTEMPT"),
+            "term": number("HOMING_TERM"),
+            "epoch": number("HOMING_EPOCH"),
+            "message": text("HOMING_MESSAGE"),
+            "pid": std::process::id(),
+            "time_ms": u64::try_from(time_ms).unwrap_or(u64::MAX),
+            "native": self.native,
+            "outcome": outcome,
+        });
+        File::options().create(true).append(true).open(path)?.write_all(&line(&entry))
+    }
+}
+
+fn hear_message() -> io::Result<Option<String>> {
+    loop {
+        match hear()? {
+            Some(Heard::Message { text, .. }) => return Ok(Some(text)),
+            Some(Heard::Answer { .. }) => {}
+            None => return Ok(None),
+        }
+    }
+}
+
+fn ask(key: String, tool: &str) -> io::Result<Answer> {
+    let detail = format!("may I use {tool}?");
+    say(&Said::Asked { question: key.clone(), tool: tool.to_owned(), detail })?;
+    loop {
+        match hear()? {
+            Some(Heard::Answer { question, allow, reason }) if question == key => {
+                return Ok(if allow { Answer::Allow } else { Answer::Deny { reason } });
+            }
+            Some(_) => {}
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+fn hear() -> io::Result<Option<Heard>> {
+    let mut text = String::new();
+    if io::stdin().lock().read_line(&mut text)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_str(&text)?))
+}
+
+fn say(said: &Said) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&line(said))?;
+    stdout.flush()
+}
+
+fn failed(trouble: &Trouble) -> Said {
+    Said::Failed { kind: trouble.failure.into(), detail: trouble.detail.clone() }
+}
+
+/// Runs it in a shell and answers what it printed.
+fn run(command: &str) -> io::Result<String> {
+    let call = "run".to_owned();
+    say(&Said::ToolCall { call: call.clone(), tool: "shell".to_owned(), input: command.to_owned() })?;
+    // One pipe for both, so that the order of what it prints is kept.
+    let (mut printed, pipe) = io::pipe()?;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(pipe.try_clone()?).stderr(pipe);
+    let mut child = shell.spawn()?;
+    drop(shell);
+    let mut bytes = Vec::new();
+    printed.by_ref().take(RUN_BYTES_MAX).read_to_end(&mut bytes)?;
+    io::copy(&mut printed, &mut io::sink())?;
+    let failed = !child.wait()?.success();
+    let output = String::from_utf8_lossy(&bytes).into_owned();
+    say(&Said::ToolResult { call, output: output.clone(), failed })?;
+    Ok(output)
+}
+
+/// Children that nobody waits for, in sessions of their own, deaf to polite signals: what careless tools leave behind.
+fn fork_bomb(count: u64) -> io::Result<String> {
+    let child = "trap '' TERM INT HUP; exec sleep 100000";
+    let script = r#"i=0; while [ $i -lt "$1" ]; do (setsid sh -c "$2" </dev/null >/dev/null 2>&1 &); i=$((i+1)); done"#;
+    let status = Command::new("sh").args(["-c", script, "fork-bomb", &count.to_string(), child]).status()?;
+    Ok(format!("started {count} children ({status})"))
+}
+
+/// As sudden as it gets.
+fn crash() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    std::process::abort()
+}
+
+/// Becomes a program that is deaf to polite signals, says so, and does nothing. Comes back only if it cannot.
+fn hang(text: String) -> io::Error {
+    let words = line(&Said::Text { text });
+    let script = "trap '' TERM INT HUP; printf %s \"$1\"; echo; while :; do sleep 100000; done";
+    Command::new("sh").args(["-c", script, "hang", String::from_utf8_lossy(&words).trim_end()]).exec()
+}
+
+/// A random id in the form of a version 4 UUID.
+fn mint() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}

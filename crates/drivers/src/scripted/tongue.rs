@@ -1,0 +1,189 @@
+//! How the scripted agent's lines are read and written: one JSON object per line. Pure.
+//!
+//! It says `{"type":"ready","native":ID}`, then after the message any of `text {text}`, `native {native}`,
+//! `asked {question, tool, detail}`, `tool_call {call, tool, input}`, `tool_result {call, output, failed}`,
+//! `usage {input, output}`, and at last `finished {native}` or `failed {kind, detail}`; the last one may come instead of
+//! `ready`. It hears `message {id, text}` once and `answer {question, allow, reason}`.
+
+use agent::{AgentEvent, Answer, DETAIL_BYTES_MAX, Message, NATIVE_BYTES_MAX, Trouble, bounded, pieces};
+use kernel::{Failure, Native};
+use serde::{Deserialize, Serialize};
+
+use crate::spoken::Tongue;
+
+/// The longest key, name or the like in an event.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What the agent says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Said {
+    Ready { native: String },
+    Text { text: String },
+    Native { native: String },
+    Asked { question: String, tool: String, detail: String },
+    ToolCall { call: String, tool: String, input: String },
+    ToolResult { call: String, output: String, failed: bool },
+    Usage { input: u64, output: u64 },
+    Finished { native: String },
+    Failed { kind: Kind, detail: String },
+}
+
+/// What it hears.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Heard {
+    Message { id: String, text: String },
+    Answer { question: String, allow: bool, reason: String },
+}
+
+/// A failure as it stands in a line. What a newer agent may say is Transient to us, as all that is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    Gone,
+    Busy,
+    Refused,
+    #[serde(other)]
+    Transient,
+}
+
+impl From<Failure> for Kind {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Gone => Self::Gone,
+            Failure::Busy => Self::Busy,
+            Failure::Transient => Self::Transient,
+            Failure::Refused => Self::Refused,
+        }
+    }
+}
+
+impl From<Kind> for Failure {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Gone => Self::Gone,
+            Kind::Busy => Self::Busy,
+            Kind::Transient => Self::Transient,
+            Kind::Refused => Self::Refused,
+        }
+    }
+}
+
+/// One value and a line's end.
+pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(value).expect("plain structures can be written");
+    bytes.push(b'\n');
+    bytes
+}
+
+pub(super) struct ScriptedTongue;
+
+impl Tongue for ScriptedTongue {
+    fn read(&mut self, line: &str) -> Vec<AgentEvent> {
+        let Ok(said) = serde_json::from_str(line) else {
+            return vec![AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }];
+        };
+        match said {
+            Said::Text { text } => {
+                pieces(&text).map(|text| AgentEvent::Text { text: text.to_owned() }).collect()
+            }
+            other => vec![event(other)],
+        }
+    }
+
+    fn message(&mut self, message: &Message) -> Vec<u8> {
+        line(&Heard::Message { id: message.id.to_string(), text: message.text.clone() })
+    }
+
+    fn answer(&mut self, question: &str, answer: &Answer) -> Vec<u8> {
+        let (allow, reason) = match answer {
+            Answer::Allow => (true, String::new()),
+            Answer::Deny { reason } => (false, reason.clone()),
+        };
+        line(&Heard::Answer { question: question.to_owned(), allow, reason })
+    }
+}
+
+fn event(said: Said) -> AgentEvent {
+    let name = |text: String| bounded(&text, NAME_BYTES_MAX);
+    let detail = |text: String| bounded(&text, DETAIL_BYTES_MAX);
+    match said {
+        Said::Ready { native } => AgentEvent::Ready { native: id(native) },
+        Said::Text { text } => AgentEvent::Text { text: detail(text) },
+        Said::Native { native } => id(native).map_or_else(
+            || AgentEvent::Notice {
+                text: "the agent named a conversation by something that is no id".to_owned(),
+            },
+            AgentEvent::Native,
+        ),
+        Said::Asked { question, tool, detail: words } => {
+            AgentEvent::Asked { question: name(question), tool: name(tool), detail: detail(words) }
+        }
+        Said::ToolCall { call, tool, input } => {
+            AgentEvent::ToolCall { call: name(call), tool: name(tool), input: detail(input) }
+        }
+        Said::ToolResult { call, output, failed } => {
+            AgentEvent::ToolResult { call: name(call), output: detail(output), failed }
+        }
+        Said::Usage { input, output } => AgentEvent::Usage { input_tokens: input, output_tokens: output },
+        Said::Finished { native } => AgentEvent::Finished { native: id(native) },
+        Said::Failed { kind, detail } => AgentEvent::Failed(Trouble::new(kind.into(), detail)),
+    }
+}
+
+/// An id is never cut: half of one is another.
+fn id(native: String) -> Option<Native> {
+    (!native.is_empty() && native.len() <= NATIVE_BYTES_MAX).then_some(Native(native))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Vec<AgentEvent> {
+        ScriptedTongue.read(line)
+    }
+
+    #[test]
+    fn what_it_says_is_understood() {
+        assert_eq!(
+            read(r#"{"type":"text","text":"hi","more":1}"#),
+            [AgentEvent::Text { text: "hi".to_owned() }]
+        );
+        assert_eq!(
+            read(r#"{"type":"failed","kind":"exploded","detail":"x"}"#),
+            [AgentEvent::Failed(Trouble::transient("x"))]
+        );
+        assert_eq!(
+            read(r#"{"type":"finished","native":"a"}"#),
+            [AgentEvent::Finished { native: Some(Native("a".to_owned())) }]
+        );
+    }
+
+    #[test]
+    fn nonsense_is_kept_within_bounds() {
+        for line in ["", "{", "nul\0", r#"{"type":"text"}"#, r#"{"type":"dance"}"#, "[1,2", "\u{fffd}"] {
+            assert_eq!(read(line), [AgentEvent::Other { raw: line.to_owned() }]);
+        }
+        let [AgentEvent::Other { raw }] = &read(&"x".repeat(100_000))[..] else { panic!("one event") };
+        assert!(raw.len() <= DETAIL_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_giant_id_is_no_id() {
+        let line = format!(r#"{{"type":"ready","native":"{}"}}"#, "x".repeat(NATIVE_BYTES_MAX + 1));
+        assert_eq!(read(&line), [AgentEvent::Ready { native: None }]);
+    }
+
+    #[test]
+    fn a_long_text_comes_in_pieces_and_whole() {
+        let text = "é".repeat(40_000);
+        let events = read(&serde_json::to_string(&Said::Text { text: text.clone() }).unwrap());
+        let joined: String = events
+            .into_iter()
+            .map(|e| if let AgentEvent::Text { text } = e { text } else { panic!() })
+            .collect();
+        assert_eq!(joined, text);
+    }
+}

@@ -1,0 +1,189 @@
+//! The language between the daemon and a supervisor: one byte of kind, four of length (little-endian), then the rest.
+//!
+//! Both sides are the same binary, started from the same file, so there is one version of this.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest frame. A start with its whole environment has to fit; words and output are cut into pieces.
+pub(crate) const FRAME_BYTES_MAX: usize = 512 * 1024;
+/// The most words or output in one frame.
+pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
+const HEAD_BYTES: usize = 5;
+
+/// What a frame is. The daemon says the capitals, the supervisor the small letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Start,
+    Input,
+    CloseInput,
+    Beat,
+    Interrupt,
+    Kill,
+    Started,
+    Refused,
+    Output,
+    Errors,
+    Exited,
+}
+
+impl Kind {
+    const ALL: [(u8, Self); 11] = [
+        (b'S', Self::Start),
+        (b'I', Self::Input),
+        (b'C', Self::CloseInput),
+        (b'B', Self::Beat),
+        (b'T', Self::Interrupt),
+        (b'K', Self::Kill),
+        (b's', Self::Started),
+        (b'r', Self::Refused),
+        (b'o', Self::Output),
+        (b'e', Self::Errors),
+        (b'x', Self::Exited),
+    ];
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.iter().find(|(letter, _)| *letter == byte).map(|(_, kind)| *kind)
+    }
+
+    fn byte(self) -> u8 {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or(0, |(letter, _)| *letter)
+    }
+}
+
+/// Everything a supervisor has to know.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Start {
+    /// The tree's name.
+    pub(crate) tree: String,
+    /// The directory of the locks.
+    pub(crate) locks: PathBuf,
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// The whole environment, but for the mark.
+    pub(crate) env: Vec<(String, String)>,
+    /// Where it runs.
+    pub(crate) directory: PathBuf,
+    /// How long the daemon may be silent.
+    pub(crate) silence_ms_max: u64,
+    /// Whether the tree gets a control group, where one can be made.
+    pub(crate) group: bool,
+    /// The most open files of each of its processes, if not ours.
+    pub(crate) files_max: Option<u64>,
+}
+
+/// The agent runs.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Started {
+    pub(crate) pid: i32,
+}
+
+/// Nothing was started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) why: Why,
+    pub(crate) detail: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Why {
+    /// Another supervisor has this tree.
+    Locked,
+    /// There is no such program or directory, or we may not.
+    Wrong,
+    /// Something else, which may pass.
+    Failed,
+}
+
+/// The agent and its whole tree have ended.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Exited {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) killed: u32,
+    pub(crate) gone: bool,
+}
+
+/// Somebody on the other side is not who we think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a frame")]
+pub(crate) struct NotAFrame;
+
+/// Puts frames together from bytes as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Where bytes are read into, at the end.
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The next whole frame, if there is one.
+    pub(crate) fn next(&mut self) -> Result<Option<(Kind, Vec<u8>)>, NotAFrame> {
+        let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
+        let kind = Kind::from_byte(head[0]).ok_or(NotAFrame)?;
+        let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        if length > FRAME_BYTES_MAX {
+            return Err(NotAFrame);
+        }
+        if rest.len() < length {
+            return Ok(None);
+        }
+        let body = rest[..length].to_vec();
+        self.bytes.drain(..HEAD_BYTES + length);
+        Ok(Some((kind, body)))
+    }
+}
+
+/// Adds a frame to what is to be written.
+pub(crate) fn put(out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+    debug_assert!(body.len() <= FRAME_BYTES_MAX);
+    out.push(kind.byte());
+    out.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend_from_slice(body);
+}
+
+/// A frame whose body is one of the structures above.
+pub(crate) fn put_json(out: &mut Vec<u8>, kind: Kind, body: &impl Serialize) {
+    put(out, kind, &serde_json::to_vec(body).expect("plain structures can be written"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_arrive_whole_however_they_are_cut() {
+        let mut all = Vec::new();
+        put(&mut all, Kind::Input, b"hello");
+        put(&mut all, Kind::Beat, b"");
+        let (mut frames, mut seen) = (Frames::default(), Vec::new());
+        for byte in all {
+            frames.bytes().push(byte);
+            seen.extend(frames.next().unwrap());
+        }
+        assert_eq!(seen, [(Kind::Input, b"hello".to_vec()), (Kind::Beat, Vec::new())]);
+    }
+
+    #[test]
+    fn nonsense_and_giants_are_not_frames() {
+        for bytes in [&b"?\0\0\0\0"[..], b"I\xff\xff\xff\xff"] {
+            let mut frames = Frames::default();
+            frames.bytes().extend_from_slice(bytes);
+            assert_eq!(frames.next(), Err(NotAFrame));
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_letter() {
+        assert!(
+            Kind::ALL
+                .iter()
+                .all(|(letter, kind)| kind.byte() == *letter && Kind::from_byte(*letter) == Some(*kind))
+        );
+    }
+}

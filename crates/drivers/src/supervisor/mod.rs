@@ -1,0 +1,206 @@
+//! The small process between the daemon and one running agent: as long as it lives it can end the whole tree, and when
+//! the daemon goes away, it does.
+//!
+//! `homing supervise` runs this before there is any runtime: one thread, one `poll`, a few buffers. It reads a `Start`,
+//! takes the attempt's lock, starts the agent, carries bytes to and fro, and ends the tree when the agent's own process
+//! ends, when the daemon says so, closes the line or is silent for too long. It answers `Exited` when it has seen
+//! everything gone and freed the lock. It never reads what the agent says.
+
+pub(crate) mod frame;
+mod relay;
+mod spawn;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Child, ExitCode};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Resource, Rlimit};
+
+use crate::group::Group;
+use crate::hunt::{Caught, Hunt, Mark, Process};
+use crate::lock::{Holder, Lock};
+use frame::{Exited, Frames, Kind, NotAFrame, Refused, Start, Started, Why, put_json};
+use relay::{End, Relay};
+
+/// How long the daemon may take to say what to start. It says so at once, or has died.
+const START_WAIT: Duration = Duration::from_secs(10);
+/// How long a tree may take to end after its processes were killed. Then the daemon hears that it has not, and we go on.
+const KILL_WAIT: Duration = Duration::from_millis(1_500);
+/// How often we try again to end what could not be ended, for as long as it takes: the lock says that it is not over.
+const STUBBORN_PAUSE: Duration = Duration::from_secs(1);
+
+/// `homing supervise`. Call it before anything that starts a thread.
+pub fn supervise() -> ExitCode {
+    match Supervisor::begin() {
+        Ok(Some(supervisor)) => supervisor.run(),
+        // The daemon has heard why, or is not there.
+        Ok(None) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("supervisor: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Supervisor {
+    lock: Lock,
+    hunt: Hunt,
+    relay: Relay,
+    agent: Process,
+}
+
+impl Supervisor {
+    fn begin() -> io::Result<Option<Self>> {
+        // Out of the daemon's terminal: its Ctrl-C is not ours. Fails if we lead a group already, which is as good.
+        let _ = rustix::process::setsid();
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let mut control = Frames::default();
+        let Some(start) = read_start(&mut control)? else { return Ok(None) };
+        match Self::launch(&start, control) {
+            Ok(supervisor) => Ok(Some(supervisor)),
+            Err(refused) => {
+                let mut out = Vec::new();
+                put_json(&mut out, Kind::Refused, &refused);
+                relay::write_all(&out)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn launch(start: &Start, control: Frames) -> Result<Self, Refused> {
+        let mark = Mark::new(&start.tree, &start.locks);
+        let path = start.locks.join(format!("{}.lock", start.tree));
+        let mut lock = match Lock::try_take(&path) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(refused(Why::Locked, format!("{} is already running", start.tree))),
+            Err(why) => return Err(refused(Why::Failed, format!("{}: {why}", path.display()))),
+        };
+        let group = start.group.then(|| Group::make(&mark.group_name())).flatten();
+        let launched = Self::spawn(start, &mark, group.as_ref(), &mut lock);
+        let (child, agent) = match launched {
+            Ok(launched) => launched,
+            Err(refused) => {
+                Hunt::from_above(mark, group).until_gone(Instant::now() + KILL_WAIT);
+                let _ = lock.remove();
+                return Err(refused);
+            }
+        };
+        let silence_max = Duration::from_millis(start.silence_ms_max);
+        let mut relay =
+            Relay::new(child, control, silence_max).map_err(|why| refused(Why::Failed, why.to_string()))?;
+        relay.tell(Kind::Started, &Started { pid: agent.pid });
+        Ok(Self { lock, hunt: Hunt::from_above(mark, group), relay, agent })
+    }
+
+    fn spawn(
+        start: &Start,
+        mark: &Mark,
+        group: Option<&Group>,
+        lock: &mut Lock,
+    ) -> Result<(Child, Process), Refused> {
+        let failed = |why: io::Error| refused(Why::Failed, why.to_string());
+        let me = Process::now(process_id(std::process::id()))
+            .ok_or_else(|| failed(io::Error::other("no /proc")))?;
+        let group_path = group.map(|group| group.path().to_path_buf());
+        lock.sign(&Holder { pid: me.pid, started: me.started, group: group_path }).map_err(failed)?;
+        limit(start).map_err(failed)?;
+        if !start.directory.is_dir() {
+            return Err(refused(Why::Wrong, format!("{} is not a directory", start.directory.display())));
+        }
+        let child = spawn::spawn(start, mark, group).map_err(|why| {
+            let wrong =
+                [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];
+            let kind = if wrong.contains(&why.kind()) { Why::Wrong } else { Why::Failed };
+            refused(kind, format!("{}: {why}", start.argv.first().map_or("", String::as_str)))
+        })?;
+        let pid = process_id(child.id());
+        // It cannot have been reaped yet, so the number is still its own.
+        let agent =
+            Process::now(pid).ok_or_else(|| failed(io::Error::other("the agent has no /proc entry")))?;
+        Ok((child, agent))
+    }
+
+    fn run(mut self) -> ExitCode {
+        let end = self.relay.until_the_end(&mut self.hunt, self.agent.pid);
+        let mut caught = self.hunt.until_gone(Instant::now() + KILL_WAIT);
+        let mut lock = Some(self.lock);
+        if caught.gone {
+            free(&mut lock);
+        }
+        if end != End::Alone {
+            let exited = exited(&self.hunt, self.agent.pid, caught);
+            // A daemon that went away meanwhile will bury what it finds: nothing.
+            let _ = self.relay.farewell(&exited);
+        }
+        while !caught.gone {
+            std::thread::sleep(STUBBORN_PAUSE);
+            caught = self.hunt.until_gone(Instant::now() + KILL_WAIT);
+        }
+        free(&mut lock);
+        ExitCode::SUCCESS
+    }
+}
+
+/// Waits for the first frame. Nothing if the daemon goes away before it has said what it wants.
+fn read_start(control: &mut Frames) -> io::Result<Option<Start>> {
+    let deadline = Instant::now() + START_WAIT;
+    let stdin = io::stdin();
+    loop {
+        match control.next().map_err(|NotAFrame| io::Error::from(io::ErrorKind::InvalidData))? {
+            Some((Kind::Start, body)) => return Ok(Some(serde_json::from_slice(&body)?)),
+            Some(_) => return Err(io::ErrorKind::InvalidData.into()),
+            None => {}
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut ready = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
+        if left.is_zero() || rustix::event::poll(&mut ready, Some(&timespec(left)))? == 0 {
+            return Ok(None);
+        }
+        if relay::read_some(&stdin, control.bytes())? == relay::Read::End {
+            return Ok(None);
+        }
+    }
+}
+
+/// No core dumps of agents: they hold whole conversations. And no more files than the daemon says.
+fn limit(start: &Start) -> io::Result<()> {
+    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    if let Some(files_max) = start.files_max {
+        rustix::process::setrlimit(
+            Resource::Nofile,
+            Rlimit { current: Some(files_max), maximum: Some(files_max) },
+        )?;
+    }
+    Ok(())
+}
+
+fn exited(hunt: &Hunt, agent: i32, caught: Caught) -> Exited {
+    let status = hunt.status_of(agent);
+    Exited {
+        code: status.and_then(|status| status.exit_status()),
+        signal: status.and_then(|status| status.terminating_signal()),
+        killed: caught.killed,
+        gone: caught.gone,
+    }
+}
+
+fn free(lock: &mut Option<Lock>) {
+    if let Some(lock) = lock.take() {
+        // A lock file that stays is a file nobody holds; the next one takes it.
+        let _ = lock.remove();
+    }
+}
+
+fn refused(why: Why, detail: String) -> Refused {
+    Refused { why, detail }
+}
+
+fn process_id(id: u32) -> i32 {
+    i32::try_from(id).unwrap_or(i32::MAX)
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+}

@@ -1,0 +1,289 @@
+//! Carries bytes between the daemon and the agent until one of them ends.
+//!
+//! The daemon's line is always read, so that a kill is never stuck behind words the agent does not take. The agent is
+//! read only while the daemon reads, so a flood waits in the agent and not in our memory.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use serde::Serialize;
+
+use super::frame::{Exited, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, put, put_json};
+use super::timespec;
+use crate::hunt::Hunt;
+
+/// Bytes for the daemon that it has not taken. Above this we no longer read the agent.
+const OUTGOING_BYTES_MAX: usize = 128 * 1024;
+/// Words for the agent that it has not taken: the longest message as its driver may write it. A daemon that sends
+/// more has lost its mind.
+const INPUT_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How much is read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Why the tree is to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// The agent's own process has ended.
+    Exited,
+    /// The daemon says so.
+    Told,
+    /// The daemon is gone, silent or out of its mind.
+    Alone,
+}
+
+/// What reading once came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    Some,
+    Nothing,
+    End,
+}
+
+pub(super) struct Relay {
+    control: Frames,
+    outgoing: Vec<u8>,
+    input: Vec<u8>,
+    input_closes: bool,
+    agent: OwnedFd,
+    agent_in: Option<OwnedFd>,
+    agent_out: Option<OwnedFd>,
+    agent_err: Option<OwnedFd>,
+    silence_max: Duration,
+    heard: Instant,
+}
+
+impl Relay {
+    pub(super) fn new(child: Child, control: Frames, silence_max: Duration) -> io::Result<Self> {
+        let pid = Pid::from_child(&child);
+        let agent = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        let agent_in: Option<OwnedFd> = child.stdin.map(Into::into);
+        let agent_out: Option<OwnedFd> = child.stdout.map(Into::into);
+        let agent_err: Option<OwnedFd> = child.stderr.map(Into::into);
+        for pipe in [&agent_in, &agent_out, &agent_err].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        // Each end of a pipe has its own mode: the daemon's ends stay as they are.
+        rustix::io::ioctl_fionbio(io::stdin(), true)?;
+        rustix::io::ioctl_fionbio(io::stdout(), true)?;
+        let (outgoing, input, input_closes) = (Vec::new(), Vec::new(), false);
+        let heard = Instant::now();
+        Ok(Self {
+            control,
+            outgoing,
+            input,
+            input_closes,
+            agent,
+            agent_in,
+            agent_out,
+            agent_err,
+            silence_max,
+            heard,
+        })
+    }
+
+    pub(super) fn tell(&mut self, kind: Kind, body: &impl Serialize) {
+        put_json(&mut self.outgoing, kind, body);
+    }
+
+    /// Carries bytes until there is a reason to end the tree.
+    pub(super) fn until_the_end(&mut self, hunt: &mut Hunt, agent: i32) -> End {
+        loop {
+            match self.round() {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
+                // Without a working line to the daemon we are alone.
+                Err(_) => return End::Alone,
+            }
+            hunt.reap();
+            if hunt.status_of(agent).is_some() {
+                return End::Exited;
+            }
+            hunt.forget_all_but(agent);
+        }
+    }
+
+    /// Sends what the agent had still said, and how it ended. Everything is dead, so what is in the pipes is all. This
+    /// takes as long as the daemon takes to listen: it may be busy, and how a turn ended is worth waiting for.
+    pub(super) fn farewell(&mut self, exited: &Exited) -> io::Result<()> {
+        while self.agent_out.is_some() || self.agent_err.is_some() {
+            self.flush()?;
+            self.take_output(true)?;
+            self.take_errors(true)?;
+        }
+        self.tell(Kind::Exited, exited);
+        self.flush()
+    }
+
+    fn round(&mut self) -> io::Result<Option<End>> {
+        if self.heard.elapsed() >= self.silence_max {
+            return Ok(Some(End::Alone));
+        }
+        self.wait()?;
+        match read_some(io::stdin(), self.control.bytes())? {
+            Read::End => return Ok(Some(End::Alone)),
+            Read::Some | Read::Nothing => {}
+        }
+        if let Some(end) = self.obey()? {
+            return Ok(Some(end));
+        }
+        self.give_input();
+        if self.outgoing.len() < OUTGOING_BYTES_MAX {
+            self.take_output(false)?;
+            self.take_errors(false)?;
+        }
+        write_some(io::stdout(), &mut self.outgoing)?;
+        Ok(None)
+    }
+
+    /// Sleeps until somebody has something to say or to take, or the daemon has been silent for too long.
+    fn wait(&self) -> io::Result<()> {
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        let has_room = self.outgoing.len() < OUTGOING_BYTES_MAX;
+        let mut ready = vec![
+            PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.agent.as_fd(), PollFlags::IN),
+        ];
+        if !self.outgoing.is_empty() {
+            ready.push(PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::OUT));
+        }
+        if !self.input.is_empty() {
+            ready.extend(self.agent_in.iter().map(|pipe| PollFd::new(pipe, PollFlags::OUT)));
+        }
+        if has_room {
+            let pipes = self.agent_out.iter().chain(&self.agent_err);
+            ready.extend(pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        }
+        poll(&mut ready, self.silence_max.saturating_sub(self.heard.elapsed()))
+    }
+
+    fn obey(&mut self) -> io::Result<Option<End>> {
+        let invalid = |NotAFrame| io::Error::from(io::ErrorKind::InvalidData);
+        while let Some((kind, body)) = self.control.next().map_err(invalid)? {
+            self.heard = Instant::now();
+            match kind {
+                Kind::Input => self.input.extend_from_slice(&body),
+                Kind::CloseInput => self.input_closes = true,
+                Kind::Beat => {}
+                Kind::Interrupt => {
+                    let _ = rustix::process::pidfd_send_signal(&self.agent, Signal::INT);
+                }
+                Kind::Kill => return Ok(Some(End::Told)),
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
+            if self.input.len() > INPUT_WAITING_BYTES_MAX {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+        Ok(None)
+    }
+
+    fn give_input(&mut self) {
+        if let Some(pipe) = &self.agent_in
+            && write_some(pipe, &mut self.input).is_err()
+        {
+            // It does not listen any more. That is its business; whether it has ended is asked elsewhere.
+            self.agent_in = None;
+        }
+        if self.agent_in.is_none() {
+            self.input.clear();
+        } else if self.input_closes && self.input.is_empty() {
+            self.agent_in = None;
+        }
+    }
+
+    fn take_output(&mut self, is_last: bool) -> io::Result<()> {
+        take(&mut self.agent_out, Kind::Output, &mut self.outgoing, is_last)
+    }
+
+    fn take_errors(&mut self, is_last: bool) -> io::Result<()> {
+        take(&mut self.agent_err, Kind::Errors, &mut self.outgoing, is_last)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        loop {
+            write_some(&stdout, &mut self.outgoing)?;
+            if self.outgoing.is_empty() {
+                return Ok(());
+            }
+            // Whatever it says now, the tree has ended; that it says something means that it is still there.
+            match read_some(&stdin, self.control.bytes())? {
+                Read::End => return Err(io::ErrorKind::BrokenPipe.into()),
+                Read::Some => {
+                    self.control.bytes().clear();
+                    self.heard = Instant::now();
+                }
+                Read::Nothing if self.heard.elapsed() >= self.silence_max => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Read::Nothing => {}
+            }
+            let mut ready = [PollFd::new(&stdout, PollFlags::OUT), PollFd::new(&stdin, PollFlags::IN)];
+            poll(&mut ready, self.silence_max.saturating_sub(self.heard.elapsed()))?;
+        }
+    }
+}
+
+fn poll(ready: &mut [PollFd<'_>], wait_max: Duration) -> io::Result<()> {
+    match rustix::event::poll(ready, Some(&timespec(wait_max))) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Reads once from one of the agent's pipes into a frame. When nobody is left to write, nothing to read is the end.
+fn take(pipe: &mut Option<OwnedFd>, kind: Kind, outgoing: &mut Vec<u8>, is_last: bool) -> io::Result<()> {
+    let Some(open) = pipe else { return Ok(()) };
+    let mut bytes = Vec::with_capacity(READ_BYTES);
+    let read = read_some(open, &mut bytes)?;
+    if !bytes.is_empty() {
+        debug_assert!(bytes.len() <= PIECE_BYTES_MAX);
+        put(outgoing, kind, &bytes);
+    }
+    if read == Read::End || (is_last && read == Read::Nothing) {
+        *pipe = None;
+    }
+    Ok(())
+}
+
+/// Reads what is there, once.
+pub(super) fn read_some(from: impl AsFd, into: &mut Vec<u8>) -> io::Result<Read> {
+    let mut bytes = [0; READ_BYTES];
+    match rustix::io::read(from, &mut bytes) {
+        Ok(0) => Ok(Read::End),
+        Ok(count) => {
+            into.extend_from_slice(&bytes[..count]);
+            Ok(Read::Some)
+        }
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Nothing),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Writes what fits, once.
+fn write_some(to: impl AsFd, from: &mut Vec<u8>) -> io::Result<()> {
+    if from.is_empty() {
+        return Ok(());
+    }
+    match rustix::io::write(to, from) {
+        Ok(count) => {
+            from.drain(..count);
+            Ok(())
+        }
+        Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Writes everything to a daemon that is known to wait for it.
+pub(super) fn write_all(bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    let mut stdout = io::stdout();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}

@@ -1,0 +1,273 @@
+//! The daemon's end of a supervisor: starts one, beats, hands words over, hears what comes back.
+//!
+//! The beating is done by a task of its own, so that a daemon that is busy with something else is not taken for dead.
+//! Dropping a `Tree` closes the line, and the supervisor ends everything.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use agent::{TreeName, Trouble};
+use kernel::Failure;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::MissedTickBehavior;
+
+use crate::supervisor::frame::{
+    Exited, FRAME_BYTES_MAX, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, Refused, Start, Started, Why, put,
+    put_json,
+};
+
+/// How often we say that we are there.
+const BEAT: Duration = Duration::from_millis(500);
+/// How long a supervisor waits for that. Ten beats: a daemon that misses all of them is not merely busy.
+pub(crate) const SILENCE_MS_MAX: u64 = 5_000;
+/// How long a supervisor may take to start an agent before we take it for lost.
+const START_WAIT: Duration = Duration::from_secs(10);
+/// How long a supervisor may take to take words. It takes them at once, whatever the agent does.
+const INPUT_WAIT: Duration = Duration::from_secs(10);
+/// Frames that wait to be written. Words are cut into at most 128 of them, and the writer takes them as they come.
+const FRAMES_WAITING_MAX: usize = 16;
+/// How much is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What is to be started, and under which name.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The program that has `supervise`: our own.
+    pub supervisor: PathBuf,
+    /// The directory of the locks; it has to exist.
+    pub locks: PathBuf,
+    /// The tree's name.
+    pub tree: TreeName,
+    /// The agent's program and its arguments.
+    pub argv: Vec<String>,
+    /// The agent's whole environment. Nothing of ours is added but the tree's mark.
+    pub env: Vec<(String, String)>,
+    /// Where the agent runs.
+    pub directory: PathBuf,
+    /// How long we may be silent before the supervisor ends everything.
+    pub silence_ms_max: u64,
+    /// Whether the tree gets a control group of its own, where one can be made. Without, it is found by other ways.
+    pub group: bool,
+    /// The most open files of each of the agent's processes, if not ours.
+    pub files_max: Option<u64>,
+}
+
+impl Plan {
+    /// A plan with the usual limits and an empty environment.
+    pub fn new(
+        supervisor: PathBuf,
+        locks: PathBuf,
+        tree: TreeName,
+        argv: Vec<String>,
+        directory: PathBuf,
+    ) -> Self {
+        let (env, silence_ms_max, group, files_max) = (Vec::new(), SILENCE_MS_MAX, true, None);
+        Self { supervisor, locks, tree, argv, env, directory, silence_ms_max, group, files_max }
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            tree: self.tree.to_string(),
+            locks: self.locks.clone(),
+            argv: self.argv.clone(),
+            env: self.env.clone(),
+            directory: self.directory.clone(),
+            silence_ms_max: self.silence_ms_max,
+            group: self.group,
+            files_max: self.files_max,
+        }
+    }
+}
+
+/// What comes from an agent's processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeEvent {
+    /// Something it printed.
+    Output(Vec<u8>),
+    /// Something it complained about.
+    Errors(Vec<u8>),
+    /// It has ended, and so has everything it had started.
+    Exited(Exit),
+    /// The supervisor is gone without a word. What became of the tree is unknown until it is buried.
+    Lost,
+}
+
+/// How a tree ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// The agent's exit code, if it had one.
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// How many processes had to be killed.
+    pub killed: u32,
+    /// Whether everything was seen gone.
+    pub gone: bool,
+}
+
+/// One supervised process tree.
+#[derive(Debug)]
+pub struct Tree {
+    pid: i32,
+    orders: mpsc::Sender<Vec<u8>>,
+    beats: AbortHandle,
+    from: ChildStdout,
+    frames: Frames,
+    // Kept so that tokio reaps it. It is never killed from here: it has to outlive us to do its work.
+    _supervisor: Child,
+}
+
+impl Tree {
+    /// Starts a supervisor and returns when it has started the agent.
+    pub async fn start(plan: &Plan) -> Result<Self, Trouble> {
+        let mut command = Command::new(&plan.supervisor);
+        command.arg("supervise").env_clear().current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let lost = || Trouble::transient("the supervisor did not start");
+        let mut supervisor = command
+            .spawn()
+            .map_err(|why| Trouble::transient(format!("the supervisor did not start: {why}")))?;
+        let (to, from) = supervisor.stdin.take().zip(supervisor.stdout.take()).ok_or_else(lost)?;
+        let mut first = Vec::new();
+        put_json(&mut first, Kind::Start, &plan.start());
+        if first.len() > FRAME_BYTES_MAX {
+            return Err(Trouble::refused("the agent's arguments and environment are too long"));
+        }
+        let (orders, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
+        let _ = orders.try_send(first);
+        let beats = tokio::spawn(write(to, waiting)).abort_handle();
+        let mut tree =
+            Self { pid: 0, orders, beats, from, frames: Frames::default(), _supervisor: supervisor };
+        tokio::time::timeout(START_WAIT, tree.wait_for_start()).await.map_err(|_| lost())??;
+        Ok(tree)
+    }
+
+    /// The agent's process.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// The supervisor's process, while it runs.
+    pub fn supervisor_pid(&self) -> Option<u32> {
+        self._supervisor.id()
+    }
+
+    /// What comes next. Cancel-safe. `Exited` or `Lost` is the last.
+    pub async fn next(&mut self) -> TreeEvent {
+        loop {
+            match self.frame().await {
+                Some((Kind::Output, bytes)) => return TreeEvent::Output(bytes),
+                Some((Kind::Errors, bytes)) => return TreeEvent::Errors(bytes),
+                Some((Kind::Exited, body)) => {
+                    let Ok(exited) = serde_json::from_slice::<Exited>(&body) else { return TreeEvent::Lost };
+                    let Exited { code, signal, killed, gone } = exited;
+                    return TreeEvent::Exited(Exit { code, signal, killed, gone });
+                }
+                Some(_) => {}
+                None => return TreeEvent::Lost,
+            }
+        }
+    }
+
+    /// Words for the agent. Returns when they are on their way.
+    pub async fn input(&self, bytes: &[u8]) -> Result<(), Trouble> {
+        let gone = |_| Trouble::transient("the agent's supervisor does not take words");
+        for piece in bytes.chunks(PIECE_BYTES_MAX) {
+            self.orders.send_timeout(frame_of(Kind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
+        }
+        Ok(())
+    }
+
+    /// No more words.
+    pub fn close_input(&self) {
+        self.order(Kind::CloseInput);
+    }
+
+    /// Asks the agent to stop.
+    pub fn interrupt(&self) {
+        self.order(Kind::Interrupt);
+    }
+
+    /// Ends the whole tree; `Exited` says when that is done.
+    pub fn kill(&self) {
+        self.order(Kind::Kill);
+    }
+
+    /// A supervisor that has stopped taking orders is found out by whoever waits for `Exited`.
+    fn order(&self, kind: Kind) {
+        let _ = self.orders.try_send(frame_of(kind, &[]));
+    }
+
+    async fn wait_for_start(&mut self) -> Result<(), Trouble> {
+        match self.frame().await {
+            Some((Kind::Started, body)) => {
+                let started: Started = serde_json::from_slice(&body).map_err(Trouble::transient)?;
+                self.pid = started.pid;
+                Ok(())
+            }
+            Some((Kind::Refused, body)) => {
+                let refused: Refused = serde_json::from_slice(&body).map_err(Trouble::transient)?;
+                let failure = match refused.why {
+                    Why::Locked => Failure::Busy,
+                    Why::Wrong => Failure::Refused,
+                    Why::Failed => Failure::Transient,
+                };
+                Err(Trouble::new(failure, refused.detail))
+            }
+            _ => Err(Trouble::transient("the supervisor went away before it started anything")),
+        }
+    }
+
+    /// The next frame, or nothing when there will be none.
+    async fn frame(&mut self) -> Option<(Kind, Vec<u8>)> {
+        loop {
+            match self.frames.next() {
+                Ok(Some(frame)) => return Some(frame),
+                Ok(None) => {}
+                Err(NotAFrame) => return None,
+            }
+            let bytes = self.frames.bytes();
+            bytes.reserve(READ_BYTES);
+            match self.from.read_buf(bytes).await {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // It may be in the middle of a write that a stopped supervisor never takes; the line has to close all the same.
+        self.beats.abort();
+    }
+}
+
+fn frame_of(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(body.len() + 8);
+    put(&mut bytes, kind, body);
+    bytes
+}
+
+/// Writes orders as they come, and a beat when there are none. Ends, and closes the line, when nobody gives orders any more.
+async fn write(mut to: ChildStdin, mut orders: mpsc::Receiver<Vec<u8>>) {
+    let beat = frame_of(Kind::Beat, &[]);
+    let mut ticks = tokio::time::interval(BEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let written = tokio::select! {
+            order = orders.recv() => match order {
+                Some(order) => to.write_all(&order).await,
+                None => return,
+            },
+            _ = ticks.tick() => to.write_all(&beat).await,
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The far side with real processes: every driver's stories, and that nothing is ever left behind.
+
+mod bench;
+mod orphans;
+mod scripted;

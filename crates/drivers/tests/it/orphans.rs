@@ -1,0 +1,215 @@
+//! Nothing outlives its attempt: children that are double-forked, in sessions of their own and deaf to SIGTERM are gone
+//! after every way an attempt can end, with a control group and without.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agent::conformance::Candidate;
+use agent::{Agent, AgentEvent, Launch, TreeName};
+use homing_drivers::ScriptedConfig;
+use rustix::process::Signal;
+
+use crate::bench::{Bench, WAIT, count_commands, far_side, fence, signal};
+
+/// Leaves five of them and then does nothing, deaf to polite signals itself.
+const STUBBORN: &str = "!fork-bomb 5\n!hang";
+const STARTED: &str = "started 5 children";
+const HANGING: &str = "hanging";
+
+fn benches() -> [Bench; 2] {
+    [Bench::new(), Bench::with(|config| ScriptedConfig { group: false, ..config })]
+}
+
+#[tokio::test]
+async fn they_are_gone_after_a_stop() {
+    for bench in benches() {
+        let launch = bench.launch();
+        let mut running = bench.attempt(&launch, STUBBORN, HANGING).await;
+        assert!(bench.left(&launch.tree) >= 6);
+        let verified = running.stop(100).await;
+        assert!(verified.gone && verified.killed >= 6, "{verified:?}");
+        assert_eq!(bench.left(&launch.tree), 0);
+        assert_no_group(&launch.tree);
+    }
+}
+
+#[tokio::test]
+async fn they_are_gone_when_the_agent_has_finished() {
+    for bench in benches() {
+        let launch = bench.launch();
+        let mut running = bench.attempt(&launch, "!fork-bomb 5", STARTED).await;
+        let last = last_of(&mut running).await;
+        assert!(matches!(last, AgentEvent::Finished { .. }), "{last:?}");
+        assert_eq!(bench.left(&launch.tree), 0);
+        assert_no_group(&launch.tree);
+    }
+}
+
+#[tokio::test]
+async fn they_are_gone_after_the_agent_was_killed() {
+    for bench in benches() {
+        let launch = bench.launch();
+        let mut running = bench.attempt(&launch, STUBBORN, HANGING).await;
+        signal(bench.log()[0]["pid"].as_i64().unwrap() as i32, Signal::KILL);
+        let last = last_of(&mut running).await;
+        assert!(
+            matches!(&last, AgentEvent::Died { verified, .. } if verified.gone && verified.killed >= 5),
+            "{last:?}"
+        );
+        assert_eq!(bench.left(&launch.tree), 0);
+    }
+}
+
+#[tokio::test]
+async fn they_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
+    for bench in benches() {
+        let launch = bench.launch();
+        let running = bench.attempt(&launch, STUBBORN, HANGING).await;
+        signal(bench.supervisor_of(&launch.tree), Signal::KILL);
+        let buried = bench.agent.bury(launch.tree.clone()).await.unwrap();
+        assert!(buried.killed >= 5, "{buried:?}");
+        assert_eq!(bench.left(&launch.tree), 0);
+        assert_no_group(&launch.tree);
+        assert_eq!(std::fs::read_dir(bench.locks()).unwrap().count(), 0);
+        drop(running);
+    }
+}
+
+/// Who listens hears of a death only after the rest was buried.
+#[tokio::test]
+async fn a_killed_supervisor_is_a_death_with_a_burial() {
+    for bench in benches() {
+        let launch = bench.launch();
+        let mut running = bench.attempt(&launch, STUBBORN, HANGING).await;
+        signal(bench.supervisor_of(&launch.tree), Signal::KILL);
+        let last = last_of(&mut running).await;
+        assert!(matches!(last, AgentEvent::Died { verified, .. } if verified.gone));
+        assert_eq!(bench.left(&launch.tree), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_that_does_not_move_is_ended_with_its_tree() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let running = bench.attempt(&launch, STUBBORN, HANGING).await;
+    signal(bench.supervisor_of(&launch.tree), Signal::STOP);
+    drop(running);
+    bench.agent.bury(launch.tree.clone()).await.unwrap();
+    bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn stop_works_though_the_supervisor_does_not_move() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, STUBBORN, HANGING).await;
+    signal(bench.supervisor_of(&launch.tree), Signal::STOP);
+    assert!(running.stop(0).await.gone);
+    bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn they_are_gone_within_two_seconds_after_the_daemon_was_killed() {
+    let bench = Bench::new();
+    let (mut daemon, tree) = daemon(&bench, "5000");
+    let killed = Instant::now();
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    bench.nothing_left_within(&tree, Duration::from_secs(2)).await;
+    assert!(killed.elapsed() < Duration::from_secs(3));
+    assert_no_group(&tree);
+}
+
+#[tokio::test]
+async fn they_are_gone_after_the_daemon_missed_its_beats() {
+    let bench = Bench::new();
+    let (mut daemon, tree) = daemon(&bench, "1500");
+    signal(daemon.id() as i32, Signal::STOP);
+    bench.nothing_left_within(&tree, Duration::from_millis(1_500 + 2_000)).await;
+    signal(daemon.id() as i32, Signal::CONT);
+    assert!(daemon.wait().unwrap().success(), "it hears of the death and goes");
+}
+
+#[tokio::test]
+async fn a_daemon_that_beats_is_left_alone() {
+    let bench = Bench::with(|config| ScriptedConfig { silence_ms_max: 1_500, ..config });
+    let mut running = bench.attempt(&bench.launch(), "!sleep 3000\nhello", "#1 hello").await;
+    // Nobody asks for the next event meanwhile: the beats do not depend on it.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(matches!(last_of(&mut running).await, AgentEvent::Finished { .. }));
+}
+
+/// No mark and no parent of ours: still a descendant.
+#[tokio::test]
+async fn children_that_shed_the_mark_are_gone_after_a_stop() {
+    for (bench, naps) in benches().into_iter().zip(["98761.25", "98762.25"]) {
+        let launch = bench.launch();
+        let text = format!("!run (setsid env -i sleep {naps} >/dev/null 2>&1 &)\n!sleep 60000");
+        let mut running = bench.attempt(&launch, &text, "#1").await;
+        let deadline = Instant::now() + WAIT;
+        while count_commands(&format!("sleep {naps}")) == 0 {
+            assert!(Instant::now() < deadline);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(running.stop(0).await.gone);
+        assert_eq!(count_commands(&format!("sleep {naps}")), 0);
+    }
+}
+
+/// Children that fork all the time and leave at once are caught, too.
+#[tokio::test]
+async fn a_tree_that_keeps_forking_is_gone_after_a_stop() {
+    for bench in benches() {
+        let launch = bench.launch();
+        let hop = "f() { (f &) ; }; i=0; while [ $i -lt 8 ]; do (setsid sh -c 'while :; do (sleep 0.01 &); done' >/dev/null 2>&1 &); i=$((i+1)); done";
+        let mut running = bench.attempt(&launch, &format!("!run {hop}\n!say 1 0\n!hang"), "word1").await;
+        let verified = running.stop(0).await;
+        assert!(verified.gone, "{verified:?}");
+        assert_eq!(bench.left(&launch.tree), 0);
+    }
+}
+
+/// A daemon in a process of its own whose agent has left its children; and the name of that tree.
+fn daemon(bench: &Bench, silence_ms: &str) -> (Child, TreeName) {
+    let session = bench.session();
+    let mut command = Command::new(far_side());
+    command.args([
+        "daemon",
+        bench.place.path().to_str().unwrap(),
+        silence_ms,
+        &session.to_string(),
+        STUBBORN,
+    ]);
+    let mut daemon = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(daemon.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains(HANGING)));
+    let tree = TreeName::of(session, fence());
+    assert!(bench.left(&tree) >= 6);
+    (daemon, tree)
+}
+
+async fn last_of(running: &mut Box<dyn agent::Running>) -> AgentEvent {
+    loop {
+        let event = tokio::time::timeout(WAIT, running.next()).await.unwrap();
+        if event.is_last() {
+            return event;
+        }
+    }
+}
+
+fn assert_no_group(tree: &TreeName) {
+    let groups =
+        std::fs::read_dir("/sys/fs/cgroup/unified").into_iter().chain(std::fs::read_dir("/sys/fs/cgroup"));
+    let name = tree.to_string();
+    assert!(!groups.flatten().flatten().any(|entry| entry.file_name().to_string_lossy().contains(&name)));
+}
+
+/// The launch the daemon above makes and the one a bench makes have the same fence; nothing else ties them.
+#[test]
+fn benches_and_daemons_name_trees_alike() {
+    let bench = Bench::new();
+    let launch: Launch = bench.launch();
+    assert_eq!(launch.tree, TreeName::of(launch.session, fence()));
+}

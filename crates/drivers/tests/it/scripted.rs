@@ -1,0 +1,119 @@
+//! The scripted agent as a process survives every driver's stories, says what it did, and gets nothing of ours.
+
+use std::time::Duration;
+
+use agent::{Agent, AgentEvent, Answer, Running};
+use homing_drivers::ScriptedConfig;
+use kernel::Failure;
+
+use crate::bench::{Bench, WAIT};
+
+agent::conformance!(Bench::new());
+
+#[tokio::test]
+async fn it_writes_down_what_really_ran() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "hello", "#1 hello").await;
+    to_the_end(&mut running).await;
+    let log = bench.log();
+    let events: Vec<&str> = log.iter().map(|entry| entry["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["up", "start", "end"]);
+    for entry in &log {
+        assert_eq!(entry["session"], launch.session.to_string());
+        assert_eq!(entry["message"], launch.message.to_string());
+        assert_eq!((&entry["turn"], &entry["attempt"]), (&1.into(), &1.into()));
+        assert!(entry["pid"].as_i64().unwrap() > 1 && entry["time_ms"].as_i64().unwrap() > 0);
+    }
+    assert_eq!(log[2]["outcome"], "finished");
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_directory_and_its_output_is_kept() {
+    let bench = Bench::new();
+    std::fs::write(bench.place.path().join("seen"), "yes").unwrap();
+    let mut running = bench.agent.start(bench.launch()).await.unwrap();
+    running.next().await;
+    let message =
+        agent::Message { id: bench.launch().message, text: "!run cat seen; echo no >&2; exit 3".to_owned() };
+    running.hand(message).await.unwrap();
+    let (events, _) = all(&mut running).await;
+    assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolCall { tool, .. } if tool == "shell")));
+    let result = events.iter().find(|event| matches!(event, AgentEvent::ToolResult { .. }));
+    assert!(
+        matches!(result, Some(AgentEvent::ToolResult { output, failed: true, .. }) if output == "yesno\n")
+    );
+    assert!(events.iter().any(|event| matches!(event, AgentEvent::Text { text } if text == "\nyesno")));
+}
+
+#[tokio::test]
+async fn nothing_of_our_environment_reaches_it() {
+    // Every test process has this one, set by cargo.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let bench = Bench::new();
+    let mut running = bench.attempt(&bench.launch(), "!run env", "#1").await;
+    let (_, text) = all(&mut running).await;
+    let allowed = ["PATH", "HOME", "PWD", "SHLVL", "_", "OLDPWD"];
+    for line in text.lines().filter(|line| line.contains('=')) {
+        let name = line.split('=').next().unwrap();
+        assert!(name.starts_with("HOMING_") || allowed.contains(&name), "{line}");
+    }
+    assert!(text.contains("HOMING_TREE="));
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_refused() {
+    let bench = Bench::new();
+    let nowhere = agent::Launch { directory: "/nowhere/at/all".into(), ..bench.launch() };
+    let trouble = bench.agent.start(nowhere).await.err().unwrap();
+    assert_eq!(trouble.failure, Failure::Refused, "{trouble}");
+    let missing = Bench::with(|config| ScriptedConfig { exe: "/nowhere/homing".into(), ..config });
+    assert!(missing.agent.start(missing.launch()).await.is_err());
+    assert!(matches!(missing.agent.look().await, agent::Found::Missing { .. }));
+}
+
+/// An agent that says more than anybody reads waits; nothing fills up.
+#[tokio::test]
+async fn a_flood_that_nobody_reads_takes_no_room() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "!flood 200000000", "#1").await;
+    let supervisor = bench.supervisor_of(&launch.tree);
+    // Longer than the flood would take if somebody buffered it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(resident_kb(supervisor) < 8_000, "{} kB", resident_kb(supervisor));
+    assert!(running.stop(0).await.gone);
+    bench.nothing_left_within(&launch.tree, WAIT).await;
+}
+
+#[tokio::test]
+async fn a_question_nobody_answers_can_be_stopped() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "!ask Shell", "#1").await;
+    while !matches!(running.next().await, AgentEvent::Asked { .. }) {}
+    assert!(running.stop(1_000).await.gone);
+    assert!(running.answer("q1", Answer::Allow).await.is_ok() || running.stop(0).await.gone);
+}
+
+async fn to_the_end(running: &mut Box<dyn Running>) -> AgentEvent {
+    all(running).await.0.pop().unwrap()
+}
+
+async fn all(running: &mut Box<dyn Running>) -> (Vec<AgentEvent>, String) {
+    let (mut events, mut said) = (Vec::new(), String::new());
+    while !events.last().is_some_and(AgentEvent::is_last) {
+        let event = tokio::time::timeout(WAIT, running.next()).await.unwrap();
+        if let AgentEvent::Text { text } = &event {
+            said.push_str(text);
+        }
+        events.push(event);
+    }
+    (events, said)
+}
+
+fn resident_kb(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

@@ -84,7 +84,15 @@ pub struct Witness {
     pub revision: u64,
 }
 
-/// A wish that was found to be allowed. Only this module can make one.
+/// A wish that was found to be allowed. Only this module can make one:
+///
+/// ```compile_fail,E0451
+/// use homing_kernel::{Authorized, Principal, Witness};
+///
+/// fn forge(by: Principal, witness: Witness) -> Authorized<&'static str> {
+///     Authorized { wish: "end it", by, witness }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorized<T> {
     wish: T,

@@ -1,6 +1,7 @@
 //! Who may: every grant with every act, from both sides of the org's wall, on own and on others' words.
 //!
-//! The expected answers are written here as a table and a rule of four lines, not taken from the kernel.
+//! The expected answers are a table written by hand. That nobody outside can make an `Authorized` is shown beside it, by
+//! an example that does not compile.
 
 use homing_kernel::*;
 

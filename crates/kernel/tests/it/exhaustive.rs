@@ -43,6 +43,7 @@ const WISHES: &[&str] = &[
     "revoke 1",
     "no slot",
     "a slot",
+    "slot unasked",
     "ready",
     "finished",
     "failed refused",

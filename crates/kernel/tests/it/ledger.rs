@@ -362,8 +362,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Compares the books with the session.
-    pub(crate) fn agrees(&self, session: &Session, term: Term) -> Kept {
+    /// Compares the books with the session; `asked` says whether a turn would have been started if one could be.
+    pub(crate) fn agrees(&self, session: &Session, term: Term, asked: bool) -> Kept {
         let line: Vec<_> = session.queue().iter().map(|waiting| waiting.message).collect();
         promise(line == self.line, "the queue is what waits, in its order")?;
         for waiting in session.queue() {
@@ -381,7 +381,7 @@ impl Ledger {
         let claims: Vec<_> = session.running().map(|running| Claim::slot(running.by)).into_iter().collect();
         promise(session.claims() == claims, "a slot is held while a turn is under way, and only then")?;
         self.due_agrees(session, term)?;
-        self.rests_agree(session)
+        self.rests_agree(session, asked)
     }
 
     /// What is due is this keeper's own attempt, or the burial of an earlier one's.
@@ -414,10 +414,11 @@ impl Ledger {
     }
 
     /// Whoever rests will be woken.
-    fn rests_agree(&self, session: &Session) -> Kept {
+    fn rests_agree(&self, session: &Session, asked: bool) -> Kept {
         let rests = self.now.as_ref().is_some_and(|now| now.live.is_none());
-        let startable =
-            self.now.is_none() && self.line.iter().any(|message| self.messages[message] == Receipt::Waiting);
+        let startable = asked
+            && self.now.is_none()
+            && self.line.iter().any(|message| self.messages[message] == Receipt::Waiting);
         let held = self.line.iter().any(|message| self.messages[message] == Receipt::Held);
         let stopping = self.now.as_ref().is_some_and(|now| now.stopping.is_some());
         let live = self.now.as_ref().is_some_and(|now| now.live.is_some()) && !stopping;

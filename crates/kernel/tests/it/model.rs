@@ -315,11 +315,15 @@ impl Model {
 
     fn start_next(&mut self) {
         let (None, None, Some(message)) = (&self.now, self.ended, self.next()) else { return };
-        if self.slot == Slot::Taken {
-            if self.asked_for_slot.is_none_or(|until| until <= self.clock) {
-                self.asked_for_slot = Some(self.clock.after_ms(self.policy.crowded_ms));
+        match self.slot {
+            Slot::Free => {}
+            Slot::Unasked => return,
+            Slot::Taken => {
+                if self.asked_for_slot.is_none_or(|until| until <= self.clock) {
+                    self.asked_for_slot = Some(self.clock.after_ms(self.policy.crowded_ms));
+                }
+                return;
             }
-            return;
         }
         self.asked_for_slot = None;
         self.leave(message, Receipt::Running);

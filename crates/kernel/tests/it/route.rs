@@ -27,7 +27,30 @@ fn a_message_goes_where_it_was_sent_or_nowhere() {
             writeln!(table, "{wish:<18} {find:<9} {}", in_words(&route(to, *found))).unwrap();
         }
     }
-    expect![[""]].assert_eq(&table);
+    expect![[r#"
+        this session       nothing   nowhere: unknown
+        this session       1, open   into 1
+        this session       2, open   nowhere: unknown
+        this session       1, ended  nowhere: 1 has ended (Asked)
+        this session       2, ended  nowhere: unknown
+        this session       1, gone   nowhere: 1 has ended (Gone)
+        this session       2, gone   nowhere: unknown
+        this conversation  nothing   into a new one, bound to api:ci/7
+        this conversation  1, open   into 1
+        this conversation  2, open   into 2
+        this conversation  1, ended  into a new one, bound to api:ci/7, previous 1 (Asked)
+        this conversation  2, ended  into a new one, bound to api:ci/7, previous 2 (Asked)
+        this conversation  1, gone   into a new one, bound to api:ci/7, previous 1 (Gone)
+        this conversation  2, gone   into a new one, bound to api:ci/7, previous 2 (Gone)
+        a new session      nothing   into a new one
+        a new session      1, open   into a new one
+        a new session      2, open   into a new one
+        a new session      1, ended  into a new one
+        a new session      2, ended  into a new one
+        a new session      1, gone   into a new one
+        a new session      2, gone   into a new one
+    "#]]
+    .assert_eq(&table);
 }
 
 fn session(bits: u128) -> SessionId {

@@ -1029,6 +1029,23 @@ fn a_slot_is_waited_for_only_while_there_is_something_to_start() {
     );
 }
 
+#[test]
+fn what_is_decided_together_starts_once_and_at_the_end() {
+    check(
+        "slot unasked; say 1; say 2; stop 1; say 3; reorder 3 2; a slot; wake",
+        expect![[r#"
+            slot unasked                               nothing
+            say 1          queued m1                   nothing
+            say 2          queued m2                   nothing
+            stop 1         withdrawn m1                nothing
+            say 3          queued m3                   nothing
+            reorder 3 2    reordered m3 m2             nothing
+            a slot                                     nothing
+            wake           turn 1 of m3, attempt 1.1   start 1.1 m3
+        "#]],
+    );
+}
+
 // The agent's own name (law 2).
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) enum Step {
     Wake { after_ms: Option<u64> },
     /// The keeper dies; the next one reads the log and has a higher term.
     Crash,
-    /// From now on the store has a slot, or has none.
+    /// From now on the store has a slot, or has none, or is not asked.
     Slot(Slot),
     /// From now on this is the policy.
     AfterFailure(AfterFailure),
@@ -199,7 +199,8 @@ impl World {
         };
         let changed = matches!(&told, Told::Facts(facts) if !facts.is_empty());
         if changed || crashed {
-            self.ledger.agrees(&self.session, self.given.term)?;
+            let asked = !crashed && self.given.slot != Slot::Unasked;
+            self.ledger.agrees(&self.session, self.given.term, asked)?;
             self.log_agrees()?;
         }
         Ok(told)
@@ -210,7 +211,9 @@ impl World {
             Ok(facts) => {
                 self.ledger.see(&command, &facts, &self.given)?;
                 self.append(facts.clone());
-                if command == Command::Wake && self.session.wake_at().is_some_and(|at| at <= self.given.now) {
+                let again = self.session.wake_at().is_some_and(|at| at <= self.given.now);
+                // Where no slot is asked for, whoever waits for one goes on waiting; somebody asks before the end.
+                if command == Command::Wake && again && self.given.slot != Slot::Unasked {
                     return Err("the timer was called and would have to be called again at once".into());
                 }
                 Ok(Told::Facts(facts))
@@ -325,6 +328,7 @@ pub(crate) fn step(text: &str) -> Step {
         ["crash"] => Step::Crash,
         ["no", "slot"] => Step::Slot(Slot::Taken),
         ["a", "slot"] => Step::Slot(Slot::Free),
+        ["slot", "unasked"] => Step::Slot(Slot::Unasked),
         ["policy", "go", "on"] => Step::AfterFailure(AfterFailure::GoOn),
         ["policy", "hold"] => Step::AfterFailure(AfterFailure::Hold),
         ["known", native, "under", "epoch", epoch] => {

@@ -13,7 +13,7 @@ use crate::story::{Story, WordKind, Words};
 use crate::turn::{Heard, Runner};
 use agent::{AgentEvent, Launch, Message, TreeName};
 use kernel::{Due, MessageId, Number, Report, ReportKind, Session, SessionId, Slot, Step, Term};
-use plan::{Input, Plan};
+use plan::{News, Plan};
 pub(crate) use registry::Keepers;
 use registry::Place;
 use std::collections::BTreeSet;
@@ -174,21 +174,21 @@ impl Keeper {
     async fn drain(&mut self) -> Result<bool, Stop> {
         let rows = self.engine.store().inbox(self.session, DRAIN_MAX).await?;
         let more = rows.len() == DRAIN_MAX;
-        self.advance(Input { rows, ..Input::default() }).await?;
+        self.advance(News { rows, ..News::default() }).await?;
         Ok(more)
     }
 
     /// Takes what the runner said, and whatever else it has said already.
     async fn hear(&mut self, first: Option<Heard>) -> Result<(), Stop> {
-        let mut input = Input::default();
+        let mut news = News::default();
         let mut next = first;
         for _ in 0..HEAR_MAX {
             match next {
-                Some(heard) => self.take_in(heard, &mut input),
+                Some(heard) => self.take_in(heard, &mut news),
                 // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
                 None => return Err(Stop::Moved),
             }
-            if !input.reports.is_empty() {
+            if !news.reports.is_empty() {
                 break; // What comes after a report depends on what is decided about it.
             }
             let Some(runner) = &mut self.runner else { break };
@@ -197,52 +197,50 @@ impl Keeper {
                 Err(_) => break,
             }
         }
-        self.advance(input).await
+        self.advance(news).await
     }
 
-    fn take_in(&mut self, heard: Heard, input: &mut Input) {
+    fn take_in(&mut self, heard: Heard, news: &mut News) {
         let Some(runner) = &self.runner else { return };
         let fence = runner.fence;
         if !self.state.hears(fence) {
-            input.stale.push((fence, kind_of(&heard)));
+            news.stale.push((fence, kind_of(&heard)));
             return;
         }
         match heard {
-            Heard::Event(AgentEvent::Text { text }) => self.take_words(WordKind::Text, &text, input),
-            Heard::Event(AgentEvent::Reasoning { text }) => {
-                self.take_words(WordKind::Reasoning, &text, input)
-            }
+            Heard::Event(AgentEvent::Text { text }) => self.take_words(WordKind::Text, &text, news),
+            Heard::Event(AgentEvent::Reasoning { text }) => self.take_words(WordKind::Reasoning, &text, news),
             Heard::Event(AgentEvent::Asked { question, tool, detail }) => {
-                self.take_question(question, &tool, &detail, input);
+                self.take_question(question, &tool, &detail, news);
             }
             Heard::Event(event) => {
-                self.end_words(input);
-                input.stories.extend(story_of(&event).map(|story| story.entry(fence.turn)));
+                self.end_words(news);
+                news.stories.extend(story_of(&event).map(|story| story.entry(fence.turn)));
             }
             Heard::Stopped(verified) => {
-                self.end_words(input);
+                self.end_words(news);
                 let story = Story::Stopped { killed: verified.killed, gone: verified.gone };
-                input.stories.push(story.entry(fence.turn));
+                news.stories.push(story.entry(fence.turn));
             }
             Heard::Report(report) => {
                 if !matches!(report, Report::Ready { .. }) {
-                    self.end_words(input);
+                    self.end_words(news);
                 }
                 // A node that goes down did not stop the turn for anybody: it lost it.
                 let report = match report {
                     Report::Stopped if self.closing => Report::Lost,
                     report => report,
                 };
-                input.reports.push((fence, report));
+                news.reports.push((fence, report));
             }
         }
     }
 
-    fn take_words(&mut self, kind: WordKind, text: &str, input: &mut Input) {
+    fn take_words(&mut self, kind: WordKind, text: &str, news: &mut News) {
         let Some(runner) = &self.runner else { return };
         let turn = runner.fence.turn;
         if self.words.as_ref().is_some_and(|words| words.kind != kind) {
-            self.end_words(input);
+            self.end_words(news);
         }
         let part = self.parts;
         let words = self.words.get_or_insert_with(|| Words::new(kind, part));
@@ -256,7 +254,7 @@ impl Keeper {
             frame: std::sync::OnceLock::new(),
         };
         if words.pending_bytes() >= self.engine.limits().words_bytes_max {
-            input.stories.extend(words.cut(turn));
+            news.stories.extend(words.cut(turn));
             self.unwritten_since = None;
         } else {
             self.unwritten_since.get_or_insert_with(Instant::now);
@@ -264,39 +262,39 @@ impl Keeper {
         self.engine.fanout().tell_live(self.session, live);
     }
 
-    fn take_question(&mut self, question: String, tool: &str, detail: &str, input: &mut Input) {
-        self.end_words(input);
+    fn take_question(&mut self, question: String, tool: &str, detail: &str, news: &mut News) {
+        self.end_words(news);
         let approval = self.engine.mint_approval();
         let Some(runner) = &mut self.runner else { return };
         runner.asked(approval, question);
-        input.stories.push(Story::question(approval, tool, detail).entry(runner.fence.turn));
-        input.reports.push((runner.fence, Report::Asked { approval }));
+        news.stories.push(Story::question(approval, tool, detail).entry(runner.fence.turn));
+        news.reports.push((runner.fence, Report::Asked { approval }));
     }
 
-    fn end_words(&mut self, input: &mut Input) {
+    fn end_words(&mut self, news: &mut News) {
         self.unwritten_since = None;
         let (Some(mut words), Some(runner)) = (self.words.take(), &self.runner) else { return };
         let turn = runner.fence.turn;
         self.parts += 1;
-        input.stories.extend(words.cut(turn));
-        input.stories.push(words.close(turn));
+        news.stories.extend(words.cut(turn));
+        news.stories.push(words.close(turn));
     }
 
     async fn write_words(&mut self) -> Result<(), Stop> {
         self.unwritten_since = None;
-        let mut input = Input::default();
+        let mut news = News::default();
         if let (Some(words), Some(runner)) = (&mut self.words, &self.runner) {
-            input.stories.extend(words.cut(runner.fence.turn));
+            news.stories.extend(words.cut(runner.fence.turn));
         }
-        self.advance(input).await
+        self.advance(news).await
     }
 
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
-    async fn advance(&mut self, mut input: Input) -> Result<(), Stop> {
+    async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
         let mut slot = if self.closing { Slot::Unasked } else { Slot::Free };
         let mut limit = DRAIN_MAX;
         for _ in 0..ADVANCE_MAX {
-            let plan = self.plan(&input, slot);
+            let plan = self.plan(&news, slot);
             if plan.is_empty() {
                 return Ok(());
             }
@@ -310,14 +308,14 @@ impl Keeper {
                 Appending::Moved { .. } => return Err(Stop::Moved),
                 Appending::Undrained => {
                     limit *= 4;
-                    input.rows = self.engine.store().inbox(self.session, limit).await?;
+                    news.rows = self.engine.store().inbox(self.session, limit).await?;
                 }
                 Appending::Claimed(_) => {
                     slot = Slot::Taken;
                     self.share = Share::Refused;
                     self.engine.keepers().crowded(self.session);
                 }
-                Appending::Revoked(message) => input.revoked.push(message),
+                Appending::Revoked(message) => news.revoked.push(message),
             }
         }
         Err(Stop::Moved)

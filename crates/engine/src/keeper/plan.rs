@@ -1,6 +1,6 @@
 //! What one step of a keeper will write, before it is written.
 //!
-//! A plan is made from the state and the input alone; if the store refuses it, it is thrown away and made again. The
+//! A plan is made from the state and the news alone; if the store refuses it, it is thrown away and made again. The
 //! keeper's state changes only when the plan is durable.
 
 use super::{Keeper, Stop, cause_of_item, finished_between};
@@ -16,7 +16,7 @@ use store::{
 
 /// What a step is made from.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(super) struct News {
     pub(super) rows: Vec<InboxRow>,
     pub(super) stories: Vec<Entry>,
     pub(super) reports: Vec<(Fence, Report)>,
@@ -45,25 +45,25 @@ impl Plan {
 }
 
 impl Keeper {
-    pub(super) fn plan(&self, input: &Input, slot: Slot) -> Plan {
+    pub(super) fn plan(&self, news: &News, slot: Slot) -> Plan {
         let mut plan = Planning::new(self);
         if !self.state.is_opened() {
             plan.tell(Command::Open { scope: self.scope.clone() }, Cause::Keeper);
         }
-        for row in &input.rows {
+        for row in &news.rows {
             plan.row(row);
         }
-        for message in &input.revoked {
+        for message in &news.revoked {
             plan.tell(Command::Revoke { message: *message }, Cause::Keeper);
         }
-        for story in &input.stories {
+        for story in &news.stories {
             plan.facts.push(NewFact { at: plan.given.now, cause: Cause::Runner, entry: story.clone() });
         }
-        for (fence, kind) in &input.stale {
+        for (fence, kind) in &news.stale {
             let facts = plan.after.stale(*fence, *kind);
             plan.take(facts, Cause::Runner);
         }
-        for (fence, report) in &input.reports {
+        for (fence, report) in &news.reports {
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
         }
         plan.settle(slot)

@@ -34,7 +34,9 @@ fn bury_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
     let mut lock = take(&path, tree)?;
     let mark = Mark::new(tree.as_str(), locks);
     // Its group was made below the group its supervisor was in, which need not be ours.
-    let recorded = lock.holder().and_then(|holder| holder.group).and_then(Group::at);
+    // The agent may be able to write where the lock is, so a record that names another group is none.
+    let is_ours = |path: &PathBuf| path.file_name().is_some_and(|name| *name == *mark.group_name());
+    let recorded = lock.holder().and_then(|holder| holder.group).filter(is_ours).and_then(Group::at);
     let groups = recorded.into_iter().chain(Group::find(&mark.group_name())).collect();
     let caught = Hunt::from_outside(mark, groups).until_gone(Instant::now() + HUNT_WAIT);
     if !caught.gone {

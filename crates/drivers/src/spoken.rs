@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::{
-    AgentEvent, Answer, MESSAGE_BYTES_MAX, Message, Reply, Running, TreeName, Trouble, Verified, bounded,
+    AgentEvent, Answer, Buried, MESSAGE_BYTES_MAX, Message, Reply, Running, TreeName, Trouble, Verified,
+    bounded,
 };
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bury::bury;
@@ -49,6 +51,8 @@ pub(crate) struct Spoken<T> {
     /// The agent's terminal event, held back until everything is gone.
     last: Option<AgentEvent>,
     phase: Phase,
+    /// The burial, once it was begun; a dropped future does not begin another.
+    burial: Option<JoinHandle<Result<Buried, Trouble>>>,
     /// Somebody waits for the end and nobody takes what is said.
     is_stopping: bool,
 }
@@ -80,6 +84,7 @@ impl<T: Tongue> Spoken<T> {
             said,
             last: None,
             phase: Phase::Talking,
+            burial: None,
             is_stopping: false,
         }
     }
@@ -112,9 +117,13 @@ impl<T: Tongue> Spoken<T> {
                 () = tokio::time::sleep_until(until) => self.phase = Phase::Lost,
             },
             Phase::Lost => {
-                let buried = bury(self.locks.clone(), self.name.clone()).await;
-                let killed = buried.as_ref().map_or(0, |buried| buried.killed);
-                self.phase = Phase::Over(Verified { killed, gone: buried.is_ok() });
+                let begin = || tokio::spawn(bury(self.locks.clone(), self.name.clone()));
+                let buried = self.burial.get_or_insert_with(begin).await;
+                self.burial = None;
+                self.phase = Phase::Over(match buried {
+                    Ok(Ok(buried)) => Verified { killed: buried.killed, gone: true },
+                    _ => Verified { killed: 0, gone: false },
+                });
             }
             Phase::Over(_) => {}
         }
@@ -138,6 +147,9 @@ impl<T: Tongue> Spoken<T> {
                 }
                 if self.last.is_none() {
                     self.complain(exit);
+                } else if exit.killed > 0 && !self.is_stopping {
+                    let text = format!("ended {} processes that the agent had left behind", exit.killed);
+                    self.said.push_back(AgentEvent::Notice { text });
                 }
                 self.phase = Phase::Over(Verified { killed: exit.killed, gone: exit.gone });
             }

@@ -50,8 +50,12 @@ pub struct Scripted {
 }
 
 impl Scripted {
+    /// The agent, set up so. Relative paths are taken from where we are now: the agent will be elsewhere.
     pub fn new(config: ScriptedConfig) -> Self {
-        Self { config }
+        let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let ScriptedConfig { exe, home, locks, log, .. } = config;
+        let (exe, home, locks, log) = (here(exe), here(home), here(locks), log.map(here));
+        Self { config: ScriptedConfig { exe, home, locks, log, ..config } }
     }
 
     fn plan(&self, launch: &Launch) -> Plan {

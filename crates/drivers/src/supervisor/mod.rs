@@ -55,9 +55,13 @@ impl Supervisor {
     fn begin() -> io::Result<Option<Self>> {
         // Out of the daemon's terminal: its Ctrl-C is not ours. Fails if we lead a group already, which is as good.
         let _ = rustix::process::setsid();
+        spawn::be_deaf();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let mut control = Frames::default();
         let Some(start) = read_start(&mut control)? else { return Ok(None) };
+        if daemon_is_gone()? {
+            return Ok(None);
+        }
         match Self::launch(&start, control) {
             Ok(supervisor) => Ok(Some(supervisor)),
             Err(refused) => {
@@ -78,20 +82,23 @@ impl Supervisor {
             Err(why) => return Err(refused(Why::Failed, format!("{}: {why}", path.display()))),
         };
         let group = start.group.then(|| Group::make(&mark.group_name())).flatten();
-        let launched = Self::spawn(start, &mark, group.as_ref(), &mut lock);
-        let (child, agent) = match launched {
-            Ok(launched) => launched,
-            Err(refused) => {
-                Hunt::from_above(mark, group).until_gone(Instant::now() + KILL_WAIT);
-                let _ = lock.remove();
-                return Err(refused);
-            }
-        };
         let silence_max = Duration::from_millis(start.silence_ms_max);
-        let mut relay =
-            Relay::new(child, control, silence_max).map_err(|why| refused(Why::Failed, why.to_string()))?;
-        relay.tell(Kind::Started, &Started { pid: agent.pid });
-        Ok(Self { lock, hunt: Hunt::from_above(mark, group), relay, agent })
+        let launched = Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(child, agent)| {
+            let relay = Relay::new(child, control, silence_max);
+            Ok((relay.map_err(|why| refused(Why::Failed, why.to_string()))?, agent))
+        });
+        let mut hunt = Hunt::from_above(mark, group);
+        match launched {
+            Ok((mut relay, agent)) => {
+                relay.tell(Kind::Started, &Started { pid: agent.pid });
+                Ok(Self { lock, hunt, relay, agent })
+            }
+            Err(refused) => {
+                hunt.until_gone(Instant::now() + KILL_WAIT);
+                free(&mut Some(lock));
+                Err(refused)
+            }
+        }
     }
 
     fn spawn(
@@ -162,6 +169,14 @@ fn read_start(control: &mut Frames) -> io::Result<Option<Start>> {
             return Ok(None);
         }
     }
+}
+
+/// Whether the line was closed behind the start: then there is nobody to start anything for.
+fn daemon_is_gone() -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut ready = [PollFd::new(&stdin, PollFlags::empty())];
+    rustix::event::poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(ready[0].revents().contains(PollFlags::HUP))
 }
 
 /// No core dumps of agents: they hold whole conversations. And no more files than the daemon says.

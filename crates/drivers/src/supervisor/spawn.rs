@@ -1,4 +1,5 @@
-//! Starts the agent so that it cannot outlive its supervisor by accident. The one place with unsafe code.
+//! Starts the agent so that it cannot outlive its supervisor by accident, and keeps the supervisor alive meanwhile. The one
+//! place with unsafe code.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -9,6 +10,24 @@ use rustix::process::{Pid, Signal};
 use super::frame::Start;
 use crate::group::Group;
 use crate::hunt::Mark;
+
+/// The polite signals. A service manager sends them to everything at once; a supervisor has its work still before it.
+const POLITE: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Takes no notice of polite signals from now on. What ends a supervisor is its daemon's end.
+pub(super) fn be_deaf() {
+    set_polite(libc::SIG_IGN);
+}
+
+fn set_polite(disposition: libc::sighandler_t) {
+    for signal in POLITE {
+        // SAFETY: neither ignoring a signal nor its default has a handler that could run our code.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::signal(signal, disposition);
+        }
+    }
+}
 
 /// Starts the agent in a session and, where there is one, a control group of its own.
 pub(super) fn spawn(start: &Start, mark: &Mark, group: Option<&Group>) -> io::Result<Child> {
@@ -25,11 +44,13 @@ pub(super) fn spawn(start: &Start, mark: &Mark, group: Option<&Group>) -> io::Re
             // Where we may not move, the hunt has its two other ways.
             let _ = rustix::io::write(entrance, b"0");
         }
+        // The agent shall hear what we do not, whoever made us deaf.
+        set_polite(libc::SIG_DFL);
         die_with(supervisor)?;
         rustix::process::setsid()?;
         Ok(())
     };
-    // SAFETY: between fork and exec this only makes system calls (write, prctl, getppid, setsid) and allocates nothing:
+    // SAFETY: between fork and exec this only makes system calls (write, sigaction, prctl, getppid, setsid) and allocates nothing:
     // rustix returns errors as numbers, and an `io::Error` made of one is a number, too. The supervisor has one thread.
     #[allow(unsafe_code)]
     unsafe {

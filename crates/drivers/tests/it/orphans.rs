@@ -39,8 +39,16 @@ async fn they_are_gone_when_the_agent_has_finished() {
     for bench in benches() {
         let launch = bench.launch();
         let mut running = bench.attempt(&launch, "!fork-bomb 5", STARTED).await;
-        let last = last_of(&mut running).await;
+        let mut notices = 0;
+        let last = loop {
+            match running.next().await {
+                AgentEvent::Notice { text } if text.starts_with("ended 5 processes") => notices += 1,
+                event if event.is_last() => break event,
+                _ => {}
+            }
+        };
         assert!(matches!(last, AgentEvent::Finished { .. }), "{last:?}");
+        assert_eq!(notices, 1);
         assert_eq!(bench.left(&launch.tree), 0);
         assert_no_group(&launch.tree);
     }
@@ -141,10 +149,27 @@ async fn a_daemon_that_beats_is_left_alone() {
     assert!(matches!(last_of(&mut running).await, AgentEvent::Finished { .. }));
 }
 
+/// A service manager tells everything at once to end; the supervisor still has its work before it.
+#[tokio::test]
+async fn a_supervisor_is_deaf_to_polite_signals_and_its_agent_is_not() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "!sleep 60000", "#1").await;
+    for polite in [Signal::TERM, Signal::INT, Signal::HUP] {
+        signal(bench.supervisor_of(&launch.tree), polite);
+    }
+    let before = Instant::now();
+    let verified = running.stop(10_000).await;
+    assert!(verified.gone && verified.killed == 0, "it went by itself: {verified:?}");
+    assert!(before.elapsed() < Duration::from_secs(10));
+}
+
 /// No mark and no parent of ours: still a descendant.
 #[tokio::test]
 async fn children_that_shed_the_mark_are_gone_after_a_stop() {
-    for (bench, naps) in benches().into_iter().zip(["98761.25", "98762.25"]) {
+    for (bench, tail) in benches().into_iter().zip([25, 75]) {
+        // A command line that no other test on this machine has.
+        let naps = format!("9{}.{tail}", std::process::id());
         let launch = bench.launch();
         let text = format!("!run (setsid env -i sleep {naps} >/dev/null 2>&1 &)\n!sleep 60000");
         let mut running = bench.attempt(&launch, &text, "#1").await;

@@ -1,1 +1,41 @@
-//! Placeholder.
+//! The wire: what a request, an answer, a fact and a problem look like outside the process, and the client.
+//!
+//! Read in this order: `message` (what is said and its receipt), `session`, `fact` (the log as readers see it), then the
+//! smaller resources; `problem` has every stable code there is. `client` speaks all of it for the command line. A type
+//! here is a promise: fields are only ever added, and requests refuse fields they do not know. Nothing here knows how a
+//! session works; the server converts.
+
+mod agent;
+mod approval;
+mod at;
+mod binding;
+mod bounds;
+mod check;
+pub mod client;
+mod fact;
+mod message;
+mod node;
+mod page;
+mod person;
+mod problem;
+mod queue;
+mod route;
+mod session;
+
+pub use agent::{Abilities, Agent};
+pub use approval::{Answer, Approval, ApprovalAnswer, ApprovalState};
+pub use at::{At, NotAMoment};
+pub use binding::{Binding, Move};
+pub use bounds::*;
+pub use fact::{EndWhy, Fact, Facts, Failure, Fence, Head, Live, Outcome, RuleFact, Story, StoryFact, What};
+pub use message::{
+    EditParts, EditText, Hold, Links, MessageChange, MessageQuery, NewMessage, Part, Previous, Receipt,
+    ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
+};
+pub use node::Node;
+pub use page::{FactsQuery, Page, PageQuery};
+pub use person::Me;
+pub use problem::{Code, Invalid, Problem};
+pub use queue::{Order, Queue, Queued};
+pub use route::{Explained, RouteQuery};
+pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};

@@ -1,0 +1,37 @@
+//! How much of everything a request may carry. The same figures stand in the schema and in the checks.
+
+/// Characters of text in one message; and it may have no more bytes than this, either.
+pub const TEXT_LENGTH_MAX: usize = 1024 * 1024;
+/// Parts in one message.
+pub const PARTS_MAX: usize = 32;
+/// A request's body in bytes: the longest text, and some room for what is around it.
+pub const BODY_BYTES_MAX: usize = TEXT_LENGTH_MAX + 64 * 1024;
+/// Bytes in a title.
+pub const TITLE_LENGTH_MAX: usize = 200;
+/// Characters of an agent's name.
+pub const AGENT_LENGTH_MAX: usize = 64;
+/// Characters of a model's or a mode's name.
+pub const MODEL_LENGTH_MAX: usize = 128;
+/// Bytes of a directory's path, as Linux has it.
+pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
+/// Characters of an address: three parts of 1,024 bytes, each byte escaped, and what stands between them.
+pub const ADDRESS_LENGTH_MAX: usize = 9_300;
+/// Characters of an `Idempotency-Key`.
+pub const KEY_LENGTH_MAX: usize = 255;
+/// Messages that can be put into order at once.
+pub const ORDER_MAX: usize = 1_000;
+/// Items on a page if nobody says how many.
+pub const LIMIT_DEFAULT: usize = 50;
+/// Items on a page at the most.
+pub const LIMIT_MAX: usize = 500;
+/// Seconds that one call may wait for a receipt.
+pub const WAIT_SECONDS_MAX: u64 = 60;
+/// The highest fact number that can be named: the greatest integer that every JSON reader keeps exactly.
+pub const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+/// What every session id looks like; ids of other kinds differ in the first three letters.
+pub const SESSION_PATTERN: &str = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$";
+/// What every message id looks like.
+pub const MESSAGE_PATTERN: &str = "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$";
+/// What every approval id looks like.
+pub const APPROVAL_PATTERN: &str = "^apr_[0-7][0-9a-hjkmnp-tv-z]{25}$";

@@ -1,0 +1,128 @@
+//! The checks behind the schema: what a request's fields may hold. Addresses and ids are parsed by the server.
+
+use crate::bounds::*;
+use crate::{IfNew, Invalid, MessageChange, NewSession, Order, Part, SessionChange};
+
+impl IfNew {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        name("agent", &self.agent, AGENT_LENGTH_MAX, "._-")?;
+        directory(&self.directory)?;
+        name("model", &self.model, MODEL_LENGTH_MAX, "._:/@+-")?;
+        name("mode", &self.mode, MODEL_LENGTH_MAX, "._:/@+-")?;
+        title(&self.title)
+    }
+}
+
+impl NewSession {
+    /// How it is made, and the conversation it will belong to.
+    pub fn split(self) -> (IfNew, Option<String>) {
+        let Self { agent, directory, model, mode, title, conversation } = self;
+        (IfNew { agent, directory, model, mode, title }, conversation)
+    }
+}
+
+impl SessionChange {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.title.is_none() && self.archived.is_none() {
+            return invalid("title", "nothing to change: give `title` or `archived`");
+        }
+        title(&self.title)
+    }
+}
+
+impl Order {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.order.len() > ORDER_MAX {
+            return invalid("order", format!("more than {ORDER_MAX} messages"));
+        }
+        Ok(())
+    }
+}
+
+impl MessageChange {
+    /// Whether its words, if it has any, are as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Text(edit) => check_text("text", &edit.text),
+            Self::Parts(edit) => check_parts(&edit.parts),
+            Self::Hold(_) => Ok(()),
+        }
+    }
+}
+
+impl crate::NewMessage {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let to = match self {
+            Self::Text(said) => {
+                check_text("text", &said.text)?;
+                &said.to
+            }
+            Self::Parts(said) => {
+                check_parts(&said.parts)?;
+                &said.to
+            }
+        };
+        match to {
+            crate::To::Session(_) => Ok(()),
+            crate::To::Conversation(to) => to.if_new.as_ref().map_or(Ok(()), IfNew::check),
+            crate::To::New(to) => to.new.check(),
+        }
+    }
+}
+
+fn check_parts(parts: &[Part]) -> Result<(), Invalid> {
+    if parts.is_empty() || parts.len() > PARTS_MAX {
+        return invalid("parts", format!("must be 1 to {PARTS_MAX} parts"));
+    }
+    parts.iter().try_for_each(|Part::Text { text }| check_text("parts", text))
+}
+
+fn check_text(field: &'static str, text: &str) -> Result<(), Invalid> {
+    if text.len() > TEXT_LENGTH_MAX {
+        return invalid(field, format!("more than {TEXT_LENGTH_MAX} bytes of text"));
+    }
+    if !text.contains(|c: char| !c.is_whitespace()) {
+        return invalid(field, "there are no words in it");
+    }
+    Ok(())
+}
+
+/// A name that can stand in a command line without being taken for an option.
+fn name(field: &'static str, name: &Option<String>, max: usize, marks: &str) -> Result<(), Invalid> {
+    let Some(name) = name else { return Ok(()) };
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let goes_on = name.chars().all(|c| c.is_ascii_alphanumeric() || marks.contains(c));
+    if begins && goes_on && name.len() <= max {
+        return Ok(());
+    }
+    invalid(
+        field,
+        format!(
+            "must begin with a letter or digit and go on with letters, digits or {marks} (at most {max})"
+        ),
+    )
+}
+
+fn directory(directory: &Option<String>) -> Result<(), Invalid> {
+    let Some(directory) = directory else { return Ok(()) };
+    if directory.starts_with('/') && !directory.contains('\0') && directory.len() <= DIRECTORY_LENGTH_MAX {
+        return Ok(());
+    }
+    invalid("directory", format!("must be an absolute path of at most {DIRECTORY_LENGTH_MAX} bytes"))
+}
+
+fn title(title: &Option<String>) -> Result<(), Invalid> {
+    let Some(title) = title else { return Ok(()) };
+    if title.len() <= TITLE_LENGTH_MAX && !title.contains(|c: char| c.is_ascii_control()) {
+        return Ok(());
+    }
+    invalid("title", format!("must have at most {TITLE_LENGTH_MAX} bytes and no control characters"))
+}
+
+fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), Invalid> {
+    Err(Invalid { field, reason: reason.into() })
+}

@@ -1,0 +1,171 @@
+//! One method per endpoint.
+
+use super::{Answered, Client, ClientError, Follow};
+use crate::*;
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+
+/// What became of a wish within the time that the server waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict<T> {
+    /// It is so.
+    Done(T),
+    /// It is safe, and will be decided; this is how things stand now.
+    Pending(T),
+}
+
+impl<T> Verdict<T> {
+    /// How things stand now, decided or not.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Done(now) | Self::Pending(now) => now,
+        }
+    }
+
+    fn of(answered: Answered<T>) -> Self {
+        if answered.status == StatusCode::ACCEPTED {
+            Self::Pending(answered.body)
+        } else {
+            Self::Done(answered.body)
+        }
+    }
+}
+
+const NO_BODY: Option<&()> = None;
+#[derive(Serialize)]
+struct NoQuery {}
+
+impl Client {
+    /// Says something. When this answers, a power cut cannot lose it.
+    pub async fn say(&self, message: &NewMessage) -> Result<Receipt, ClientError> {
+        let answered = self.change(Method::POST, "/api/v1/messages", Some(message)).await?;
+        // A repetition of ours after a lost answer is still the first receipt for whoever called.
+        let _ = answered.repeated;
+        Ok(answered.body)
+    }
+
+    /// How a message stands; waits up to `query.wait` seconds for it to become final.
+    pub async fn receipt(&self, message: &str, query: &MessageQuery) -> Result<Receipt, ClientError> {
+        self.get(&format!("/api/v1/messages/{message}"), query).await
+    }
+
+    /// Changes a message that has not been started.
+    pub async fn change_message(
+        &self,
+        message: &str,
+        change: &MessageChange,
+    ) -> Result<Verdict<Receipt>, ClientError> {
+        let path = format!("/api/v1/messages/{message}");
+        self.change(Method::PATCH, &path, Some(change)).await.map(Verdict::of)
+    }
+
+    /// Takes back a message that has not been started.
+    pub async fn withdraw(&self, message: &str) -> Result<Verdict<Receipt>, ClientError> {
+        let path = format!("/api/v1/messages/{message}");
+        self.change(Method::DELETE, &path, NO_BODY).await.map(Verdict::of)
+    }
+
+    /// Stops the turn of a message, or takes the message back.
+    pub async fn stop(&self, message: &str) -> Result<Verdict<Receipt>, ClientError> {
+        let path = format!("/api/v1/messages/{message}/stop");
+        self.change(Method::POST, &path, NO_BODY).await.map(Verdict::of)
+    }
+
+    /// A page of sessions, the ones with the newest activity first.
+    pub async fn sessions(&self, query: &SessionsQuery) -> Result<Page<Session>, ClientError> {
+        self.get("/api/v1/sessions", query).await
+    }
+
+    /// Makes a session that nobody has said anything to yet.
+    pub async fn make_session(&self, session: &NewSession) -> Result<Made, ClientError> {
+        Ok(self.change(Method::POST, "/api/v1/sessions", Some(session)).await?.body)
+    }
+
+    /// A session.
+    pub async fn session(&self, session: &str) -> Result<Session, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}"), &NoQuery {}).await
+    }
+
+    /// Changes what a session is called, or whether lists show it.
+    pub async fn change_session(
+        &self,
+        session: &str,
+        change: &SessionChange,
+    ) -> Result<Session, ClientError> {
+        let path = format!("/api/v1/sessions/{session}");
+        Ok(self.change(Method::PATCH, &path, Some(change)).await?.body)
+    }
+
+    /// Ends a session.
+    pub async fn end(&self, session: &str) -> Result<Verdict<Session>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/end");
+        self.change(Method::POST, &path, NO_BODY).await.map(Verdict::of)
+    }
+
+    /// A page of a session's facts.
+    pub async fn facts(&self, session: &str, query: &FactsQuery) -> Result<Facts, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/facts"), query).await
+    }
+
+    /// Every fact of a session after a number, those to come included, and live words.
+    pub fn follow(&self, session: &str, after: u64) -> Follow {
+        Follow::new(self.clone(), session, after)
+    }
+
+    /// A page of the sessions that have changed, in the order of their last changes.
+    pub async fn heads(&self, query: &PageQuery) -> Result<Page<Head>, ClientError> {
+        self.get("/api/v1/facts", query).await
+    }
+
+    /// What waits in a session, and what runs.
+    pub async fn queue(&self, session: &str) -> Result<Queue, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/queue"), &NoQuery {}).await
+    }
+
+    /// Puts the waiting messages of a session into another order.
+    pub async fn reorder(&self, session: &str, order: &Order) -> Result<Verdict<Queue>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/queue");
+        self.change(Method::PUT, &path, Some(order)).await.map(Verdict::of)
+    }
+
+    /// A page of bindings, in order of their addresses.
+    pub async fn bindings(&self, query: &PageQuery) -> Result<Page<Binding>, ClientError> {
+        self.get("/api/v1/bindings", query).await
+    }
+
+    /// Lets a conversation belong to another open session.
+    pub async fn move_binding(&self, to: &Move) -> Result<Binding, ClientError> {
+        Ok(self.change(Method::POST, "/api/v1/bindings/move", Some(to)).await?.body)
+    }
+
+    /// Where would a message go?
+    pub async fn explain(&self, query: &RouteQuery) -> Result<Explained, ClientError> {
+        self.get("/api/v1/route", query).await
+    }
+
+    /// The agents that are configured.
+    pub async fn agents(&self) -> Result<Page<Agent>, ClientError> {
+        self.get("/api/v1/agents", &NoQuery {}).await
+    }
+
+    /// Every running copy of Homing.
+    pub async fn nodes(&self) -> Result<Page<Node>, ClientError> {
+        self.get("/api/v1/nodes", &NoQuery {}).await
+    }
+
+    /// Open questions, oldest first.
+    pub async fn approvals(&self, query: &PageQuery) -> Result<Page<Approval>, ClientError> {
+        self.get("/api/v1/approvals", query).await
+    }
+
+    /// Answers a question.
+    pub async fn answer(&self, approval: &str, answer: Answer) -> Result<Verdict<Approval>, ClientError> {
+        let path = format!("/api/v1/approvals/{approval}");
+        self.change(Method::POST, &path, Some(&ApprovalAnswer { answer })).await.map(Verdict::of)
+    }
+
+    /// Whose credential is this?
+    pub async fn me(&self) -> Result<Me, ClientError> {
+        self.get("/api/v1/me", &NoQuery {}).await
+    }
+}

@@ -1,0 +1,178 @@
+//! The client of the command line: one method per endpoint, and a follower of facts.
+//!
+//! Every change carries an `Idempotency-Key` of its own, so asking again is harmless: when the server cannot be
+//! reached, says 503 or goes away in the middle, the same request is sent again with the same key, a few times, each
+//! wait longer than the one before. What the server refuses is an answer and comes back as a `Problem`.
+
+mod endpoints;
+mod follow;
+mod sse;
+
+pub use endpoints::Verdict;
+pub use follow::{Follow, Heard};
+
+use crate::Problem;
+use reqwest::{Method, RequestBuilder, StatusCode, header};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// How often a request is sent before we give up.
+const TRIES_MAX: u32 = 6;
+/// The wait before the second try; it doubles each time.
+const BACK_OFF: Duration = Duration::from_millis(100);
+/// How long connecting may take.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long a request may take; above the longest wait for a receipt.
+const REQUEST_MAX: Duration = Duration::from_secs(90);
+/// The longest answer that we read.
+const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// A server, and the credential to use there. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: String,
+    door: &'static str,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server said no. An answer, with a code and a hint.
+    #[error("{0}")]
+    Refused(Box<Problem>),
+    /// The server cannot be reached. Is it running?
+    #[error("cannot reach {url}: {reason}")]
+    Unreachable { url: String, reason: String },
+    /// Something answered that does not speak our language. Is it another program, or another version?
+    #[error("{url} answered something we do not understand: {reason}")]
+    Garbled { url: String, reason: String },
+}
+
+impl ClientError {
+    /// The problem, if it is one.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            Self::Unreachable { .. } | Self::Garbled { .. } => None,
+        }
+    }
+}
+
+/// What an endpoint answered.
+pub(crate) struct Answered<T> {
+    pub(crate) status: StatusCode,
+    pub(crate) repeated: bool,
+    pub(crate) body: T,
+}
+
+impl Client {
+    /// A client of the server at `base` (`http://127.0.0.1:4747`, without a path).
+    pub fn new(base: impl Into<String>, token: impl Into<String>) -> Result<Self, ClientError> {
+        let base = base.into().trim_end_matches('/').to_owned();
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_MAX)
+            .tcp_nodelay(true)
+            // A local server is asked directly, whatever the environment says about proxies.
+            .no_proxy()
+            .build()
+            .map_err(|error| ClientError::Unreachable { url: base.clone(), reason: words(&error) })?;
+        Ok(Self { http, base, token: token.into().trim().to_owned(), door: "cli" })
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http
+            .request(method, format!("{}{path}", self.base))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header("X-Homing-Door", self.door)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str, query: &impl Serialize) -> Result<T, ClientError> {
+        let request = self.request(Method::GET, path).query(query);
+        Ok(self.send(request).await?.body)
+    }
+
+    /// Sends a change, with a key of its own.
+    async fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<Answered<T>, ClientError> {
+        let key = uuid::Uuid::new_v4().simple().to_string();
+        let mut request = self.request(method, path).header("Idempotency-Key", key);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.send(request).await
+    }
+
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answered<T>, ClientError> {
+        let mut wait = BACK_OFF;
+        for _ in 1..TRIES_MAX {
+            let again =
+                request.try_clone().ok_or_else(|| self.garbled("a request that cannot be repeated"))?;
+            match self.send_once(again).await {
+                Err(ClientError::Unreachable { .. }) => {}
+                Err(ClientError::Refused(problem)) if problem.status == 503 => {}
+                answered => return answered,
+            }
+            tokio::time::sleep(wait).await;
+            wait *= 2;
+        }
+        self.send_once(request).await
+    }
+
+    async fn send_once<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Answered<T>, ClientError> {
+        let unreachable = |error: &reqwest::Error| self.unreachable(words(error));
+        let mut response = request.timeout(REQUEST_MAX).send().await.map_err(|error| unreachable(&error))?;
+        let status = response.status();
+        let repeated = response.headers().contains_key("Idempotent-Replayed");
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
+            if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(self.garbled("an answer without end"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        if !status.is_success() {
+            return Err(self.refused(status, &bytes));
+        }
+        let body = serde_json::from_slice(&bytes).map_err(|error| self.garbled(&error.to_string()))?;
+        Ok(Answered { status, repeated, body })
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
+        match serde_json::from_slice::<Problem>(body) {
+            Ok(problem) => ClientError::Refused(Box::new(problem)),
+            Err(_) => self.garbled(&format!("status {status} without a problem in it")),
+        }
+    }
+
+    fn unreachable(&self, reason: String) -> ClientError {
+        ClientError::Unreachable { url: self.base.clone(), reason }
+    }
+
+    fn garbled(&self, reason: &str) -> ClientError {
+        ClientError::Garbled { url: self.base.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// The innermost cause says what happened; the outer ones repeat the URL.
+fn words(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

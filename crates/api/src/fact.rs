@@ -1,0 +1,267 @@
+//! The log as its readers see it: flat objects with a number, a moment, a cause, a type, and what belongs to the type.
+//!
+//! `RuleFact` is what happened to the session; `StoryFact` is what people are shown of a turn, sent as the bytes that
+//! were stored. A reader that does not know a type keeps its place and shows it as something other (`What::Other`).
+
+use crate::At;
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{OneOfBuilder, Ref};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Something that happened in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fact {
+    /// Its place in the session's log. The first is 1; there are no gaps.
+    pub number: u64,
+    /// When it happened.
+    pub at: At,
+    /// What it followed from: the id of a message (`msg_…`) or of another request (`req_…`), or `runner`, `timer`,
+    /// `keeper`.
+    pub cause: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum What {
+    /// Something that the session's rules depend on.
+    Rule(RuleFact),
+    /// Something for people.
+    Story(StoryFact),
+    /// Something newer than this reader.
+    Other(serde_json::Map<String, serde_json::Value>),
+}
+
+impl PartialSchema for What {
+    fn schema() -> RefOr<Schema> {
+        let rule = Ref::from_schema_name(RuleFact::name());
+        let story = Ref::from_schema_name(StoryFact::name());
+        OneOfBuilder::new().item(rule).item(story).into()
+    }
+}
+
+impl ToSchema for What {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((RuleFact::name().into(), RuleFact::schema()));
+        RuleFact::schemas(schemas);
+        schemas.push((StoryFact::name().into(), StoryFact::schema()));
+        StoryFact::schemas(schemas);
+    }
+}
+
+/// A page of facts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Facts {
+    /// The facts, in order.
+    pub items: Vec<Fact>,
+    /// Give this as `after` to get the next page. A page without items is the end, for now.
+    pub next: u64,
+}
+
+/// Words that are not in the log yet, with the place at which they will be. They come again, as a fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Live {
+    /// The turn that says them.
+    pub turn: u32,
+    /// `text` or `reasoning`.
+    pub kind: String,
+    /// Which run of words within the turn.
+    pub part: u32,
+    /// Bytes of this part before these words.
+    pub offset: u64,
+    /// The words.
+    pub text: String,
+}
+
+/// A session that has changed, and the number of its last fact. Read the session for the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Head {
+    /// The session.
+    pub session: String,
+    /// The number of its last fact.
+    pub number: u64,
+}
+
+/// Something that the session's rules depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RuleFact {
+    /// The session began.
+    Opened {
+        /// The directory the agent works in.
+        directory: String,
+        /// The agent.
+        agent: String,
+        /// The model, where one was chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The agent's mode, where one was chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<String>,
+    },
+    /// A message waits.
+    Queued { message: String, by: String },
+    /// Its words were replaced.
+    Edited { message: String, revision: u32 },
+    /// It was taken back. Final.
+    Withdrawn { message: String, by: String },
+    /// It will not be started until somebody releases it; it is refused when it expires. `why`: `asked` or
+    /// `after_failure`.
+    Held { message: String, why: String, expires: At },
+    /// It may be started again.
+    Released { message: String },
+    /// The waiting messages stand in this order now.
+    Reordered { order: Vec<String> },
+    /// It will never be started. Final. `why`: `session_ended`, `expired` or `not_allowed`.
+    MessageRefused { message: String, why: String },
+    /// Too many sessions are awake; asked again then at the latest.
+    Crowded { until: At },
+    /// A message began to be worked on.
+    TurnStarted { turn: u32, message: String },
+    /// A process may exist from here on.
+    AttemptStarted { fence: Fence, until: At },
+    /// The agent confirmed its own name for this conversation.
+    Confirmed { native: String, epoch: u32 },
+    /// The message may have been acted on from here on.
+    Handed { turn: u32, attempt: u16 },
+    /// The attempt failed before the message was handed over; it is tried again then.
+    AttemptFailed { turn: u32, attempt: u16, failure: Failure, again_at: At },
+    /// The agent asks; without an answer by then it is a no.
+    Asked { approval: String, turn: u32, until: At },
+    /// Somebody answered, or nobody did in time. Final.
+    Answered {
+        /// The question.
+        approval: String,
+        /// What was answered.
+        answer: crate::Answer,
+        /// Who answered, if anybody did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// Nobody can answer any more: its turn is over. Final.
+    Lapsed { approval: String },
+    /// The turn is to stop. `why`: `asked`, `time_limit` or `ending`.
+    StopAsked {
+        /// The turn.
+        turn: u32,
+        /// Why.
+        why: String,
+        /// Who asked, if somebody did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// The turn is over. Final.
+    TurnEnded {
+        /// The turn.
+        turn: u32,
+        /// What came of it.
+        outcome: Outcome,
+        /// How the agent failed, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+    },
+    /// The session is to end once its turn is over.
+    EndAsked { by: String },
+    /// The session is over. Final.
+    Ended { why: EndWhy },
+    /// A report came too late, or from the wrong attempt, and was not applied. `kind`: `ready`, `said`, `asked`,
+    /// `finished`, `failed`, `stopped` or `lost`.
+    Stale { fence: Fence, kind: String },
+}
+
+/// Which attempt something belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fence {
+    /// The keeper's term.
+    pub term: u64,
+    /// The scope's epoch.
+    pub epoch: u32,
+    /// The turn.
+    pub turn: u32,
+    /// The attempt within the turn.
+    pub attempt: u16,
+}
+
+/// How an attempt failed, by what can be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// The agent says that this conversation no longer exists. Nothing brings it back.
+    Gone,
+    /// Somebody else holds this conversation. Later.
+    Busy,
+    /// It may work the next time.
+    Transient,
+    /// The agent will not, until a person changes something.
+    Refused,
+}
+
+/// What came of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent said that it has finished.
+    Answered,
+    /// It was stopped.
+    Stopped,
+    /// We lost it after the message had been handed over. It may have acted; it is never run again by itself.
+    Interrupted,
+    /// The agent failed.
+    Failed,
+    /// It took longer than a turn may.
+    TimeLimit,
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndWhy {
+    /// Somebody ended it.
+    Asked,
+    /// The agent confirmed that its conversation is gone.
+    Gone,
+}
+
+/// Something that people are shown of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoryFact {
+    /// The version of this form.
+    pub v: u32,
+    /// The turn.
+    pub turn: u32,
+    /// What there is to see.
+    #[serde(flatten)]
+    pub story: Story,
+}
+
+/// What there is to see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Story {
+    /// The agent's words.
+    Text { part: u32, offset: u64, text: String },
+    /// What the agent thought.
+    Reasoning { part: u32, offset: u64, text: String },
+    /// A run of words is complete.
+    Said { part: u32, length: u64, sha256: String },
+    /// The agent uses a tool.
+    ToolCall { call: String, tool: String, input: String },
+    /// What the tool gave.
+    ToolResult { call: String, output: String, failed: bool },
+    /// The agent asks a person.
+    Question { approval: String, tool: String, detail: String },
+    /// What the turn cost.
+    Usage { input_tokens: u64, output_tokens: u64 },
+    /// Something people should read.
+    Notice { text: String },
+    /// What was seen when the turn was stopped.
+    Stopped { killed: u32, gone: bool },
+    /// Something the agent said that we do not understand.
+    Other { raw: String },
+    /// Words that were forgotten on somebody's request; `kind` is what they were.
+    Forgotten { kind: String },
+}

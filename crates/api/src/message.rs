@@ -1,0 +1,374 @@
+//! What somebody says to a session, and the receipt that comes back.
+//!
+//! `NewMessage`, `To` and `MessageChange` are each one of a few forms. In the schema these are alternatives; when read,
+//! all fields are looked at together, so that the problem names what is missing or too much.
+
+use crate::{At, EndWhy, IfNew};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use utoipa::{IntoParams, ToSchema};
+
+/// To which session. There is no default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum To {
+    /// This session and no other.
+    Session(ToSession),
+    /// Whatever session this conversation is bound to; a new one if there is none.
+    Conversation(ToConversation),
+    /// A new session, always.
+    New(ToNew),
+}
+
+/// This session and no other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToSession {
+    /// The session.
+    #[schema(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    pub session: String,
+}
+
+/// Whatever session this conversation is bound to; a new one if there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToConversation {
+    /// The conversation's address.
+    #[schema(
+        max_length = 9_300,
+        pattern = "^(slack|web|cli|schedule|api|acp|mcp):([A-Za-z0-9._~-]|%[0-9A-F]{2})+(/([A-Za-z0-9._~-]|%[0-9A-F]{2})+){0,2}$",
+        example = "api:demo/1"
+    )]
+    pub conversation: String,
+    /// How the session is made if there is none; ignored if there is, and the receipt says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_new: Option<IfNew>,
+}
+
+/// A new session, always.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToNew {
+    /// How it is made.
+    pub new: IfNew,
+}
+
+impl To {
+    /// This session and no other.
+    pub fn session(session: impl Into<String>) -> Self {
+        Self::Session(ToSession { session: session.into() })
+    }
+
+    /// Whatever session this conversation is bound to.
+    pub fn conversation(conversation: impl Into<String>, if_new: Option<IfNew>) -> Self {
+        Self::Conversation(ToConversation { conversation: conversation.into(), if_new })
+    }
+
+    /// A new session.
+    pub fn new_session(new: IfNew) -> Self {
+        Self::New(ToNew { new })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToFields {
+    #[serde(default, deserialize_with = "present")]
+    session: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    conversation: Option<String>,
+    #[serde(default)]
+    if_new: Option<IfNew>,
+    #[serde(default, deserialize_with = "present")]
+    new: Option<IfNew>,
+}
+
+impl<'de> Deserialize<'de> for To {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = ToFields::deserialize(deserializer)?;
+        match (fields.session, fields.conversation, fields.new, fields.if_new) {
+            (Some(session), None, None, None) => Ok(Self::Session(ToSession { session })),
+            (None, Some(conversation), None, if_new) => {
+                Ok(Self::Conversation(ToConversation { conversation, if_new }))
+            }
+            (None, None, Some(new), None) => Ok(Self::New(ToNew { new })),
+            (Some(_), None, None, Some(_)) => Err(de::Error::custom(
+                "`if_new` goes with `conversation`: a session that is named is there already",
+            )),
+            _ => Err(de::Error::custom("name exactly one of `session`, `conversation` and `new`")),
+        }
+    }
+}
+
+/// A message on its way in: where to, and its words as one text or as parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum NewMessage {
+    /// One text.
+    Text(SayText),
+    /// Several parts.
+    Parts(SayParts),
+}
+
+/// A message that is one text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SayText {
+    /// To which session.
+    pub to: To,
+    /// The words: at most 1 MiB in UTF-8, and not only white space.
+    #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
+    pub text: String,
+}
+
+/// A message of several parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SayParts {
+    /// To which session.
+    pub to: To,
+    /// The parts: together at most 1 MiB of text in UTF-8.
+    #[schema(min_items = 1, max_items = 32)]
+    pub parts: Vec<Part>,
+}
+
+impl NewMessage {
+    /// One text.
+    pub fn text(to: To, text: impl Into<String>) -> Self {
+        Self::Text(SayText { to, text: text.into() })
+    }
+
+    /// Where to, and the parts.
+    pub fn into_parts(self) -> (To, Vec<Part>) {
+        match self {
+            Self::Text(SayText { to, text }) => (to, vec![Part::Text { text }]),
+            Self::Parts(SayParts { to, parts }) => (to, parts),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewMessageFields {
+    to: To,
+    #[serde(default, deserialize_with = "present")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    parts: Option<Vec<Part>>,
+}
+
+impl<'de> Deserialize<'de> for NewMessage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let NewMessageFields { to, text, parts } = NewMessageFields::deserialize(deserializer)?;
+        match (text, parts) {
+            (Some(text), None) => Ok(Self::Text(SayText { to, text })),
+            (None, Some(parts)) => Ok(Self::Parts(SayParts { to, parts })),
+            _ => Err(de::Error::custom("give exactly one of `text` and `parts`")),
+        }
+    }
+}
+
+/// One part of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words.
+        #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
+        text: String,
+    },
+}
+
+/// A change of a message that has not been started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum MessageChange {
+    /// Other words.
+    Text(EditText),
+    /// Other words, as parts.
+    Parts(EditParts),
+    /// Kept from being started, or let go again.
+    Hold(Hold),
+}
+
+/// Other words for a waiting message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditText {
+    /// The words.
+    #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
+    pub text: String,
+    /// The revision you saw; if it is another one by now, somebody was faster.
+    pub revision: u32,
+}
+
+/// Other parts for a waiting message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditParts {
+    /// The parts.
+    #[schema(min_items = 1, max_items = 32)]
+    pub parts: Vec<Part>,
+    /// The revision you saw; if it is another one by now, somebody was faster.
+    pub revision: u32,
+}
+
+/// Keeps a waiting message from being started, or lets it go again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hold {
+    /// Whether it is to be held.
+    pub held: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageChangeFields {
+    #[serde(default, deserialize_with = "present")]
+    text: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    parts: Option<Vec<Part>>,
+    #[serde(default, deserialize_with = "present")]
+    revision: Option<u32>,
+    #[serde(default, deserialize_with = "present")]
+    held: Option<bool>,
+}
+
+impl<'de> Deserialize<'de> for MessageChange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = MessageChangeFields::deserialize(deserializer)?;
+        match (fields.text, fields.parts, fields.revision, fields.held) {
+            (Some(text), None, Some(revision), None) => Ok(Self::Text(EditText { text, revision })),
+            (None, Some(parts), Some(revision), None) => Ok(Self::Parts(EditParts { parts, revision })),
+            (None, None, None, Some(held)) => Ok(Self::Hold(Hold { held })),
+            (Some(_), _, None, _) | (_, Some(_), None, _) => {
+                Err(de::Error::custom("other words need the `revision` that you saw"))
+            }
+            _ => Err(de::Error::custom("give `text` or `parts` with a `revision`, or `held`")),
+        }
+    }
+}
+
+/// Reads a field that may be left out but not be null, as the schema says.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// How to ask for a receipt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MessageQuery {
+    /// Seconds to wait for it to become final; 0, not at all, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 0, maximum = 60)]
+    pub wait: Option<u64>,
+    /// Whether the message's own words are to come along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<bool>,
+}
+
+/// What the sender gets at once, and may ask for again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Receipt {
+    /// The message.
+    pub id: String,
+    /// Its session.
+    pub session: String,
+    /// Where it stands.
+    pub state: ReceiptState,
+    /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `session_ended`, `expired`,
+    /// `not_allowed`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How to go on, in words, where the state asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether its session was made for it.
+    pub new: bool,
+    /// The session that its conversation had before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Previous>,
+    /// Agent or directory were named, and the session was there already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub if_new_ignored: bool,
+    /// How often its words were replaced.
+    pub revision: u32,
+    /// The turn that works on it, once one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// The number of the fact that started the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// The number of the fact that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<u64>,
+    /// What the agent said in its turn, as far as it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The agent's own words for how it failed, or something else people should read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+    /// The message's own words, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// When it was accepted.
+    pub accepted_at: At,
+    /// When its state last changed.
+    pub changed_at: At,
+    /// Where to go from here.
+    pub links: Links,
+}
+
+/// Where a message stands. The last five are final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptState {
+    /// It will be started.
+    Waiting,
+    /// It will not be started until somebody releases it.
+    Held,
+    /// The agent works on it.
+    Running,
+    /// The agent said that it has finished.
+    Answered,
+    /// It could not be done; `why` says more.
+    Failed,
+    /// It was stopped.
+    Stopped,
+    /// It was taken back.
+    Withdrawn,
+    /// It will never be started; `why` says more.
+    Refused,
+}
+
+impl ReceiptState {
+    /// Whether it can never change again.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Waiting | Self::Held | Self::Running => false,
+            Self::Answered | Self::Failed | Self::Stopped | Self::Withdrawn | Self::Refused => true,
+        }
+    }
+}
+
+/// The session that a conversation had before, and why it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Previous {
+    /// The session.
+    pub session: String,
+    /// Why it ended.
+    pub why: EndWhy,
+}
+
+/// Where to go from here; paths on the same server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Links {
+    /// This very thing.
+    #[serde(rename = "self")]
+    pub this: String,
+    /// Its session.
+    pub session: String,
+    /// Its session's facts.
+    pub facts: String,
+}

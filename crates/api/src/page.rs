@@ -1,0 +1,44 @@
+//! Pages: every list is one, and says how to go on.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Page<T> {
+    /// What is on it, in the list's own order.
+    pub items: Vec<T>,
+    /// Give this as `cursor` to get the next page; none on the last one. It means nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Which page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// How many items at the most; 50 if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<u32>,
+    /// Where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 10_000)]
+    pub cursor: Option<String>,
+}
+
+/// Which facts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct FactsQuery {
+    /// Only facts with a higher number; 0, the place before the first fact, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    pub after: Option<u64>,
+    /// How many at the most, on a page; a stream has no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<u32>,
+}

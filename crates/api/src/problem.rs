@@ -1,0 +1,181 @@
+//! Problems (RFC 9457), and the table of every stable code. Programs read the code, people the words.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Why something was not done, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// A name for this kind of problem, as a URI.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// This kind of problem, in a few words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong this time.
+    pub detail: String,
+    /// A stable word for this kind of problem.
+    pub code: Code,
+    /// What to do.
+    pub hint: String,
+    /// The field, parameter or header that is wrong, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:homing:problem:{}", code.word()),
+            title: code.title().to_owned(),
+            status: code.status(),
+            detail: detail.into(),
+            code,
+            hint: code.hint().to_owned(),
+            field: None,
+        }
+    }
+
+    /// With the field that is wrong.
+    #[must_use]
+    pub fn at(self, field: impl Into<String>) -> Self {
+        Self { field: Some(field.into()), ..self }
+    }
+
+    /// With better advice than what is good for all problems of this kind.
+    #[must_use]
+    pub fn advise(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+}
+
+/// Something in a request that its schema does not allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// Where.
+    pub field: &'static str,
+    /// What.
+    pub reason: String,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $status:literal, $title:literal, $hint:literal;)*) => {
+        /// A stable word for a kind of problem. Words are only ever added.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $word)] $name,)*
+            /// A code newer than this reader.
+            #[serde(other, rename = "other")]
+            Other,
+        }
+
+        impl Code {
+            /// Every code there is.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The word.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)* Self::Other => "other" }
+            }
+
+            /// The HTTP status that goes with it.
+            pub fn status(self) -> u16 {
+                match self { $(Self::$name => $status,)* Self::Other => 500 }
+            }
+
+            /// The kind of problem, in a few words.
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* Self::Other => "something else" }
+            }
+
+            /// What to do.
+            pub fn hint(self) -> &'static str {
+                match self { $(Self::$name => $hint,)* Self::Other => "read the detail" }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The body is not JSON.
+    BadJson = "bad_json", 400, "not JSON", "send one JSON document in UTF-8";
+    /// No credential, or not one of ours.
+    Unauthenticated = "unauthenticated", 401, "who are you?",
+        "send the header `Authorization: Bearer TOKEN` (the token of this machine's person is in the file `token` of the data directory), or sign in with a one-time link";
+    /// The request comes from another site.
+    BadOrigin = "bad_origin", 403, "another site asks", "open the page of this server itself; other sites may not use it";
+    /// The credential may see it, but not do this.
+    NotAllowed = "not_allowed", 403, "not allowed", "ask somebody who manages the session";
+    /// Only its sender may change the words of a message.
+    NotYourWords = "not_your_words", 403, "somebody else's words", "withdraw it, if you manage the session, and say something yourself";
+    /// The address names another person or client.
+    AddressNotYours = "address_not_yours", 403, "somebody else's address",
+        "use an address with your own name in it: GET /api/v1/me says how you are called";
+    /// There is no such thing, or not for this caller.
+    NotFound = "not_found", 404, "not found", "check the id; lists show what there is";
+    /// There is no such path.
+    NoSuchPath = "no_such_path", 404, "no such path", "GET /api/v1/openapi.json says which paths there are";
+    /// The path does not know this method.
+    MethodNotAllowed = "method_not_allowed", 405, "method not allowed", "the header `Allow` says which methods there are";
+    /// The request did not arrive in time.
+    TooSlow = "too_slow", 408, "too slow", "send the whole request at once";
+    /// The session that was named has ended.
+    SessionEnded = "session_ended", 409, "the session has ended",
+        "start anew: say it to its conversation, or to {\"new\": {}}";
+    /// The key was used for another request.
+    IdempotencyConflict = "idempotency_conflict", 409, "the key was used for another request",
+        "use a fresh Idempotency-Key for a new request; the same one only to repeat the very same request";
+    /// What it is about has gone on.
+    TooLate = "too_late", 409, "too late", "look at the receipt: it has gone on in the meantime";
+    /// Somebody changed it in between.
+    Changed = "changed", 409, "changed in the meantime", "read it again, then decide again";
+    /// The body is too large.
+    TooLarge = "too_large", 413, "too large", "send less than 1 MiB of text; put longer words into a file the agent can read";
+    /// The body is not said to be JSON.
+    UnsupportedMediaType = "unsupported_media_type", 415, "unsupported media type", "send `Content-Type: application/json`";
+    /// The request was meant for another server.
+    BadHost = "bad_host", 421, "another server's name",
+        "use the address that the server printed at its start, or add the name to its allowed hosts";
+    /// Something about the request is wrong.
+    Invalid = "invalid", 422, "invalid request", "mend the field; GET /api/v1/openapi.json says what it may be";
+    /// Not an address, or not in its canonical spelling.
+    BadAddress = "bad_address", 422, "not an address",
+        "write scheme:PART/PART with every byte but letters, digits and . _ ~ - as % and two upper-case hex digits";
+    /// Not a cursor that a page of this list has given.
+    BadCursor = "bad_cursor", 422, "not a cursor", "use the `next` of the page before as it is, or leave it out";
+    /// No agent of this name.
+    UnknownAgent = "unknown_agent", 422, "unknown agent", "GET /api/v1/agents says which agents there are";
+    /// No session can be made in this directory.
+    BadDirectory = "bad_directory", 422, "unusable directory", "name an absolute path to a directory that is there";
+    /// Too many messages of this session are unfinished.
+    QueueFull = "queue_full", 429, "the queue is full", "wait until some are done, or withdraw some";
+    /// Too many open sessions.
+    TooManyOpenSessions = "too_many_open_sessions", 429, "too many open sessions", "end some that you do not need";
+    /// A mistake of ours.
+    Internal = "internal", 500, "our mistake", "please report it, with the correlation id";
+    /// The disk is full.
+    DiskFull = "disk_full", 503, "the disk is full", "make room; reading goes on, and so does the rest once there is room";
+    /// Not now.
+    Unavailable = "unavailable", 503, "not available just now", "try again in a moment, with the same Idempotency-Key";
+    /// It may or may not have been accepted.
+    Unclear = "unclear", 503, "not known whether it was accepted",
+        "ask again with the same Idempotency-Key: it is accepted once in any case";
+    /// Too many streams are open.
+    TooManyStreams = "too_many_streams", 503, "too many streams", "close some, or come back later";
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.title, self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}

@@ -1,0 +1,47 @@
+//! The messages of a session that are not final, in the order in which they run.
+
+use crate::{At, ReceiptState};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What waits in a session, and what runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Queue {
+    /// The one that runs first, then those that wait, in order.
+    pub items: Vec<Queued>,
+}
+
+/// A message that is not final.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Queued {
+    /// The message.
+    pub id: String,
+    /// Where it stands: waiting, held or running.
+    pub state: ReceiptState,
+    /// Why it is held, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Who said it.
+    pub by: String,
+    /// How often its words were replaced; say this when you change them.
+    pub revision: u32,
+    /// Its words.
+    pub text: String,
+    /// When it was accepted.
+    pub accepted_at: At,
+}
+
+/// Another order of the waiting messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// Every waiting message once, in the order in which they shall run.
+    #[schema(max_items = 1_000, value_type = Vec<MessageName>)]
+    pub order: Vec<String>,
+}
+
+/// The id of a message.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+#[allow(dead_code)]
+pub(crate) struct MessageName(String);

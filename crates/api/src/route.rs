@@ -1,0 +1,57 @@
+//! Where a message would go, without sending one.
+
+use crate::{EndWhy, Previous, Session};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// What a sender would name. Exactly one of the three.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RouteQuery {
+    /// This session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    pub session: Option<String>,
+    /// Whatever session this conversation is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 9_300)]
+    pub conversation: Option<String>,
+    /// A new session; say `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<bool>,
+}
+
+/// Where a message would go, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "route", rename_all = "snake_case")]
+pub enum Explained {
+    /// Into a session that exists.
+    Existing {
+        /// The session.
+        session: Box<Session>,
+        /// Why, in words.
+        why: String,
+    },
+    /// Into a session that would be made for it.
+    New {
+        /// The conversation it would belong to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        conversation: Option<String>,
+        /// The session that this conversation had before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        previous: Option<Previous>,
+        /// Why, in words.
+        why: String,
+    },
+    /// Nowhere: it would be refused.
+    Refused {
+        /// The code that the refusal would have.
+        code: crate::Code,
+        /// Why the session ended, if that is the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<EndWhy>,
+        /// Why, in words.
+        why: String,
+    },
+}

@@ -1,0 +1,169 @@
+//! Sessions, as lists and single reads show them.
+
+use crate::{At, EndWhy, Links};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// How a session is made. Agent and directory can be named here and nowhere else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IfNew {
+    /// The agent's name; the default agent if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub agent: Option<String>,
+    /// The directory it works in, absolute; one of its own if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
+    pub directory: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    pub model: Option<String>,
+    /// The agent's mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    pub mode: Option<String>,
+    /// What people call it: at most 200 bytes in UTF-8, without control characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    pub title: Option<String>,
+}
+
+/// A session to be made without a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// The agent's name; the default agent if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub agent: Option<String>,
+    /// The directory it works in, absolute; one of its own if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
+    pub directory: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    pub model: Option<String>,
+    /// The agent's mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    pub mode: Option<String>,
+    /// What people call it: at most 200 bytes in UTF-8, without control characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    pub title: Option<String>,
+    /// The conversation it will belong to; it must not have an open session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(
+        max_length = 9_300,
+        pattern = "^(slack|web|cli|schedule|api|acp|mcp):([A-Za-z0-9._~-]|%[0-9A-F]{2})+(/([A-Za-z0-9._~-]|%[0-9A-F]{2})+){0,2}$"
+    )]
+    pub conversation: Option<String>,
+}
+
+/// A session that was made. The same for a repeated request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Made {
+    /// The session.
+    pub id: String,
+    /// Where to go from here.
+    pub links: Links,
+}
+
+/// What is changed about a session: what people call it, and whether lists show it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionChange {
+    /// Another title: at most 200 bytes in UTF-8, without control characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    pub title: Option<String>,
+    /// Whether lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+}
+
+/// Which sessions a list shows, and which page of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SessionsQuery {
+    /// Which ones; the open ones if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub which: Option<Which>,
+    /// How many items at the most; 50 if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<u32>,
+    /// Where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 10_000)]
+    pub cursor: Option<String>,
+}
+
+/// Which sessions a list shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// Open and not archived.
+    #[default]
+    Open,
+    /// Ended and not archived.
+    Ended,
+    /// Everything, the archived ones too.
+    All,
+}
+
+/// One conversation with an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Its id. Never changes.
+    pub id: String,
+    /// Whose it is.
+    pub owner: String,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether it takes messages.
+    pub state: SessionState,
+    /// Why it ended, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<EndWhy>,
+    /// Whether lists leave it out.
+    pub archived: bool,
+    /// Whether a turn is under way.
+    pub awake: bool,
+    /// How many of its messages are not final.
+    pub pending: u32,
+    /// The number of its last fact.
+    pub number: u64,
+    /// The agent.
+    pub agent: String,
+    /// The directory it works in.
+    pub directory: String,
+    /// The model, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's mode, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// When it was made.
+    pub made_at: At,
+    /// When something was last said in it.
+    pub touched_at: At,
+    /// Where to go from here.
+    pub links: Links,
+}
+
+/// Whether a session takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// It does.
+    Open,
+    /// It is over.
+    Ended,
+}

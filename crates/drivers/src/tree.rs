@@ -151,11 +151,6 @@ impl Tree {
         self.pid
     }
 
-    /// The supervisor's process, while it runs.
-    pub fn supervisor_pid(&self) -> Option<u32> {
-        self._supervisor.id()
-    }
-
     /// What comes next. Cancel-safe. `Exited` or `Lost` is the last.
     pub async fn next(&mut self) -> TreeEvent {
         loop {

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `daemon PLACE SILENCE_MS SESSION FENCE TEXT`: runs one attempt and prints what the agent says.
+/// `daemon PLACE SILENCE_MS SESSION TEXT`: runs one attempt and prints what the agent says.
 #[tokio::main(flavor = "current_thread")]
 async fn daemon() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(2).collect();

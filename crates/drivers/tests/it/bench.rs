@@ -27,8 +27,8 @@ impl Bench {
         let place = tempfile::tempdir().unwrap();
         let (home, locks) = (place.path().join("home"), place.path().join("locks"));
         std::fs::create_dir_all(&locks).unwrap();
-        let config = ScriptedConfig { log: None, ..ScriptedConfig::new(far_side(), home, locks) };
-        let config = ScriptedConfig { log: Some(place.path().join("log")), ..config };
+        let log = Some(place.path().join("log"));
+        let config = ScriptedConfig { log, ..ScriptedConfig::new(far_side(), home, locks) };
         Self { agent: Scripted::new(change(config)), place }
     }
 

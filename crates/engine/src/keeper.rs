@@ -326,7 +326,7 @@ impl Keeper {
         let first = self.at;
         self.at = at;
         let freed = !self.state.claims().is_empty() && plan.after.claims().is_empty();
-        if plan.after.is_awake() {
+        if !plan.after.claims().is_empty() {
             self.share = Share::Held;
         }
         self.rules += plan.facts.iter().filter(|fact| matches!(fact.entry, Entry::Rule(_))).count();

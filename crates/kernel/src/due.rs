@@ -96,8 +96,7 @@ impl Session {
     pub fn wake_at(&self) -> Option<Moment> {
         let holds = self.queue.iter().filter_map(|waiting| waiting.hold.map(|(_, until)| until));
         // A slot is waited for only while there is something to start in it.
-        let startable = self.queue.iter().any(|waiting| waiting.hold.is_none());
-        let crowded = self.crowded.filter(|_| startable);
+        let crowded = self.crowded.filter(|_| self.has_startable());
         holds.chain(crowded).chain(self.turn_deadlines()).min()
     }
 
@@ -114,9 +113,13 @@ impl Session {
         }
     }
 
-    /// Whether a turn is under way. A session that only waits for a moment is dormant.
+    /// Whether a turn runs, or waits only for its turn. A session that waits for a moment or a person is dormant.
     pub fn is_awake(&self) -> bool {
-        matches!(self.work, Work::Busy(_))
+        self.running().is_some() || (matches!(self.life, Life::Open(_)) && self.has_startable())
+    }
+
+    fn has_startable(&self) -> bool {
+        self.queue.iter().any(|waiting| waiting.hold.is_none())
     }
 
     /// Why it ended, if it has.
@@ -160,7 +163,7 @@ impl Session {
 
     /// The few facts that make an idle session what it is; none while a turn is under way.
     pub fn condense(&self) -> Option<Vec<Fact>> {
-        if self.is_awake() {
+        if self.running().is_some() {
             return None;
         }
         let mut facts = Vec::new();

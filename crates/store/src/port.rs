@@ -32,6 +32,9 @@ pub enum StoreError {
     Damaged(String),
 }
 
+/// Terms that one start of a node may use.
+pub const TERMS_PER_START: u64 = 1 << 32;
+
 /// What the engine needs from a database.
 pub trait Store: Send + Sync + 'static {
     // ── intake ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,7 +163,8 @@ pub trait Store: Send + Sync + 'static {
     /// Whose credential this is; none if it is unknown or has expired.
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>>;
 
-    /// The node that holds this store, and the term under which it does.
+    /// The node that holds this store, and the term under which it does: `TERMS_PER_START` more with each start, so that
+    /// every keeper of one start can have a term of its own below the next start's.
     fn node(&self) -> NodeRow;
 
     /// Every node there is.
@@ -483,7 +487,7 @@ pub struct Append {
     pub replies: Vec<NewOutgoing>,
     /// The earliest moment at which something is due by itself.
     pub wake_at: Option<Moment>,
-    /// Whether a turn is under way after this.
+    /// Whether a turn runs or waits after this, so that the next start must look after it.
     pub awake: bool,
 }
 

@@ -166,7 +166,7 @@ impl Contents {
 
     /// Nobody knows what became of a reply that was being sent when the process died.
     pub(super) fn reopen(&mut self) -> NodeRow {
-        self.node.term = self.node.term.next();
+        self.node.term = Term(self.node.term.0 + crate::TERMS_PER_START);
         self.node.url = None;
         self.gauges = Gauges::default();
         let sending = |parcel: &&mut Parcel| parcel.outgoing.state == OutgoingState::Sending;

@@ -32,7 +32,7 @@ impl MemoryStore {
     /// An empty store, under the first term.
     pub fn new(node: NodeId) -> Self {
         let node =
-            NodeRow { node, term: Term(1), host: "memory".into(), pid: 0, since: Moment(0), url: None };
+            NodeRow { node, term: Term(crate::TERMS_PER_START), host: "memory".into(), pid: 0, since: Moment(0), url: None };
         Self { node: node.clone(), contents: Arc::new(Mutex::new(Contents::new(node))) }
     }
 

@@ -1,0 +1,495 @@
+//! Stories of the engine: what a person says, and what becomes of it. Paused time, no sleep, no process.
+
+extern crate homing_engine as engine;
+
+mod world;
+
+use engine::{Granted, IfNew, Limits, ReceiptState, Refused, Told, Verb};
+use kernel::{Answer, EndWhy, Fact, Number, Outcome, Policy, To};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use world::{World, address, conversation, state_and_why, trace};
+
+use ReceiptState::{Answered, Failed, Held, Running, Stopped, Waiting, Withdrawn};
+
+#[tokio::test(start_paused = true)]
+async fn a_message_makes_the_whole_round() {
+    let world = World::new().await;
+    let receipt = world.say(To::New, "hello").await.unwrap();
+    assert!(receipt.accepted.created);
+    let view = world.settled(receipt.accepted.message).await;
+    assert_eq!(state_and_why(&view), (Answered, None));
+    assert_eq!(view.answer.as_deref().map(str::trim), Some("#1 hello"));
+    let names: Vec<String> = world.rules(receipt.accepted.session).await.iter().map(name).collect();
+    let expected = ["Opened", "Queued", "TurnStarted", "AttemptStarted", "Confirmed", "Handed", "TurnEnded"]
+        .map(String::from);
+    assert_eq!(names, expected);
+    assert_eq!(world.engine.kept(), 0, "an idle session is not kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn twenty_first_messages_at_once_share_one_session_in_order_of_acceptance() {
+    let world = World::new().await;
+    let says = (0..20).map(|n| {
+        let inbound = world.inbound(conversation("new"), &format!("word{n}"), None);
+        let engine = world.engine.clone();
+        tokio::spawn(async move { engine.send(inbound).await.unwrap().accepted })
+    });
+    let mut accepted = Vec::new();
+    for say in says.collect::<Vec<_>>() {
+        accepted.push(say.await.unwrap());
+    }
+    let sessions: BTreeSet<_> = accepted.iter().map(|one| one.session).collect();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(accepted.iter().filter(|one| one.created).count(), 1);
+    let mut turns = Vec::new();
+    for (n, one) in accepted.iter().enumerate() {
+        let view = world.settled(one.message).await;
+        let turn = view.row.turn.unwrap().0;
+        assert_eq!(view.answer.as_deref().map(str::trim), Some(format!("#{turn} word{n}").as_str()));
+        turns.push(turn);
+    }
+    turns.sort_unstable();
+    assert_eq!(turns, (1..=20).collect::<Vec<_>>());
+    let queued = order(&world.rules(accepted[0].session).await, |fact| match fact {
+        Fact::Queued { message, .. } => Some(*message),
+        _ => None,
+    });
+    let started = order(&world.rules(accepted[0].session).await, |fact| match fact {
+        Fact::TurnStarted { message, .. } => Some(*message),
+        _ => None,
+    });
+    assert_eq!(queued, started);
+}
+
+#[tokio::test(start_paused = true)]
+async fn explicit_beats_implicit_and_nothing_takes_the_place_of_what_was_named() {
+    let world = World::new().await;
+    let unknown = kernel::SessionId::from_bits(999);
+    let refused = world.say(To::Session(unknown), "hello").await.unwrap_err();
+    assert_eq!(refused, Refused::NotFound { what: "session" });
+
+    let first = world.talk(conversation("a"), "one").await.row.session;
+    assert_ne!(world.talk(To::New, "two").await.row.session, first);
+    assert_eq!(world.ask(Verb::End { session: first }).await, Ok(Granted::Done));
+    let refused = world.say(To::Session(first), "three").await.unwrap_err();
+    assert_eq!(refused, Refused::SessionEnded { session: first, why: EndWhy::Asked });
+
+    let anew = world.say(conversation("a"), "four").await.unwrap().accepted;
+    assert_ne!(anew.session, first);
+    assert_eq!(anew.previous, Some((first, EndWhy::Asked)));
+    assert_eq!(world.settled(anew.message).await.answer.as_deref().map(str::trim), Some("#1 four"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_named_for_a_new_session_is_ignored_for_an_existing_one_and_the_receipt_says_so() {
+    let world = World::new().await;
+    world.talk(conversation("a"), "one").await;
+    let mut inbound = world.inbound(conversation("a"), "two", None);
+    inbound.if_new = IfNew { directory: Some("/elsewhere".to_owned()), ..IfNew::default() };
+    assert!(world.engine.send(inbound.clone()).await.unwrap().accepted.if_new_ignored);
+    inbound.to = To::New;
+    inbound.if_new.directory = Some("/gone/away".to_owned());
+    assert!(matches!(world.engine.send(inbound.clone()).await, Err(Refused::BadDirectory { .. })));
+    inbound.if_new = IfNew { agent: Some("nobody".to_owned()), ..IfNew::default() };
+    assert!(matches!(world.engine.send(inbound).await, Err(Refused::UnknownAgent { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_gets_the_same_receipt_before_and_after_a_crash_and_another_body_is_a_conflict() {
+    let mut world = World::new().await;
+    let first = world.engine.send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
+    let again = world.engine.send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
+    assert_eq!((again.accepted, again.repeated), (first.accepted.clone(), true));
+    world.settled(first.accepted.message).await;
+    world.crash().await;
+    let again = world.engine.send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
+    assert_eq!((again.accepted, again.repeated), (first.accepted.clone(), true));
+    let other = world.engine.send(world.inbound(To::New, "other", Some("k"))).await;
+    assert_eq!(other.unwrap_err(), Refused::KeyReused);
+    world.ask(Verb::End { session: first.accepted.session }).await.unwrap();
+    let named = To::Session(first.accepted.session);
+    assert!(matches!(world.say(named, "late").await, Err(Refused::SessionEnded { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_key_is_looked_up_even_when_its_session_has_ended() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "hello").await.row.session;
+    let first = world.engine.send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
+    world.settled(first.accepted.message).await;
+    world.ask(Verb::End { session }).await.unwrap();
+    let again = world.engine.send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
+    assert_eq!(again.accepted, first.accepted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_twice_is_fine_and_never_touches_the_next_turn() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!hang").await.unwrap().accepted;
+    let second = world.say(To::Session(first.session), "next").await.unwrap().accepted;
+    world.house_has_handed(first.message).await;
+    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.settled(first.message).await.row.state, Stopped);
+    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.settled(second.message).await.row.state, Answered);
+    assert!(world.house.alive().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_message_can_be_edited_held_released_moved_and_taken_back() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!sleep 60000").await.unwrap().accepted;
+    let to = || To::Session(first.session);
+    let a = world.say(to(), "a").await.unwrap().accepted.message;
+    let b = world.say(to(), "b").await.unwrap().accepted.message;
+    let c = world.say(to(), "c").await.unwrap().accepted.message;
+    let parts = vec![engine::Part::Text { text: "b2".to_owned() }];
+    let edit = |revision| Verb::Edit { message: b, revision, parts: parts.clone() };
+    assert_eq!(world.ask(edit(0)).await, Ok(Granted::Done));
+    assert_eq!(world.ask(edit(0)).await, Err(Refused::Changed));
+    assert_eq!(world.ask(Verb::Withdraw { message: c }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Verb::Withdraw { message: c }).await, Err(Refused::TooLate));
+    let order = Verb::Reorder { session: first.session, order: vec![b, a] };
+    assert_eq!(world.ask(order).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Verb::Hold { message: a }).await, Ok(Granted::Done));
+    let queue = world.engine.queue(&world.me, first.session).await.unwrap();
+    let shown: Vec<_> = queue.iter().map(|one| (one.text.as_str(), one.row.state)).collect();
+    assert_eq!(shown, [("!sleep 60000", Running), ("b2", Waiting), ("a", Held)]);
+    assert_eq!(world.settled(b).await.answer.as_deref().map(str::trim), Some("#2 b2"));
+    assert_eq!(world.ask(Verb::Release { message: a }).await, Ok(Granted::Done));
+    assert_eq!(world.settled(a).await.answer.as_deref().map(str::trim), Some("#3 a"));
+    assert_eq!(world.settled(c).await.row.state, Withdrawn);
+    assert_eq!(world.ask(edit(1)).await, Err(Refused::TooLate));
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_ends_the_session_refuses_what_waits_and_unbinds() {
+    let world = World::new().await;
+    let first = world.talk(conversation("a"), "one").await.row.session;
+    let gone = world.say(conversation("a"), "!sleep 1000\n!gone").await.unwrap().accepted;
+    let waits = world.say(conversation("a"), "two").await.unwrap().accepted;
+    assert_eq!(state_and_why(&world.settled(gone.message).await), (Failed, Some("gone")));
+    assert_eq!(
+        state_and_why(&world.settled(waits.message).await),
+        (ReceiptState::Refused, Some("session_ended"))
+    );
+    let anew = world.say(conversation("a"), "three").await.unwrap().accepted;
+    assert_eq!(anew.previous, Some((first, EndWhy::Gone)));
+    assert!(world.store.snapshot().claims.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn transient_busy_and_refused_change_nothing_but_the_turn() {
+    let world = World::new().await;
+    let session = world.talk(conversation("a"), "one").await.row.session;
+    for (words, why) in [
+        ("!fail after", "transient"),
+        ("!fail before", "transient"),
+        ("!busy", "busy"),
+        ("!refuse", "refused"),
+        ("!crash", "transient"),
+    ] {
+        let view = world.talk(conversation("a"), words).await;
+        assert_eq!((view.row.session, state_and_why(&view)), (session, (Failed, Some(why))), "{words}");
+        let acted = world
+            .house
+            .noted()
+            .iter()
+            .filter(|noted| noted.message == view.row.message && noted.did == agent::Did::Handed)
+            .count();
+        assert_eq!(acted, 1, "{words} is never run again by itself");
+    }
+    assert_eq!(world.talk(conversation("a"), "two").await.row.state, Answered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_before_handed_is_tried_again_a_bounded_number_of_times() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "!fail start 2").await.row.session;
+    let view = world.talk(To::Session(session), "hello").await;
+    assert_eq!(view.row.state, Answered);
+    let failed = |fact: &&Fact| matches!(fact, Fact::AttemptFailed { .. });
+    assert_eq!(world.rules(session).await.iter().filter(failed).count(), 2);
+    let session = world.talk(To::New, "!fail start 9").await.row.session;
+    assert_eq!(state_and_why(&world.talk(To::Session(session), "x").await), (Failed, Some("transient")));
+    assert_eq!(world.rules(session).await.iter().filter(failed).count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_failure_is_held_and_expires() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!sleep 1000\n!refuse").await.unwrap().accepted;
+    let waits = world.say(To::Session(first.session), "two").await.unwrap().accepted;
+    world.settled(first.message).await;
+    let view = world.engine.receipt(&world.me, waits.message).await.unwrap();
+    assert_eq!(state_and_why(&view), (Held, Some("after_failure")));
+    let after = world.talk(To::Session(first.session), "three").await;
+    assert_eq!(after.row.state, Answered, "a new word is not held back by an old one");
+    tokio::time::advance(Duration::from_millis(world.policy.hold_ms_max)).await;
+    assert_eq!(state_and_why(&world.settled(waits.message).await), (ReceiptState::Refused, Some("expired")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hang_ends_at_its_limit() {
+    let world = World::with(Limits::default(), Policy { turn_ms_max: 5_000, ..Policy::default() }).await;
+    let view = world.talk(To::New, "!hang").await;
+    assert_eq!(state_and_why(&view), (Failed, Some("time_limit")));
+    assert!(world.house.alive().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_after_handed_interrupts_the_turn_keeps_its_words_and_goes_on() {
+    let mut world = World::new().await;
+    let first = world.say(To::New, "!say 400 10").await.unwrap().accepted;
+    let second = world.say(To::Session(first.session), "next").await.unwrap().accepted;
+    world.until_said(first.session, "w").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.crash().await;
+    let view = world.settled(first.message).await;
+    assert_eq!(state_and_why(&view), (Failed, Some("interrupted")));
+    assert!(!view.answer.unwrap().is_empty(), "the partial output is kept");
+    assert_eq!(world.settled(second.message).await.row.state, Answered);
+    let handed = world
+        .house
+        .noted()
+        .iter()
+        .filter(|noted| noted.message == first.message && noted.did == agent::Did::Handed)
+        .count();
+    assert_eq!(handed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_down_hands_everything_over() {
+    let mut world = World::new().await;
+    let first = world.say(To::New, "!sleep 600000").await.unwrap().accepted;
+    let second = world.say(To::Session(first.session), "next").await.unwrap().accepted;
+    world.house_has_handed(first.message).await;
+    world.restart().await;
+    assert_eq!(state_and_why(&world.settled(first.message).await), (Failed, Some("interrupted")));
+    assert_eq!(world.settled(second.message).await.row.state, Answered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_hears_each_fact_once_and_live_words_at_their_place() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!say 50 20").await.unwrap().accepted;
+    let mut follow = world.engine.follow(&world.me, first.session, Number(0)).await.unwrap();
+    let (mut at, mut live) = (0, String::new());
+    loop {
+        match follow.next().await.expect("the stream goes on") {
+            Told::Live(words) => {
+                assert_eq!(words.offset as usize, live.len());
+                live.push_str(&words.text);
+            }
+            Told::Fact(shared) => {
+                assert_eq!(shared.fact.number.0, at + 1);
+                at += 1;
+                if let engine::StoredEntry::Rule(Fact::TurnEnded { .. }) = shared.fact.entry {
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!(Some(live), world.settled(first.message).await.answer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
+    let world = World::new().await;
+    let first = world.say(To::New, "hello").await.unwrap().accepted;
+    world.settled(first.message).await;
+    let mut slow = world.engine.follow(&world.me, first.session, Number(0)).await.unwrap();
+    let mut at = Number(0);
+    while !slow.is_caught_up() {
+        let told = tokio::time::timeout(Duration::from_millis(10), slow.next()).await;
+        if let Ok(Some(Told::Fact(shared))) = told {
+            at = shared.fact.number;
+        }
+    }
+    // The first word after catching up is heard live; from then on the watcher is slow.
+    world.talk(To::Session(first.session), "a").await;
+    if let Some(Told::Fact(shared)) = slow.next().await {
+        at = shared.fact.number;
+    }
+    let flood = world.talk(To::Session(first.session), "!flood 8000000").await;
+    assert_eq!(flood.row.state, Answered);
+    let mut cut = false;
+    for _ in 0..10_000 {
+        match slow.next().await {
+            Some(Told::Fact(shared)) => at = shared.fact.number,
+            Some(Told::Live(_)) => {}
+            None => {
+                cut = true;
+                break;
+            }
+        }
+    }
+    assert!(cut, "a slow watcher is not buffered for");
+    let last = flood.row.last.unwrap();
+    let mut back = world.engine.follow(&world.me, first.session, at).await.unwrap();
+    while at < last {
+        if let Told::Fact(shared) = back.next().await.unwrap() {
+            assert_eq!(shared.fact.number, at.next());
+            at = shared.fact.number;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_sessions_are_awake_and_everybody_gets_a_turn() {
+    let limits = Limits { awake_max: 2, ..Limits::default() };
+    let world = World::with(limits, Policy::default()).await;
+    let mut accepted = Vec::new();
+    for n in 0..12 {
+        accepted.push(world.say(To::New, &format!("!sleep 1000\nword{n}")).await.unwrap().accepted);
+    }
+    for one in &accepted {
+        assert_eq!(world.settled(one.message).await.row.state, Answered);
+    }
+    assert!(world.store.snapshot().claims.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_sessions_and_unfinished_messages_are_limited() {
+    let limits = Limits { open_max: 2, pending_max: 3, ..Limits::default() };
+    let world = World::with(limits, Policy::default()).await;
+    let first = world.say(To::New, "!hang").await.unwrap().accepted.session;
+    world.say(To::New, "b").await.unwrap();
+    assert_eq!(world.say(To::New, "c").await.unwrap_err(), Refused::TooManyOpen { limit: 2 });
+    world.say(To::Session(first), "1").await.unwrap();
+    world.say(To::Session(first), "2").await.unwrap();
+    assert_eq!(world.say(To::Session(first), "3").await.unwrap_err(), Refused::QueueFull { limit: 3 });
+    world.ask(Verb::End { session: first }).await.unwrap();
+    world.until_ended(first).await;
+    world.say(To::New, "c").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() {
+    let mut world = World::new().await;
+    let first = world.say(To::New, "!ask hammer").await.unwrap().accepted;
+    let approval = world.question().await;
+    let yes = Verb::Answer { approval, answer: Answer::Yes };
+    assert_eq!(world.ask(yes.clone()).await, Ok(Granted::Done));
+    assert_eq!(world.ask(yes).await, Err(Refused::TooLate));
+    assert!(world.settled(first.message).await.answer.unwrap().contains("hammer"));
+    let late = world.say(To::Session(first.session), "!ask saw").await.unwrap().accepted;
+    world.question().await;
+    assert_eq!(world.settled(late.message).await.row.state, Answered, "nobody answered: no, and it goes on");
+    let lost = world.say(To::Session(first.session), "!ask axe").await.unwrap().accepted;
+    let approval = world.question().await;
+    world.crash().await;
+    assert_eq!(state_and_why(&world.settled(lost.message).await), (Failed, Some("interrupted")));
+    let no = Verb::Answer { approval, answer: Answer::No };
+    assert_eq!(world.ask(no).await, Err(Refused::TooLate));
+    assert!(world.engine.approvals(&world.me, 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_address_and_session_do_not_exist() {
+    let world = World::new().await;
+    let session = world.talk(conversation("a"), "one").await.row.session;
+    let foreign = To::Conversation("web:bob/1".parse().unwrap());
+    assert_eq!(world.say(foreign, "x").await.unwrap_err(), Refused::AddressNotYours);
+    let mut bob = world.inbound(To::Session(session), "x", None);
+    bob.by.person = kernel::PersonId::from_bits(2);
+    bob.by.handle = "bob".to_owned();
+    assert_eq!(world.engine.send(bob.clone()).await.unwrap_err(), Refused::NotFound { what: "session" });
+    assert_eq!(
+        world.engine.session(&bob.by, session).await.unwrap_err(),
+        Refused::NotFound { what: "session" }
+    );
+    assert!(world.engine.follow(&bob.by, session, Number(0)).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_can_be_moved_to_another_open_session() {
+    let world = World::new().await;
+    world.talk(conversation("a"), "one").await;
+    let other = world.talk(To::New, "two").await.row.session;
+    world.engine.rebind(&world.me, address("a"), other, trace(None)).await.unwrap();
+    assert_eq!(world.talk(conversation("a"), "three").await.row.session, other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ending_a_session_with_a_running_turn_stops_it_first() {
+    let world = World::new().await;
+    let first = world.say(conversation("a"), "!hang").await.unwrap().accepted;
+    let waits = world.say(conversation("a"), "two").await.unwrap().accepted;
+    world.house_has_handed(first.message).await;
+    assert_eq!(world.ask(Verb::End { session: first.session }).await, Ok(Granted::Done));
+    assert_eq!(world.settled(first.message).await.row.state, Stopped);
+    assert_eq!(
+        state_and_why(&world.settled(waits.message).await),
+        (ReceiptState::Refused, Some("session_ended"))
+    );
+    let rules = world.rules(first.session).await;
+    assert!(matches!(rules.last(), Some(Fact::Ended { why: EndWhy::Asked })));
+    assert!(rules.iter().any(|fact| matches!(fact, Fact::TurnEnded { outcome: Outcome::Stopped, .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_directory_is_said_and_nothing_runs_elsewhere() {
+    let world = World::new().await;
+    let mut inbound = world.inbound(To::New, "hello", None);
+    inbound.if_new.directory = Some("/lost/place".to_owned());
+    let receipt = world.engine.send(inbound).await.unwrap();
+    let view = world.settled(receipt.accepted.message).await;
+    assert_eq!(state_and_why(&view), (Failed, Some("refused")));
+    assert_eq!(view.notice.as_deref(), Some("it is not there any more"));
+    assert!(world.house.noted().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_session_wakes_from_its_checkpoint_with_all_it_knew() {
+    let mut world = World::new().await;
+    let session = world.talk(To::New, "word1").await.row.session;
+    for n in 2..=60 {
+        world.talk(To::Session(session), &format!("word{n}")).await;
+    }
+    world.crash().await;
+    let view = world.talk(To::Session(session), "last").await;
+    assert_eq!(view.answer.as_deref().map(str::trim), Some("#61 last"));
+    world.store.drop_checkpoints();
+    world.crash().await;
+    let view = world.talk(To::Session(session), "really").await;
+    assert_eq!(view.answer.as_deref().map(str::trim), Some("#62 really"));
+}
+
+impl World {
+    async fn house_has_handed(&self, message: kernel::MessageId) {
+        while !self
+            .house
+            .noted()
+            .iter()
+            .any(|noted| noted.message == message && noted.did == agent::Did::Handed)
+        {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn question(&self) -> kernel::ApprovalId {
+        loop {
+            if let Some(row) = self.engine.approvals(&self.me, 10).await.unwrap().first() {
+                return row.approval;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn until_ended(&self, session: kernel::SessionId) {
+        while self.engine.session(&self.me, session).await.unwrap().ended.is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+fn order<T>(facts: &[Fact], pick: impl Fn(&Fact) -> Option<T>) -> Vec<T> {
+    facts.iter().filter_map(pick).collect()
+}
+
+fn name(fact: &Fact) -> String {
+    format!("{fact:?}").split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+}

@@ -1,1 +1,38 @@
-//! Placeholder.
+//! For tests only: the real binary as a test sees it from outside.
+//!
+//! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
+//! (follow it), `agent_log` (what the scripted agent says really ran) and `leftovers` (processes that should be gone).
+//! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
+//! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
+
+mod agent_log;
+mod homing;
+mod http;
+mod leftovers;
+mod sse;
+
+pub use agent_log::{Ran, agent_log};
+pub use homing::{Homing, Setup, Spoken};
+pub use http::{Answered, Http};
+pub use leftovers::{Leftover, leftovers};
+pub use sse::{Follow, Heard};
+
+use std::time::{Duration, Instant};
+
+/// The longest that any wait in a test may take before the test fails. Generous: the machine may be busy.
+pub const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// How often `eventually` looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Looks until there is something, or fails the test. For what can only be seen by looking, such as processes.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(began.elapsed() < WAIT_MAX, "waited {WAIT_MAX:?} in vain: {what}");
+        std::thread::sleep(LOOK_PAUSE);
+    }
+}

@@ -1,0 +1,46 @@
+//! Processes that have something to do with a directory, found in `/proc`: what should be gone, if it is not.
+//!
+//! Supervisors hold a lock in the data directory, agents have it in their arguments and environment, and whatever they
+//! start inherits that; so each is found by what it has open or what it was told, and not by its name.
+
+use std::fs;
+use std::path::Path;
+
+/// A process that is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    pub pid: u32,
+    /// Its arguments, for whoever reads the failure.
+    pub arguments: String,
+}
+
+/// Every process but ourselves and `but` that names `directory` in its arguments or environment, works in it, or has a
+/// file of it open.
+pub fn leftovers(directory: &Path, but: &[u32]) -> Vec<Leftover> {
+    let pids = fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let others = pids.filter(|pid| *pid != std::process::id() && !but.contains(pid));
+    others.filter_map(|pid| look(pid, directory)).collect()
+}
+
+fn look(pid: u32, directory: &Path) -> Option<Leftover> {
+    let proc = Path::new("/proc").join(pid.to_string());
+    // What has gone meanwhile cannot be read, and is no leftover.
+    let arguments = fs::read(proc.join("cmdline")).ok()?;
+    let names_it = |bytes: &[u8]| {
+        let name = directory.as_os_str().as_encoded_bytes();
+        bytes.windows(name.len()).any(|window| window == name)
+    };
+    let told = names_it(&arguments) || fs::read(proc.join("environ")).is_ok_and(|bytes| names_it(&bytes));
+    let stands = || fs::read_link(proc.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory));
+    if !told && !stands() && !holds(&proc, directory) {
+        return None;
+    }
+    let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ").trim_end().to_owned();
+    Some(Leftover { pid, arguments })
+}
+
+fn holds(proc: &Path, directory: &Path) -> bool {
+    let Ok(files) = fs::read_dir(proc.join("fd")) else { return false };
+    files.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|target| target.starts_with(directory)))
+}

@@ -1,1 +1,31 @@
-//! Placeholder.
+//! The port on one SQLite file: one writer that commits in groups, a few readers, and an OS lock on the directory.
+//!
+//! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises). `intake`, `append`
+//! and `projection` are what is written, `view`, `log`, `outbox`, `timer` and `people` what is read or small;
+//! `migrations` is how the tables came to be. Nothing of SQLite leaves this room.
+
+mod append;
+mod columns;
+mod desk;
+mod files;
+mod intake;
+mod lock;
+mod log;
+mod migrations;
+mod open;
+mod outbox;
+mod people;
+mod projection;
+mod reader;
+mod sqlite;
+mod timer;
+mod trouble;
+mod view;
+mod wal;
+mod writer;
+
+#[doc(hidden)]
+pub use files::Rig;
+pub use lock::Holder;
+pub use open::{OpenError, Options};
+pub use sqlite::SqliteStore;

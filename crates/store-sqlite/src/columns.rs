@@ -1,0 +1,158 @@
+//! How values become columns and columns values.
+//!
+//! Ids are their 16 bytes, moments and counts are SQLite's signed integers, texts are what `store::record` writes.
+//! What cannot be read back is `Trouble::Damaged`: it names the column, and nothing is guessed.
+
+use crate::trouble::Trouble;
+use kernel::{
+    Address, ApprovalId, EndWhy, MessageId, Moment, NodeId, Number, OrgId, PersonId, RequestId, SessionId,
+};
+use rusqlite::Row;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use store::record;
+
+/// The bits of an id as they are stored.
+pub(crate) type Bits = [u8; 16];
+
+/// An id that is stored as its bits.
+pub(crate) trait Id: Copy {
+    fn stored(self) -> Bits;
+    fn read(bits: Bits) -> Self;
+}
+
+macro_rules! ids {
+    ($($id:ty),*) => {$(
+        impl Id for $id {
+            fn stored(self) -> Bits {
+                self.bits().to_be_bytes()
+            }
+            fn read(bits: Bits) -> Self {
+                Self::from_bits(u128::from_be_bytes(bits))
+            }
+        }
+    )*};
+}
+ids!(ApprovalId, MessageId, NodeId, OrgId, PersonId, RequestId, SessionId);
+
+/// JSON that was encoded before, stored as text so that a person can read it.
+pub(crate) struct Json<'a>(pub(crate) &'a [u8]);
+
+impl ToSql for Json<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
+    }
+}
+
+/// SQLite's integers are signed. Nothing we count comes near the end of them; the end of time stays the end of time.
+pub(crate) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// How many rows a page may have.
+pub(crate) fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Columns of a row, read by their numbers.
+pub(crate) struct Columns<'a>(pub(crate) &'a Row<'a>);
+
+impl Columns<'_> {
+    pub(crate) fn id<T: Id>(&self, column: usize) -> Result<T, Trouble> {
+        Ok(T::read(self.0.get(column)?))
+    }
+
+    pub(crate) fn id_maybe<T: Id>(&self, column: usize) -> Result<Option<T>, Trouble> {
+        Ok(self.0.get::<_, Option<Bits>>(column)?.map(T::read))
+    }
+
+    pub(crate) fn int(&self, column: usize) -> Result<i64, Trouble> {
+        Ok(self.0.get(column)?)
+    }
+
+    pub(crate) fn count(&self, column: usize) -> Result<u64, Trouble> {
+        let stored = self.int(column)?;
+        u64::try_from(stored).map_err(|_| self.damaged(column))
+    }
+
+    pub(crate) fn count_maybe(&self, column: usize) -> Result<Option<u64>, Trouble> {
+        match self.0.get::<_, Option<i64>>(column)? {
+            Some(stored) => u64::try_from(stored).map(Some).map_err(|_| self.damaged(column)),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn small(&self, column: usize) -> Result<u32, Trouble> {
+        u32::try_from(self.int(column)?).map_err(|_| self.damaged(column))
+    }
+
+    pub(crate) fn small_maybe(&self, column: usize) -> Result<Option<u32>, Trouble> {
+        let stored = self.0.get::<_, Option<i64>>(column)?;
+        stored.map(|value| u32::try_from(value).map_err(|_| self.damaged(column))).transpose()
+    }
+
+    pub(crate) fn flag(&self, column: usize) -> Result<bool, Trouble> {
+        Ok(self.0.get(column)?)
+    }
+
+    pub(crate) fn moment(&self, column: usize) -> Result<Moment, Trouble> {
+        self.count(column).map(Moment)
+    }
+
+    pub(crate) fn number(&self, column: usize) -> Result<Number, Trouble> {
+        self.count(column).map(Number)
+    }
+
+    pub(crate) fn number_maybe(&self, column: usize) -> Result<Option<Number>, Trouble> {
+        Ok(self.count_maybe(column)?.map(Number))
+    }
+
+    pub(crate) fn text(&self, column: usize) -> Result<&str, Trouble> {
+        self.0.get_ref(column)?.as_str().map_err(|_| self.damaged(column))
+    }
+
+    pub(crate) fn text_maybe(&self, column: usize) -> Result<Option<&str>, Trouble> {
+        self.0.get_ref(column)?.as_str_or_null().map_err(|_| self.damaged(column))
+    }
+
+    pub(crate) fn bytes(&self, column: usize) -> Result<&[u8], Trouble> {
+        self.0.get_ref(column)?.as_bytes().map_err(|_| self.damaged(column))
+    }
+
+    pub(crate) fn bytes_maybe(&self, column: usize) -> Result<Option<&[u8]>, Trouble> {
+        self.0.get_ref(column)?.as_bytes_or_null().map_err(|_| self.damaged(column))
+    }
+
+    /// A word that one of `store::record`'s parsers knows.
+    pub(crate) fn word<T>(&self, column: usize, parse: fn(&str) -> Option<T>) -> Result<T, Trouble> {
+        parse(self.text(column)?).ok_or_else(|| self.damaged(column))
+    }
+
+    pub(crate) fn word_maybe<T>(
+        &self,
+        column: usize,
+        parse: fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Trouble> {
+        self.text_maybe(column)?.map(|text| parse(text).ok_or_else(|| self.damaged(column))).transpose()
+    }
+
+    pub(crate) fn address(&self, column: usize) -> Result<Address, Trouble> {
+        self.word(column, |text| text.parse().ok())
+    }
+
+    pub(crate) fn address_maybe(&self, column: usize) -> Result<Option<Address>, Trouble> {
+        self.word_maybe(column, |text| text.parse().ok())
+    }
+
+    /// A session and why it ended, in two columns; none if the first is null.
+    pub(crate) fn previous(&self, column: usize) -> Result<Option<(SessionId, EndWhy)>, Trouble> {
+        match self.id_maybe(column)? {
+            Some(session) => Ok(Some((session, self.word(column + 1, record::end_parse)?))),
+            None => Ok(None),
+        }
+    }
+
+    fn damaged(&self, column: usize) -> Trouble {
+        let name = self.0.as_ref().column_name(column).unwrap_or("unknown");
+        Trouble::Damaged(format!("the column {name} holds what this version cannot read"))
+    }
+}

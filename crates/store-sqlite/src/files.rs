@@ -1,0 +1,95 @@
+//! The files of one store, and how connections to them are made.
+
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// The database's name in its directory.
+pub(crate) const DATABASE: &str = "homing.db";
+
+/// Only a backup taken by another process can make us wait for a file lock, and only for moments.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Every statement that we have is prepared once per connection.
+const STATEMENTS: usize = 128;
+
+/// What fault tests change about a store. The default changes nothing.
+#[doc(hidden)]
+#[derive(Debug, Clone, Default)]
+pub struct Rig {
+    /// The SQLite file layer to use instead of the usual one.
+    pub vfs: Option<&'static str>,
+    /// Said to each writing connection after everything else.
+    pub pragmas: &'static str,
+}
+
+/// Where the store is.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) database: PathBuf,
+    pub(crate) rig: Rig,
+    /// How many frames the write-ahead log has.
+    pub(crate) frames: Arc<AtomicI64>,
+}
+
+impl Files {
+    pub(crate) fn new(dir: &Path, rig: Rig) -> Self {
+        Self { database: dir.join(DATABASE), rig, frames: Arc::default() }
+    }
+
+    /// The write-ahead log and its index, beside the database.
+    pub(crate) fn companions(&self) -> [PathBuf; 2] {
+        ["-wal", "-shm"].map(|end| with_end(&self.database, end))
+    }
+
+    /// A connection that may write. It never waits for the log to be copied into the file, and a commit is on the
+    /// disk when it answers.
+    pub(crate) fn connect_to_write(&self) -> rusqlite::Result<Connection> {
+        let mut db = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        db.execute_batch(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA wal_autocheckpoint = 0;
+             PRAGMA journal_size_limit = 67108864;
+             PRAGMA cache_size = -4096;
+             PRAGMA cache_spill = OFF;
+             PRAGMA temp_store = MEMORY;
+             PRAGMA trusted_schema = OFF;",
+        )?;
+        let frames = self.frames.clone();
+        db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, now| {
+            frames.store(i64::from(now), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        db.execute_batch(self.rig.pragmas)?;
+        Ok(db)
+    }
+
+    /// A connection that cannot write.
+    pub(crate) fn connect_to_read(&self) -> rusqlite::Result<Connection> {
+        let db = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        db.execute_batch(
+            "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+        )?;
+        Ok(db)
+    }
+
+    fn connect(&self, flags: OpenFlags) -> rusqlite::Result<Connection> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = match self.rig.vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(&self.database, flags, vfs)?,
+            None => Connection::open_with_flags(&self.database, flags)?,
+        };
+        db.busy_timeout(BUSY_WAIT)?;
+        db.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(db)
+    }
+}
+
+/// A path with something added to its last part.
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}

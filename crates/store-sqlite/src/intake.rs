@@ -1,0 +1,360 @@
+//! What the doors bring: messages, new sessions, wishes, and the small changes that need no keeper.
+//!
+//! Each is one transaction and goes the same way: the key first, because a repeated wish gets its answer whatever has
+//! happened since; then whatever was seen when it was routed and authorized; then the limits; then, and only then, the
+//! rows.
+
+use crate::columns::{Bits, Columns, Id, Json, int};
+use crate::desk::{Desk, Kept, Pid, Sid};
+use crate::projection::UNSEEN_SEAT;
+use crate::trouble::Trouble;
+use kernel::{
+    Address, Authorized, EndWhy, MessageId, Moment, OrgId, Principal, RequestId, SessionId, Witness,
+};
+use rusqlite::{OptionalExtension, params};
+use store::{
+    Acceptance, Accepted, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest,
+    NewSession, Rebind, Rebinding, Retitle, Retitling, Wish, record,
+};
+
+/// Keys that have expired and are cleared away with each one that is remembered. More than one, so that it catches up.
+const KEYS_CLEARED: i64 = 4;
+
+/// What a key says before anything else is asked.
+enum Known {
+    Never,
+    Before(Bits),
+    Conflict,
+}
+
+/// Why a session cannot be made now.
+enum NotMade {
+    Moved,
+    TooManyOpen,
+}
+
+pub(crate) fn accept(desk: &mut Desk, wish: &Authorized<NewMessage>) -> Result<Acceptance, Trouble> {
+    let (by, new) = (wish.by(), wish.wish());
+    let pid = desk.pid_of(by)?;
+    match known(desk, pid, new.key.as_ref(), new.trail.at)? {
+        Known::Never => {}
+        Known::Before(made) => return accepted_before(desk, MessageId::read(made)),
+        Known::Conflict => return Ok(Acceptance::Conflict),
+    }
+    match &new.into {
+        Into::Existing { session, through } => {
+            let kept = takes(desk, by.org, *session, through.as_ref(), wish.witness())?;
+            let Some(kept) = kept else { return Ok(Acceptance::Moved) };
+            if kept.pending >= new.pending_max {
+                return Ok(Acceptance::QueueFull);
+            }
+            desk.run(
+                "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2) WHERE sid = ?1",
+                params![kept.sid, int(new.trail.at.0)],
+            )?;
+            say(desk, pid, by, kept.sid, *session, None, new)
+        }
+        Into::Create(fresh) => match may_make(desk, pid, by.org, fresh, wish.witness())? {
+            Err(NotMade::Moved) => Ok(Acceptance::Moved),
+            Err(NotMade::TooManyOpen) => Ok(Acceptance::TooManyOpen),
+            Ok(()) => {
+                let sid = make(desk, pid, by.org, fresh, 1, new.trail.at)?;
+                say(desk, pid, by, sid, fresh.session, Some(fresh.previous), new)
+            }
+        },
+    }
+}
+
+/// `made_after` is there if the session was made for this message, and says which one the conversation had before.
+fn say(
+    desk: &mut Desk,
+    pid: Pid,
+    by: &Principal,
+    sid: Sid,
+    session: SessionId,
+    made_after: Option<Option<(SessionId, EndWhy)>>,
+    new: &NewMessage,
+) -> Result<Acceptance, Trouble> {
+    let (message, at) = (new.message, new.trail.at);
+    let (created, previous) = (made_after.is_some(), made_after.flatten());
+    let seat = UNSEEN_SEAT + put_into_inbox(desk, session, at, Item::Say(message, by))?;
+    let body = desk.keep_words(&new.words)?;
+    desk.run(
+        "INSERT INTO messages (id, sid, by, body, reply, created, previous, previous_why, if_new_ignored,
+                               accepted_at, state, pending, revision, seat, changed_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10)",
+        params![
+            message.stored(),
+            sid,
+            pid,
+            body,
+            new.reply.as_ref().map(Address::to_string),
+            created,
+            previous.map(|(session, _)| session.stored()),
+            previous.map(|(_, why)| record::end_word(why)),
+            new.if_new_ignored,
+            int(at.0),
+            seat,
+        ],
+    )?;
+    remember(desk, pid, new.key.as_ref(), message.stored(), at)?;
+    desk.audit(pid, &new.trail, Some(session), Some(message.stored()), None)?;
+    let if_new_ignored = new.if_new_ignored;
+    Ok(Acceptance::Done(Accepted { message, session, created, previous, if_new_ignored, at }))
+}
+
+pub(crate) fn create(desk: &mut Desk, wish: &Authorized<Create>) -> Result<Creation, Trouble> {
+    let (by, Create { session: fresh, key, trail }) = (wish.by(), wish.wish());
+    let pid = desk.pid_of(by)?;
+    match known(desk, pid, key.as_ref(), trail.at)? {
+        Known::Never => {}
+        Known::Before(made) => return Ok(Creation::Before(SessionId::read(made))),
+        Known::Conflict => return Ok(Creation::Conflict),
+    }
+    match may_make(desk, pid, by.org, fresh, wish.witness())? {
+        Err(NotMade::Moved) => return Ok(Creation::Moved),
+        Err(NotMade::TooManyOpen) => return Ok(Creation::TooManyOpen),
+        Ok(()) => {}
+    }
+    make(desk, pid, by.org, fresh, 0, trail.at)?;
+    put_into_inbox(desk, fresh.session, trail.at, Item::Wake)?;
+    remember(desk, pid, key.as_ref(), fresh.session.stored(), trail.at)?;
+    desk.audit(pid, trail, Some(fresh.session), None, None)?;
+    Ok(Creation::Done(fresh.session))
+}
+
+pub(crate) fn ask(desk: &mut Desk, wish: &Authorized<NewRequest>) -> Result<Asking, Trouble> {
+    let (by, new) = (wish.by(), wish.wish());
+    let pid = desk.pid_of(by)?;
+    match known(desk, pid, new.key.as_ref(), new.trail.at)? {
+        Known::Never => {}
+        Known::Before(made) => return Ok(Asking::Before(RequestId::read(made))),
+        Known::Conflict => return Ok(Asking::Conflict),
+    }
+    let kept = desk.kept(new.session)?.filter(|kept| kept.bears(by.org, new.session, wish.witness()));
+    let Some(kept) = kept else { return Ok(Asking::Moved) };
+    if let Some(why) = kept.ended {
+        return Ok(Asking::Ended(why));
+    }
+    let (request, at) = (new.request.stored(), new.trail.at);
+    let (message, body) = match &new.wish {
+        Wish::Edit { message, words, .. } => (Some(message.stored()), Some(desk.keep_words(words)?)),
+        _ => (None, None),
+    };
+    desk.run(
+        "INSERT INTO requests (id, sid, message, body) VALUES (?1, ?2, ?3, ?4)",
+        params![request, kept.sid, message, body],
+    )?;
+    put_into_inbox(desk, new.session, at, Item::Request(new.request, by, &new.wish))?;
+    remember(desk, pid, new.key.as_ref(), request, at)?;
+    desk.audit(pid, &new.trail, Some(new.session), Some(request), None)?;
+    Ok(Asking::Done(new.request))
+}
+
+pub(crate) fn rebind(desk: &mut Desk, wish: &Authorized<Rebind>) -> Result<Rebinding, Trouble> {
+    let (by, Rebind { address, from, to, trail }) = (wish.by(), wish.wish());
+    let pid = desk.pid_of(by)?;
+    let bound = bound_to(desk, by.org, address)?;
+    let kept = desk.kept(*to)?.filter(|kept| kept.bears(by.org, *to, wish.witness()));
+    let Some(kept) = kept.filter(|_| bound.map(|(_, session)| session) == *from) else {
+        return Ok(Rebinding::Moved);
+    };
+    if let Some(why) = kept.ended {
+        return Ok(Rebinding::Ended(why));
+    }
+    match bound {
+        Some((sid, _)) if sid == kept.sid => {}
+        // A conversation has one row for as long as it is bound at all; who had it before and goes on is no past of it.
+        Some(_) => drop(desk.run(
+            "UPDATE bindings SET sid = ?3, owner = ?4, since = ?5
+             WHERE org = ?1 AND address = ?2 AND until IS NULL",
+            params![by.org.stored(), address.to_string(), kept.sid, kept.owner, int(trail.at.0)],
+        )?),
+        None => bind(desk, by.org, address, kept.sid, kept.owner, trail.at)?,
+    }
+    desk.audit(pid, trail, Some(*to), None, None)?;
+    Ok(Rebinding::Done)
+}
+
+pub(crate) fn retitle(desk: &mut Desk, wish: &Authorized<Retitle>) -> Result<Retitling, Trouble> {
+    let (by, Retitle { session, title, archived, trail }) = (wish.by(), wish.wish());
+    let pid = desk.pid_of(by)?;
+    let kept = desk.kept(*session)?.filter(|kept| kept.bears(by.org, *session, wish.witness()));
+    let Some(kept) = kept else { return Ok(Retitling::Moved) };
+    desk.run(
+        "UPDATE sessions SET title = coalesce(?2, title), archived = coalesce(?3, archived) WHERE sid = ?1",
+        params![kept.sid, title, archived],
+    )?;
+    desk.audit(pid, trail, Some(*session), None, None)?;
+    Ok(Retitling::Done)
+}
+
+pub(crate) fn audit(desk: &mut Desk, entry: &AuditEntry) -> Result<(), Trouble> {
+    let pid = desk.pid(entry.org, entry.person)?;
+    desk.audit(pid, &entry.trail, entry.session, None, Some(entry.refused))
+}
+
+/// What goes into an inbox.
+pub(crate) enum Item<'a> {
+    Say(MessageId, &'a Principal),
+    Request(RequestId, &'a Principal, &'a Wish),
+    Wake,
+}
+
+/// The number it gets is its place in the order of acceptance, across all sessions.
+pub(crate) fn put_into_inbox(
+    desk: &mut Desk,
+    session: SessionId,
+    at: Moment,
+    item: Item<'_>,
+) -> Result<i64, Trouble> {
+    let number = desk.next_inbox();
+    let (kind, id, by, wish) = match item {
+        Item::Say(message, by) => ("say", Some(message.stored()), Some(by), None),
+        Item::Request(request, by, wish) => {
+            ("request", Some(request.stored()), Some(by), Some(record::encode_wish(wish)))
+        }
+        Item::Wake => ("wake", None, None, None),
+    };
+    let by = by.map(|by| by.person.stored());
+    desk.run(
+        "INSERT INTO inbox (session, number, at, kind, id, by, wish) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![session.stored(), number, int(at.0), kind, id, by, wish.as_deref().map(Json)],
+    )?;
+    Ok(number)
+}
+
+impl Kept {
+    /// What was seen when the right was found is still so.
+    fn bears(&self, org: OrgId, session: SessionId, witness: Witness) -> bool {
+        self.org == org && witness.session == Some(session) && witness.revision == self.revision
+    }
+}
+
+fn known(desk: &Desk, by: Pid, key: Option<&Key>, now: Moment) -> Result<Known, Trouble> {
+    let Some(key) = key else { return Ok(Known::Never) };
+    let mut query = desk
+        .db()
+        .prepare_cached("SELECT hash, made, expires FROM keys WHERE by = ?1 AND verb = ?2 AND key = ?3")?;
+    let mut rows = query.query(params![by, key.verb, key.key])?;
+    let Some(row) = rows.next()? else { return Ok(Known::Never) };
+    let row = Columns(row);
+    let expired = row.count_maybe(2)?.is_some_and(|until| until <= now.0);
+    if expired {
+        return Ok(Known::Never);
+    }
+    Ok(if row.bytes(0)? == key.hash { Known::Before(row.0.get(1)?) } else { Known::Conflict })
+}
+
+fn remember(desk: &Desk, by: Pid, key: Option<&Key>, made: Bits, now: Moment) -> Result<(), Trouble> {
+    let Some(key) = key else { return Ok(()) };
+    // One that has expired makes room for this one.
+    desk.run(
+        "INSERT OR REPLACE INTO keys (by, verb, key, hash, made, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![by, key.verb, key.key, key.hash, made, key.expires.map(|until| int(until.0))],
+    )?;
+    desk.run(
+        "DELETE FROM keys WHERE (by, verb, key) IN
+            (SELECT by, verb, key FROM keys WHERE expires <= ?1 ORDER BY expires LIMIT ?2)",
+        params![int(now.0), KEYS_CLEARED],
+    )?;
+    Ok(())
+}
+
+fn accepted_before(desk: &Desk, message: MessageId) -> Result<Acceptance, Trouble> {
+    let mut query = desk.db().prepare_cached(
+        "SELECT s.id, m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at
+         FROM messages m JOIN sessions s ON s.sid = m.sid WHERE m.id = ?1",
+    )?;
+    let mut rows = query.query(params![message.stored()])?;
+    let row =
+        rows.next()?.ok_or_else(|| Trouble::Damaged(format!("a key names {message}, which is gone")))?;
+    let row = Columns(row);
+    Ok(Acceptance::Before(Accepted {
+        message,
+        session: row.id(0)?,
+        created: row.flag(1)?,
+        previous: row.previous(2)?,
+        if_new_ignored: row.flag(4)?,
+        at: row.moment(5)?,
+    }))
+}
+
+/// The session, if it is still what was seen when the message was routed and authorized.
+fn takes(
+    desk: &Desk,
+    org: OrgId,
+    session: SessionId,
+    through: Option<&Address>,
+    witness: Witness,
+) -> Result<Option<Kept>, Trouble> {
+    let kept = desk.kept(session)?.filter(|kept| kept.ended.is_none() && kept.bears(org, session, witness));
+    match through {
+        Some(address) => {
+            let bound = bound_to(desk, org, address)?;
+            Ok(kept.filter(|kept| bound.is_some_and(|(sid, _)| sid == kept.sid)))
+        }
+        None => Ok(kept),
+    }
+}
+
+fn bound_to(desk: &Desk, org: OrgId, address: &Address) -> Result<Option<(Sid, SessionId)>, Trouble> {
+    let mut query = desk.db().prepare_cached(
+        "SELECT s.sid, s.id FROM bindings b JOIN sessions s ON s.sid = b.sid
+         WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NULL",
+    )?;
+    let bound = query.query_row(params![org.stored(), address.to_string()], |row| {
+        Ok((row.get(0)?, SessionId::read(row.get(1)?)))
+    });
+    Ok(bound.optional()?)
+}
+
+fn may_make(
+    desk: &Desk,
+    pid: Pid,
+    org: OrgId,
+    fresh: &NewSession,
+    witness: Witness,
+) -> Result<Result<(), NotMade>, Trouble> {
+    let taken = match &fresh.bind {
+        Some(address) => bound_to(desk, org, address)?.is_some(),
+        None => false,
+    };
+    if taken || witness.session.is_some() {
+        return Ok(Err(NotMade::Moved));
+    }
+    let mut query = desk.db().prepare_cached("SELECT opened FROM persons WHERE pid = ?1")?;
+    let open: u32 = query.query_row([pid], |row| row.get(0))?;
+    Ok(if open < fresh.open_max { Ok(()) } else { Err(NotMade::TooManyOpen) })
+}
+
+fn make(
+    desk: &mut Desk,
+    pid: Pid,
+    org: OrgId,
+    fresh: &NewSession,
+    pending: u32,
+    at: Moment,
+) -> Result<Sid, Trouble> {
+    let scope = record::encode_scope(&fresh.scope);
+    desk.run(
+        "INSERT INTO sessions (id, owner, revision, title, scope, made_at, touched_at, archived, awake, pending,
+                               number, term)
+         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?5, 0, 0, ?6, 0, 0)",
+        params![fresh.session.stored(), pid, fresh.title, Json(&scope), int(at.0), pending],
+    )?;
+    let sid = desk.db().last_insert_rowid();
+    desk.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [pid])?;
+    if let Some(address) = &fresh.bind {
+        bind(desk, org, address, sid, pid, at)?;
+    }
+    Ok(sid)
+}
+
+fn bind(desk: &Desk, org: OrgId, address: &Address, sid: Sid, owner: Pid, at: Moment) -> Result<(), Trouble> {
+    desk.run(
+        "INSERT INTO bindings (org, address, sid, owner, since) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![org.stored(), address.to_string(), sid, owner, int(at.0)],
+    )
+    .map(drop)
+}

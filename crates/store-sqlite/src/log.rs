@@ -1,0 +1,169 @@
+//! What keepers and followers read: the log, the words in it, and what waits in the inbox.
+
+use crate::columns::{Columns, Id, int, rows};
+use crate::desk::Sid;
+use crate::trouble::Trouble;
+use bytes::Bytes;
+use kernel::{Fact, MessageId, Number, RequestId, SessionId, Term, Turn};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
+use store::{InboxItem, InboxRow, Loaded, StoredEntry, StoredFact, Verdict, record};
+
+pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>, Trouble> {
+    let mut query = db.prepare_cached(
+        "SELECT s.sid, p.org, s.scope, s.number, s.term FROM sessions s JOIN persons p ON p.pid = s.owner
+         WHERE s.id = ?1",
+    )?;
+    let mut found = query.query([session.stored()])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    let row = Columns(row);
+    let sid = row.int(0)?;
+    let (from, mut facts) = newest_checkpoint(db, sid)?.unwrap_or_default();
+    let before = facts.len();
+    read_rule_facts(db, sid, from, &mut facts)?;
+    Ok(Some(Loaded {
+        org: row.id(1)?,
+        scope: record::decode_scope(row.bytes(2)?)?,
+        at: row.number(3)?,
+        term: Term(row.count(4)?),
+        since_checkpoint: facts.len() - before,
+        facts,
+    }))
+}
+
+/// A checkpoint that this version does not understand is as good as none: the log says the same, only longer.
+fn newest_checkpoint(db: &Connection, sid: Sid) -> Result<Option<(Number, Vec<Fact>)>, Trouble> {
+    let mut query = db.prepare_cached("SELECT number, facts FROM checkpoints WHERE sid = ?1")?;
+    let mut found = query.query([sid])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    let row = Columns(row);
+    let facts = record::decode_checkpoint(row.bytes(1)?);
+    Ok(facts.ok().map(|facts| Ok::<_, Trouble>((row.number(0)?, facts))).transpose()?)
+}
+
+pub(crate) const RULE_FACTS: &str =
+    "SELECT fact FROM facts WHERE sid = ?1 AND number > ?2 AND rule = 1 ORDER BY number";
+
+fn read_rule_facts(db: &Connection, sid: Sid, from: Number, facts: &mut Vec<Fact>) -> Result<(), Trouble> {
+    let mut query = db.prepare_cached(RULE_FACTS)?;
+    let mut found = query.query(params![sid, int(from.0)])?;
+    while let Some(row) = found.next()? {
+        facts.push(record::decode_fact(Columns(row).bytes(0)?)?);
+    }
+    Ok(())
+}
+
+pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result<Vec<InboxRow>, Trouble> {
+    let mut query = db.prepare_cached(
+        "SELECT number, at, kind, id, by, wish FROM inbox WHERE session = ?1 ORDER BY number LIMIT ?2",
+    )?;
+    let mut found = query.query(params![session.stored(), rows(limit)])?;
+    let mut waiting = Vec::new();
+    while let Some(row) = found.next()? {
+        let row = Columns(row);
+        let item = match row.text(2)? {
+            "say" => InboxItem::Say { message: row.id(3)?, by: row.id(4)? },
+            "request" => {
+                let wish = record::decode_wish(row.bytes(5)?)?;
+                InboxItem::Request { request: row.id(3)?, by: row.id(4)?, wish }
+            }
+            "wake" => InboxItem::Wake,
+            other => return Err(Trouble::Damaged(format!("an inbox holds {other:?}"))),
+        };
+        waiting.push(InboxRow { number: row.count(0)?, at: row.moment(1)?, item });
+    }
+    Ok(waiting)
+}
+
+pub(crate) fn words(db: &Connection, message: MessageId) -> Result<Option<Bytes>, Trouble> {
+    let mut query =
+        db.prepare_cached("SELECT b.words FROM messages m JOIN bodies b ON b.body = m.body WHERE m.id = ?1")?;
+    let words: Option<Vec<u8>> = query.query_row([message.stored()], |row| row.get(0)).optional()?;
+    Ok(words.map(Bytes::from))
+}
+
+pub(crate) fn verdict(db: &Connection, request: RequestId) -> Result<Option<Verdict>, Trouble> {
+    let mut query = db.prepare_cached("SELECT verdict FROM requests WHERE id = ?1")?;
+    let mut found = query.query([request.stored()])?;
+    match found.next()? {
+        Some(row) => Columns(row).word_maybe(0, record::verdict_parse),
+        None => Ok(None),
+    }
+}
+
+/// The columns of a fact, in the order in which `stored_fact` reads them.
+const FACT: &str = "f.number, f.at, f.cause, f.rule, f.fact, f.turn, f.kind, b.words
+    FROM facts f LEFT JOIN bodies b ON b.body = f.body";
+
+pub(crate) fn facts_sql() -> String {
+    format!("SELECT {FACT} WHERE f.sid = ?1 AND f.number > ?2 ORDER BY f.number LIMIT ?3")
+}
+
+pub(crate) fn facts(
+    db: &Connection,
+    session: SessionId,
+    after: Number,
+    limit: usize,
+    bytes: usize,
+) -> Result<Vec<StoredFact>, Trouble> {
+    let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
+    let mut query = db.prepare_cached(&facts_sql())?;
+    up_to(query.query(params![sid, int(after.0), rows(limit)])?, bytes)
+}
+
+/// The facts of a turn lie between its first one and the first one of the next turn.
+pub(crate) fn story(
+    db: &Connection,
+    session: SessionId,
+    turn: Turn,
+    kind: &str,
+    bytes: usize,
+) -> Result<Vec<StoredFact>, Trouble> {
+    let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
+    let from = first_of(db, sid, turn)?.unwrap_or(0);
+    let to = first_of(db, sid, turn.next())?.unwrap_or(i64::MAX);
+    let mut query = db.prepare_cached(&format!(
+        "SELECT {FACT} WHERE f.sid = ?1 AND f.number BETWEEN ?2 AND ?3 AND f.rule = 0 AND f.turn = ?4 AND f.kind = ?5
+         ORDER BY f.number"
+    ))?;
+    up_to(query.query(params![sid, from, to, turn.0, kind])?, bytes)
+}
+
+fn first_of(db: &Connection, sid: Sid, turn: Turn) -> Result<Option<i64>, Trouble> {
+    let mut query = db.prepare_cached("SELECT min(first) FROM messages WHERE sid = ?1 AND turn = ?2")?;
+    Ok(query.query_row(params![sid, turn.0], |row| row.get(0))?)
+}
+
+fn sid_of(db: &Connection, session: SessionId) -> Result<Option<Sid>, Trouble> {
+    let mut query = db.prepare_cached("SELECT sid FROM sessions WHERE id = ?1")?;
+    Ok(query.query_row([session.stored()], |row| row.get(0)).optional()?)
+}
+
+/// As many as fit, but at least one: a fact that is larger than the page must not stop its reader for ever.
+fn up_to(mut rows: Rows<'_>, bytes: usize) -> Result<Vec<StoredFact>, Trouble> {
+    let mut page = Vec::new();
+    let mut filled = 0;
+    while let Some(row) = rows.next()? {
+        let columns = Columns(row);
+        filled += columns.bytes_maybe(4)?.or(columns.bytes_maybe(7)?).map_or(0, <[u8]>::len);
+        if filled > bytes && !page.is_empty() {
+            break;
+        }
+        page.push(stored_fact(row)?);
+    }
+    Ok(page)
+}
+
+fn stored_fact(row: &Row<'_>) -> Result<StoredFact, Trouble> {
+    let row = Columns(row);
+    let entry = if row.flag(3)? {
+        StoredEntry::Rule(record::decode_fact(row.bytes(4)?)?)
+    } else {
+        StoredEntry::Story {
+            turn: Turn(row.small(5)?),
+            kind: row.text(6)?.to_owned(),
+            body: row.bytes_maybe(7)?.map(Bytes::copy_from_slice),
+        }
+    };
+    let cause = record::cause_parse(row.text(2)?)?;
+    Ok(StoredFact { number: row.number(0)?, at: row.moment(1)?, cause, entry })
+}

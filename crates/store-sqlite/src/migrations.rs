@@ -1,0 +1,66 @@
+//! How the file came to look as it does: numbered steps, each in one transaction, each applied once.
+//!
+//! A step is never changed once it has been handed out; the next one is added below it. The number of the last step is
+//! in the file (`user_version`), and a file with a higher number than ours is somebody else's future.
+
+use rusqlite::Connection;
+
+/// In the file's header, so that no other program's file is taken for ours: "Homg".
+pub(crate) const APPLICATION: i32 = 0x486f_6d67;
+
+/// The steps, in order; the first is number 1.
+const STEPS: [&str; 1] = [include_str!("../migrations/0001_begin.sql")];
+
+/// The newest step that this version knows.
+pub(crate) const NEWEST: u32 = STEPS.len() as u32;
+
+/// Brings a file that has gone so many steps to the newest one.
+pub(crate) fn migrate(db: &mut Connection, gone: u32) -> rusqlite::Result<()> {
+    for number in gone..NEWEST {
+        let step = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        step.execute_batch(STEPS[number as usize])?;
+        step.pragma_update(None, "application_id", APPLICATION)?;
+        step.pragma_update(None, "user_version", number + 1)?;
+        step.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(db: &Connection) -> Vec<String> {
+        let mut rows =
+            db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
+        let texts = rows.query_map([], |row| row.get(0)).unwrap();
+        texts.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn a_file_that_came_step_by_step_looks_like_a_fresh_one() {
+        let mut fresh = Connection::open_in_memory().unwrap();
+        migrate(&mut fresh, 0).unwrap();
+        for start in 0..NEWEST {
+            let mut old = Connection::open_in_memory().unwrap();
+            for number in 0..start {
+                old.execute_batch(STEPS[number as usize]).unwrap();
+                old.pragma_update(None, "user_version", number + 1).unwrap();
+            }
+            let gone = old.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+            migrate(&mut old, gone).unwrap();
+            assert_eq!(schema(&old), schema(&fresh));
+        }
+        let version: u32 = fresh.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, NEWEST);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_nothing() {
+        let mut db = Connection::open_in_memory().unwrap();
+        db.execute_batch("CREATE TABLE audit (other TEXT)").unwrap();
+        let before = schema(&db);
+        assert!(migrate(&mut db, 0).is_err());
+        assert_eq!(schema(&db), before);
+    }
+}

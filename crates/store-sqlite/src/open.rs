@@ -1,0 +1,289 @@
+//! Opening a store: take the directory or say who has it, look at the file without touching it, and only then open it.
+//!
+//! A fresh file is made under another name and renamed when it is whole. So a database is either absent or complete, and
+//! one that is there but cannot be read is damaged: it is reported and left as it is.
+
+use crate::desk::Desk;
+use crate::files::{DATABASE, Files, Rig, with_end};
+use crate::lock::{Holder, Lock, NotLocked};
+use crate::migrations::{APPLICATION, NEWEST, migrate};
+use crate::trouble::Trouble;
+use kernel::{Moment, NodeId, Term};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::NodeRow;
+
+/// A file of up to so many pages (4 MiB) is checked from end to end when it is opened: that takes milliseconds. A larger
+/// one is checked where every start reads it; damage elsewhere is found, and said, when it is read.
+const CHECKED_PAGES_MAX: u64 = 1_024;
+
+/// What a store needs to know of the process that opens it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The running copy's name, minted by whoever starts.
+    pub node: NodeId,
+    /// The machine's name, for people.
+    pub host: String,
+    /// Now.
+    pub now: Moment,
+    #[doc(hidden)]
+    pub rig: Rig,
+}
+
+impl Options {
+    /// The usual store.
+    pub fn new(node: NodeId, host: impl Into<String>, now: Moment) -> Self {
+        Self { node, host: host.into(), now, rig: Rig::default() }
+    }
+}
+
+/// Why a store cannot be opened, by what can be done about it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another server has the directory. Use it, or stop it first.
+    #[error("{}", held(.0))]
+    Held(Holder),
+    /// The file was written by a newer version. Use that one. Nothing was changed.
+    #[error(
+        "the database has format {found}, and this version knows formats up to {known}: use a newer version of homing"
+    )]
+    Newer {
+        /// The file's format.
+        found: u32,
+        /// The newest one this version knows.
+        known: u32,
+    },
+    /// The file cannot be read. Restore a backup. Nothing was changed.
+    #[error("the database is damaged, and nothing in it was changed: {0}")]
+    Damaged(String),
+    /// File locks and write-ahead logs cannot be trusted there. Use a local disk.
+    #[error("{} is on a network file system ({kind}): put the data directory on a local disk", .dir.display())]
+    NetworkFileSystem {
+        /// The directory.
+        dir: PathBuf,
+        /// What it is on.
+        kind: &'static str,
+    },
+    /// The operating system did not let us.
+    #[error("the data directory cannot be used: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn held(holder: &Holder) -> String {
+    let who = holder.node.map_or_else(|| "another server".to_owned(), |node| node.to_string());
+    let at = holder.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    format!(
+        "the data directory is in use by {who} (process {} on {}{at}) since {} ms after 1970",
+        holder.pid, holder.host, holder.since.0
+    )
+}
+
+impl From<NotLocked> for OpenError {
+    fn from(not: NotLocked) -> Self {
+        match not {
+            NotLocked::Held(holder) => Self::Held(holder),
+            NotLocked::Io(error) => Self::Io(error),
+        }
+    }
+}
+
+impl From<Trouble> for OpenError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble.unchanged() {
+            store::StoreError::Damaged(what) => Self::Damaged(what),
+            other => Self::Io(io::Error::other(other.to_string())),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        Trouble::from(error).into()
+    }
+}
+
+/// A directory that is ours, and what was found in it.
+pub(crate) struct Opened {
+    pub(crate) lock: Lock,
+    pub(crate) files: Arc<Files>,
+    pub(crate) desk: Desk,
+    pub(crate) node: NodeRow,
+}
+
+/// Takes the directory and opens what is in it.
+pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
+    make_private(dir)?;
+    refuse_network(dir)?;
+    let lock = Lock::take(dir)?;
+    let mut node = NodeRow {
+        node: options.node,
+        term: Term(0),
+        host: options.host.clone(),
+        pid: std::process::id(),
+        since: options.now,
+        url: None,
+    };
+    lock.sign(&holder(&node))?;
+
+    let files = Files::new(dir, options.rig.clone());
+    let gone = match look(&files)? {
+        Some(version) => version,
+        None => {
+            create(dir)?;
+            NEWEST
+        }
+    };
+    let mut db = files.connect_to_write()?;
+    migrate(&mut db, gone)?;
+    let mut desk = Desk::new(db, Arc::default())?;
+    node.term = desk.start_node(&node)?;
+    Ok(Opened { lock, files: Arc::new(files), desk, node })
+}
+
+/// What the lock file shall say of a node.
+pub(crate) fn holder(node: &NodeRow) -> Holder {
+    Holder {
+        node: Some(node.node),
+        host: node.host.clone(),
+        pid: node.pid,
+        since: node.since,
+        url: node.url.clone(),
+    }
+}
+
+/// Makes the directory if there is none, readable by nobody else.
+fn make_private(dir: &Path) -> io::Result<()> {
+    if !dir.exists() {
+        return DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    }
+    // A directory with other things in it is not ours to close to others.
+    let ours = dir.join(DATABASE).exists() || fs::read_dir(dir)?.next().is_none();
+    if ours {
+        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// Looks at the file without changing it or anything beside it. None if there is none; else the steps it has gone.
+pub(crate) fn look(files: &Files) -> Result<Option<u32>, OpenError> {
+    let [log, index] = files.companions();
+    let log_bytes = fs::metadata(&log).map_or(0, |log| log.len());
+    if !files.database.exists() {
+        if log_bytes > 0 {
+            return Err(OpenError::Damaged(format!("{} is there without its database", log.display())));
+        }
+        return Ok(None);
+    }
+    check_header(&files.database)?;
+    let had_index = index.exists();
+    let version = check_inside(files, log_bytes > 0);
+    if !had_index {
+        // SQLite made one to read the log with. It holds nothing of its own.
+        let _ = fs::remove_file(index);
+    }
+    version.map(Some)
+}
+
+/// What can be seen without SQLite: whether this is a database at all.
+fn check_header(path: &Path) -> Result<(), OpenError> {
+    let mut header = Vec::with_capacity(100);
+    File::open(path)?.take(100).read_to_end(&mut header)?;
+    if header.len() < 100 || !header.starts_with(b"SQLite format 3\0") {
+        return Err(OpenError::Damaged(format!("{} is not a database", path.display())));
+    }
+    Ok(())
+}
+
+fn check_inside(files: &Files, has_log: bool) -> Result<u32, OpenError> {
+    let db = Connection::open_with_flags(
+        &files.database,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let application = number("application_id")?;
+    if application != i64::from(APPLICATION) {
+        return Err(OpenError::Damaged(format!("{} is another program's", files.database.display())));
+    }
+    let found = u32::try_from(number("user_version")?).unwrap_or(u32::MAX);
+    if found > NEWEST {
+        return Err(OpenError::Newer { found, known: NEWEST });
+    }
+    let pages = u64::try_from(number("page_count")?).unwrap_or(0);
+    let there =
+        fs::metadata(&files.database)?.len() / u64::try_from(number("page_size")?).unwrap_or(4_096).max(1);
+    // With a log, the missing pages may be in it; SQLite looks.
+    if !has_log && there < pages {
+        return Err(OpenError::Damaged(format!("{there} of {pages} pages are there")));
+    }
+    let question =
+        if pages <= CHECKED_PAGES_MAX { "PRAGMA quick_check(1)" } else { "PRAGMA quick_check('counters')" };
+    let verdict: String = db.query_row(question, [], |row| row.get(0))?;
+    if verdict != "ok" {
+        return Err(OpenError::Damaged(verdict));
+    }
+    Ok(found)
+}
+
+/// Makes a whole, empty database under another name and lets it appear in one step.
+fn create(dir: &Path) -> Result<(), OpenError> {
+    let (fresh, path) = (dir.join(format!("{DATABASE}.new")), dir.join(DATABASE));
+    for end in ["", "-journal", "-wal", "-shm"] {
+        match fs::remove_file(with_end(&fresh, end)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    make_file(&fresh)?;
+    let mut db = Connection::open(&fresh)?;
+    migrate(&mut db, 0)?;
+    db.close().map_err(|(_, error)| error)?;
+    settle_as(&fresh, &path)?;
+    Ok(())
+}
+
+/// Makes an empty file that only its owner may read; refuses one that is there.
+pub(crate) fn make_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Lets a complete file appear under its name, so that a power cut leaves the one before or this one.
+pub(crate) fn settle_as(from: &Path, to: &Path) -> io::Result<()> {
+    File::open(from)?.sync_all()?;
+    fs::rename(from, to)?;
+    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_network(dir: &Path) -> Result<(), OpenError> {
+    let kind = match rustix::fs::statfs(dir).map_err(io::Error::from)?.f_type as u32 {
+        0x0000_6969 => "NFS",
+        0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
+        0x6573_5546 => "FUSE",
+        0x0102_1997 => "9P",
+        0x00c3_6400 => "Ceph",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x7375_7245 => "Coda",
+        0x0000_564c => "NCP",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        0x0116_1970 => "GFS2",
+        0x7461_636f => "OCFS2",
+        0x786f_4256 => "VirtualBox shared folder",
+        0xaad7_aaea => "PanFS",
+        _ => return Ok(()),
+    };
+    Err(OpenError::NetworkFileSystem { dir: dir.to_owned(), kind })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse_network(_: &Path) -> Result<(), OpenError> {
+    Ok(())
+}

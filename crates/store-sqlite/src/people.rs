@@ -1,0 +1,70 @@
+//! The machine's person, credentials, and nodes.
+
+use crate::columns::{Columns, Id, int};
+use crate::desk::Desk;
+use crate::trouble::Trouble;
+use kernel::{Moment, Principal, Term};
+use rusqlite::{Connection, Row, params};
+use store::TokenRow;
+
+const PRINCIPAL: &str = "org, person, coalesce(handle, ''), client FROM persons";
+
+pub(crate) fn owner(desk: &mut Desk, fresh: &Principal) -> Result<Principal, Trouble> {
+    let known = {
+        let mut query = desk.db().prepare_cached(&format!("SELECT {PRINCIPAL} WHERE machine = 1"))?;
+        let mut found = query.query([])?;
+        found.next()?.map(principal).transpose()?
+    };
+    match known {
+        Some(owner) => Ok(owner),
+        None => {
+            let pid = desk.pid_of(fresh)?;
+            desk.run(
+                "UPDATE persons SET machine = 1, handle = ?2, client = ?3 WHERE pid = ?1",
+                params![pid, fresh.handle, fresh.client],
+            )?;
+            Ok(fresh.clone())
+        }
+    }
+}
+
+fn principal(row: &Row<'_>) -> Result<Principal, Trouble> {
+    let row = Columns(row);
+    Ok(Principal {
+        org: row.id(0)?,
+        person: row.id(1)?,
+        handle: row.text(2)?.to_owned(),
+        client: row.text_maybe(3)?.map(str::to_owned),
+    })
+}
+
+pub(crate) fn add_token(desk: &mut Desk, token: &TokenRow) -> Result<(), Trouble> {
+    desk.run(
+        "INSERT OR REPLACE INTO tokens (hash, person, purpose, client, made_at, expires)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            token.hash,
+            token.person.stored(),
+            token.purpose,
+            token.client,
+            int(token.made_at.0),
+            token.expires.map(|until| int(until.0)),
+        ],
+    )
+    .map(drop)
+}
+
+/// For now a credential is the machine's person's, or nobody's.
+pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<Principal>, Trouble> {
+    let mut query = db.prepare_cached(
+        "SELECT p.org, p.person, p.handle, t.client FROM tokens t JOIN persons p ON p.person = t.person
+         WHERE t.hash = ?1 AND p.machine = 1 AND (t.expires IS NULL OR t.expires > ?2)
+            AND NOT EXISTS (SELECT 1 FROM disabled d WHERE d.person = t.person)",
+    )?;
+    let mut found = query.query(params![hash, int(now.0)])?;
+    found.next()?.map(principal).transpose()
+}
+
+pub(crate) fn announce(desk: &mut Desk, term: Term, url: &str) -> Result<(), Trouble> {
+    desk.run("UPDATE node_starts SET url = ?2 WHERE start = ?1", params![int(term.0 >> 32), url]).map(drop)
+}

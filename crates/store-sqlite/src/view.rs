@@ -1,0 +1,351 @@
+//! What lists, receipts and routing read. Whoever may not see a session does not find it in any list.
+//!
+//! A person sees what they own, which every list reads from an index in the list's own order, and what they were granted,
+//! which is joined to it. What is not on the page costs nothing in the first case.
+
+use crate::columns::{Columns, Id, int, rows};
+use crate::desk::{Sid, pid};
+use crate::trouble::Trouble;
+use kernel::{Address, ApprovalId, Found, MessageId, Moment, OrgId, PersonId, Record, SessionId, To, Turn};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use store::{
+    ApprovalRow, ApprovalState, BindingRow, Finding, Head, ReceiptRow, ReceiptState, SessionRow,
+    SessionsQuery, Which, record,
+};
+
+pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, Trouble> {
+    let session = match to {
+        To::Session(session) => Some(*session),
+        To::Conversation(address) => bound_now_or_before(db, org, address)?,
+        To::New => None,
+    };
+    let nothing = Finding { found: Found::Nothing, record: None };
+    let Some(session) = session else { return Ok(nothing) };
+    match self::session(db, session)? {
+        Some((record, row)) if record.org == org => {
+            let found = row.ended.map_or(Found::Open(session), |why| Found::Ended(session, why));
+            Ok(Finding { found, record: Some(record) })
+        }
+        _ => Ok(nothing),
+    }
+}
+
+/// The session this conversation is bound to, or the last one that ended while it was.
+fn bound_now_or_before(db: &Connection, org: OrgId, address: &Address) -> Result<Option<SessionId>, Trouble> {
+    let (org, address) = (org.stored(), address.to_string());
+    let look = |sql: &str| -> Result<Option<SessionId>, Trouble> {
+        let mut query = db.prepare_cached(sql)?;
+        let found = query.query_row(params![org, address], |row| row.get(0).map(SessionId::read));
+        Ok(found.optional()?)
+    };
+    let bound = look(
+        "SELECT s.id FROM bindings b JOIN sessions s ON s.sid = b.sid
+         WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NULL",
+    )?;
+    match bound {
+        Some(session) => Ok(Some(session)),
+        None => look(
+            "SELECT s.id FROM bindings b JOIN sessions s ON s.sid = b.sid
+             WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NOT NULL ORDER BY b.bid DESC LIMIT 1",
+        ),
+    }
+}
+
+/// The columns of a session's row, in the order in which `session_row` reads them.
+const SESSION: &str =
+    "s.id, p.org, p.person, s.title, s.scope, s.ended, s.archived, s.awake, s.pending, s.number,
+    s.made_at, s.touched_at, s.revision, s.sid";
+
+fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
+    let row = Columns(row);
+    Ok(SessionRow {
+        session: row.id(0)?,
+        org: row.id(1)?,
+        owner: row.id(2)?,
+        title: row.text_maybe(3)?.map(str::to_owned),
+        scope: record::decode_scope(row.bytes(4)?)?,
+        ended: row.word_maybe(5, record::end_parse)?,
+        archived: row.flag(6)?,
+        awake: row.flag(7)?,
+        pending: row.small(8)?,
+        at: row.number(9)?,
+        made_at: row.moment(10)?,
+        touched_at: row.moment(11)?,
+    })
+}
+
+pub(crate) fn session(db: &Connection, session: SessionId) -> Result<Option<(Record, SessionRow)>, Trouble> {
+    let mut query = db.prepare_cached(&format!(
+        "SELECT {SESSION} FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1"
+    ))?;
+    let mut found = query.query([session.stored()])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    let (read, revision, sid) = (session_row(row)?, Columns(row).count(12)?, row.get(13)?);
+    let grants = grants(db, sid)?;
+    Ok(Some((Record { session, org: read.org, owner: read.owner, grants, revision }, read)))
+}
+
+fn grants(db: &Connection, sid: Sid) -> Result<Vec<(PersonId, kernel::Grant)>, Trouble> {
+    let mut query = db.prepare_cached("SELECT person, granted FROM grants WHERE sid = ?1")?;
+    let mut rows = query.query([sid])?;
+    let mut grants = Vec::new();
+    while let Some(row) = rows.next()? {
+        let row = Columns(row);
+        grants.push((row.id(0)?, row.word(1, record::grant_parse)?));
+    }
+    Ok(grants)
+}
+
+fn record_of(db: &Connection, session: SessionId) -> Result<Record, Trouble> {
+    let found = self::session(db, session)?;
+    found.map(|(record, _)| record).ok_or_else(|| Trouble::Damaged(format!("session {session} is gone")))
+}
+
+/// The lists, none of which overlap, as conditions that are also their indexes'.
+const OPEN: &str = "s.archived = 0 AND s.ended IS NULL";
+const ENDED: &str = "s.archived = 0 AND s.ended IS NOT NULL";
+const ARCHIVED: &str = "s.archived = 1";
+
+pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<SessionRow>, Trouble> {
+    let lists: &[&str] = match query.which {
+        Which::Open => &[OPEN],
+        Which::Ended => &[ENDED],
+        Which::All => &[OPEN, ENDED, ARCHIVED],
+    };
+    let mut page = Vec::new();
+    for list in lists {
+        page.extend(owned(db, query, list)?);
+        page.extend(granted(db, query, list)?);
+    }
+    let place = |row: &SessionRow| std::cmp::Reverse((row.touched_at, row.session));
+    page.sort_unstable_by_key(place);
+    page.truncate(query.limit);
+    Ok(page)
+}
+
+/// The statement that reads one list of what somebody owns, and that a test explains.
+pub(crate) fn owned_sql(list: &str) -> String {
+    format!(
+        "SELECT {SESSION} FROM sessions s JOIN persons p ON p.pid = s.owner
+         WHERE s.owner = ?1 AND {list} AND (s.touched_at, s.id) < (?2, ?3)
+         ORDER BY s.touched_at DESC, s.id DESC LIMIT ?4"
+    )
+}
+
+fn owned(db: &Connection, query: &SessionsQuery, list: &str) -> Result<Vec<SessionRow>, Trouble> {
+    let Some(owner) = pid(db, query.org, query.person)? else { return Ok(Vec::new()) };
+    let (at, id) = before(query.after);
+    read_sessions(db, &owned_sql(list), params![owner, at, id, rows(query.limit)])
+}
+
+fn granted(db: &Connection, query: &SessionsQuery, list: &str) -> Result<Vec<SessionRow>, Trouble> {
+    let (at, id) = before(query.after);
+    let sql = format!(
+        "SELECT {SESSION} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid JOIN persons p ON p.pid = s.owner
+         WHERE g.person = ?1 AND p.org = ?5 AND p.person <> ?1 AND {list} AND (s.touched_at, s.id) < (?2, ?3)
+         ORDER BY s.touched_at DESC, s.id DESC LIMIT ?4"
+    );
+    let row = params![query.person.stored(), at, id, rows(query.limit), query.org.stored()];
+    read_sessions(db, &sql, row)
+}
+
+/// The place before which a page begins; for the first page, one that nothing comes after.
+fn before(after: Option<(Moment, SessionId)>) -> (i64, [u8; 16]) {
+    after.map_or((i64::MAX, [0xff; 16]), |(at, session)| (int(at.0), session.stored()))
+}
+
+fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionRow>, Trouble> {
+    let mut query = db.prepare_cached(sql)?;
+    let mut rows = query.query(params)?;
+    let mut page = Vec::new();
+    while let Some(row) = rows.next()? {
+        page.push(session_row(row)?);
+    }
+    Ok(page)
+}
+
+const RECEIPT: &str = "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
+    m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at
+    FROM messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
+
+fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
+    let row = Columns(row);
+    Ok(ReceiptRow {
+        message: row.id(0)?,
+        session: row.id(1)?,
+        by: row.id(2)?,
+        state: row.word(3, record::state_parse)?,
+        why: row.word_maybe(4, record::why_parse)?,
+        revision: row.small(5)?,
+        turn: row.small_maybe(6)?.map(Turn),
+        first: row.number_maybe(7)?,
+        last: row.number_maybe(8)?,
+        reply: row.address_maybe(9)?,
+        created: row.flag(10)?,
+        previous: row.previous(11)?,
+        if_new_ignored: row.flag(13)?,
+        accepted_at: row.moment(14)?,
+        changed_at: row.moment(15)?,
+    })
+}
+
+pub(crate) fn receipt(db: &Connection, message: MessageId) -> Result<Option<(Record, ReceiptRow)>, Trouble> {
+    let mut query = db.prepare_cached(&format!("SELECT {RECEIPT} WHERE m.id = ?1"))?;
+    let mut rows = query.query([message.stored()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let receipt = receipt_row(row)?;
+    Ok(Some((record_of(db, receipt.session)?, receipt)))
+}
+
+pub(crate) fn queue_sql() -> String {
+    format!(
+        "SELECT {RECEIPT} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1 ORDER BY m.seat"
+    )
+}
+
+/// What runs, then the queue, then what the keeper has not seen yet.
+pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRow>, Trouble> {
+    let mut query = db.prepare_cached(&queue_sql())?;
+    let mut rows = query.query([session.stored()])?;
+    let mut queue = Vec::new();
+    while let Some(row) = rows.next()? {
+        queue.push(receipt_row(row)?);
+    }
+    queue.sort_by_key(|receipt: &ReceiptRow| receipt.state != ReceiptState::Running);
+    Ok(queue)
+}
+
+pub(crate) const BINDINGS_OWNED: &str =
+    "SELECT b.address, s.id, b.since FROM bindings b JOIN sessions s ON s.sid = b.sid
+     WHERE b.owner = ?1 AND b.until IS NULL AND b.address > ?2 ORDER BY b.address LIMIT ?3";
+const BINDINGS_GRANTED: &str = "SELECT b.address, s.id, b.since
+     FROM grants g CROSS JOIN bindings b ON b.sid = g.sid JOIN sessions s ON s.sid = b.sid
+        JOIN persons p ON p.pid = s.owner
+     WHERE g.person = ?1 AND p.org = ?4 AND p.person <> ?1 AND b.until IS NULL AND b.address > ?2
+     ORDER BY b.address LIMIT ?3";
+
+pub(crate) fn bindings(
+    db: &Connection,
+    org: OrgId,
+    person: PersonId,
+    after: Option<&Address>,
+    limit: usize,
+) -> Result<Vec<BindingRow>, Trouble> {
+    // No address is empty.
+    let after = after.map(Address::to_string).unwrap_or_default();
+    let read = |row: &Row<'_>| {
+        let columns = Columns(row);
+        Ok(BindingRow { address: columns.address(0)?, session: columns.id(1)?, since: columns.moment(2)? })
+    };
+    let mut page = Vec::new();
+    if let Some(owner) = pid(db, org, person)? {
+        page.extend(read_all(db, BINDINGS_OWNED, params![owner, after, rows(limit)], read)?);
+    }
+    let granted = params![person.stored(), after, rows(limit), org.stored()];
+    page.extend(read_all(db, BINDINGS_GRANTED, granted, read)?);
+    page.sort_by_cached_key(|binding: &BindingRow| binding.address.to_string());
+    page.truncate(limit);
+    Ok(page)
+}
+
+fn read_all<T>(
+    db: &Connection,
+    sql: &str,
+    params: &[&dyn ToSql],
+    read: impl Fn(&Row<'_>) -> Result<T, Trouble>,
+) -> Result<Vec<T>, Trouble> {
+    let mut query = db.prepare_cached(sql)?;
+    let mut found = query.query(params)?;
+    let mut all = Vec::new();
+    while let Some(row) = found.next()? {
+        all.push(read(row)?);
+    }
+    Ok(all)
+}
+
+const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.by, a.asked_at, a.until";
+
+fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
+    let row = Columns(row);
+    let by = row.id_maybe(4)?;
+    let state = match row.text(3)? {
+        "open" => ApprovalState::Open,
+        "yes" => ApprovalState::Answered { yes: true, by },
+        "no" => ApprovalState::Answered { yes: false, by },
+        "lapsed" => ApprovalState::Lapsed,
+        other => return Err(Trouble::Damaged(format!("an approval stands at {other:?}"))),
+    };
+    Ok(ApprovalRow {
+        approval: row.id(0)?,
+        session: row.id(1)?,
+        turn: Turn(row.small(2)?),
+        state,
+        asked_at: row.moment(5)?,
+        until: row.moment(6)?,
+    })
+}
+
+pub(crate) fn approval(
+    db: &Connection,
+    approval: ApprovalId,
+) -> Result<Option<(Record, ApprovalRow)>, Trouble> {
+    let sql = format!("SELECT {APPROVAL} FROM approvals a JOIN sessions s ON s.sid = a.sid WHERE a.id = ?1");
+    let found = read_all(db, &sql, params![approval.stored()], approval_row)?.pop();
+    found.map(|row| Ok((record_of(db, row.session)?, row))).transpose()
+}
+
+pub(crate) fn approvals_owned_sql() -> String {
+    format!(
+        "SELECT {APPROVAL} FROM approvals a JOIN sessions s ON s.sid = a.sid
+         WHERE a.owner = ?1 AND a.state = 'open' ORDER BY a.asked_at, a.id LIMIT ?2"
+    )
+}
+
+pub(crate) fn approvals(
+    db: &Connection,
+    org: OrgId,
+    person: PersonId,
+    limit: usize,
+) -> Result<Vec<ApprovalRow>, Trouble> {
+    let mut page = Vec::new();
+    if let Some(owner) = pid(db, org, person)? {
+        page.extend(read_all(db, &approvals_owned_sql(), params![owner, rows(limit)], approval_row)?);
+    }
+    let sql = format!(
+        "SELECT {APPROVAL} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid JOIN persons p ON p.pid = s.owner
+            JOIN approvals a ON a.owner = s.owner AND a.sid = s.sid AND a.state = 'open'
+         WHERE g.person = ?1 AND p.org = ?2 AND p.person <> ?1"
+    );
+    page.extend(read_all(db, &sql, params![person.stored(), org.stored()], approval_row)?);
+    page.sort_unstable_by_key(|row: &ApprovalRow| (row.asked_at, row.approval));
+    page.truncate(limit);
+    Ok(page)
+}
+
+pub(crate) const HEADS_OWNED: &str = "SELECT s.place, s.id, s.number FROM sessions s
+     WHERE s.owner = ?1 AND s.place > ?2 ORDER BY s.place LIMIT ?3";
+const HEADS_GRANTED: &str = "SELECT s.place, s.id, s.number
+     FROM grants g CROSS JOIN sessions s ON s.sid = g.sid JOIN persons p ON p.pid = s.owner
+     WHERE g.person = ?1 AND p.org = ?4 AND p.person <> ?1 AND s.place > ?2 ORDER BY s.place LIMIT ?3";
+
+pub(crate) fn heads(
+    db: &Connection,
+    org: OrgId,
+    person: PersonId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Head>, Trouble> {
+    let read = |row: &Row<'_>| {
+        let columns = Columns(row);
+        Ok(Head { place: columns.count(0)?, session: columns.id(1)?, number: columns.number(2)? })
+    };
+    let mut page = Vec::new();
+    if let Some(owner) = pid(db, org, person)? {
+        page.extend(read_all(db, HEADS_OWNED, params![owner, int(after), rows(limit)], read)?);
+    }
+    let granted = params![person.stored(), int(after), rows(limit), org.stored()];
+    page.extend(read_all(db, HEADS_GRANTED, granted, read)?);
+    page.sort_unstable_by_key(|head: &Head| head.place);
+    page.truncate(limit);
+    Ok(page)
+}

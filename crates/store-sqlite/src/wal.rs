@@ -1,0 +1,92 @@
+//! Keeps the write-ahead log short without letting anybody wait for it.
+//!
+//! A thread with a connection of its own copies frames from the log into the file while the writer goes on. That alone
+//! never reaches the end of a log that keeps growing; so when the log is long, the writer copies the little that is left
+//! between two groups, and its next commit begins the log anew.
+
+use crate::files::Files;
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// New frames after which the thread copies: 4 MiB.
+const COPY_FRAMES: i64 = 1_024;
+/// Frames from which on the writer sees to it that the log begins anew: 16 MiB. A start after a crash reads that much.
+const RESTART_FRAMES: i64 = 4_096;
+const STACK_BYTES: usize = 512 << 10;
+
+/// The thread that copies, and what the writer remembers of it.
+pub(crate) struct Wal {
+    files: Arc<Files>,
+    nudge: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+    copy_at: i64,
+    restart_at: i64,
+}
+
+impl Wal {
+    pub(crate) fn start(files: Arc<Files>) -> std::io::Result<Self> {
+        // One nudge may wait: a second one would ask for the same.
+        let (nudge, nudges) = sync_channel(1);
+        let its_files = files.clone();
+        let thread = std::thread::Builder::new()
+            .name("homing-copy".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || copy_when_nudged(&its_files, &nudges))?;
+        let (copy_at, restart_at) = (COPY_FRAMES, RESTART_FRAMES);
+        Ok(Self { files, nudge: Some(nudge), thread: Some(thread), copy_at, restart_at })
+    }
+
+    /// Called between two groups, with the writer's connection.
+    pub(crate) fn tend(&mut self, db: &Connection) {
+        let frames = self.files.frames.load(Ordering::Relaxed);
+        if frames < self.copy_at - COPY_FRAMES {
+            // The log began anew.
+            (self.copy_at, self.restart_at) = (COPY_FRAMES, RESTART_FRAMES);
+        }
+        if frames >= self.restart_at {
+            // While somebody reads an old state the log cannot begin anew: ask again later, not after each commit.
+            self.restart_at = frames + COPY_FRAMES;
+            copy(db);
+        } else if frames >= self.copy_at {
+            self.copy_at = frames + COPY_FRAMES;
+            let _ = self.nudge.as_ref().map(|nudge| nudge.try_send(()));
+        }
+    }
+}
+
+impl Drop for Wal {
+    fn drop(&mut self) {
+        self.nudge = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn copy_when_nudged(files: &Files, nudges: &Receiver<()>) {
+    let mut connection = None;
+    while nudges.recv().is_ok() {
+        if connection.is_none() {
+            connection = files.connect_to_write().ok();
+        }
+        if let Some(db) = &connection
+            && !copy(db)
+        {
+            connection = None;
+        }
+    }
+}
+
+/// Copies what can be copied without waiting for anybody. A failure costs nothing but the length of the log.
+fn copy(db: &Connection) -> bool {
+    match db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%error, "the write-ahead log could not be copied into the database");
+            false
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The one thread that writes.
+//!
+//! Changes wait in a bounded queue. The thread takes what is there into one transaction, each change under a savepoint
+//! of its own so that one that fails takes nobody along, commits once (one fsync for all of them), and only then
+//! answers. A commit that ends in an error is neither a yes nor a no: everybody in it hears *unknown*, the connection
+//! is replaced, and a commit of our own settles what the file holds before the next change is looked at.
+
+use crate::desk::Desk;
+use crate::files::Files;
+use crate::trouble::Trouble;
+use crate::wal::Wal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use store::StoreError;
+use tokio::sync::{mpsc, oneshot};
+
+/// Changes that may wait; whoever brings more waits until there is room.
+const WAITING_MAX: usize = 1_024;
+/// Changes in one commit. More would make the first one wait longer than its share of the fsync is worth.
+const GROUP_MAX: usize = 512;
+/// Words in one commit, about: a group's pages are kept in memory until it is over.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+/// What the thread needs: SQLite is modest, and so is our JSON.
+const STACK_BYTES: usize = 1 << 20;
+
+/// The way to the thread.
+pub(crate) struct Writer {
+    queue: Option<mpsc::Sender<Item>>,
+    thread: Option<JoinHandle<()>>,
+    tally: Arc<Tally>,
+}
+
+/// Figures about the thread's work.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) commits: AtomicU64,
+    pub(crate) changes: AtomicU64,
+    pub(crate) fenced: AtomicU64,
+    pub(crate) moved: AtomicU64,
+}
+
+struct Item {
+    bytes: usize,
+    work: Box<dyn Work>,
+}
+
+/// A change and whoever waits for its answer.
+trait Work: Send {
+    fn run(&mut self, desk: &mut Desk) -> Result<(), Trouble>;
+    fn answer(self: Box<Self>, failed: Option<StoreError>);
+}
+
+struct Job<F, T> {
+    work: Option<F>,
+    made: Option<T>,
+    waits: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<F, T> Work for Job<F, T>
+where
+    F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send,
+    T: Send,
+{
+    fn run(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+        let work = self.work.take().expect("a change is run once");
+        self.made = Some(work(desk)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failed: Option<StoreError>) {
+        let answer = match failed {
+            Some(error) => Err(error),
+            None => Ok(self.made.expect("a change that did not fail was run")),
+        };
+        // Whoever asked may be gone; the change stands all the same.
+        let _ = self.waits.send(answer);
+    }
+}
+
+impl Writer {
+    /// Starts the thread with the connection that it shall own.
+    pub(crate) fn start(files: Arc<Files>, desk: Desk) -> std::io::Result<Self> {
+        let (queue, waiting) = mpsc::channel(WAITING_MAX);
+        let tally = desk.tally();
+        let wal = Wal::start(files.clone())?;
+        let room = Room { files, waiting, desk: Some(desk), tally: tally.clone(), wal };
+        let thread = std::thread::Builder::new()
+            .name("homing-write".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || room.work())?;
+        Ok(Self { queue: Some(queue), thread: Some(thread), tally })
+    }
+
+    /// Makes a change durable, then answers. `bytes` is about what it adds to the file.
+    pub(crate) async fn change<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send + 'static,
+    {
+        let (waits, answer) = oneshot::channel();
+        let work = Box::new(Job { work: Some(work), made: None, waits });
+        let queue = self.queue.as_ref().ok_or_else(closed)?;
+        queue.send(Item { bytes, work }).await.map_err(|_| closed())?;
+        // The thread went away with the change in its hands: only the file knows.
+        answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the writer stopped".into())))
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread owns.
+struct Room {
+    files: Arc<Files>,
+    waiting: mpsc::Receiver<Item>,
+    /// None after a commit of unknown outcome, until a new connection has settled it.
+    desk: Option<Desk>,
+    tally: Arc<Tally>,
+    wal: Wal,
+}
+
+impl Room {
+    fn work(mut self) {
+        while let Some(first) = self.waiting.blocking_recv() {
+            let group = self.gather(first);
+            self.commit(group);
+            if let Some(desk) = &self.desk {
+                self.wal.tend(desk.db());
+            }
+        }
+    }
+
+    fn gather(&mut self, first: Item) -> Vec<Box<dyn Work>> {
+        let mut bytes = first.bytes;
+        let mut group = vec![first.work];
+        while group.len() < GROUP_MAX && bytes < GROUP_BYTES_MAX {
+            let Ok(item) = self.waiting.try_recv() else { break };
+            bytes += item.bytes;
+            group.push(item.work);
+        }
+        group
+    }
+
+    fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
+        let count = group.len();
+        let outcome = match self.desk() {
+            Ok(desk) => transact(desk, &mut group),
+            Err(trouble) => Err(trouble.unchanged()),
+        };
+        match outcome {
+            Ok(failed) => {
+                self.tally.commits.fetch_add(1, Ordering::Relaxed);
+                self.tally.changes.fetch_add(count as u64, Ordering::Relaxed);
+                group.into_iter().zip(failed).for_each(|(work, failed)| work.answer(failed));
+            }
+            Err(error) => {
+                if !matches!(error, StoreError::Full) {
+                    tracing::error!(%error, changes = count, "a commit failed");
+                    self.replace();
+                }
+                group.into_iter().for_each(|work| work.answer(Some(error.clone())));
+            }
+        }
+    }
+
+    /// The desk, with a new connection if the last one was given up.
+    fn desk(&mut self) -> Result<&mut Desk, Trouble> {
+        if self.desk.is_none() {
+            let mut desk = Desk::new(self.files.connect_to_write()?, self.tally.clone())?;
+            desk.settle()?;
+            self.desk = Some(desk);
+        }
+        Ok(self.desk.as_mut().expect("it was just put there"))
+    }
+
+    /// Gives the connection up and tries to have a new one at once, so that *unknown* can be looked up.
+    fn replace(&mut self) {
+        self.desk = None;
+        if let Err(trouble) = self.desk() {
+            tracing::error!(error = %trouble.unchanged(), "the store cannot be written to for now");
+        }
+    }
+}
+
+/// Runs a group in one transaction. For each change: none if it is durable now, else why it is not. If the whole group
+/// failed, nothing of it is there, unless the error is *unknown*.
+fn transact(desk: &mut Desk, group: &mut [Box<dyn Work>]) -> Result<Vec<Option<StoreError>>, StoreError> {
+    desk.begin().map_err(|trouble| trouble.unchanged())?;
+    let mut outcomes = Vec::with_capacity(group.len());
+    for work in group.iter_mut() {
+        match apart(desk, work.as_mut()) {
+            Ok(failed) => outcomes.push(failed),
+            Err(trouble) => {
+                desk.roll_back();
+                return Err(trouble.unchanged());
+            }
+        }
+    }
+    if let Err(trouble) = desk.write_counters() {
+        desk.roll_back();
+        return Err(trouble.unchanged());
+    }
+    if let Err(trouble) = desk.commit() {
+        desk.roll_back();
+        return Err(trouble.of_commit());
+    }
+    Ok(outcomes)
+}
+
+/// Runs one change so that its failure is its own. An error here is everybody's: the transaction is gone.
+fn apart(desk: &mut Desk, work: &mut dyn Work) -> Result<Option<StoreError>, Trouble> {
+    desk.set_apart()?;
+    match work.run(desk) {
+        Ok(()) => desk.keep().map(|()| None),
+        // SQLite itself rolled everything back (a full disk, an I/O error).
+        Err(trouble) if desk.db().is_autocommit() => Err(trouble),
+        Err(trouble) => {
+            desk.take_back()?;
+            Ok(Some(trouble.unchanged()))
+        }
+    }
+}

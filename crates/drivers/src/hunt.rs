@@ -24,6 +24,11 @@ const CLEAN_LOOKS: u32 = 2;
 /// The pause between two looks while killed processes are still going away.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
+/// How often we look at a process in the midst of an exec. It takes far less than this many pauses, even on a busy machine.
+const EXEC_LOOKS_MAX: u32 = 100;
+/// The pause between two such looks.
+const EXEC_PAUSE: Duration = Duration::from_millis(1);
+
 /// What marks the processes of one tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Mark {
@@ -54,11 +59,26 @@ impl Mark {
     }
 
     fn is_on(&self, pid: i32) -> bool {
-        // Unreadable means not ours (or just gone): our agents run as us.
-        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+        let environment = environment_of(pid);
         let wanted = self.variables().map(|(name, value)| format!("{name}={value}").into_bytes());
         wanted.iter().all(|wanted| environment.split(|byte| *byte == 0).any(|variable| variable == wanted))
     }
+}
+
+/// A process's environment; empty if it has none or is gone, or is not ours to read: our agents run as us. In the midst of
+/// an exec the kernel shows none, though there is one, so then we look again.
+fn environment_of(pid: i32) -> Vec<u8> {
+    for _ in 0..EXEC_LOOKS_MAX {
+        let environment = std::fs::read(format!("/proc/{pid}/environ"));
+        match environment {
+            Ok(bytes) if bytes.is_empty() && Stat::read(pid).is_some_and(|stat| stat.is_in_exec()) => {
+                std::thread::sleep(EXEC_PAUSE);
+            }
+            Ok(bytes) => return bytes,
+            Err(_) => break,
+        }
+    }
+    Vec::new()
 }
 
 /// How many processes carry a tree's mark. For tests and `doctor`.
@@ -181,7 +201,7 @@ impl Hunt {
         ours.extend(all.keys().filter(|pid| self.mark.is_on(**pid)));
         ours.remove(&rustix::process::getpid().as_raw_nonzero().get());
         // What has ended and only waits to be reaped was not killed by us and cannot be.
-        let alive = |stat: &&Stat| stat.state != b'Z' && stat.state != b'X';
+        let alive = |stat: &&Stat| !stat.has_ended();
         let process = |pid| Some(Process { pid, started: all.get(&pid).filter(alive)?.started });
         ours.into_iter().filter_map(process).collect()
     }
@@ -195,10 +215,15 @@ impl Hunt {
 struct Stat {
     state: u8,
     parent: i32,
+    is_kernels: bool,
     started: u64,
+    environment_end: u64,
 }
 
 impl Stat {
+    /// The kernel's flag for threads of its own.
+    const KERNEL_THREAD: u64 = 0x0020_0000;
+
     fn read(pid: i32) -> Option<Self> {
         Self::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
@@ -209,8 +234,21 @@ impl Stat {
         let mut fields = std::str::from_utf8(&text[name_end + 1..]).ok()?.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let started = fields.nth(17)?.parse().ok()?;
-        Some(Self { state, parent, started })
+        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        let started = fields.nth(12)?.parse().ok()?;
+        // Not shown by old kernels; then nothing is ever in the midst of an exec.
+        let environment_end = fields.nth(28).and_then(|field| field.parse().ok()).unwrap_or(u64::MAX);
+        let is_kernels = flags & Self::KERNEL_THREAD != 0;
+        Some(Self { state, parent, is_kernels, started, environment_end })
+    }
+
+    fn has_ended(&self) -> bool {
+        self.state == b'Z' || self.state == b'X'
+    }
+
+    /// Whether it has no environment yet. One that is merely empty has an end, too.
+    fn is_in_exec(&self) -> bool {
+        self.environment_end == 0 && !self.is_kernels && !self.has_ended()
     }
 }
 
@@ -250,9 +288,20 @@ mod tests {
 
     #[test]
     fn descendants_are_found_over_generations() {
-        let stat = |parent| Stat { state: b'S', parent, started: 1 };
+        let stat = |parent| Stat { state: b'S', parent, is_kernels: false, started: 1, environment_end: 1 };
         let all = BTreeMap::from([(1, stat(0)), (2, stat(1)), (3, stat(2)), (4, stat(3)), (5, stat(1))]);
         assert_eq!(descendants(&all, 2), BTreeSet::from([3, 4]));
+    }
+
+    #[test]
+    fn a_process_has_an_environment_unless_it_is_the_kernels() {
+        let me = Stat::read(std::process::id() as i32).unwrap();
+        assert!(!me.is_in_exec() && !me.is_kernels && me.environment_end > 0);
+        let mut nap = std::process::Command::new("sleep").arg("1000").env_clear().spawn().unwrap();
+        assert!(environment_of(nap.id() as i32).is_empty());
+        assert!(!Stat::read(nap.id() as i32).unwrap().is_in_exec(), "it has one, and it is empty");
+        nap.kill().unwrap();
+        nap.wait().unwrap();
     }
 
     #[test]

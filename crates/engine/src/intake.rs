@@ -239,7 +239,6 @@ impl Engine {
         }
         for _ in 0..RESOLVE_MAX {
             let request = self.mint_request();
-            let told = self.fanout().await_verdict(request);
             let allowed = self.authorize_verb(by, &verb, request, trace).await?;
             let session = allowed.wish().session;
             let asked = match self.store().ask(allowed).await? {
@@ -253,17 +252,14 @@ impl Engine {
                 Asking::Ended(why) => return Err(Refused::SessionEnded { session, why }),
             };
             self.keep(session);
-            let told = if asked == request { told } else { self.fanout().await_verdict(asked) };
-            return self.verdict_within(asked, told).await;
+            return self.verdict_within(asked).await;
         }
         Err(Refused::Changed)
     }
 
-    async fn verdict_within(
-        &self,
-        request: kernel::RequestId,
-        told: tokio::sync::oneshot::Receiver<Verdict>,
-    ) -> Result<Granted, Refused> {
+    async fn verdict_within(&self, request: kernel::RequestId) -> Result<Granted, Refused> {
+        // Listen first, then look: whatever is said in between is heard.
+        let told = self.fanout().await_verdict(request);
         let verdict = match self.store().verdict(request).await? {
             Some(verdict) => Some(verdict),
             None => match tokio::time::timeout(self.limits().verdict_wait, told).await {

@@ -17,7 +17,7 @@ use plan::{News, Plan};
 pub(crate) use registry::Keepers;
 use registry::Place;
 use std::collections::BTreeSet;
-use store::{Appending, Cause, Entry, StoreError};
+use store::{Append, Appending, Cause, Entry, StoreError};
 use tokio::time::{Duration, Instant};
 
 /// Inbox rows taken at once.
@@ -245,20 +245,15 @@ impl Keeper {
         let part = self.parts;
         let words = self.words.get_or_insert_with(|| Words::new(kind, part));
         let offset = words.hear(text);
-        let live = crate::Live {
-            turn,
-            kind: kind.word(),
-            part: words.part,
-            offset,
-            text: text.to_owned(),
-            frame: std::sync::OnceLock::new(),
-        };
         if words.pending_bytes() >= self.engine.limits().words_bytes_max {
+            // These are written at once: watchers hear them as a fact, and need no second copy ahead of it.
             news.stories.extend(words.cut(turn));
             self.unwritten_since = None;
-        } else {
-            self.unwritten_since.get_or_insert_with(Instant::now);
+            return;
         }
+        let (part, text, frame) = (words.part, text.to_owned(), std::sync::OnceLock::new());
+        let live = crate::Live { turn, kind: kind.word(), part, offset, text, frame };
+        self.unwritten_since.get_or_insert_with(Instant::now);
         self.engine.fanout().tell_live(self.session, live);
     }
 
@@ -299,7 +294,7 @@ impl Keeper {
                 return Ok(());
             }
             let append = self.append_of(&plan).await?;
-            match self.engine.store().append(append).await? {
+            match self.append(append).await? {
                 Appending::Done(at) => {
                     self.believe(plan, at);
                     return Ok(());
@@ -319,6 +314,25 @@ impl Keeper {
             }
         }
         Err(Stop::Moved)
+    }
+
+    /// While nothing can be written, a turn that runs is not given up: the agent waits with us.
+    async fn append(&self, append: Append) -> Result<Appending, Stop> {
+        let (mut wait, longest) = AGAIN;
+        loop {
+            let error = match self.engine.store().append(append.clone()).await {
+                Ok(appending) => return Ok(appending),
+                Err(error) => error,
+            };
+            match error {
+                StoreError::Full | StoreError::Unavailable(_) if self.runner.is_some() && !self.closing => {
+                    tracing::warn!(session = %self.session, %error, "writing again in a moment");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(longest);
+                }
+                error => return Err(Stop::Store(error)),
+            }
+        }
     }
 
     /// It is durable: now it is so, and everybody may hear it.

@@ -153,67 +153,55 @@ impl FarEnd {
 
     async fn listen(&mut self, running: &mut dyn Running, grace_ms: u64) -> (Report, Verified) {
         let gone = Verified { killed: 0, gone: true };
-        let mut stopped: Option<Verified> = None;
+        let mut end = End::Unasked;
         loop {
             let event = tokio::select! {
                 biased;
-                order = self.orders.recv() => {
-                    match self.obey(running, order, grace_ms).await {
-                        Ok(Some(verified)) => stopped = Some(verified),
-                        Ok(None) => {}
-                        Err(trouble) => {
-                            let verified = running.stop(0).await;
-                            return (self.failed(trouble).await, verified);
-                        }
+                order = self.orders.recv() => match order {
+                    Some(order) => {
+                        end = self.obey(running, order, end, grace_ms).await;
+                        continue;
                     }
-                    continue;
-                }
+                    // A keeper that is gone wants nothing any more, and hears nothing.
+                    None => return (Report::Lost, running.stop(grace_ms).await),
+                },
                 event = running.next() => event,
             };
             match event {
                 AgentEvent::Ready { native } => self.say(Heard::Report(Report::Ready { native })).await,
                 AgentEvent::Finished { native } => return (Report::Finished { native }, gone),
                 AgentEvent::Failed(trouble) => return (self.failed(trouble).await, gone),
-                AgentEvent::Died { detail, verified } => return self.died(detail, stopped, verified).await,
+                AgentEvent::Died { detail, verified } => return self.died(detail, end, verified).await,
                 other => self.say(Heard::Event(other)).await,
             }
         }
     }
 
-    async fn obey(
-        &mut self,
-        running: &mut dyn Running,
-        order: Option<Order>,
-        grace_ms: u64,
-    ) -> Result<Option<Verified>, Trouble> {
-        match order {
-            Some(Order::Hand(message)) => running.hand(message).await.map(|()| None),
-            Some(Order::Answer { question, answer }) => {
-                let answer = match answer {
-                    Answer::Yes => agent::Answer::Allow,
-                    Answer::No => agent::Answer::Deny { reason: String::new() },
-                };
-                running.answer(&question, answer).await.map(|()| None)
-            }
-            // A keeper that is gone wants nothing any more.
-            Some(Order::Stop) | None => Ok(Some(running.stop(grace_ms).await)),
+    /// Whatever the agent had said before the end can still be heard after it, so nobody stops listening here.
+    async fn obey(&mut self, running: &mut dyn Running, order: Order, end: End, grace_ms: u64) -> End {
+        let done = match order {
+            Order::Hand(message) => running.hand(message).await,
+            Order::Answer { question, answer } => running.answer(&question, answer_of(answer)).await,
+            Order::Stop => return End::Stopped(running.stop(grace_ms).await),
+        };
+        match done {
+            Ok(()) => end,
+            Err(trouble) => End::Broken(trouble, running.stop(0).await),
         }
     }
 
-    async fn died(
-        &self,
-        detail: String,
-        stopped: Option<Verified>,
-        verified: Verified,
-    ) -> (Report, Verified) {
-        match stopped {
-            Some(first) => {
-                let killed = first.killed.max(verified.killed);
-                let verified = Verified { killed, gone: first.gone || verified.gone };
-                self.say(Heard::Stopped(verified)).await;
-                (Report::Stopped, verified)
+    async fn died(&self, detail: String, end: End, verified: Verified) -> (Report, Verified) {
+        let both = |first: Verified| Verified {
+            killed: first.killed.max(verified.killed),
+            gone: first.gone || verified.gone,
+        };
+        match end {
+            End::Unasked => (self.failed(Trouble::transient(detail)).await, verified),
+            End::Broken(trouble, first) => (self.failed(trouble).await, both(first)),
+            End::Stopped(first) => {
+                self.say(Heard::Stopped(both(first))).await;
+                (Report::Stopped, both(first))
             }
-            None => (self.failed(Trouble::transient(detail)).await, verified),
         }
     }
 
@@ -225,6 +213,21 @@ impl FarEnd {
     async fn say(&self, heard: Heard) {
         // A keeper that does not listen any more has died; the next one buries this attempt.
         let _ = self.say.send(heard).await;
+    }
+}
+
+/// Whether we have had a hand in the attempt's end.
+enum End {
+    Unasked,
+    Stopped(Verified),
+    /// It could not be talked to any more.
+    Broken(Trouble, Verified),
+}
+
+fn answer_of(answer: Answer) -> agent::Answer {
+    match answer {
+        Answer::Yes => agent::Answer::Allow,
+        Answer::No => agent::Answer::Deny { reason: String::new() },
     }
 }
 

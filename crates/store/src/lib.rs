@@ -4,6 +4,7 @@
 //! receipts (`rebuild` does it for a whole log), `memory` a store that forgets when it is dropped, `conformance` the
 //! suite every store must pass.
 
+pub mod conformance;
 mod memory;
 mod port;
 pub mod project;

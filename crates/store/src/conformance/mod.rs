@@ -54,9 +54,114 @@ pub trait Fixture: Sized + Send + Sync {
         grant: Option<Grant>,
     ) -> impl Future<Output = ()> + Send;
 
-    /// From here on this person may do nothing. The person may be one that the store has never heard of.
+    /// From here on this person may do nothing.
     fn disable(&self, person: PersonId) -> impl Future<Output = ()> + Send;
 
     /// Makes every checkpoint unreadable, or takes it away.
     fn spoil_checkpoints(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// Makes one test of each promise: `store::conformance!(MyFixture);`. The tests' crate needs tokio with `macros` and `rt`.
+#[macro_export]
+macro_rules! conformance {
+    ($fixture:ty) => {
+        $crate::conformance!(@ $fixture;
+            // accept
+            an_accepted_message_is_there_with_all_that_belongs_to_it,
+            accepting_writes_no_fact,
+            words_come_back_byte_for_byte,
+            the_same_key_gets_the_same_receipt,
+            the_same_key_gets_the_same_receipt_after_a_restart,
+            concurrent_uses_of_one_key_are_one_message,
+            the_same_key_with_another_body_is_a_conflict,
+            a_key_belongs_to_an_org_a_person_and_a_verb,
+            a_key_is_looked_up_before_anything_else,
+            a_refusal_is_not_remembered_under_its_key,
+            a_key_is_free_again_once_it_has_expired,
+            a_right_that_has_changed_since_it_was_seen_does_not_count,
+            a_session_that_has_ended_since_it_was_seen_takes_nothing,
+            a_conversation_that_was_bound_in_between_is_resolved_again,
+            concurrent_first_messages_share_one_session,
+            one_address_in_two_orgs_is_two_conversations,
+            find_tells_open_from_ended_from_nothing,
+            find_does_not_look_into_other_orgs,
+            a_conversation_whose_session_has_ended_gets_a_new_one_and_is_told,
+            the_inbox_has_the_order_of_acceptance,
+            a_session_can_be_made_before_anybody_says_anything,
+            an_id_is_used_once,
+            // limits
+            only_open_sessions_count_as_open,
+            the_limit_of_open_sessions_holds_against_all_at_once,
+            only_unfinished_messages_count_as_pending,
+            the_limit_of_pending_messages_holds_against_all_at_once,
+            a_claim_has_only_so_many_holders,
+            a_claim_is_freed_by_the_end,
+            a_claim_outlives_a_restart,
+            a_claim_that_is_held_stays_held_when_fewer_may,
+            different_claims_do_not_count_together,
+            a_claim_is_raced_for_by_all_and_won_by_so_many,
+            // requests
+            a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it,
+            edited_words_count_once_the_keeper_has_said_yes,
+            edited_words_are_dropped_once_the_keeper_has_said_no,
+            a_wish_asked_again_under_its_key_is_the_same_wish,
+            a_session_that_has_ended_can_be_asked_for_nothing,
+            a_wish_whose_right_has_changed_is_moved,
+            a_conversation_can_be_moved_to_another_open_session,
+            rebinding_compares_the_right,
+            a_title_and_the_archive_can_be_changed_one_by_one,
+            there_is_one_audit_entry_per_command_or_refusal,
+            // append
+            an_older_term_is_fenced,
+            the_same_term_goes_on_and_a_newer_one_takes_over,
+            another_number_than_the_keeper_knows_is_moved,
+            nothing_can_be_appended_to_a_session_that_does_not_exist,
+            inbox_rows_go_with_the_facts_that_answer_them,
+            an_append_without_facts_only_empties_the_inbox,
+            facts_come_back_as_they_were_written,
+            a_log_has_no_gaps_and_is_paged_by_number,
+            a_turns_story_is_read_without_the_others,
+            a_keeper_loads_rule_facts_only,
+            a_checkpoint_is_used_and_can_be_lost,
+            a_checkpoint_of_what_is_not_in_the_log_is_not_believed,
+            a_message_is_not_started_for_whoever_may_no_longer_say_it,
+            a_disabled_person_starts_nothing,
+            a_session_does_not_end_over_an_inbox_that_was_not_drained,
+            // time
+            a_session_is_woken_when_it_is_due_and_not_before,
+            only_so_many_are_woken_at_once,
+            each_append_says_anew_when_the_session_is_due,
+            only_unfinished_sessions_are_listed_as_unfinished,
+            // life
+            a_receipt_tells_a_messages_whole_life,
+            every_outcome_has_its_words,
+            an_ended_session_is_unbound_and_stays_readable,
+            other_sessions_are_not_touched_by_an_append,
+            the_projections_can_be_made_again_from_the_log,
+            // reading
+            sessions_are_listed_with_the_newest_activity_first,
+            pages_of_sessions_have_no_gap_and_no_repeat,
+            a_list_shows_open_ended_or_all,
+            what_you_may_not_see_is_in_no_list,
+            a_record_says_who_may,
+            heads_name_each_changed_session_once,
+            bindings_are_paged_in_the_order_of_their_texts,
+            questions_are_listed_until_they_are_settled,
+            the_queue_has_the_order_in_which_messages_will_run,
+            // outbox
+            a_reply_is_in_the_outbox_with_the_facts_it_follows_from,
+            a_reply_is_taken_once_and_settled_once,
+            a_reply_that_is_waiting_cannot_be_settled,
+            a_reply_that_was_not_sent_waits_for_its_moment,
+            what_was_being_sent_at_a_crash_is_unknown,
+            // people
+            the_machines_person_is_made_once,
+            a_credential_lets_in_until_it_expires,
+            a_disabled_persons_credential_lets_nobody_in,
+            each_start_has_a_higher_term
+        );
+    };
+    (@ $fixture:ty; $($promise:ident),*) => {
+        $(#[tokio::test] async fn $promise() { $crate::conformance::$promise::<$fixture>().await; })*
+    };
 }

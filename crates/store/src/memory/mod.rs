@@ -31,8 +31,14 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store, under the first term.
     pub fn new(node: NodeId) -> Self {
-        let node =
-            NodeRow { node, term: Term(crate::TERMS_PER_START), host: "memory".into(), pid: 0, since: Moment(0), url: None };
+        let node = NodeRow {
+            node,
+            term: Term(crate::TERMS_PER_START),
+            host: "memory".into(),
+            pid: 0,
+            since: Moment(0),
+            url: None,
+        };
         Self { node: node.clone(), contents: Arc::new(Mutex::new(Contents::new(node))) }
     }
 

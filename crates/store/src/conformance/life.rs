@@ -1,0 +1,341 @@
+//! What holds over a whole life: receipts from waiting to final, ends, and projections that the log can make again.
+
+use super::Fixture;
+use super::story::*;
+use crate::*;
+use kernel::{
+    Answer, ApprovalId, Command, EndWhy, Fact, Failure, Fence, Given, HoldWhy, MessageId, Moment, Native,
+    Number, Outcome, Policy, RefusedWhy, Report, Session, SessionId, Slot, To, Turn,
+};
+use std::collections::BTreeMap;
+
+pub async fn a_receipt_tells_a_messages_whole_life<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1)).await;
+    let life = async || {
+        let row = receipt(store, 1).await;
+        (row.state, row.turn, row.first, row.last, row.changed_at)
+    };
+    use ReceiptState::*;
+    assert_eq!(life().await, (Waiting, None, None, None, Moment(1_001)));
+    write(store, ses(1), vec![opened(), queued(1)]).await;
+    assert_eq!(life().await, (Waiting, None, None, None, Moment(5_010)));
+    let expires = Moment(80_000);
+    write(store, ses(1), vec![Fact::Held { message: msg(1), why: HoldWhy::AfterFailure, expires }]).await;
+    assert_eq!(life().await, (Held, None, None, None, Moment(5_020)));
+    assert_eq!(receipt(store, 1).await.why, Some("after_failure"));
+    write(store, ses(1), vec![Fact::Released { message: msg(1) }]).await;
+    assert_eq!((life().await.0, receipt(store, 1).await.why), (Waiting, None));
+    write(store, ses(1), vec![started(1, 1), attempt(1)]).await;
+    assert_eq!(life().await, (Running, Some(Turn(1)), Some(Number(5)), None, Moment(5_040)));
+    write(store, ses(1), vec![answered(1)]).await;
+    let over = (Answered, Some(Turn(1)), Some(Number(5)), Some(Number(7)), Moment(5_060));
+    assert_eq!(life().await, over);
+    assert_eq!(receipt(store, 1).await.accepted_at, Moment(1_001));
+    let row = row(store, ses(1)).await;
+    assert_eq!((row.pending, row.at, row.touched_at), (0, Number(7), Moment(5_060)));
+    let on = on.reopen().await;
+    assert_eq!(receipt(on.store(), 1).await.state, Answered);
+}
+
+pub async fn every_outcome_has_its_words<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    open(store, 1).await;
+    let outcomes = [
+        (Outcome::Answered, ReceiptState::Answered, None),
+        (Outcome::Stopped, ReceiptState::Stopped, None),
+        (Outcome::Interrupted, ReceiptState::Failed, Some("interrupted")),
+        (Outcome::TimedOut, ReceiptState::Failed, Some("time_limit")),
+        (Outcome::Failed(Failure::Gone), ReceiptState::Failed, Some("gone")),
+        (Outcome::Failed(Failure::Busy), ReceiptState::Failed, Some("busy")),
+        (Outcome::Failed(Failure::Transient), ReceiptState::Failed, Some("transient")),
+        (Outcome::Failed(Failure::Refused), ReceiptState::Failed, Some("refused")),
+    ];
+    for (n, (outcome, state, why)) in (2..).zip(outcomes) {
+        say(store, &me(), To::Session(ses(1)), line(n)).await;
+        let over = Fact::TurnEnded { turn: Turn(n), outcome };
+        write(store, ses(1), vec![queued(n), started(n, n), attempt(n), over]).await;
+        let row = receipt(store, n).await;
+        assert_eq!((row.state, row.why), (state, why));
+    }
+    for (n, why, word) in [
+        (20, RefusedWhy::SessionEnded, "session_ended"),
+        (21, RefusedWhy::Expired, "expired"),
+        (22, RefusedWhy::NotAllowed, "not_allowed"),
+    ] {
+        say(store, &me(), To::Session(ses(1)), line(n)).await;
+        write(store, ses(1), vec![Fact::MessageRefused { message: msg(n), why }]).await;
+        let row = receipt(store, n).await;
+        assert_eq!((row.state, row.why, row.turn), (ReceiptState::Refused, Some(word), None));
+    }
+}
+
+pub async fn an_ended_session_is_unbound_and_stays_readable<F: Fixture>() {
+    let on = F::fresh().await;
+    say(on.store(), &me(), conversation("a"), line(1)).await;
+    write(on.store(), ses(1), vec![opened(), queued(1)]).await;
+    write(on.store(), ses(1), vec![refused(1), Fact::Ended { why: EndWhy::Gone }]).await;
+    let on = on.reopen().await;
+    let store = on.store();
+    let row = row(store, ses(1)).await;
+    assert_eq!((row.ended, row.awake, row.pending), (Some(EndWhy::Gone), false, 0));
+    assert_eq!(store.bindings(me().org, me().person, None, ALL).await.unwrap(), []);
+    assert_eq!(log(store, ses(1)).await.len(), 4);
+    assert_eq!(store.words(msg(1)).await.unwrap(), Some(line(1).words()));
+    assert_eq!(store.unfinished(None, ALL).await.unwrap(), []);
+    // A late report is still written down.
+    let fence =
+        Fence { term: kernel::Term(1), epoch: kernel::Epoch(0), turn: Turn(1), attempt: kernel::Attempt(1) };
+    let late = Fact::Stale { fence, kind: kernel::ReportKind::Lost };
+    assert_eq!(write(store, ses(1), vec![late]).await, Number(5));
+}
+
+pub async fn other_sessions_are_not_touched_by_an_append<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    for (n, name) in [(1, "a"), (2, "b")] {
+        say(store, &me(), conversation(name), line(n)).await;
+        write(store, ses(n), vec![opened(), queued(n), started(1, n), attempt(1)]).await;
+    }
+    let other = async || (row(store, ses(2)).await, receipt(store, 2).await, log(store, ses(2)).await);
+    let before = other().await;
+    write(store, ses(1), vec![answered(1), ended()]).await;
+    assert_eq!(other().await, before, "turn 1 of one session is not turn 1 of another");
+    assert_eq!(store.bindings(me().org, me().person, None, ALL).await.unwrap().len(), 1);
+}
+
+/// Lives that the kernel decides, at random but always the same; then everything is made again from the log.
+pub async fn the_projections_can_be_made_again_from_the_log<F: Fixture>() {
+    for seed in 1..=4 {
+        let mut on = F::fresh().await;
+        let mut lives = Lives { dice: Dice(seed), now: 10_000, next: 1, sessions: vec![], approvals: vec![] };
+        for step in 0..150 {
+            lives.step(on.store()).await;
+            if step % 60 == 59 {
+                on = on.reopen().await;
+            }
+        }
+        lives.compare(on.store()).await;
+    }
+}
+
+/// splitmix64: small, and the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+struct Lives {
+    dice: Dice,
+    now: u64,
+    next: u32,
+    /// Each session, and the messages that were said to it.
+    sessions: Vec<(SessionId, Vec<MessageId>)>,
+    approvals: Vec<ApprovalId>,
+}
+
+impl Lives {
+    async fn step(&mut self, store: &dyn Store) {
+        self.now += self.dice.roll(4_000);
+        let n = self.next;
+        self.next += 1;
+        if self.sessions.len() < 3 || self.dice.roll(12) == 0 {
+            let to = if self.dice.roll(2) == 0 { To::New } else { conversation(&format!("c{n}")) };
+            let accepted = say(store, &me(), to, Line { at: self.now, ..line(n) }).await;
+            self.sessions.push((accepted.session, vec![accepted.message]));
+            return self.keep(store, accepted.session, None).await;
+        }
+        let at = self.dice.roll(self.sessions.len() as u64) as usize;
+        let (session, messages) = self.sessions[at].clone();
+        let open = row(store, session).await.ended.is_none();
+        match self.dice.roll(10) {
+            0..=2 if open => {
+                say(store, &me(), To::Session(session), Line { at: self.now, ..line(n) }).await;
+                self.sessions[at].1.push(msg(n));
+                self.keep(store, session, None).await;
+            }
+            3..=4 if open => {
+                let wish = self.wish(&messages);
+                ask(store, session, n, wish).await;
+                self.keep(store, session, None).await;
+            }
+            5 => {
+                for session in store.wake(Moment(self.now), ALL).await.unwrap() {
+                    self.keep(store, session, None).await;
+                }
+            }
+            _ => {
+                let report = self.report(n);
+                self.keep(store, session, Some(report)).await;
+            }
+        }
+    }
+
+    fn wish(&mut self, messages: &[MessageId]) -> Wish {
+        let message = messages[self.dice.roll(messages.len() as u64) as usize];
+        if let Some(approval) = self.approvals.last().copied().filter(|_| self.dice.roll(4) == 0) {
+            let answer = if self.dice.roll(2) == 0 { Answer::Yes } else { Answer::No };
+            return Wish::Answer { approval, answer };
+        }
+        match self.dice.roll(16) {
+            0..=2 => Wish::Edit { message, revision: self.dice.roll(2) as u32, words: "edited".into() },
+            3 => Wish::Withdraw { message },
+            4..=6 => Wish::Hold { message },
+            7..=9 => Wish::Release { message },
+            10..=12 => Wish::Reorder { order: messages.iter().rev().copied().collect() },
+            13 | 14 => Wish::Stop { message },
+            _ => Wish::End,
+        }
+    }
+
+    fn report(&mut self, n: u32) -> Report {
+        match self.dice.roll(12) {
+            0..=4 => Report::Ready { native: Some(Native(format!("native-{}", n % 3))) },
+            5 => {
+                self.approvals.push(apr(n));
+                Report::Asked { approval: apr(n) }
+            }
+            6..=8 => Report::Finished { native: None },
+            9 => Report::Failed(Failure::ALL[self.dice.roll(4) as usize]),
+            10 => Report::Stopped,
+            _ => Report::Lost,
+        }
+    }
+
+    /// One round of a keeper: what is in the inbox, what the runner reports, one append.
+    async fn keep(&mut self, store: &dyn Store, session: SessionId, report: Option<Report>) {
+        let loaded = store.load(session).await.unwrap().unwrap();
+        let mut state = Session::default();
+        loaded.facts.iter().for_each(|fact| state.evolve(fact));
+        let mut append = append_to(store, session).await;
+        let policy =
+            Policy { ask_ms_max: 8_000, hold_ms_max: 20_000, turn_ms_max: 30_000, ..Policy::default() };
+        let given = Given { now: Moment(self.now), term: append.term, policy, slot: Slot::Free };
+        if !state.is_opened() {
+            tell(&mut append, &mut state, Command::Open { scope: loaded.scope }, Cause::Keeper, &given);
+        }
+        for row in store.inbox(session, ALL).await.unwrap() {
+            append.drained.push(row.number);
+            take(&mut append, &mut state, row.item, &given);
+        }
+        if let Some((fence, report)) = running(&state).zip(report) {
+            tell(&mut append, &mut state, Command::Report { fence, report }, Cause::Runner, &given);
+        }
+        // An append either starts one message or none, as the keeper's do.
+        append.awake = state.is_awake();
+        append.wake_at = state.wake_at();
+        append.claims = state.claims().into_iter().map(|claim| (claim, 1_000)).collect();
+        let body = format!(r#"{{"at":{}}}"#, self.now);
+        let append = if append.awake { told(append, 1, "words", body.as_bytes()) } else { append };
+        written(store, append).await;
+    }
+
+    async fn compare(&self, store: &dyn Store) {
+        let mut wakes = vec![];
+        for (session, messages) in &self.sessions {
+            let log = log(store, *session).await;
+            let projection = rebuild(&log);
+            let row = row(store, *session).await;
+            let loaded = store.load(*session).await.unwrap().unwrap();
+            let mut state = Session::default();
+            loaded.facts.iter().for_each(|fact| state.evolve(fact));
+            wakes.extend(state.wake_at());
+            assert_eq!((row.ended, row.awake), (projection.ended, state.is_awake()));
+            assert_eq!((row.ended, row.at), (state.ended(), Number(log.len() as u64)));
+            compare_receipts(store, &row, messages, &projection).await;
+            self.compare_questions(store, *session, &projection).await;
+        }
+        assert_eq!(store.next_wake().await.unwrap(), wakes.into_iter().min());
+        assert!(!self.approvals.is_empty() && self.sessions.len() > 5, "the story should be a long one");
+    }
+
+    async fn compare_questions(&self, store: &dyn Store, session: SessionId, projection: &Projection) {
+        let mut stored = BTreeMap::new();
+        for approval in &self.approvals {
+            let Some((_, row)) = store.approval(*approval).await.unwrap() else { continue };
+            let ApprovalRow { turn, state, asked_at, until, .. } = row;
+            if row.session == session {
+                stored.insert(*approval, Question { turn, state, asked_at, until });
+            }
+        }
+        assert_eq!(stored, projection.approvals);
+    }
+}
+
+async fn compare_receipts(
+    store: &dyn Store,
+    session: &SessionRow,
+    messages: &[MessageId],
+    projection: &Projection,
+) {
+    let (mut touched_at, mut pending) = (session.made_at.max(projection.turn_over_at.unwrap_or_default()), 0);
+    let mut running = vec![];
+    for message in messages {
+        let (_, row) = store.receipt(*message).await.unwrap().unwrap();
+        touched_at = touched_at.max(row.accepted_at);
+        pending += u32::from(!row.state.is_final());
+        running.extend(Some(*message).filter(|_| row.state == ReceiptState::Running));
+        let ReceiptRow { state, why, revision, turn, first, last, changed_at, .. } = row;
+        let stored = Standing { state, why, revision, turn, first, last, changed_at };
+        assert_eq!(Some(&stored), projection.receipts.get(message));
+    }
+    assert_eq!((session.touched_at, session.pending), (touched_at, pending));
+    let queue = store.queue(session.session).await.unwrap();
+    let order: Vec<_> = running.into_iter().chain(projection.queue.clone()).collect();
+    assert_eq!(queue.iter().map(|row| row.message).collect::<Vec<_>>(), order);
+}
+
+fn running(state: &Session) -> Option<Fence> {
+    state.running()?.stage.fence()
+}
+
+fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given) {
+    match item {
+        InboxItem::Say { message, by } => {
+            tell(append, state, Command::Say { message, by }, Cause::Message(message), given);
+        }
+        InboxItem::Wake => drop(tell(append, state, Command::Wake, Cause::Timer, given)),
+        InboxItem::Request { request, by, wish } => {
+            let command = match wish {
+                Wish::Edit { message, revision, .. } => Command::Edit { message, revision },
+                Wish::Withdraw { message } => Command::Withdraw { message, by },
+                Wish::Hold { message } => Command::Hold { message },
+                Wish::Release { message } => Command::Release { message },
+                Wish::Reorder { order } => Command::Reorder { order: still_waiting(state, order) },
+                Wish::Stop { message } => Command::Stop { message, by },
+                Wish::Answer { approval, answer } => Command::Answer { approval, answer, by },
+                Wish::End => Command::End { by },
+            };
+            let verdict = tell(append, state, command, Cause::Request(request), given);
+            append.verdicts.push((request, verdict));
+        }
+    }
+}
+
+/// A wish names all messages of the session; only an order of those that wait can be granted.
+fn still_waiting(state: &Session, order: Vec<MessageId>) -> Vec<MessageId> {
+    let waits = |message: &MessageId| state.queue().iter().any(|waiting| waiting.message == *message);
+    order.into_iter().filter(waits).collect()
+}
+
+fn tell(append: &mut Append, state: &mut Session, command: Command, cause: Cause, given: &Given) -> Verdict {
+    match state.decide(command, given) {
+        Err(refusal) => Verdict::Refused(refusal),
+        Ok(facts) => {
+            for fact in facts {
+                state.evolve(&fact);
+                append.facts.push(NewFact { at: given.now, cause, entry: Entry::Rule(fact) });
+            }
+            Verdict::Done
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the store promises about the machine's person, credentials and nodes.
+
+use super::Fixture;
+use super::story::*;
+use crate::*;
+use kernel::Moment;
+
+fn token(hash: u8, expires: Option<u64>, client: Option<&str>) -> TokenRow {
+    TokenRow {
+        hash: [hash; 32],
+        person: me().person,
+        purpose: "machine",
+        client: client.map(String::from),
+        made_at: Moment(1),
+        expires: expires.map(Moment),
+    }
+}
+
+pub async fn the_machines_person_is_made_once<F: Fixture>() {
+    let on = F::fresh().await;
+    assert_eq!(on.store().owner(me()).await.unwrap(), me());
+    assert_eq!(on.store().owner(friend()).await.unwrap(), me());
+    let on = on.reopen().await;
+    assert_eq!(on.store().owner(friend()).await.unwrap(), me());
+}
+
+pub async fn a_credential_lets_in_until_it_expires<F: Fixture>() {
+    let on = F::fresh().await;
+    let owner = on.store().owner(me()).await.unwrap();
+    on.store().add_token(token(1, None, None)).await.unwrap();
+    on.store().add_token(token(2, Some(500), Some("ci"))).await.unwrap();
+    let on = on.reopen().await;
+    let whose = async |hash, now| on.store().token([hash; 32], Moment(now)).await.unwrap();
+    assert_eq!(whose(1, u64::MAX >> 1).await, Some(owner.clone()));
+    let named = kernel::Principal { client: Some("ci".into()), ..owner };
+    assert_eq!(whose(2, 499).await, Some(named));
+    assert_eq!(whose(2, 500).await, None);
+    assert_eq!(whose(3, 1).await, None);
+}
+
+pub async fn a_disabled_persons_credential_lets_nobody_in<F: Fixture>() {
+    let on = F::fresh().await;
+    on.store().owner(me()).await.unwrap();
+    on.store().add_token(token(1, None, None)).await.unwrap();
+    on.disable(me().person).await;
+    assert_eq!(on.store().token([1; 32], Moment(1)).await.unwrap(), None);
+}
+
+pub async fn each_start_has_a_higher_term<F: Fixture>() {
+    let mut on = F::fresh().await;
+    for _ in 0..3 {
+        let term = on.store().node().term;
+        on.store().announce("http://127.0.0.1:4747".into()).await.unwrap();
+        let nodes = on.store().nodes().await.unwrap();
+        let this = nodes.iter().find(|node| node.node == on.store().node().node).unwrap();
+        assert_eq!((this.term, this.url.as_deref()), (term, Some("http://127.0.0.1:4747")));
+        on = on.reopen().await;
+        assert!(on.store().node().term > term);
+    }
+}

@@ -1,0 +1,250 @@
+//! What lists and pages promise to readers.
+
+use super::Fixture;
+use super::story::*;
+use crate::*;
+use kernel::{Address, Fact, Grant, Moment, Number, Principal, SessionId, To, Turn};
+use std::collections::BTreeSet;
+
+async fn page(store: &dyn Store, after: Option<&SessionRow>, limit: usize) -> Vec<SessionRow> {
+    let after = after.map(|row| (row.touched_at, row.session));
+    let (org, person) = (me().org, me().person);
+    store.sessions(SessionsQuery { org, person, which: Which::Open, after, limit }).await.unwrap()
+}
+
+pub async fn sessions_are_listed_with_the_newest_activity_first<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    for n in 1..=4 {
+        open(store, n).await;
+    }
+    let order = async || list(store, &me(), Which::Open).await.iter().map(|r| r.session).collect::<Vec<_>>();
+    assert_eq!(order().await, [ses(4), ses(3), ses(2), ses(1)]);
+    say(store, &me(), To::Session(ses(2)), line(5)).await;
+    assert_eq!(order().await, [ses(2), ses(4), ses(3), ses(1)], "somebody said something");
+    write(store, ses(1), vec![started(1, 1), attempt(1)]).await;
+    assert_eq!(order().await, [ses(2), ses(4), ses(3), ses(1)], "that it works is no news");
+    write(store, ses(1), vec![answered(1)]).await;
+    assert_eq!(order().await, [ses(1), ses(2), ses(4), ses(3)], "the agent has answered");
+}
+
+pub async fn pages_of_sessions_have_no_gap_and_no_repeat<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    for n in 1..=23 {
+        // Many at the same moment, so that a page ends among them.
+        say(store, &me(), To::New, Line { at: 1_000 + u64::from(n) / 5, ..line(n) }).await;
+    }
+    let all = page(store, None, ALL).await;
+    assert_eq!(all.len(), 23);
+    let mut rows: Vec<SessionRow> = vec![];
+    while rows.len() < 23 {
+        let next = page(store, rows.last(), 4).await;
+        assert!(!next.is_empty() && next.len() <= 4);
+        rows.extend(next);
+    }
+    assert_eq!(rows, all);
+    assert_eq!(page(store, rows.last(), 4).await, []);
+    // What moves to the front meanwhile is not shown twice, and hides nothing.
+    let moved = all[20].session;
+    say(store, &me(), To::Session(moved), line(30)).await;
+    let rest: Vec<_> = page(store, Some(&all[9]), ALL).await.iter().map(|row| row.session).collect();
+    let expected: Vec<_> = all[10..].iter().map(|row| row.session).filter(|s| *s != moved).collect();
+    assert_eq!(rest, expected);
+}
+
+pub async fn a_list_shows_open_ended_or_all<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    for n in 1..=4 {
+        open(store, n).await;
+    }
+    write(store, ses(1), vec![refused(1), ended()]).await;
+    write(store, ses(2), vec![refused(2), ended()]).await;
+    for session in [ses(2), ses(3)] {
+        let (record, _) = store.session(session).await.unwrap().unwrap();
+        let wish = Retitle { session, title: None, archived: Some(true), trail: trail("retitle", 1) };
+        let wish = kernel::authorize(&me(), kernel::Act::Rule, &record, wish).unwrap();
+        store.retitle(wish).await.unwrap();
+    }
+    let shown =
+        async |which| list(store, &me(), which).await.iter().map(|r| r.session).collect::<BTreeSet<_>>();
+    assert_eq!(shown(Which::Open).await, [ses(4)].into());
+    assert_eq!(shown(Which::Ended).await, [ses(1)].into());
+    assert_eq!(shown(Which::All).await, [ses(1), ses(2), ses(3), ses(4)].into());
+}
+
+/// Everything that any list shows to this person.
+async fn seen(store: &dyn Store, by: &Principal) -> [usize; 4] {
+    [
+        list(store, by, Which::All).await.len(),
+        store.bindings(by.org, by.person, None, ALL).await.unwrap().len(),
+        store.approvals(by.org, by.person, ALL).await.unwrap().len(),
+        store.heads(by.org, by.person, 0, ALL).await.unwrap().len(),
+    ]
+}
+
+pub async fn what_you_may_not_see_is_in_no_list<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1)).await;
+    write(store, ses(1), vec![opened(), queued(1), started(1, 1), attempt(1), asked(1)]).await;
+    say(store, &me(), conversation("b"), line(2)).await;
+    write(store, ses(2), vec![opened(), queued(2)]).await;
+    let twin = Principal { org: stranger().org, ..me() };
+    assert_eq!(seen(store, &me()).await, [2, 2, 1, 2]);
+    for other in [friend(), stranger(), twin.clone()] {
+        assert_eq!(seen(store, &other).await, [0, 0, 0, 0]);
+    }
+    on.grant(ses(1), friend().person, Some(Grant::View)).await;
+    assert_eq!(seen(store, &friend()).await, [1, 1, 1, 1]);
+    on.grant(ses(1), friend().person, None).await;
+    assert_eq!(seen(store, &friend()).await, [0, 0, 0, 0]);
+    // A list that is short because of what is left out is still a full page of what is not.
+    on.grant(ses(1), friend().person, Some(Grant::View)).await;
+    let query =
+        SessionsQuery { org: me().org, person: friend().person, which: Which::Open, after: None, limit: 1 };
+    let first = store.sessions(query).await.unwrap();
+    assert_eq!(first.iter().map(|row| row.session).collect::<Vec<_>>(), [ses(1)]);
+}
+
+pub async fn a_record_says_who_may<F: Fixture>() {
+    let on = F::fresh().await;
+    open(on.store(), 1).await;
+    let record = async || on.store().session(ses(1)).await.unwrap().unwrap().0;
+    let first = record().await;
+    assert_eq!((first.owner, first.org, first.grants.clone()), (me().person, me().org, vec![]));
+    on.grant(ses(1), friend().person, Some(Grant::Prompt)).await;
+    let second = record().await;
+    assert_eq!(second.grants, [(friend().person, Grant::Prompt)]);
+    assert!(second.revision > first.revision);
+    let (of_message, _) = on.store().receipt(msg(1)).await.unwrap().unwrap();
+    assert_eq!(of_message, second);
+    assert!(on.store().session(ses(9)).await.unwrap().is_none());
+    assert!(on.store().receipt(msg(9)).await.unwrap().is_none());
+    assert!(on.store().approval(apr(9)).await.unwrap().is_none());
+}
+
+fn asked(n: u32) -> Fact {
+    Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000) }
+}
+
+pub async fn heads_name_each_changed_session_once<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    let heads = async |after, limit| store.heads(me().org, me().person, after, limit).await.unwrap();
+    let places = |heads: &[Head]| heads.iter().map(|h| (h.session, h.number)).collect::<Vec<_>>();
+    say(store, &me(), To::New, line(9)).await;
+    assert_eq!(heads(0, ALL).await, [], "no fact, no head");
+    for n in 1..=3 {
+        open(store, n).await;
+    }
+    let first = heads(0, ALL).await;
+    assert_eq!(places(&first), [(ses(1), Number(2)), (ses(2), Number(2)), (ses(3), Number(2))]);
+    assert!(first.is_sorted_by(|a, b| a.place < b.place));
+    assert_eq!(heads(0, 2).await, first[..2]);
+    assert_eq!(heads(first[1].place, ALL).await, first[2..]);
+    write(store, ses(1), vec![started(1, 1), attempt(1)]).await;
+    assert_eq!(places(&heads(first[2].place, ALL).await), [(ses(1), Number(4))]);
+    let all = heads(0, ALL).await;
+    assert_eq!(places(&all), [(ses(2), Number(2)), (ses(3), Number(2)), (ses(1), Number(4))]);
+    written(store, append_to(store, ses(2)).await).await;
+    assert_eq!(heads(0, ALL).await, all, "an append without facts is no change");
+    let on = on.reopen().await;
+    write(on.store(), ses(3), vec![started(1, 3)]).await;
+    let later = on.store().heads(me().org, me().person, all[2].place, ALL).await.unwrap();
+    assert_eq!(places(&later), [(ses(3), Number(3))], "places go on growing after a restart");
+}
+
+pub async fn bindings_are_paged_in_the_order_of_their_texts<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    let texts = ["web:me/b", "api:test/b", "cli:h/me/%2Fsrv", "api:test/a", "schedule:x", "api:test/B"];
+    for (n, text) in (1..).zip(texts) {
+        say(store, &me(), To::Conversation(text.parse().unwrap()), line(n)).await;
+    }
+    write(store, ses(2), vec![opened(), refused(2), ended()]).await;
+    let mut expected: Vec<_> = texts.into_iter().filter(|text| *text != "api:test/b").collect();
+    expected.sort_unstable();
+    let mut rows: Vec<BindingRow> = vec![];
+    loop {
+        let after: Option<Address> = rows.last().map(|row| row.address.clone());
+        let next = store.bindings(me().org, me().person, after, 2).await.unwrap();
+        if next.is_empty() {
+            break;
+        }
+        rows.extend(next);
+    }
+    assert_eq!(rows.iter().map(|row| row.address.to_string()).collect::<Vec<_>>(), expected);
+}
+
+pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    open(store, 1).await;
+    write(store, ses(1), vec![started(1, 1), attempt(1), asked(3), asked(1), asked(2)]).await;
+    let open = async || {
+        let rows = store.approvals(me().org, me().person, ALL).await.unwrap();
+        rows.into_iter().map(|row| row.approval).collect::<Vec<_>>()
+    };
+    assert_eq!(open().await, [apr(3), apr(1), apr(2)], "the oldest first");
+    let first = store.approvals(me().org, me().person, 1).await.unwrap();
+    let expected = ApprovalRow {
+        approval: apr(3),
+        session: ses(1),
+        turn: Turn(1),
+        state: ApprovalState::Open,
+        asked_at: Moment(5_040),
+        until: Moment(60_000),
+    };
+    assert_eq!(first, [expected]);
+    let yes = Fact::Answered { approval: apr(3), answer: kernel::Answer::Yes, by: Some(me().person) };
+    let late = Fact::Answered { approval: apr(1), answer: kernel::Answer::No, by: None };
+    write(store, ses(1), vec![yes, late]).await;
+    assert_eq!(open().await, [apr(2)]);
+    write(store, ses(1), vec![Fact::Lapsed { approval: apr(2) }, answered(1)]).await;
+    assert!(open().await.is_empty());
+    let on = on.reopen().await;
+    let states = [
+        (3, ApprovalState::Answered { yes: true, by: Some(me().person) }),
+        (1, ApprovalState::Answered { yes: false, by: None }),
+        (2, ApprovalState::Lapsed),
+    ];
+    for (n, state) in states {
+        let (record, row) = on.store().approval(apr(n)).await.unwrap().unwrap();
+        assert_eq!((record.session, row.session, row.state), (ses(1), ses(1), state));
+    }
+}
+
+pub async fn the_queue_has_the_order_in_which_messages_will_run<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    let queue = async |session: SessionId| {
+        let rows = store.queue(session).await.unwrap();
+        rows.into_iter().map(|row| (row.message, row.state)).collect::<Vec<_>>()
+    };
+    use ReceiptState::*;
+    for n in 1..=4 {
+        say(store, &me(), conversation("a"), line(n)).await;
+    }
+    write(store, ses(1), vec![opened(), queued(1), queued(2), queued(3), queued(4)]).await;
+    let order = vec![msg(3), msg(1), msg(4), msg(2)];
+    write(store, ses(1), vec![Fact::Reordered { order }]).await;
+    say(store, &me(), conversation("a"), line(5)).await;
+    let expected = [(3, Waiting), (1, Waiting), (4, Waiting), (2, Waiting), (5, Waiting)];
+    assert_eq!(queue(ses(1)).await, expected.map(|(n, state)| (msg(n), state)));
+    // Held and released, a message keeps its place; what runs comes first; what is final is gone.
+    let held = |n| Fact::Held { message: msg(n), why: kernel::HoldWhy::Asked, expires: Moment(70_000) };
+    let by = me().person;
+    let withdrawn = Fact::Withdrawn { message: msg(1), by };
+    let facts =
+        vec![held(4), held(2), Fact::Released { message: msg(4) }, started(1, 3), withdrawn, queued(5)];
+    write(store, ses(1), facts).await;
+    let expected = [(3, Running), (4, Waiting), (2, Held), (5, Waiting)];
+    assert_eq!(queue(ses(1)).await, expected.map(|(n, state)| (msg(n), state)));
+    let order = vec![msg(5), msg(2), msg(4)];
+    write(store, ses(1), vec![Fact::Reordered { order }, answered(1)]).await;
+    let expected = [(5, Waiting), (2, Held), (4, Waiting)];
+    assert_eq!(queue(ses(1)).await, expected.map(|(n, state)| (msg(n), state)));
+    assert_eq!(queue(ses(9)).await, []);
+}

@@ -1,0 +1,335 @@
+//! The language the promises are told in: people, lines that they say, and what a keeper writes.
+//!
+//! Everything has a small number: `msg(3)` makes `ses(3)` if it has nowhere else to go. A line finds its way as it does
+//! in the engine (`find`, `route`, `authorize`, `accept`); `aim` stops before the last step, for those who come too late.
+
+use super::Fixture;
+use crate::*;
+use bytes::Bytes;
+use kernel::{
+    Act, Address, ApprovalId, Attempt, Authorized, Claim, EndWhy, Epoch, Fact, Fence, MessageId, Moment,
+    Number, OrgId, Outcome, PersonId, Principal, RequestId, Route, Scope, SessionId, To, Turn, authorize,
+    authorize_new, route,
+};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+
+/// A page that holds everything a promise can make.
+pub(super) const ALL: usize = 10_000;
+
+pub(super) fn me() -> Principal {
+    person(1, 1, "me")
+}
+
+/// Somebody else of my org.
+pub(super) fn friend() -> Principal {
+    person(1, 2, "friend")
+}
+
+/// Somebody of another org.
+pub(super) fn stranger() -> Principal {
+    person(2, 3, "stranger")
+}
+
+fn person(org: u128, person: u128, handle: &str) -> Principal {
+    let (org, person) = (OrgId::from_bits(org), PersonId::from_bits(person));
+    Principal { org, person, handle: handle.into(), client: None }
+}
+
+pub(super) fn msg(n: u32) -> MessageId {
+    MessageId::from_bits(u128::from(n) << 64 | 0xabc)
+}
+
+pub(super) fn ses(n: u32) -> SessionId {
+    SessionId::from_bits(u128::from(n) << 64 | 0xdef)
+}
+
+pub(super) fn req(n: u32) -> RequestId {
+    RequestId::from_bits(n.into())
+}
+
+pub(super) fn apr(n: u32) -> ApprovalId {
+    ApprovalId::from_bits(n.into())
+}
+
+pub(super) fn address(key: &str) -> Address {
+    format!("api:test/{key}").parse().expect("tests use plain keys")
+}
+
+pub(super) fn conversation(key: &str) -> To {
+    To::Conversation(address(key))
+}
+
+pub(super) fn scope() -> Scope {
+    Scope { directory: "/srv/work".into(), agent: "scripted".into(), model: None, mode: Some("plan".into()) }
+}
+
+pub(super) fn trail(verb: &'static str, at: u64) -> Trail {
+    Trail { verb, door: "test", correlation: format!("cor-{at}"), at: Moment(at) }
+}
+
+pub(super) fn key(verb: &'static str, key: &str, body: u8) -> Key {
+    Key { verb, key: key.into(), hash: [body; 32], expires: None }
+}
+
+/// A message on its way, before anybody knows where it goes.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) n: u32,
+    pub(super) at: u64,
+    pub(super) key: Option<Key>,
+    pub(super) reply: Option<Address>,
+    pub(super) pending_max: u32,
+    pub(super) open_max: u32,
+}
+
+pub(super) fn line(n: u32) -> Line {
+    Line { n, at: 1_000 + u64::from(n), key: None, reply: None, pending_max: 1_000, open_max: 1_000 }
+}
+
+impl Line {
+    pub(super) fn keyed(self, text: &str, body: u8) -> Self {
+        Self { key: Some(key("say", text, body)), ..self }
+    }
+
+    pub(super) fn words(&self) -> Bytes {
+        Bytes::from(format!(r#"[{{"text":"line {}"}}]"#, self.n))
+    }
+
+    fn message(&self, into: Into) -> NewMessage {
+        NewMessage {
+            message: msg(self.n),
+            into,
+            words: self.words(),
+            reply: self.reply.clone(),
+            if_new_ignored: false,
+            key: self.key.clone(),
+            trail: trail("say", self.at),
+            pending_max: self.pending_max,
+        }
+    }
+}
+
+pub(super) fn fresh_session(
+    n: u32,
+    bind: Option<Address>,
+    previous: Option<(SessionId, EndWhy)>,
+) -> NewSession {
+    let title = Some(format!("session {n}"));
+    NewSession { session: ses(n), scope: scope(), title, bind, previous, open_max: 1_000 }
+}
+
+/// Resolves and authorizes a line as the store is now.
+pub(super) async fn aim(store: &dyn Store, by: &Principal, to: To, line: Line) -> Authorized<NewMessage> {
+    let finding = store.find(by.org, to.clone()).await.unwrap();
+    match route(&to, finding.found).expect("the promise sends it somewhere") {
+        Route::Existing(session) => {
+            let through = match to {
+                To::Conversation(address) => Some(address),
+                To::Session(_) | To::New => None,
+            };
+            let record = finding.record.expect("a session has a record");
+            authorize(by, Act::Say, &record, line.message(Into::Existing { session, through })).unwrap()
+        }
+        Route::Create { bind, previous } => {
+            let fresh =
+                NewSession { open_max: line.open_max, ..fresh_session(line.n, bind.clone(), previous) };
+            authorize_new(by, bind.as_ref(), line.message(Into::Create(fresh))).unwrap()
+        }
+    }
+}
+
+pub(super) async fn send(store: &dyn Store, by: &Principal, to: To, line: Line) -> Acceptance {
+    let wish = aim(store, by, to, line).await;
+    store.accept(wish).await.unwrap()
+}
+
+/// Sends a line that must be accepted.
+pub(super) async fn say(store: &dyn Store, by: &Principal, to: To, line: Line) -> Accepted {
+    match send(store, by, to, line).await {
+        Acceptance::Done(accepted) => accepted,
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+/// A session of mine, made by message `n`, in which the keeper has queued that message.
+pub(super) async fn open(store: &dyn Store, n: u32) -> SessionId {
+    let session = say(store, &me(), To::New, line(n)).await.session;
+    write(store, session, vec![opened(), queued(n)]).await;
+    session
+}
+
+/// A wish of `by`, ready to be asked.
+pub(super) async fn want(
+    store: &dyn Store,
+    by: &Principal,
+    session: SessionId,
+    n: u32,
+    wish: Wish,
+) -> Authorized<NewRequest> {
+    let (record, _) = store.session(session).await.unwrap().unwrap();
+    let at = 2_000 + u64::from(n);
+    let request = NewRequest { request: req(n), session, wish, key: None, trail: trail("ask", at) };
+    authorize(by, Act::Say, &record, request).unwrap()
+}
+
+pub(super) async fn ask(store: &dyn Store, session: SessionId, n: u32, wish: Wish) -> Asking {
+    let wish = want(store, &me(), session, n, wish).await;
+    store.ask(wish).await.unwrap()
+}
+
+/// An append that goes on where the log is, under this node's term, and changes nothing yet.
+pub(super) async fn append_to(store: &dyn Store, session: SessionId) -> Append {
+    let loaded = store.load(session).await.unwrap().expect("the session exists");
+    Append {
+        session,
+        term: store.node().term.max(loaded.term),
+        after: loaded.at,
+        facts: vec![],
+        drained: vec![],
+        verdicts: vec![],
+        claims: vec![],
+        starts: None,
+        replies: vec![],
+        wake_at: None,
+        awake: false,
+    }
+}
+
+/// The same, and the inbox is emptied by it.
+pub(super) async fn drain(store: &dyn Store, session: SessionId) -> Append {
+    let drained = inbox_numbers(store, session).await;
+    Append { drained, ..append_to(store, session).await }
+}
+
+pub(super) async fn inbox_numbers(store: &dyn Store, session: SessionId) -> Vec<u64> {
+    store.inbox(session, ALL).await.unwrap().into_iter().map(|row| row.number).collect()
+}
+
+pub(super) fn with(append: Append, facts: Vec<Fact>) -> Append {
+    let first = append.after.0;
+    let new = |(index, fact)| NewFact {
+        at: Moment(5_000 + 10 * (first + index as u64)),
+        cause: Cause::Keeper,
+        entry: Entry::Rule(fact),
+    };
+    let facts = append.facts.into_iter().chain(facts.into_iter().enumerate().map(new)).collect();
+    Append { facts, ..append }
+}
+
+pub(super) fn told(append: Append, turn: u32, kind: &str, body: &[u8]) -> Append {
+    let mut append = append;
+    append.facts.push(NewFact {
+        at: Moment(7_000),
+        cause: Cause::Runner,
+        entry: Entry::Story { turn: Turn(turn), kind: kind.into(), body: Bytes::copy_from_slice(body) },
+    });
+    append
+}
+
+/// Empties the inbox and writes these facts.
+pub(super) async fn write(store: &dyn Store, session: SessionId, facts: Vec<Fact>) -> Number {
+    let append = with(drain(store, session).await, facts);
+    written(store, append).await
+}
+
+pub(super) async fn written(store: &dyn Store, append: Append) -> Number {
+    match store.append(append).await.unwrap() {
+        Appending::Done(number) => number,
+        other => panic!("not written: {other:?}"),
+    }
+}
+
+pub(super) fn opened() -> Fact {
+    Fact::Opened { scope: scope() }
+}
+
+pub(super) fn queued(n: u32) -> Fact {
+    Fact::Queued { message: msg(n), by: me().person }
+}
+
+pub(super) fn started(turn: u32, n: u32) -> Fact {
+    Fact::TurnStarted { turn: Turn(turn), message: msg(n) }
+}
+
+pub(super) fn attempt(turn: u32) -> Fact {
+    let fence = Fence { term: kernel::Term(1), epoch: Epoch(0), turn: Turn(turn), attempt: Attempt(1) };
+    Fact::AttemptStarted { fence, until: Moment(90_000) }
+}
+
+pub(super) fn answered(turn: u32) -> Fact {
+    Fact::TurnEnded { turn: Turn(turn), outcome: Outcome::Answered }
+}
+
+pub(super) fn ended() -> Fact {
+    Fact::Ended { why: EndWhy::Asked }
+}
+
+pub(super) fn refused(n: u32) -> Fact {
+    Fact::MessageRefused { message: msg(n), why: kernel::RefusedWhy::SessionEnded }
+}
+
+pub(super) fn slot(name: &str) -> Claim {
+    Claim(format!("slot:{name}"))
+}
+
+pub(super) async fn receipt(store: &dyn Store, n: u32) -> ReceiptRow {
+    store.receipt(msg(n)).await.unwrap().expect("the message was accepted").1
+}
+
+pub(super) async fn row(store: &dyn Store, session: SessionId) -> SessionRow {
+    store.session(session).await.unwrap().expect("the session exists").1
+}
+
+pub(super) async fn log(store: &dyn Store, session: SessionId) -> Vec<StoredFact> {
+    store.facts(session, Number(0), ALL, usize::MAX).await.unwrap()
+}
+
+pub(super) async fn list(store: &dyn Store, by: &Principal, which: Which) -> Vec<SessionRow> {
+    let query = SessionsQuery { org: by.org, person: by.person, which, after: None, limit: ALL };
+    store.sessions(query).await.unwrap()
+}
+
+/// Everything that the port shows of everybody's sessions, to see that nothing has changed.
+pub(super) async fn picture<F: Fixture>(on: &F) -> String {
+    let store = on.store();
+    let mut lines = vec![format!("audit {}", on.audit_len().await)];
+    for by in [me(), friend(), stranger()] {
+        for row in list(store, &by, Which::All).await {
+            let session = row.session;
+            lines.push(format!("{row:?}"));
+            lines.push(format!("{:?}", store.load(session).await.unwrap()));
+            lines.push(format!("{:?}", store.inbox(session, ALL).await.unwrap()));
+            lines.push(format!("{:?}", store.queue(session).await.unwrap()));
+            lines.push(format!("{:?}", log(store, session).await));
+        }
+        lines.push(format!("{:?}", store.bindings(by.org, by.person, None, ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.heads(by.org, by.person, 0, ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.approvals(by.org, by.person, ALL).await.unwrap()));
+    }
+    lines.push(format!("wake {:?}", store.next_wake().await.unwrap()));
+    lines.push(format!("unfinished {:?}", store.unfinished(None, ALL).await.unwrap()));
+    for state in [OutgoingState::Waiting, OutgoingState::Sending, OutgoingState::Unknown] {
+        lines.push(format!("{:?}", store.outbox_list(state, ALL).await.unwrap()));
+    }
+    lines.join("\n")
+}
+
+/// Waits for all of them at once, so that a store that can do several things has to.
+pub(super) async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut waiting: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
+    let mut answers: Vec<Option<T>> = waiting.iter().map(|_| None).collect();
+    std::future::poll_fn(move |context| {
+        for (future, answer) in waiting.iter_mut().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
+            if let Poll::Ready(value) = future.as_mut().poll(context) {
+                *answer = Some(value);
+            }
+        }
+        if answers.iter().all(Option::is_some) {
+            return Poll::Ready(answers.drain(..).flatten().collect());
+        }
+        Poll::Pending
+    })
+    .await
+}

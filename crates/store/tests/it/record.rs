@@ -1,0 +1,345 @@
+//! The stored form of things: pinned, because it outlives the version that wrote it, and read back without loss.
+
+use bytes::Bytes;
+use expect_test::expect;
+use kernel::*;
+use proptest::prelude::*;
+use store::{Cause, OutgoingKind, OutgoingState, ReceiptState, StoreError, Verdict, Wish, project, record};
+
+fn msg(n: u128) -> MessageId {
+    MessageId::from_bits(n)
+}
+
+fn usr(n: u128) -> PersonId {
+    PersonId::from_bits(n)
+}
+
+fn one_of_each() -> Vec<Fact> {
+    let scope = |model: Option<&str>| Scope {
+        directory: "/srv/\u{fc}".into(),
+        agent: "scripted".into(),
+        model: model.map(String::from),
+        mode: None,
+    };
+    let fence = Fence { term: Term(7), epoch: Epoch(1), turn: Turn(2), attempt: Attempt(3) };
+    let (turn, attempt, until) = (Turn(2), Attempt(3), Moment(1_700_000_000_000));
+    let approval = ApprovalId::from_bits(5);
+    let mut facts = vec![
+        Fact::Opened { scope: scope(None) },
+        Fact::Opened { scope: scope(Some("m")) },
+        Fact::Queued { message: msg(1), by: usr(2) },
+        Fact::Edited { message: msg(1), revision: 4 },
+        Fact::Withdrawn { message: msg(1), by: usr(2) },
+        Fact::Held { message: msg(1), why: HoldWhy::Asked, expires: until },
+        Fact::Held { message: msg(1), why: HoldWhy::AfterFailure, expires: until },
+        Fact::Released { message: msg(1) },
+        Fact::Reordered { order: vec![msg(2), msg(1)] },
+        Fact::MessageRefused { message: msg(1), why: RefusedWhy::SessionEnded },
+        Fact::MessageRefused { message: msg(1), why: RefusedWhy::Expired },
+        Fact::MessageRefused { message: msg(1), why: RefusedWhy::NotAllowed },
+        Fact::Crowded { until },
+        Fact::TurnStarted { turn, message: msg(1) },
+        Fact::AttemptStarted { fence, until },
+        Fact::Confirmed { native: Native("a \"name\"".into()), epoch: Epoch(1) },
+        Fact::Handed { turn, attempt },
+        Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: until },
+        Fact::Asked { approval, turn, until },
+        Fact::Answered { approval, answer: Answer::Yes, by: Some(usr(2)) },
+        Fact::Answered { approval, answer: Answer::No, by: None },
+        Fact::Lapsed { approval },
+        Fact::StopAsked { turn, why: StopWhy::Asked(usr(2)) },
+        Fact::StopAsked { turn, why: StopWhy::TimeLimit },
+        Fact::StopAsked { turn, why: StopWhy::Ending },
+        Fact::TurnEnded { turn, outcome: Outcome::Answered },
+        Fact::TurnEnded { turn, outcome: Outcome::Stopped },
+        Fact::TurnEnded { turn, outcome: Outcome::Interrupted },
+        Fact::TurnEnded { turn, outcome: Outcome::TimedOut },
+        Fact::EndAsked { by: usr(2) },
+        Fact::Ended { why: EndWhy::Asked },
+        Fact::Ended { why: EndWhy::Gone },
+    ];
+    facts.extend(Failure::ALL.map(|failure| Fact::TurnEnded { turn, outcome: Outcome::Failed(failure) }));
+    facts.extend(KINDS.map(|kind| Fact::Stale { fence, kind }));
+    facts
+}
+
+const KINDS: [ReportKind; 7] = [
+    ReportKind::Ready,
+    ReportKind::Said,
+    ReportKind::Asked,
+    ReportKind::Finished,
+    ReportKind::Failed,
+    ReportKind::Stopped,
+    ReportKind::Lost,
+];
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// If this test fails, files written by earlier versions can no longer be read. Add a form; do not change one.
+#[test]
+fn the_stored_form_of_every_fact_is_pinned() {
+    let stored: Vec<_> = one_of_each().iter().map(|fact| text(record::encode_fact(fact))).collect();
+    expect![[r#"
+        {"opened":{"scope":{"directory":"/srv/ü","agent":"scripted"}}}
+        {"opened":{"scope":{"directory":"/srv/ü","agent":"scripted","model":"m"}}}
+        {"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002"}}
+        {"edited":{"message":"msg_00000000000000000000000001","revision":4}}
+        {"withdrawn":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002"}}
+        {"held":{"message":"msg_00000000000000000000000001","why":"asked","expires":1700000000000}}
+        {"held":{"message":"msg_00000000000000000000000001","why":"after_failure","expires":1700000000000}}
+        {"released":{"message":"msg_00000000000000000000000001"}}
+        {"reordered":{"order":["msg_00000000000000000000000002","msg_00000000000000000000000001"]}}
+        {"message_refused":{"message":"msg_00000000000000000000000001","why":"session_ended"}}
+        {"message_refused":{"message":"msg_00000000000000000000000001","why":"expired"}}
+        {"message_refused":{"message":"msg_00000000000000000000000001","why":"not_allowed"}}
+        {"crowded":{"until":1700000000000}}
+        {"turn_started":{"turn":2,"message":"msg_00000000000000000000000001"}}
+        {"attempt_started":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"until":1700000000000}}
+        {"confirmed":{"native":"a \"name\"","epoch":1}}
+        {"handed":{"turn":2,"attempt":3}}
+        {"attempt_failed":{"turn":2,"attempt":3,"failure":"busy","again_at":1700000000000}}
+        {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000}}
+        {"answered":{"approval":"apr_00000000000000000000000005","answer":"yes","by":"usr_00000000000000000000000002"}}
+        {"answered":{"approval":"apr_00000000000000000000000005","answer":"no"}}
+        {"lapsed":{"approval":"apr_00000000000000000000000005"}}
+        {"stop_asked":{"turn":2,"why":{"asked":{"by":"usr_00000000000000000000000002"}}}}
+        {"stop_asked":{"turn":2,"why":{"time_limit":{}}}}
+        {"stop_asked":{"turn":2,"why":{"ending":{}}}}
+        {"turn_ended":{"turn":2,"outcome":{"answered":{}}}}
+        {"turn_ended":{"turn":2,"outcome":{"stopped":{}}}}
+        {"turn_ended":{"turn":2,"outcome":{"interrupted":{}}}}
+        {"turn_ended":{"turn":2,"outcome":{"timed_out":{}}}}
+        {"end_asked":{"by":"usr_00000000000000000000000002"}}
+        {"ended":{"why":"asked"}}
+        {"ended":{"why":"gone"}}
+        {"turn_ended":{"turn":2,"outcome":{"failed":{"failure":"gone"}}}}
+        {"turn_ended":{"turn":2,"outcome":{"failed":{"failure":"busy"}}}}
+        {"turn_ended":{"turn":2,"outcome":{"failed":{"failure":"transient"}}}}
+        {"turn_ended":{"turn":2,"outcome":{"failed":{"failure":"refused"}}}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"ready"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"said"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"asked"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"finished"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"failed"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"stopped"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"lost"}}"#]].assert_eq(&stored.join("\n"));
+}
+
+#[test]
+fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
+    let mut stored: Vec<_> = wishes().iter().map(|wish| text(record::encode_wish(wish))).collect();
+    stored.push(text(record::encode_checkpoint(&[
+        Fact::Queued { message: msg(1), by: usr(2) },
+        Fact::Ended { why: EndWhy::Gone },
+    ])));
+    let mode = Some("plan".into());
+    stored.push(text(record::encode_scope(&Scope {
+        directory: "/a".into(),
+        agent: "b".into(),
+        model: None,
+        mode,
+    })));
+    expect![[r#"
+        {"edit":{"message":"msg_00000000000000000000000001","revision":2}}
+        {"withdraw":{"message":"msg_00000000000000000000000001"}}
+        {"hold":{"message":"msg_00000000000000000000000001"}}
+        {"release":{"message":"msg_00000000000000000000000001"}}
+        {"reorder":{"order":["msg_00000000000000000000000002","msg_00000000000000000000000001"]}}
+        {"stop":{"message":"msg_00000000000000000000000001"}}
+        {"answer":{"approval":"apr_00000000000000000000000005","answer":"no"}}
+        {"end":{}}
+        {"version":1,"facts":[{"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002"}},{"ended":{"why":"gone"}}]}
+        {"directory":"/a","agent":"b","mode":"plan"}"#]].assert_eq(&stored.join("\n"));
+}
+
+fn wishes() -> Vec<Wish> {
+    vec![
+        Wish::Edit { message: msg(1), revision: 2, words: "never stored here".into() },
+        Wish::Withdraw { message: msg(1) },
+        Wish::Hold { message: msg(1) },
+        Wish::Release { message: msg(1) },
+        Wish::Reorder { order: vec![msg(2), msg(1)] },
+        Wish::Stop { message: msg(1) },
+        Wish::Answer { approval: ApprovalId::from_bits(5), answer: Answer::No },
+        Wish::End,
+    ]
+}
+
+#[test]
+fn wishes_are_read_back_without_an_edits_words() {
+    for wish in wishes() {
+        let expected = match wish.clone() {
+            Wish::Edit { message, revision, .. } => Wish::Edit { message, revision, words: Bytes::new() },
+            other => other,
+        };
+        assert_eq!(record::decode_wish(&record::encode_wish(&wish)), Ok(expected));
+    }
+}
+
+/// Skipping what rules depend on would be worse than stopping.
+#[test]
+fn an_unknown_fact_or_field_or_word_is_not_skipped() {
+    for unknown in [
+        r#"{"teleported":{"to":"mars"}}"#,
+        r#"{"handed":{"turn":1,"attempt":1,"twice":true}}"#,
+        r#"{"ended":{"why":"bored"}}"#,
+        r#"{"handed":{"turn":1}}"#,
+        r#"{"handed":{"turn":-1,"attempt":1}}"#,
+        r#"{"turn_ended":{"turn":1,"outcome":{"failed":{"failure":"gone","how":1}}}}"#,
+        r#"{"lapsed":{"approval":"msg_00000000000000000000000001"}}"#,
+        r#"{"lapsed":{"approval":"apr_0000000000000000000000000I"}}"#,
+        "",
+        "null",
+        "{}",
+    ] {
+        let unreadable = record::decode_fact(unknown.as_bytes()).expect_err(unknown);
+        assert!(matches!(StoreError::from(unreadable), StoreError::Damaged(_)));
+    }
+    let unreadable = record::decode_fact(br#"{"teleported":{}}"#).unwrap_err();
+    assert!(
+        unreadable
+            .to_string()
+            .starts_with("a stored rule fact is not known to this version: unknown variant")
+    );
+}
+
+#[test]
+fn a_checkpoint_of_another_version_is_unreadable() {
+    let ours = text(record::encode_checkpoint(&[]));
+    assert_eq!(record::decode_checkpoint(ours.as_bytes()), Ok(vec![]));
+    assert!(record::decode_checkpoint(ours.replace(":1", ":2").as_bytes()).is_err());
+    assert!(record::decode_checkpoint(b"").is_err());
+    assert!(record::decode_checkpoint(br#"{"version":1,"facts":[{"teleported":{}}]}"#).is_err());
+}
+
+#[test]
+fn every_word_is_read_back() {
+    use ReceiptState as R;
+    for state in
+        [R::Waiting, R::Held, R::Running, R::Answered, R::Failed, R::Stopped, R::Withdrawn, R::Refused]
+    {
+        assert_eq!(record::state_parse(record::state_word(state)), Some(state));
+    }
+    use OutgoingState as O;
+    for state in [O::Waiting, O::Sending, O::Sent, O::Unknown, O::Parked] {
+        assert_eq!(record::outgoing_state_parse(record::outgoing_state_word(state)), Some(state));
+    }
+    use Refusal::*;
+    let refusals = [TooLate, Changed, Ended, AlreadyOpen, NotOpen].map(Verdict::Refused);
+    for verdict in refusals.into_iter().chain([Verdict::Done]) {
+        assert_eq!(record::verdict_parse(record::verdict_word(verdict)), Some(verdict));
+    }
+    for grant in [Grant::View, Grant::Prompt, Grant::Manage] {
+        assert_eq!(record::grant_parse(record::grant_word(grant)), Some(grant));
+    }
+    for why in project::WHY_WORDS {
+        assert_eq!(record::why_parse(why), Some(why));
+    }
+    for kind in [OutgoingKind::Final, OutgoingKind::Question(ApprovalId::from_bits(9))] {
+        assert_eq!(record::outgoing_kind_parse(&record::outgoing_kind_text(kind)), Ok(kind));
+    }
+    assert_eq!(record::state_parse("Waiting"), None);
+    assert_eq!(record::why_parse("bored"), None);
+    assert!(record::outgoing_kind_parse("msg_00000000000000000000000001").is_err());
+    assert!(record::cause_parse("chance").is_err());
+}
+
+/// Two lists of the same words, one for people and one for the store, would drift apart.
+#[test]
+fn receipts_say_the_same_words_as_the_stored_facts() {
+    for fact in one_of_each() {
+        for change in project::project(&fact) {
+            if let project::Change::Receipt { why: Some(why), .. } = change {
+                assert!(text(record::encode_fact(&fact)).contains(&format!(r#""why":"{why}""#)));
+                assert_eq!(record::why_parse(why), Some(why));
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_fact_is_read_back(fact in facts()) {
+        prop_assert_eq!(record::decode_fact(&record::encode_fact(&fact)), Ok(fact));
+    }
+
+    #[test]
+    fn every_checkpoint_is_read_back(facts in prop::collection::vec(facts(), 0..20)) {
+        prop_assert_eq!(record::decode_checkpoint(&record::encode_checkpoint(&facts)), Ok(facts));
+    }
+
+    #[test]
+    fn every_scope_is_read_back(scope in scopes()) {
+        prop_assert_eq!(record::decode_scope(&record::encode_scope(&scope)), Ok(scope));
+    }
+
+    #[test]
+    fn every_cause_is_read_back(kind in 0..5, bits in any::<u128>()) {
+        let cause = match kind {
+            0 => Cause::Message(msg(bits)),
+            1 => Cause::Request(RequestId::from_bits(bits)),
+            2 => Cause::Runner,
+            3 => Cause::Timer,
+            _ => Cause::Keeper,
+        };
+        prop_assert_eq!(record::cause_parse(&record::cause_text(cause)), Ok(cause));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = record::decode_fact(&bytes);
+        let _ = record::decode_checkpoint(&bytes);
+        let _ = record::decode_wish(&bytes);
+        let _ = record::decode_scope(&bytes);
+    }
+}
+
+fn scopes() -> impl Strategy<Value = Scope> {
+    let words = (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>());
+    words.prop_map(|(directory, agent, model, mode)| Scope { directory, agent, model, mode })
+}
+
+/// Any fact: one of each kind, with everything in it that can vary varied.
+fn facts() -> impl Strategy<Value = Fact> {
+    let parts = (any::<[u128; 3]>(), any::<[u64; 2]>(), any::<[u32; 3]>(), any::<u16>(), any::<String>());
+    let list = prop::collection::vec(any::<u128>(), 0..5);
+    (prop::sample::select(one_of_each()), scopes(), parts, list).prop_map(|(fact, scope, parts, list)| {
+        let ([a, b, c], [x, y], [i, j, k], attempt, text) = parts;
+        let (message, by, approval) = (msg(a), usr(b), ApprovalId::from_bits(c));
+        let (turn, epoch, attempt) = (Turn(i), Epoch(j), Attempt(attempt));
+        let (until, fence) = (Moment(x), Fence { term: Term(y), epoch, turn, attempt });
+        match fact {
+            Fact::Opened { .. } => Fact::Opened { scope },
+            Fact::Queued { .. } => Fact::Queued { message, by },
+            Fact::Edited { .. } => Fact::Edited { message, revision: k },
+            Fact::Withdrawn { .. } => Fact::Withdrawn { message, by },
+            Fact::Held { why, .. } => Fact::Held { message, why, expires: until },
+            Fact::Released { .. } => Fact::Released { message },
+            Fact::Reordered { .. } => Fact::Reordered { order: list.into_iter().map(msg).collect() },
+            Fact::MessageRefused { why, .. } => Fact::MessageRefused { message, why },
+            Fact::Crowded { .. } => Fact::Crowded { until },
+            Fact::TurnStarted { .. } => Fact::TurnStarted { turn, message },
+            Fact::AttemptStarted { .. } => Fact::AttemptStarted { fence, until },
+            Fact::Confirmed { .. } => Fact::Confirmed { native: Native(text), epoch },
+            Fact::Handed { .. } => Fact::Handed { turn, attempt },
+            Fact::AttemptFailed { failure, .. } => {
+                Fact::AttemptFailed { turn, attempt, failure, again_at: until }
+            }
+            Fact::Asked { .. } => Fact::Asked { approval, turn, until },
+            Fact::Answered { answer, by: who, .. } => {
+                Fact::Answered { approval, answer, by: who.map(|_| by) }
+            }
+            Fact::Lapsed { .. } => Fact::Lapsed { approval },
+            Fact::StopAsked { why: StopWhy::Asked(_), .. } => {
+                Fact::StopAsked { turn, why: StopWhy::Asked(by) }
+            }
+            Fact::StopAsked { why, .. } => Fact::StopAsked { turn, why },
+            Fact::TurnEnded { outcome, .. } => Fact::TurnEnded { turn, outcome },
+            Fact::EndAsked { .. } => Fact::EndAsked { by },
+            Fact::Ended { why } => Fact::Ended { why },
+            Fact::Stale { kind, .. } => Fact::Stale { fence, kind },
+        }
+    })
+}

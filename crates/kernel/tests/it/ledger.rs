@@ -108,6 +108,7 @@ impl Ledger {
     pub(crate) fn see(&mut self, command: &Command, facts: &[Fact], given: &Given) -> Kept {
         self.stale_changes_nothing(command, facts, given)?;
         self.known_name_is_kept(facts)?;
+        self.stop_touches_what_it_names(command, facts)?;
         for fact in facts {
             self.see_fact(fact, given).map_err(|broken| format!("{broken}, by {fact:?}"))?;
         }
@@ -164,6 +165,17 @@ impl Ledger {
             !renamed || answered || self.native.is_none(),
             "a turn that has not succeeded never overwrites the agent's name",
         )
+    }
+
+    fn stop_touches_what_it_names(&self, command: &Command, facts: &[Fact]) -> Kept {
+        let Command::Stop { message: named, .. } = command else { return Ok(()) };
+        let other = self.now.as_ref().filter(|now| now.message != *named);
+        let touches = |fact: &Fact| match fact {
+            Fact::Withdrawn { message, .. } => message != named,
+            Fact::StopAsked { .. } | Fact::TurnEnded { .. } | Fact::Lapsed { .. } => other.is_some(),
+            _ => false,
+        };
+        promise(!facts.iter().any(touches), "a stop touches only what it names")
     }
 
     fn see_fact(&mut self, fact: &Fact, given: &Given) -> Kept {
@@ -340,6 +352,10 @@ impl Ledger {
         )
     }
 
+    fn has_startable(&self) -> bool {
+        self.line.iter().any(|message| self.messages[message] == Receipt::Waiting)
+    }
+
     fn turn(now: &mut Option<Now>, turn: Turn) -> Result<&mut Now, String> {
         now.as_mut()
             .filter(|now| now.turn == turn)
@@ -375,7 +391,8 @@ impl Ledger {
         let running = session.running().map(|running| (running.turn, running.message, running.stage.fence()));
         let now = self.now.as_ref().map(|now| (now.turn, now.message, now.live));
         promise(running == now, "the session knows its turn")?;
-        promise(session.is_awake() == now.is_some(), "a session is awake while a turn is under way")?;
+        let awake = now.is_some() || (self.life == Life::Open && self.has_startable());
+        promise(session.is_awake() == awake, "a session is awake while a turn runs or waits")?;
         promise(session.ended().is_some() == (self.life == Life::Ended), "the session knows its end")?;
         promise(session.is_opened() == (self.life != Life::Unopened), "the session knows its beginning")?;
         let claims: Vec<_> = session.running().map(|running| Claim::slot(running.by)).into_iter().collect();
@@ -416,9 +433,7 @@ impl Ledger {
     /// Whoever rests will be woken.
     fn rests_agree(&self, session: &Session, asked: bool) -> Kept {
         let rests = self.now.as_ref().is_some_and(|now| now.live.is_none());
-        let startable = asked
-            && self.now.is_none()
-            && self.line.iter().any(|message| self.messages[message] == Receipt::Waiting);
+        let startable = asked && self.now.is_none() && self.has_startable();
         let held = self.line.iter().any(|message| self.messages[message] == Receipt::Held);
         let stopping = self.now.as_ref().is_some_and(|now| now.stopping.is_some());
         let live = self.now.as_ref().is_some_and(|now| now.live.is_some()) && !stopping;

@@ -236,12 +236,13 @@ impl World {
         if replayed && replay(&self.log) != self.session {
             return Err("the log, read again, makes another session".into());
         }
+        let idle = self.session.running().is_none();
         match self.session.condense() {
-            Some(_) if self.session.is_awake() => Err("a session with a turn under way was condensed".into()),
+            Some(_) if !idle => Err("a session with a turn under way was condensed".into()),
             Some(facts) if replay(&facts) != self.session => {
                 Err(format!("condensed, the session is another: {facts:?}"))
             }
-            None if !self.session.is_awake() => Err("an idle session cannot be condensed".into()),
+            None if idle => Err("an idle session cannot be condensed".into()),
             Some(_) | None => Ok(()),
         }
     }

@@ -458,7 +458,8 @@ pub struct InboxRow {
 pub enum InboxItem {
     /// A message.
     Say { message: MessageId, by: PersonId },
-    /// A wish. An edit's new words are with the store under the request's id until the keeper has said yes or no.
+    /// A wish. An edit comes with empty words: the store keeps them under the request's id until the keeper has said
+    /// yes or no.
     Request { request: RequestId, by: PersonId, wish: Wish },
     /// Some deadline has come.
     Wake,

@@ -192,8 +192,9 @@ pub async fn concurrent_first_messages_share_one_session<F: Fixture>() {
     let on = F::fresh().await;
     let mut firsts = vec![];
     for n in 1..=20 {
-        firsts.push(on.store().accept(aim(on.store(), &me(), conversation("a"), line(n)).await));
+        firsts.push(aim(on.store(), &me(), conversation("a"), line(n)).await);
     }
+    let firsts = firsts.into_iter().map(|first| on.store().accept(first)).collect();
     let answers: Vec<_> = together(firsts).await.into_iter().map(Result::unwrap).collect();
     let done = answers.iter().filter(|answer| matches!(answer, Acceptance::Done(_))).count();
     let moved = answers.iter().filter(|answer| **answer == Acceptance::Moved).count();
@@ -208,6 +209,18 @@ pub async fn concurrent_first_messages_share_one_session<F: Fixture>() {
         }
     }
     assert_eq!(row(on.store(), sessions[0].session).await.pending, 20);
+}
+
+pub async fn a_receipt_says_that_a_wish_for_a_new_session_was_ignored<F: Fixture>() {
+    let on = F::fresh().await;
+    say(on.store(), &me(), conversation("a"), line(1)).await;
+    let second = Line { if_new_ignored: true, ..line(2).keyed("k", 1) };
+    let accepted = say(on.store(), &me(), conversation("a"), second.clone()).await;
+    assert!(accepted.if_new_ignored && receipt(on.store(), 2).await.if_new_ignored);
+    assert!(!receipt(on.store(), 1).await.if_new_ignored);
+    let on = on.reopen().await;
+    let again = send(on.store(), &me(), conversation("a"), Line { n: 3, ..second }).await;
+    assert_eq!(again, Acceptance::Before(accepted));
 }
 
 pub async fn one_address_in_two_orgs_is_two_conversations<F: Fixture>() {

@@ -5,6 +5,8 @@ use super::story::*;
 use crate::*;
 use bytes::Bytes;
 use kernel::{Fact, Grant, Moment, Number, Outcome, Session, Term, To, Turn};
+use std::future::Future;
+use std::pin::Pin;
 
 pub async fn an_older_term_is_fenced<F: Fixture>() {
     let on = F::fresh().await;
@@ -276,4 +278,44 @@ pub async fn a_session_does_not_end_over_an_inbox_that_was_not_drained<F: Fixtur
     write(store, ses(1), vec![stopped, refused(2), ended()]).await;
     assert_eq!(store.inbox(ses(1), ALL).await.unwrap(), []);
     assert_eq!(receipt(store, 2).await.state, ReceiptState::Refused);
+}
+
+/// Whatever wins, no message is accepted into a session that is over, and none is left behind in its inbox.
+pub async fn an_end_and_a_message_never_pass_each_other<F: Fixture>() {
+    for before_end in 0..6 {
+        let on = F::fresh().await;
+        let store = on.store();
+        open(store, 1).await;
+        let end = with(drain(store, ses(1)).await, vec![refused(1), ended()]);
+        let mut messages = vec![];
+        for n in 2..=7 {
+            messages.push(aim(store, &me(), To::Session(ses(1)), line(n)).await);
+        }
+        let mut race: Vec<Pin<Box<dyn Future<Output = Raced>>>> = vec![];
+        for message in messages {
+            let accept = store.accept(message);
+            race.push(Box::pin(async { Raced::Message(accept.await.unwrap()) }));
+        }
+        let end = store.append(end);
+        race.insert(before_end, Box::pin(async { Raced::End(end.await.unwrap()) }));
+        let (mut safe, mut over) = (0, false);
+        for raced in together(race).await {
+            match raced {
+                Raced::Message(Acceptance::Done(_)) => safe += 1,
+                Raced::Message(Acceptance::Moved) => {}
+                Raced::End(Appending::Done(_)) => over = true,
+                Raced::End(Appending::Undrained) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(store.inbox(ses(1), ALL).await.unwrap().len(), safe);
+        assert_eq!(row(store, ses(1)).await.ended.is_some(), over);
+        assert!(over == (safe == 0), "{safe} messages are in a session that is over");
+    }
+}
+
+#[derive(Debug)]
+enum Raced {
+    Message(Acceptance),
+    End(Appending),
 }

@@ -82,6 +82,7 @@ macro_rules! conformance {
             a_session_that_has_ended_since_it_was_seen_takes_nothing,
             a_conversation_that_was_bound_in_between_is_resolved_again,
             concurrent_first_messages_share_one_session,
+            a_receipt_says_that_a_wish_for_a_new_session_was_ignored,
             one_address_in_two_orgs_is_two_conversations,
             find_tells_open_from_ended_from_nothing,
             find_does_not_look_into_other_orgs,
@@ -127,6 +128,7 @@ macro_rules! conformance {
             a_message_is_not_started_for_whoever_may_no_longer_say_it,
             a_disabled_person_starts_nothing,
             a_session_does_not_end_over_an_inbox_that_was_not_drained,
+            an_end_and_a_message_never_pass_each_other,
             // time
             a_session_is_woken_when_it_is_due_and_not_before,
             only_so_many_are_woken_at_once,

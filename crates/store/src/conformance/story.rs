@@ -80,12 +80,14 @@ pub(super) struct Line {
     pub(super) at: u64,
     pub(super) key: Option<Key>,
     pub(super) reply: Option<Address>,
+    pub(super) if_new_ignored: bool,
     pub(super) pending_max: u32,
     pub(super) open_max: u32,
 }
 
 pub(super) fn line(n: u32) -> Line {
-    Line { n, at: 1_000 + u64::from(n), key: None, reply: None, pending_max: 1_000, open_max: 1_000 }
+    let at = 1_000 + u64::from(n);
+    Line { n, at, key: None, reply: None, if_new_ignored: false, pending_max: 1_000, open_max: 1_000 }
 }
 
 impl Line {
@@ -103,7 +105,7 @@ impl Line {
             into,
             words: self.words(),
             reply: self.reply.clone(),
-            if_new_ignored: false,
+            if_new_ignored: self.if_new_ignored,
             key: self.key.clone(),
             trail: trail("say", self.at),
             pending_max: self.pending_max,

@@ -30,5 +30,7 @@ pub use view::{AgentView, Explained, Follow, QueuedView, ReceiptView, WAIT_MAX};
 // What views are made of, so that doors need not know the store.
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, BindingRow, Cause, Gauges, Head, NodeRow, ReceiptRow, ReceiptState,
-    SessionRow, StoredEntry, StoredFact, Which,
+    SessionRow, StoredEntry, StoredFact, TokenRow, Which,
 };
+// And what an `AgentView` says, so that they need not know the agents' port.
+pub use agent::{Abilities, Found};

@@ -2,9 +2,10 @@
 //!
 //! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises). `intake`, `append`
 //! and `projection` are what is written, `view`, `log`, `outbox`, `timer` and `people` what is read or small;
-//! `migrations` is how the tables came to be. Nothing of SQLite leaves this room.
+//! `migrations` is how the tables came to be, `backup` how they are carried elsewhere and back. Nothing of SQLite leaves this room.
 
 mod append;
+mod backup;
 mod columns;
 mod desk;
 mod files;
@@ -24,6 +25,7 @@ mod view;
 mod wal;
 mod writer;
 
+pub use backup::{CopyError, Restored, backup, restore};
 #[doc(hidden)]
 pub use files::Rig;
 pub use lock::Holder;

@@ -37,7 +37,7 @@ fn newest_checkpoint(db: &Connection, sid: Sid) -> Result<Option<(Number, Vec<Fa
     let Some(row) = found.next()? else { return Ok(None) };
     let row = Columns(row);
     let facts = record::decode_checkpoint(row.bytes(1)?);
-    Ok(facts.ok().map(|facts| Ok::<_, Trouble>((row.number(0)?, facts))).transpose()?)
+    facts.ok().map(|facts| Ok((row.number(0)?, facts))).transpose()
 }
 
 pub(crate) const RULE_FACTS: &str =

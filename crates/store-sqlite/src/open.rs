@@ -157,7 +157,7 @@ pub(crate) fn holder(node: &NodeRow) -> Holder {
 }
 
 /// Makes the directory if there is none, readable by nobody else.
-fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
     if !dir.exists() {
         return DirBuilder::new().recursive(true).mode(0o700).create(dir);
     }
@@ -180,17 +180,17 @@ pub(crate) fn look(files: &Files) -> Result<Option<u32>, OpenError> {
         return Ok(None);
     }
     check_header(&files.database)?;
-    let had_index = index.exists();
+    let ours = [log, index].map(|path| (path.exists(), path));
     let version = check_inside(files, log_bytes > 0);
-    if !had_index {
-        // SQLite made one to read the log with. It holds nothing of its own.
-        let _ = fs::remove_file(index);
+    for (_, path) in ours.iter().filter(|(was_there, _)| !was_there) {
+        // SQLite made it to read with. It holds nothing.
+        let _ = fs::remove_file(path);
     }
     version.map(Some)
 }
 
 /// What can be seen without SQLite: whether this is a database at all.
-fn check_header(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
     let mut header = Vec::with_capacity(100);
     File::open(path)?.take(100).read_to_end(&mut header)?;
     if header.len() < 100 || !header.starts_with(b"SQLite format 3\0") {
@@ -205,29 +205,35 @@ fn check_inside(files: &Files, has_log: bool) -> Result<u32, OpenError> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let found = check_format(&db)?;
+    let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+    let (pages, page_bytes) = (u64::from(number("page_count")?), u64::from(number("page_size")?));
+    let there = fs::metadata(&files.database)?.len() / page_bytes.max(1);
+    // With a log, the missing pages may be in it; SQLite looks.
+    if !has_log && there < pages {
+        return Err(OpenError::Damaged(format!("{there} of {pages} pages are there")));
+    }
+    check_pages(&db, if pages <= CHECKED_PAGES_MAX { "quick_check(1)" } else { "quick_check('counters')" })?;
+    Ok(found)
+}
+
+/// Whether the file is ours, and how many steps it has gone.
+pub(crate) fn check_format(db: &Connection) -> Result<u32, OpenError> {
     let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let application = number("application_id")?;
-    if application != i64::from(APPLICATION) {
-        return Err(OpenError::Damaged(format!("{} is another program's", files.database.display())));
+    if number("application_id")? != i64::from(APPLICATION) {
+        return Err(OpenError::Damaged("the file belongs to another program".into()));
     }
     let found = u32::try_from(number("user_version")?).unwrap_or(u32::MAX);
     if found > NEWEST {
         return Err(OpenError::Newer { found, known: NEWEST });
     }
-    let pages = u64::try_from(number("page_count")?).unwrap_or(0);
-    let there =
-        fs::metadata(&files.database)?.len() / u64::try_from(number("page_size")?).unwrap_or(4_096).max(1);
-    // With a log, the missing pages may be in it; SQLite looks.
-    if !has_log && there < pages {
-        return Err(OpenError::Damaged(format!("{there} of {pages} pages are there")));
-    }
-    let question =
-        if pages <= CHECKED_PAGES_MAX { "PRAGMA quick_check(1)" } else { "PRAGMA quick_check('counters')" };
-    let verdict: String = db.query_row(question, [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(OpenError::Damaged(verdict));
-    }
     Ok(found)
+}
+
+/// Lets SQLite look at the pages.
+pub(crate) fn check_pages(db: &Connection, check: &str) -> Result<(), OpenError> {
+    let verdict: String = db.query_row(&format!("PRAGMA {check}"), [], |row| row.get(0))?;
+    if verdict == "ok" { Ok(()) } else { Err(OpenError::Damaged(verdict)) }
 }
 
 /// Makes a whole, empty database under another name and lets it appear in one step.
@@ -257,12 +263,17 @@ pub(crate) fn make_file(path: &Path) -> io::Result<File> {
 pub(crate) fn settle_as(from: &Path, to: &Path) -> io::Result<()> {
     File::open(from)?.sync_all()?;
     fs::rename(from, to)?;
-    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sync_parent(to)
+}
+
+/// Makes what was renamed or made in a file's directory safe from a power cut.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(dir)?.sync_all()
 }
 
 #[cfg(target_os = "linux")]
-fn refuse_network(dir: &Path) -> Result<(), OpenError> {
+pub(crate) fn refuse_network(dir: &Path) -> Result<(), OpenError> {
     let kind = match rustix::fs::statfs(dir).map_err(io::Error::from)?.f_type as u32 {
         0x0000_6969 => "NFS",
         0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
@@ -284,6 +295,6 @@ fn refuse_network(dir: &Path) -> Result<(), OpenError> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn refuse_network(_: &Path) -> Result<(), OpenError> {
+pub(crate) fn refuse_network(_: &Path) -> Result<(), OpenError> {
     Ok(())
 }

@@ -1,4 +1,7 @@
 //! The SQLite store on trial: the suite every store must pass, then what only a store on a disk can get wrong.
 
+mod backups;
 mod conformance;
+mod groups;
+mod opening;
 mod world;

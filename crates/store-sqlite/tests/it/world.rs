@@ -1,11 +1,20 @@
-//! A directory with a store in it, and the few things tests want from one.
+//! A directory with a store in it, and the few things tests say to one.
 
+use bytes::Bytes;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};
-use kernel::{Moment, NodeId};
+use kernel::{
+    Act, Address, Authorized, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal, Record, Scope,
+    SessionId, Term, authorize, authorize_new,
+};
 use std::path::Path;
+use store::{
+    Acceptance, Append, Cause, Entry, Into, Key, NewFact, NewMessage, NewSession, Store, StoreError, Trail,
+};
 
 /// The node that every test opens its store as, unless it says otherwise.
 pub(crate) const NODE: NodeId = NodeId::from_bits(7);
+pub(crate) const ORG: OrgId = OrgId::from_bits(1);
+pub(crate) const PERSON: PersonId = PersonId::from_bits(2);
 
 pub(crate) fn options() -> Options {
     Options::new(NODE, "testhost", Moment(1_000))
@@ -13,4 +22,103 @@ pub(crate) fn options() -> Options {
 
 pub(crate) fn open(dir: &Path) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(dir, &options())
+}
+
+pub(crate) fn somebody() -> Principal {
+    Principal { org: ORG, person: PERSON, handle: "ada".into(), client: None }
+}
+
+pub(crate) fn session(number: u64) -> SessionId {
+    SessionId::from_bits(0x5e5 << 64 | u128::from(number))
+}
+
+pub(crate) fn message(number: u64) -> MessageId {
+    MessageId::from_bits(0x3e5 << 64 | u128::from(number))
+}
+
+fn wish(number: u64, into: Into) -> NewMessage {
+    let key = Key { verb: "say", key: format!("key-{number}"), hash: [number as u8; 32], expires: None };
+    NewMessage {
+        message: message(number),
+        into,
+        words: Bytes::from(format!(r#"[{{"text":"message {number}"}}]"#)),
+        reply: None,
+        if_new_ignored: false,
+        key: Some(key),
+        trail: Trail {
+            verb: "say",
+            door: "test",
+            correlation: format!("c{number}"),
+            at: Moment(2_000 + number),
+        },
+        pending_max: u32::MAX,
+    }
+}
+
+/// A message that makes its session.
+pub(crate) fn first(session: SessionId, number: u64) -> Authorized<NewMessage> {
+    first_with(session, number, |_| {})
+}
+
+/// The same, with something changed about it.
+pub(crate) fn first_with(
+    session: SessionId,
+    number: u64,
+    change: impl Fn(&mut NewMessage),
+) -> Authorized<NewMessage> {
+    let bind = Address::Api {
+        client: Part::new("test").unwrap(),
+        key: Part::new(format!("{}", session.bits() as u64)).unwrap(),
+    };
+    let fresh = NewSession {
+        session,
+        scope: Scope { directory: "/tmp".into(), agent: "scripted".into(), model: None, mode: None },
+        title: None,
+        bind: Some(bind),
+        previous: None,
+        open_max: u32::MAX,
+    };
+    let bind = fresh.bind.clone();
+    let mut wish = wish(number, Into::Create(fresh));
+    change(&mut wish);
+    authorize_new(&somebody(), bind.as_ref(), wish).unwrap()
+}
+
+/// A message to a session that is there.
+pub(crate) fn next(session: SessionId, number: u64) -> Authorized<NewMessage> {
+    let record = Record { session, org: ORG, owner: PERSON, grants: vec![], revision: 1 };
+    let into = Into::Existing { session, through: None };
+    authorize(&somebody(), Act::Say, &record, wish(number, into)).unwrap()
+}
+
+pub(crate) async fn said(store: &SqliteStore, wish: Authorized<NewMessage>) -> Result<(), StoreError> {
+    match store.accept(wish).await? {
+        Acceptance::Done(_) => Ok(()),
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+/// A story of so many bytes, after so many facts.
+pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
+    let body = Bytes::from(format!("{{\"text\":\"{}\"}}", "x".repeat(bytes)));
+    let entry = Entry::Story { turn: kernel::Turn(1), kind: "text".into(), body };
+    Append {
+        session,
+        term: Term(1),
+        after: kernel::Number(after),
+        facts: vec![NewFact { at: Moment(5_000), cause: Cause::Runner, entry }],
+        drained: vec![],
+        verdicts: vec![],
+        claims: vec![],
+        starts: None,
+        replies: vec![],
+        wake_at: None,
+        awake: true,
+    }
+}
+
+/// What a person with SQLite's own shell would find wrong with the file.
+pub(crate) fn integrity(dir: &Path) -> String {
+    let db = rusqlite::Connection::open(dir.join("homing.db")).unwrap();
+    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
 }

@@ -22,6 +22,8 @@ pub struct Rig {
     pub vfs: Option<&'static str>,
     /// Said to each writing connection after everything else.
     pub pragmas: &'static str,
+    /// After how many frames the write-ahead log is copied; it begins anew after four times as many.
+    pub copy_frames: Option<i64>,
 }
 
 /// Where the store is.

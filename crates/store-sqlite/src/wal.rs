@@ -13,8 +13,9 @@ use std::thread::JoinHandle;
 
 /// New frames after which the thread copies: 4 MiB.
 const COPY_FRAMES: i64 = 1_024;
-/// Frames from which on the writer sees to it that the log begins anew: 16 MiB. A start after a crash reads that much.
-const RESTART_FRAMES: i64 = 4_096;
+/// The writer sees to it that the log begins anew when it has this many times as many: 16 MiB. A start after a crash
+/// reads that much.
+const RESTART_FACTOR: i64 = 4;
 const STACK_BYTES: usize = 512 << 10;
 
 /// The thread that copies, and what the writer remembers of it.
@@ -22,6 +23,7 @@ pub(crate) struct Wal {
     files: Arc<Files>,
     nudge: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
+    copy_frames: i64,
     copy_at: i64,
     restart_at: i64,
 }
@@ -35,23 +37,24 @@ impl Wal {
             .name("homing-copy".into())
             .stack_size(STACK_BYTES)
             .spawn(move || copy_when_nudged(&its_files, &nudges))?;
-        let (copy_at, restart_at) = (COPY_FRAMES, RESTART_FRAMES);
-        Ok(Self { files, nudge: Some(nudge), thread: Some(thread), copy_at, restart_at })
+        let copy_frames = files.rig.copy_frames.unwrap_or(COPY_FRAMES);
+        let (copy_at, restart_at) = (copy_frames, copy_frames * RESTART_FACTOR);
+        Ok(Self { files, nudge: Some(nudge), thread: Some(thread), copy_frames, copy_at, restart_at })
     }
 
     /// Called between two groups, with the writer's connection.
     pub(crate) fn tend(&mut self, db: &Connection) {
         let frames = self.files.frames.load(Ordering::Relaxed);
-        if frames < self.copy_at - COPY_FRAMES {
+        if frames < self.copy_at - self.copy_frames {
             // The log began anew.
-            (self.copy_at, self.restart_at) = (COPY_FRAMES, RESTART_FRAMES);
+            (self.copy_at, self.restart_at) = (self.copy_frames, self.copy_frames * RESTART_FACTOR);
         }
         if frames >= self.restart_at {
             // While somebody reads an old state the log cannot begin anew: ask again later, not after each commit.
-            self.restart_at = frames + COPY_FRAMES;
+            self.restart_at = frames + self.copy_frames;
             copy(db);
         } else if frames >= self.copy_at {
-            self.copy_at = frames + COPY_FRAMES;
+            self.copy_at = frames + self.copy_frames;
             let _ = self.nudge.as_ref().map(|nudge| nudge.try_send(()));
         }
     }

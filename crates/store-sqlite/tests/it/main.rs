@@ -4,4 +4,6 @@ mod backups;
 mod conformance;
 mod groups;
 mod opening;
+mod power;
+mod shim;
 mod world;

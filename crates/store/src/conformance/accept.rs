@@ -138,8 +138,16 @@ pub async fn a_refusal_is_not_remembered_under_its_key<F: Fixture>() {
     let on = F::fresh().await;
     let crowded = Line { open_max: 0, ..line(1).keyed("k", 7) };
     assert_eq!(send(on.store(), &me(), To::New, crowded).await, Acceptance::TooManyOpen);
+    let full = Line { pending_max: 0, ..line(1).keyed("full", 7) };
+    say(on.store(), &me(), conversation("a"), line(2)).await;
+    assert_eq!(send(on.store(), &me(), conversation("a"), full).await, Acceptance::QueueFull);
+    let late = aim(on.store(), &me(), conversation("a"), line(1).keyed("late", 7)).await;
+    on.grant(ses(2), friend().person, Some(Grant::View)).await;
+    assert_eq!(on.store().accept(late).await.unwrap(), Acceptance::Moved);
     // Another body under the same key is no conflict either: the key was never used.
-    say(on.store(), &me(), To::New, line(2).keyed("k", 8)).await;
+    for (n, key) in [(3, "k"), (4, "full"), (5, "late")] {
+        say(on.store(), &me(), conversation("a"), line(n).keyed(key, 8)).await;
+    }
 }
 
 pub async fn a_key_is_free_again_once_it_has_expired<F: Fixture>() {

@@ -1,1 +1,101 @@
-//! Placeholder.
+//! The HTTP door: who is asking, conversion to and from the wire, one match from refusal to status, metrics.
+//!
+//! A request comes in through `listen` (connections and their bounds), passes `gate` (name, origin, credential), is read
+//! by `asked` and answered by the file of its resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts
+//! into bytes, once for all readers; `problem` turns refusals into problems. `openapi` is the contract. Nothing here
+//! decides anything about sessions: that is the engine's.
+
+mod agents;
+mod approvals;
+mod asked;
+mod bindings;
+mod cursor;
+mod door;
+mod facts;
+mod gate;
+mod heads;
+mod health;
+mod hosts;
+mod listen;
+mod me;
+mod messages;
+mod metrics;
+mod nodes;
+mod openapi;
+mod page;
+mod problem;
+mod queue;
+mod route;
+mod sessions;
+mod sign_in;
+mod stream;
+mod wire;
+
+pub use listen::Bound;
+pub use openapi::document as openapi_document;
+
+use engine::Engine;
+use kernel::PersonId;
+use std::time::Duration;
+
+/// The HTTP door, before it is opened.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// What it leads to.
+    pub engine: Engine,
+    /// How it is set up.
+    pub config: ServerConfig,
+}
+
+/// How the HTTP door is set up.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Where to listen, `HOST:PORT`; port 0 takes any free one.
+    pub listen: String,
+    /// Names besides localhost and the listening address under which clients may call us: `NAME` or `NAME:PORT`.
+    pub allowed_hosts: Vec<String>,
+    /// Whom a one-time link signs in: the person of this machine.
+    pub owner: PersonId,
+    /// Connections at once; further ones wait to be accepted.
+    pub connections_max: usize,
+    /// Streams at once; further ones are refused.
+    pub streams_max: usize,
+    /// How long a peer may take to send a request's head, and how long a connection may be idle.
+    pub head_max: Duration,
+    /// How long a peer may take to send a body.
+    pub body_max: Duration,
+    /// How long a request may take, streams apart; above the longest wait for a receipt.
+    pub request_max: Duration,
+    /// How long a peer may refuse to take bytes that are ready for it.
+    pub stall_max: Duration,
+    /// The longest silence on a stream.
+    pub keep_alive: Duration,
+    /// How long requests may take to finish once the door is closed.
+    pub grace: Duration,
+}
+
+impl ServerConfig {
+    /// The usual bounds.
+    pub fn new(listen: impl Into<String>, owner: PersonId) -> Self {
+        Self {
+            listen: listen.into(),
+            allowed_hosts: Vec::new(),
+            owner,
+            connections_max: 8_192,
+            streams_max: 4_096,
+            head_max: Duration::from_secs(30),
+            body_max: Duration::from_secs(30),
+            request_max: Duration::from_secs(75),
+            stall_max: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Server {
+    /// Takes the address. Nobody is answered before `Bound::serve`, but connections may already queue up.
+    pub async fn bind(self) -> std::io::Result<Bound> {
+        Bound::new(self.engine, self.config).await
+    }
+}

@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Lets a conversation belong to another open session.
-    pub async fn move_binding(&self, to: &Move) -> Result<Binding, ClientError> {
+    pub async fn move_binding(&self, to: &Move) -> Result<Move, ClientError> {
         Ok(self.change(Method::POST, "/api/v1/bindings/move", Some(to)).await?.body)
     }
 

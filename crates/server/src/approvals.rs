@@ -1,0 +1,96 @@
+//! Questions of agents that wait for a person.
+
+use crate::asked::{Body, Caller, Id, Json, Query, limit};
+use crate::door::Door;
+use crate::messages::granted_response;
+use crate::openapi::{KeyHeader, problems};
+use crate::problem::{Answer, No};
+use crate::wire::at;
+use api::{Approval, ApprovalAnswer, ApprovalState, Code, Page, PageQuery};
+use axum::extract::State;
+use axum::response::Response;
+use engine::{ApprovalRow, Verb};
+use kernel::ApprovalId;
+
+problems! {
+    ListProblems = [Invalid, BadCursor];
+    AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, SessionEnded,
+        IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+}
+
+/// The id of an approval, in a path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct ApprovalName {
+    /// The question.
+    #[param(pattern = "^apr_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    id: String,
+}
+
+/// List open questions
+///
+/// The oldest first. Answered ones leave the list, so there is no next page.
+#[utoipa::path(
+    get, path = "/api/v1/approvals", tag = "approvals", params(PageQuery),
+    responses((status = 200, description = "Open questions.", body = Page<Approval>), ListProblems),
+)]
+pub(crate) async fn list(
+    State(door): State<Door>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Answer<Json<Page<Approval>>> {
+    if query.cursor.is_some() {
+        return Err(No::new(Code::BadCursor, "this list has one page").at("cursor"));
+    }
+    let rows = door.engine.approvals(&caller.by, limit(query.limit)?).await?;
+    Ok(Json(Page { items: rows.into_iter().map(approval_form).collect(), next: None }))
+}
+
+/// Answer a question
+///
+/// The first answer wins; a later one is a 409 `too_late`, and so is one to a question whose turn is over.
+#[utoipa::path(
+    post, path = "/api/v1/approvals/{id}", tag = "approvals", params(ApprovalName, KeyHeader),
+    request_body = ApprovalAnswer,
+    responses(
+        (status = 200, description = "It is answered.", body = Approval),
+        (status = 202, description = "It is safe and will be decided; the question is as it is now.", body = Approval),
+        AnswerProblems,
+    ),
+)]
+pub(crate) async fn answer(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(approval): Id<ApprovalId>,
+    Body(said): Body<ApprovalAnswer>,
+) -> Answer<Response> {
+    let answer = match said.answer {
+        api::Answer::Yes => kernel::Answer::Yes,
+        api::Answer::No => kernel::Answer::No,
+    };
+    let granted = door.engine.ask(&caller.by, Verb::Answer { approval, answer }, caller.trace).await?;
+    let now = approval_form(door.engine.approval(&caller.by, approval).await?);
+    Ok(granted_response(granted, Json(now)))
+}
+
+fn approval_form(row: ApprovalRow) -> Approval {
+    let (state, answer, by) = match row.state {
+        engine::ApprovalState::Open => (ApprovalState::Open, None, None),
+        engine::ApprovalState::Answered { yes, by } => {
+            let answer = if yes { api::Answer::Yes } else { api::Answer::No };
+            (ApprovalState::Answered, Some(answer), by.map(|by| by.to_string()))
+        }
+        engine::ApprovalState::Lapsed => (ApprovalState::Lapsed, None, None),
+    };
+    Approval {
+        id: row.approval.to_string(),
+        session: row.session.to_string(),
+        turn: row.turn.0,
+        state,
+        answer,
+        by,
+        asked_at: at(row.asked_at),
+        until: at(row.until),
+    }
+}

@@ -1,0 +1,226 @@
+//! What was asked: bodies, queries, ids in paths, and who asks how. Whatever is not as the schema says is a problem that
+//! names the field.
+
+use crate::door::Door;
+use crate::problem::{Answer, No};
+use api::{BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use engine::{CallerKey, Trace};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::BodyExt;
+use kernel::Principal;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What of a body that is too large we still take off the wire, so that the peer can read our answer.
+const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// And for how long.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Who asks, and by which way. Put there by `gate`; without it nobody gets to a handler that wants one.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) by: Arc<Principal>,
+    pub(crate) trace: Trace,
+}
+
+/// The correlation id and the way in, known before anything else is.
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    pub(crate) door: &'static str,
+    pub(crate) correlation: String,
+}
+
+impl FromRequestParts<Door> for Caller {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
+        let by = parts.extensions.remove::<Arc<Principal>>();
+        let by = by.ok_or_else(|| No::new(Code::Unauthenticated, "this needs a credential"))?;
+        let Way { door, correlation } = parts.extensions.remove::<Way>().unwrap_or_else(Way::unknown);
+        let key = key_of(&parts.headers)?.map(CallerKey::Idempotency);
+        Ok(Self { by, trace: Trace { door, correlation, key } })
+    }
+}
+
+impl Way {
+    fn unknown() -> Self {
+        Self { door: "http", correlation: "none".to_owned() }
+    }
+}
+
+fn key_of(headers: &HeaderMap) -> Answer<Option<String>> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let text = value.to_str().ok().filter(|key| (1..=KEY_LENGTH_MAX).contains(&key.len()));
+    match text.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        Some(key) => Ok(Some(key.to_owned())),
+        None => {
+            let detail = format!("must be 1 to {KEY_LENGTH_MAX} visible ASCII characters");
+            Err(No::new(Code::Invalid, detail).at("Idempotency-Key"))
+        }
+    }
+}
+
+/// A JSON body.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Door> for Body<T> {
+    type Rejection = No;
+
+    async fn from_request(request: Request, door: &Door) -> Answer<Self> {
+        if !is_json(request.headers()) {
+            let detail = "the body must be said to be JSON";
+            return Err(No::new(Code::UnsupportedMediaType, detail).at("Content-Type"));
+        }
+        let read = tokio::time::timeout(door.config.body_max, read_all(request.into_body())).await;
+        let bytes = read.map_err(|_| No::new(Code::TooSlow, "the body did not arrive in time"))??;
+        parse(&bytes).map(Self)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) else {
+        return false;
+    };
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+async fn read_all(mut body: axum::body::Body) -> Answer<Bytes> {
+    let expected = axum::body::HttpBody::size_hint(&body).lower().min(BODY_BYTES_MAX as u64) as usize;
+    let mut bytes = BytesMut::with_capacity(expected);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| No::new(Code::TooSlow, "the connection broke in the body"))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        if bytes.len() + chunk.len() > BODY_BYTES_MAX {
+            drop(bytes);
+            drain(body).await;
+            return Err(No::new(Code::TooLarge, format!("the body is longer than {BODY_BYTES_MAX} bytes")));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes.freeze())
+}
+
+async fn drain(mut body: axum::body::Body) {
+    let mut drained = 0;
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > DRAIN_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // If the rest does not come in time, the peer may miss our answer; that is all.
+    let _ = tokio::time::timeout(DRAIN_MAX, all).await;
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        if !inner.is_data() {
+            return No::new(Code::BadJson, inner.to_string());
+        }
+        let no = No::new(Code::Invalid, inner.to_string());
+        if path == "." { no } else { no.at(path) }
+    })?;
+    json.end().map_err(|error| No::new(Code::BadJson, error.to_string()))?;
+    Ok(value)
+}
+
+/// A query.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Door> for Query<T> {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let query = serde_urlencoded::Deserializer::new(pairs);
+        serde_path_to_error::deserialize(query).map(Self).map_err(|error| {
+            let path = error.path().to_string();
+            let no = No::new(Code::Invalid, format!("in the query: {}", error.inner()));
+            if path == "." { no } else { no.at(path) }
+        })
+    }
+}
+
+/// The id in a path. What is not an id names nothing: not found.
+pub(crate) struct Id<T>(pub(crate) T);
+
+impl<T: FromStr + Kind> FromRequestParts<Door> for Id<T> {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
+        let params = RawPathParams::from_request_parts(parts, door).await;
+        let id = params.ok().and_then(|params| params.iter().next().and_then(|(_, id)| id.parse().ok()));
+        id.map(Self).ok_or_else(|| No::not_found(T::WHAT))
+    }
+}
+
+/// What an id names, for people.
+pub(crate) trait Kind {
+    const WHAT: &'static str;
+}
+
+impl Kind for kernel::MessageId {
+    const WHAT: &'static str = "message";
+}
+
+impl Kind for kernel::SessionId {
+    const WHAT: &'static str = "session";
+}
+
+impl Kind for kernel::ApprovalId {
+    const WHAT: &'static str = "approval";
+}
+
+/// An id in a body or a query: one that is not an id of its kind is invalid, not unknown.
+pub(crate) fn id<T: FromStr<Err = kernel::NotAnId>>(field: &'static str, text: &str) -> Answer<T> {
+    text.parse()
+        .map_err(|error: kernel::NotAnId| No::new(Code::Invalid, format!("{field}: {error}")).at(field))
+}
+
+/// An address in a body or a query.
+pub(crate) fn address(field: &'static str, text: &str) -> Answer<kernel::Address> {
+    text.parse().map_err(|error: kernel::NotAnAddress| {
+        No::new(Code::BadAddress, format!("{field}: {error}")).at(field)
+    })
+}
+
+/// How many items a page may have.
+pub(crate) fn limit(asked: Option<u32>) -> Answer<usize> {
+    match asked.map(|limit| limit as usize) {
+        None => Ok(LIMIT_DEFAULT),
+        Some(limit) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
+        Some(_) => Err(No::new(Code::Invalid, format!("limit: must be 1 to {LIMIT_MAX}")).at("limit")),
+    }
+}
+
+/// An answer in JSON.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => json_bytes(StatusCode::OK, body),
+            Err(error) => No::new(Code::Internal, error.to_string()).into_response(),
+        }
+    }
+}
+
+pub(crate) fn json_bytes(status: StatusCode, body: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

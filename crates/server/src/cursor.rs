@@ -1,0 +1,63 @@
+//! Cursors: where a page ended, as a text that means nothing to anybody else. Each list takes only its own.
+
+use crate::problem::{Answer, No};
+use api::Code;
+use kernel::{Address, Moment, SessionId};
+
+pub(crate) fn sessions(at: (Moment, SessionId)) -> String {
+    format!("s{:x}.{}", at.0.0, at.1)
+}
+
+pub(crate) fn read_sessions(cursor: Option<&str>) -> Answer<Option<(Moment, SessionId)>> {
+    read(cursor, |text| {
+        let (moment, session) = text.strip_prefix('s')?.split_once('.')?;
+        Some((Moment(small(moment)?), session.parse().ok()?))
+    })
+}
+
+pub(crate) fn heads(place: u64) -> String {
+    format!("h{place:x}")
+}
+
+pub(crate) fn read_heads(cursor: Option<&str>) -> Answer<u64> {
+    Ok(read(cursor, |text| small(text.strip_prefix('h')?))?.unwrap_or(0))
+}
+
+/// An address is long enough; its `%` would be escaped once more in a query, so another mark stands for it.
+pub(crate) fn bindings(at: &Address) -> String {
+    format!("b{}", at.to_string().replace('%', "!"))
+}
+
+pub(crate) fn read_bindings(cursor: Option<&str>) -> Answer<Option<Address>> {
+    read(cursor, |text| text.strip_prefix('b')?.replace('!', "%").parse().ok())
+}
+
+/// A number that every database can hold.
+fn small(hex: &str) -> Option<u64> {
+    u64::from_str_radix(hex, 16).ok().filter(|number| *number <= api::NUMBER_MAX)
+}
+
+fn read<T>(cursor: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Answer<Option<T>> {
+    let Some(text) = cursor else { return Ok(None) };
+    let no = || No::new(Code::BadCursor, "no page of this list ended like this").at("cursor");
+    parse(text).map(Some).ok_or_else(no)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_list_reads_its_own_cursors_and_no_others() {
+        let at = (Moment(7), SessionId::from_bits(9));
+        let address: Address = "api:a%2Fb/%C3%A9".parse().unwrap();
+        let texts = [sessions(at), heads(3), bindings(&address)];
+        assert_eq!(read_sessions(Some(&texts[0])).unwrap(), Some(at));
+        assert_eq!(read_heads(Some(&texts[1])).unwrap(), 3);
+        assert_eq!(read_bindings(Some(&texts[2])).unwrap(), Some(address));
+        assert!(read_sessions(Some(&texts[1])).is_err());
+        assert!(read_heads(Some(&texts[2])).is_err());
+        assert!(read_bindings(Some(&texts[0])).is_err());
+        assert!(read_heads(Some("hffffffffffffffff")).is_err());
+    }
+}

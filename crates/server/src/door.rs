@@ -1,0 +1,79 @@
+//! What every handler can reach: the engine, the bounds, and the door's own few things that change.
+
+use crate::ServerConfig;
+use crate::gate::Known;
+use crate::hosts::Hosts;
+use crate::metrics::Metrics;
+use crate::sign_in::SignIns;
+use engine::Engine;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::watch;
+
+/// The door, as handlers hold it. Cheap to clone.
+pub(crate) type Door = Arc<Inner>;
+
+pub(crate) struct Inner {
+    pub(crate) engine: Engine,
+    pub(crate) config: ServerConfig,
+    pub(crate) hosts: Hosts,
+    pub(crate) known: Known,
+    pub(crate) sign_ins: SignIns,
+    pub(crate) metrics: Metrics,
+    /// The OpenAPI document, made once.
+    pub(crate) contract: bytes::Bytes,
+    streams: AtomicUsize,
+    closing: watch::Sender<bool>,
+}
+
+impl Inner {
+    pub(crate) fn new(engine: Engine, config: ServerConfig, port: u16, contract: bytes::Bytes) -> Self {
+        Self {
+            hosts: Hosts::new(&config.allowed_hosts, &config.listen, port),
+            known: Known::default(),
+            sign_ins: SignIns::new(config.owner, port),
+            metrics: Metrics::new(),
+            contract,
+            streams: AtomicUsize::new(0),
+            closing: watch::Sender::new(false),
+            engine,
+            config,
+        }
+    }
+
+    /// From now on streams end and waits are cut short.
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Answers when the door is being closed.
+    pub(crate) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut closing = self.closing.subscribe();
+        async move {
+            // The sender lives as long as the door; if it is gone, so is the door.
+            let _ = closing.wait_for(|closing| *closing).await;
+        }
+    }
+
+    /// A place for one more stream, if there is one.
+    pub(crate) fn take_stream(self: &Arc<Self>) -> Option<StreamPlace> {
+        let max = self.config.streams_max;
+        let taken = self
+            .streams
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < max).then_some(open + 1));
+        taken.ok().map(|_| StreamPlace(self.clone()))
+    }
+
+    pub(crate) fn streams_open(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+}
+
+/// One open stream's place; free again when dropped.
+pub(crate) struct StreamPlace(Door);
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}

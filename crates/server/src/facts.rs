@@ -1,0 +1,99 @@
+//! A session's log: a page of it, or a stream.
+
+use crate::asked::{Caller, Id, Query, json_bytes, limit};
+use crate::door::Door;
+use crate::openapi::problems;
+use crate::problem::{Answer, No};
+use crate::sessions::SessionName;
+use crate::stream::{self, Source};
+use crate::wire::{fact_frame, live_frame, write_fact};
+use api::{Code, Facts, FactsQuery, NUMBER_MAX};
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use engine::{Follow, Told};
+use http::{HeaderMap, StatusCode};
+use kernel::{Number, SessionId};
+use std::io::Write;
+
+/// A page of facts has at most about as many bytes, and at least one fact.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
+problems! {
+    FactsProblems = [Invalid, NotFound, TooManyStreams];
+}
+
+/// Where a stream goes on.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code)]
+pub(crate) struct LastHeader {
+    /// The `id` of the last event that was received, for a stream; it beats `after`.
+    #[param(rename = "Last-Event-ID", pattern = "^[0-9]{1,15}$")]
+    last: Option<String>,
+}
+
+/// Read or follow a session's facts
+///
+/// A page in JSON; or, under `Accept: text/event-stream`, every fact after a number and those to come, one event each,
+/// whose `id` is the fact's number. Events named `live` have no `id`: words ahead of the log, which come again as facts.
+/// A reader that is too slow is cut off, and comes back with the last number it has.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/facts", tag = "facts", params(SessionName, FactsQuery, LastHeader),
+    responses(
+        (status = 200, description = "Facts, in order.", content(
+            (Facts = "application/json"), (String = "text/event-stream"))),
+        FactsProblems,
+    ),
+)]
+pub(crate) async fn facts(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Query(query): Query<FactsQuery>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let after = number("after", query.after.unwrap_or(0))?;
+    let limit = limit(query.limit)?;
+    if stream::wanted(&headers) {
+        let after = last_event(&headers)?.unwrap_or(after);
+        drop(headers);
+        let place = stream::place(&door)?;
+        let follow = door.engine.follow(&caller.by, session, after).await?;
+        return Ok(stream::respond(&door, place, follow));
+    }
+    let facts = door.engine.facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
+    let next = facts.last().map_or(after, |shared| shared.fact.number);
+    let mut body = b"{\"items\":[".to_vec();
+    for (index, shared) in facts.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        write_fact(&mut body, &shared.fact);
+    }
+    let _ = write!(body, "],\"next\":{next}}}");
+    Ok(json_bytes(StatusCode::OK, body))
+}
+
+fn number(field: &'static str, number: u64) -> Answer<Number> {
+    if number <= NUMBER_MAX {
+        return Ok(Number(number));
+    }
+    Err(No::new(Code::Invalid, format!("{field}: at most {NUMBER_MAX}")).at(field))
+}
+
+fn last_event(headers: &HeaderMap) -> Answer<Option<Number>> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let parsed = value.to_str().ok().and_then(|text| text.parse().ok());
+    let not = || No::new(Code::Invalid, "must be the number of a fact").at("Last-Event-ID");
+    number("Last-Event-ID", parsed.ok_or_else(not)?).map(Some)
+}
+
+impl Source for Follow {
+    async fn next(&mut self) -> Option<Bytes> {
+        Some(match Follow::next(self).await? {
+            Told::Fact(shared) => fact_frame(&shared),
+            Told::Live(live) => live_frame(&live),
+        })
+    }
+}

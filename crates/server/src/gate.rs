@@ -1,0 +1,228 @@
+//! What every request passes before anybody looks at what it wants: our name, its origin, its credential.
+//!
+//! Closed by default: only what `is_open` lists can be had without a credential, from the same machine too. The order
+//! is name, origin, credential, so that a page of another site learns nothing, not even whether a credential is good.
+
+use crate::asked::Way;
+use crate::door::{Door, Inner};
+use crate::problem::{Answer, No};
+use crate::sign_in::cookie_of;
+use api::Code;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use kernel::Principal;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::Instrument;
+
+/// How long a credential that was found good is taken for good without asking the store.
+const KNOWN_MAX: Duration = Duration::from_secs(1);
+/// How many of them are kept.
+const KNOWN_COUNT_MAX: usize = 256;
+/// The longest correlation id that we take over from a caller.
+const CORRELATION_LENGTH_MAX: usize = 64;
+
+/// Every request passes here, in and out.
+pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let way = way_of(request.headers());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let span = tracing::info_span!(
+        "request",
+        correlation = %way.correlation,
+        method = %request.method(),
+        route = route.as_ref().map_or("none", MatchedPath::as_str),
+    );
+    let correlation = HeaderValue::from_str(&way.correlation);
+    request.extensions_mut().insert(way);
+    let passed = AssertUnwindSafe(pass(&door, request, next)).catch_unwind();
+    let mut response =
+        match tokio::time::timeout(door.config.request_max, passed).instrument(span.clone()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(_)) => No::new(Code::Internal, "something went wrong that should not").into_response(),
+            Err(_) => No::new(Code::Unavailable, "this took too long").into_response(),
+        };
+    if let Ok(correlation) = correlation {
+        response.headers_mut().insert(HeaderName::from_static("x-correlation-id"), correlation);
+    }
+    guard(response.headers_mut());
+    let status = response.status();
+    span.in_scope(|| {
+        if status.is_server_error() {
+            tracing::warn!(status = status.as_u16(), "answered");
+        } else {
+            tracing::debug!(status = status.as_u16(), "answered");
+        }
+    });
+    door.metrics.count(route.as_ref().map_or("none", MatchedPath::as_str), status.as_u16(), began.elapsed());
+    response
+}
+
+async fn pass(door: &Door, mut request: Request, next: Next) -> Response {
+    match admit(door, &request) {
+        Ok(Admitted::Anybody) => {}
+        Ok(Admitted::Holder(hash)) => match door.known.who(door, hash).await {
+            Ok(Some(by)) => {
+                request.extensions_mut().insert(by);
+            }
+            Ok(None) => return missing("this credential is not known, or has expired").into_response(),
+            Err(no) => return no.into_response(),
+        },
+        Err(no) => return no.into_response(),
+    }
+    next.run(request).await
+}
+
+/// Who may go on.
+enum Admitted {
+    /// Nobody needs to say who they are.
+    Anybody,
+    /// Whoever holds the secret with this hash, if we know it.
+    Holder([u8; 32]),
+}
+
+fn admit(door: &Inner, request: &Request) -> Answer<Admitted> {
+    let path = request.uri().path();
+    if path == "/healthz" {
+        return Ok(Admitted::Anybody);
+    }
+    let host = check_host(door, request)?;
+    check_origin(host, request.headers())?;
+    if is_open(path) {
+        return Ok(Admitted::Anybody);
+    }
+    let secret = match (bearer(request.headers()), cookie_of(door, request.headers())) {
+        (Some(token), _) => token,
+        (None, Some(cookie)) => {
+            check_same_site(host, request)?;
+            cookie
+        }
+        (None, None) => return Err(missing("this needs a credential")),
+    };
+    Ok(Admitted::Holder(Sha256::digest(secret.as_bytes()).into()))
+}
+
+fn missing(detail: &str) -> No {
+    No::new(Code::Unauthenticated, detail)
+}
+
+/// What can be had without a credential: whether we live, the sign-in link, and the empty page.
+fn is_open(path: &str) -> bool {
+    matches!(path, "/" | "/page.js" | "/page.css") || path.starts_with("/in/")
+}
+
+fn check_host<'a>(door: &Inner, request: &'a Request) -> Answer<&'a str> {
+    let mut named = request.headers().get_all(header::HOST).iter();
+    let host = named.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let asked = request.uri().authority().map_or(host, |authority| authority.as_str());
+    if named.next().is_none() && asked == host && door.hosts.know(host) {
+        return Ok(host);
+    }
+    Err(No::new(Code::BadHost, format!("we do not answer under the name {host:?}")).at("Host"))
+}
+
+/// A page of another site may not use us, whatever it sends along. Programs send no `Origin`.
+fn check_origin(host: &str, headers: &HeaderMap) -> Answer<()> {
+    match headers.get(header::ORIGIN) {
+        None => Ok(()),
+        Some(origin) if is_ours(host, origin) => Ok(()),
+        Some(_) => {
+            Err(No::new(Code::BadOrigin, "the request comes from a page of another site").at("Origin"))
+        }
+    }
+}
+
+fn is_ours(host: &str, origin: &HeaderValue) -> bool {
+    let authority = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
+    authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+}
+
+/// A browser sends the cookie by itself, so its request must prove that our own page made it. Other ports of this
+/// machine are other sites to us, although a cookie does not know ports.
+fn check_same_site(host: &str, request: &Request) -> Answer<()> {
+    let headers = request.headers();
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let ours = match site {
+        Some(b"same-origin") => true,
+        Some(b"none") | None if reads => true,
+        // An older browser: the origin must be there, and ours.
+        None => headers.get(header::ORIGIN).is_some_and(|origin| is_ours(host, origin)),
+        Some(_) => false,
+    };
+    if ours {
+        return Ok(());
+    }
+    Err(No::new(Code::BadOrigin, "a signed-in browser may change things from our own page only").at("Origin"))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn way_of(headers: &HeaderMap) -> Way {
+    let said = headers.get("x-correlation-id").and_then(|value| value.to_str().ok());
+    let sane = said.filter(|id| {
+        (1..=CORRELATION_LENGTH_MAX).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    });
+    let correlation = sane.map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), str::to_owned);
+    let door = match headers.get("x-homing-door").map(HeaderValue::as_bytes) {
+        Some(b"cli") => "cli",
+        _ => "http",
+    };
+    Way { door, correlation }
+}
+
+/// What every answer says to browsers. The page says more about itself.
+fn guard(headers: &mut HeaderMap) {
+    let mut set = |name: HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::REFERRER_POLICY, "no-referrer");
+    set(header::CACHE_CONTROL, "no-store");
+    set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+}
+
+/// Credentials that were found good a moment ago. A revoked one is good for at most `KNOWN_MAX` more.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<HashMap<[u8; 32], Recent>>);
+
+#[derive(Debug)]
+struct Recent {
+    since: Instant,
+    by: Arc<Principal>,
+}
+
+impl Known {
+    async fn who(&self, door: &Inner, hash: [u8; 32]) -> Answer<Option<Arc<Principal>>> {
+        if let Some(by) = self.recent(&hash) {
+            return Ok(Some(by));
+        }
+        let Some(by) = door.engine.principal(hash).await?.map(Arc::new) else { return Ok(None) };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_COUNT_MAX {
+            known.clear();
+        }
+        known.insert(hash, Recent { since: Instant::now(), by: by.clone() });
+        Ok(Some(by))
+    }
+
+    fn recent(&self, hash: &[u8; 32]) -> Option<Arc<Principal>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(hash).filter(|recent| recent.since.elapsed() < KNOWN_MAX).map(|recent| recent.by.clone())
+    }
+}

@@ -1,0 +1,96 @@
+//! What has changed, over all sessions: heads only; clients read the session for the content.
+
+use crate::asked::{Caller, Json, Query, limit};
+use crate::cursor;
+use crate::door::{Door, Inner};
+use crate::openapi::problems;
+use crate::problem::Answer;
+use crate::stream::{self, Source};
+use api::{Head, Page, PageQuery};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderMap;
+use kernel::Principal;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Heads read at once for a stream.
+const STREAM_HEADS: usize = 100;
+/// Changes within this time are read together, so that a busy server is not asked once per fact and reader.
+const GATHER: Duration = Duration::from_millis(50);
+
+problems! {
+    HeadsProblems = [Invalid, BadCursor, TooManyStreams];
+}
+
+/// Read or follow what changes in all sessions
+///
+/// Each session that has changed, with the number of its last fact, in the order of the last changes: a page, or under
+/// `Accept: text/event-stream` a stream without end whose `id`s are cursors (`Last-Event-ID` beats `cursor`). A
+/// session that changes twice while nobody looks is told once.
+#[utoipa::path(
+    get, path = "/api/v1/facts", tag = "facts", params(PageQuery),
+    responses(
+        (status = 200, description = "Sessions that have changed.", content(
+            (Page<Head> = "application/json"), (String = "text/event-stream"))),
+        HeadsProblems,
+    ),
+)]
+pub(crate) async fn heads(
+    State(door): State<Door>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let limit = limit(query.limit)?;
+    let after = cursor::read_heads(query.cursor.as_deref())?;
+    if stream::wanted(&headers) {
+        let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
+        let at = if last.is_some() { cursor::read_heads(last)? } else { after };
+        let place = stream::place(&door)?;
+        let changes = door.engine.changes();
+        let heads = Heads { door: door.clone(), by: caller.by, at, changes, page: VecDeque::new() };
+        return Ok(stream::respond(&door, place, heads));
+    }
+    let heads = door.engine.heads(&caller.by, after, limit).await?;
+    // There is always a next page, even if nothing is on it yet.
+    let next = Some(cursor::heads(heads.last().map_or(after, |head| head.place)));
+    Ok(Json(Page { items: heads.into_iter().map(head_form).collect(), next }).into_response())
+}
+
+fn head_form(head: engine::Head) -> Head {
+    Head { session: head.session.to_string(), number: head.number.0 }
+}
+
+struct Heads {
+    door: Arc<Inner>,
+    by: Arc<Principal>,
+    at: u64,
+    changes: watch::Receiver<u64>,
+    page: VecDeque<engine::Head>,
+}
+
+impl Source for Heads {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(head) = self.page.pop_front() {
+                self.at = head.place;
+                let (cursor, session, number) = (cursor::heads(head.place), head.session, head.number);
+                let frame =
+                    format!("id: {cursor}\ndata: {{\"session\":\"{session}\",\"number\":{number}}}\n\n");
+                return Some(Bytes::from(frame));
+            }
+            // Seen before it is read: a change in between wakes us again.
+            self.changes.mark_unchanged();
+            let page = self.door.engine.heads(&self.by, self.at, STREAM_HEADS).await.ok()?;
+            self.page = page.into();
+            if self.page.is_empty() {
+                self.changes.changed().await.ok()?;
+                tokio::time::sleep(GATHER).await;
+            }
+        }
+    }
+}

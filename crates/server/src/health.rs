@@ -1,0 +1,55 @@
+//! Whether we live, whether we can work, and what it costs.
+
+use crate::asked::{Caller, json_bytes};
+use crate::door::Door;
+use crate::openapi::problems;
+use crate::problem::Answer;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+
+problems! {
+    ReadyProblems = [];
+    MetricsProblems = [];
+}
+
+/// Ask whether the server lives
+///
+/// Needs no credential and says nothing else.
+#[utoipa::path(
+    get, path = "/healthz", tag = "house", security(()),
+    responses((status = 200, description = "It does.", body = serde_json::Value)),
+)]
+pub(crate) async fn healthz() -> Response {
+    json_bytes(StatusCode::OK, "{\"status\":\"ok\"}")
+}
+
+/// Ask whether the server can work
+///
+/// Asks the store something.
+#[utoipa::path(
+    get, path = "/readyz", tag = "house",
+    responses((status = 200, description = "It can.", body = serde_json::Value), ReadyProblems),
+)]
+pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Response> {
+    door.engine.nodes().await?;
+    Ok(json_bytes(StatusCode::OK, "{\"status\":\"ready\"}"))
+}
+
+/// Read the server's figures
+///
+/// In the text form of Prometheus and OpenMetrics.
+#[utoipa::path(
+    get, path = "/metrics", tag = "house",
+    responses(
+        (status = 200, description = "The figures.", body = String,
+            content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        MetricsProblems,
+    ),
+)]
+pub(crate) async fn metrics(State(door): State<Door>, _: Caller) -> Response {
+    let mut response = Response::new(door.metrics.text(&door).into());
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,185 @@
+//! Connections: taking the address, accepting, bounding what each may cost, and closing the door in order.
+
+use crate::ServerConfig;
+use crate::door::{Door, Inner};
+use axum::Router;
+use engine::Engine;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
+
+/// What one connection may buffer in each direction, and so the longest head of a request.
+const BUFFER_BYTES_MAX: usize = 16 * 1024;
+/// Header fields in a request.
+const HEADERS_MAX: usize = 64;
+/// How long to wait after the system could not accept a connection, usually for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The door at its address.
+pub struct Bound {
+    door: Door,
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    router: Router,
+}
+
+impl std::fmt::Debug for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bound").field("local_addr", &self.local_addr).finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    pub(crate) async fn new(engine: Engine, config: ServerConfig) -> io::Result<Self> {
+        let listener = TcpListener::bind(&config.listen).await?;
+        let local_addr = listener.local_addr()?;
+        let (router, contract) = crate::openapi::routes();
+        let contract = serde_json::to_vec(&contract)?.into();
+        let door = Arc::new(Inner::new(engine, config, local_addr.port(), contract));
+        let router = crate::openapi::finish(router, &door);
+        Ok(Self { door, listener, local_addr, router })
+    }
+
+    /// The address in use.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The base URL in use. A server that listens everywhere is reached on loopback.
+    pub fn url(&self) -> String {
+        let mut address = self.local_addr;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            IpAddr::V4(_) | IpAddr::V6(_) => {}
+        }
+        format!("http://{address}")
+    }
+
+    /// A link that signs the machine's person in, once, within ten minutes.
+    pub fn sign_in_link(&self) -> String {
+        format!("{}/in/{}", self.url(), self.door.sign_ins.mint())
+    }
+
+    /// Answers until `shutdown` does; then accepts nothing more, ends streams, and lets requests finish for a while.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let Self { door, listener, router, .. } = self;
+        let mut shutdown = pin!(shutdown);
+        let mut connections = JoinSet::new();
+        loop {
+            let room = connections.len() < door.config.connections_max;
+            tokio::select! {
+                () = &mut shutdown => break,
+                accepted = listener.accept(), if room => match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(talk(door.clone(), stream, router.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        drop(listener);
+        door.close();
+        let all = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(door.config.grace, all).await.is_err() {
+            tracing::warn!("some requests did not finish in time");
+        }
+        connections.shutdown().await;
+    }
+}
+
+async fn talk(door: Door, stream: TcpStream, router: Router) {
+    // Small answers should not wait for company; if that cannot be had, they do.
+    let _ = stream.set_nodelay(true);
+    let io = TokioIo::new(Paced { stream, stall_max: door.config.stall_max, stalled: None });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(door.config.head_max)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(io, TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = door.closing() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// A connection whose peer has to take what is ready for it within a time. Nothing else would end a reader that has
+/// stopped reading: it is not polled, so it never learns that it has lagged behind.
+struct Paced {
+    stream: TcpStream,
+    stall_max: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Paced {
+    fn pace<T>(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if wrote.is_ready() {
+            self.stalled = None;
+            return wrote;
+        }
+        let stall_max = self.stall_max;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall_max)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes nothing")))
+    }
+}
+
+impl AsyncRead for Paced {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Paced {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.pace(cx, wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.pace(cx, wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,328 @@
+//! Messages and their receipts.
+
+use crate::asked::{Body, Caller, Id, Json, Query, address, id, json_bytes};
+use crate::door::Door;
+use crate::openapi::{KeyHeader, problems};
+use crate::problem::{Answer, No};
+use crate::wire::{at, links, previous};
+use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use engine::{Accepted, Granted, Inbound, Part, ReceiptView, Verb};
+use http::{HeaderName, HeaderValue, StatusCode};
+use kernel::MessageId;
+use std::time::Duration;
+
+problems! {
+    SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
+        NotFound, NotAllowed, AddressNotYours, SessionEnded, IdempotencyConflict, QueueFull, TooManyOpenSessions,
+        DiskFull, Unclear];
+    ReceiptProblems = [Invalid, NotFound];
+    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
+        SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+    VerbProblems = [Invalid, NotFound, NotAllowed, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
+        Unclear];
+}
+
+/// Say something
+///
+/// Answers as soon as the message is safe: from then on a power cut cannot lose it. What became of it is in its receipt.
+/// A repetition under the same `Idempotency-Key` gets the very same answer.
+#[utoipa::path(
+    post, path = "/api/v1/messages", tag = "messages", params(KeyHeader), request_body = NewMessage,
+    responses(
+        (status = 202, description = "The message is safe.", body = Receipt, headers(
+            ("Idempotent-Replayed" = bool, description = "`true` if this answers a repetition."))),
+        SayProblems,
+    ),
+)]
+pub(crate) async fn say(
+    State(door): State<Door>,
+    caller: Caller,
+    Body(message): Body<NewMessage>,
+) -> Answer<Response> {
+    message.check()?;
+    let (to, parts) = message.into_parts();
+    let (to, if_new) = destination(to)?;
+    let inbound = Inbound {
+        by: caller.by.as_ref().clone(),
+        to,
+        if_new,
+        parts: parts.into_iter().map(part).collect(),
+        reply: None,
+        trace: caller.trace,
+    };
+    let receipt = door.engine.send(inbound).await?;
+    let body = serde_json::to_vec(&accepted_form(receipt.accepted));
+    let body = body.map_err(|error| No::new(Code::Internal, error.to_string()))?;
+    let mut response = json_bytes(StatusCode::ACCEPTED, body);
+    if receipt.repeated {
+        mark_repeated(&mut response);
+    }
+    Ok(response)
+}
+
+pub(crate) fn mark_repeated(response: &mut Response) {
+    let name = HeaderName::from_static("idempotent-replayed");
+    response.headers_mut().insert(name, HeaderValue::from_static("true"));
+}
+
+fn destination(to: To) -> Answer<(kernel::To, engine::IfNew)> {
+    Ok(match to {
+        To::Session(to) => (kernel::To::Session(id("session", &to.session)?), engine::IfNew::default()),
+        To::Conversation(to) => {
+            let address = address("conversation", &to.conversation)?;
+            (kernel::To::Conversation(address), to.if_new.map(if_new).unwrap_or_default())
+        }
+        To::New(to) => (kernel::To::New, if_new(to.new)),
+    })
+}
+
+pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
+    let api::IfNew { agent, directory, model, mode, title } = wire;
+    engine::IfNew { agent, directory, model, mode, title }
+}
+
+fn part(part: api::Part) -> Part {
+    match part {
+        api::Part::Text { text } => Part::Text { text },
+    }
+}
+
+/// Ask how a message stands
+///
+/// With `wait` the answer comes as soon as the receipt is final, or when the time is over.
+#[utoipa::path(
+    get, path = "/api/v1/messages/{id}", tag = "messages", params(MessageName, MessageQuery),
+    responses((status = 200, description = "The receipt as it is now.", body = Receipt), ReceiptProblems),
+)]
+pub(crate) async fn receipt(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(message): Id<MessageId>,
+    Query(query): Query<MessageQuery>,
+) -> Answer<Json<Receipt>> {
+    let wait = query.wait.unwrap_or(0);
+    if wait > WAIT_SECONDS_MAX {
+        return Err(No::new(Code::Invalid, format!("wait: at most {WAIT_SECONDS_MAX} seconds")).at("wait"));
+    }
+    let view = if wait == 0 {
+        door.engine.receipt(&caller.by, message).await?
+    } else {
+        let waited = door.engine.receipt_within(&caller.by, message, Duration::from_secs(wait));
+        tokio::select! {
+            view = waited => view?,
+            // Whoever waits learns how it stands now, and asks the next server.
+            () = door.closing() => door.engine.receipt(&caller.by, message).await?,
+        }
+    };
+    let mut receipt = receipt_form(view);
+    if query.words == Some(true) {
+        receipt.text = Some(door.engine.words(&caller.by, message).await?);
+    }
+    Ok(Json(receipt))
+}
+
+/// Change a message that has not been started
+///
+/// Other words (by its sender, naming the revision they saw), or hold and release.
+#[utoipa::path(
+    patch, path = "/api/v1/messages/{id}", tag = "messages", params(MessageName, KeyHeader),
+    request_body = MessageChange,
+    responses(
+        (status = 200, description = "It is so.", body = Receipt),
+        (status = 202, description = "It is safe and will be decided; the receipt says how it stands now.", body = Receipt),
+        ChangeProblems,
+    ),
+)]
+pub(crate) async fn change(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(message): Id<MessageId>,
+    Body(change): Body<MessageChange>,
+) -> Answer<Response> {
+    change.check()?;
+    let edit = |parts: Vec<api::Part>, revision| Verb::Edit {
+        message,
+        revision,
+        parts: parts.into_iter().map(part).collect(),
+    };
+    let verb = match change {
+        MessageChange::Text(change) => edit(vec![api::Part::Text { text: change.text }], change.revision),
+        MessageChange::Parts(change) => edit(change.parts, change.revision),
+        MessageChange::Hold(change) if change.held => Verb::Hold { message },
+        MessageChange::Hold(_) => Verb::Release { message },
+    };
+    ask(&door, caller, message, verb).await
+}
+
+/// Take a message back
+///
+/// Only while it has not been started; to stop its turn, use `stop`.
+#[utoipa::path(
+    delete, path = "/api/v1/messages/{id}", tag = "messages", params(MessageName, KeyHeader),
+    responses(
+        (status = 200, description = "It was taken back.", body = Receipt),
+        (status = 202, description = "It is safe and will be decided; the receipt says how it stands now.", body = Receipt),
+        VerbProblems,
+    ),
+)]
+pub(crate) async fn withdraw(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(message): Id<MessageId>,
+) -> Answer<Response> {
+    ask(&door, caller, message, Verb::Withdraw { message }).await
+}
+
+/// Stop the turn of a message, or take it back
+///
+/// A waiting message is withdrawn, a running turn is stopped, and nothing happens to what is over. Stopping twice is
+/// fine.
+#[utoipa::path(
+    post, path = "/api/v1/messages/{id}/stop", tag = "messages", params(MessageName, KeyHeader),
+    responses(
+        (status = 200, description = "It is stopped, being stopped, withdrawn, or was over.", body = Receipt),
+        (status = 202, description = "It is safe and will be decided; the receipt says how it stands now.", body = Receipt),
+        VerbProblems,
+    ),
+)]
+pub(crate) async fn stop(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(message): Id<MessageId>,
+) -> Answer<Response> {
+    ask(&door, caller, message, Verb::Stop { message }).await
+}
+
+async fn ask(door: &Door, caller: Caller, message: MessageId, verb: Verb) -> Answer<Response> {
+    let granted = door.engine.ask(&caller.by, verb, caller.trace).await?;
+    let view = door.engine.receipt(&caller.by, message).await?;
+    Ok(granted_response(granted, Json(receipt_form(view))))
+}
+
+/// 200 if the keeper said yes, 202 if it has not said anything yet.
+pub(crate) fn granted_response(granted: Granted, now: impl IntoResponse) -> Response {
+    let mut response = now.into_response();
+    match granted {
+        Granted::Done => {}
+        Granted::Pending => *response.status_mut() = StatusCode::ACCEPTED,
+    }
+    response
+}
+
+/// The id of a message, in a path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct MessageName {
+    /// The message.
+    #[param(pattern = "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    id: String,
+}
+
+fn accepted_form(accepted: Accepted) -> Receipt {
+    Receipt {
+        id: accepted.message.to_string(),
+        session: accepted.session.to_string(),
+        state: ReceiptState::Waiting,
+        why: None,
+        hint: None,
+        new: accepted.created,
+        previous: previous(accepted.previous),
+        if_new_ignored: accepted.if_new_ignored,
+        revision: 0,
+        turn: None,
+        first: None,
+        last: None,
+        answer: None,
+        notice: None,
+        text: None,
+        accepted_at: at(accepted.at),
+        changed_at: at(accepted.at),
+        links: links(format!("/api/v1/messages/{}", accepted.message), accepted.session),
+    }
+}
+
+fn receipt_form(view: ReceiptView) -> Receipt {
+    let ReceiptView { row, answer, notice } = view;
+    let state = state_form(row.state);
+    Receipt {
+        id: row.message.to_string(),
+        session: row.session.to_string(),
+        state,
+        why: row.why.map(str::to_owned),
+        hint: hint(state, row.why).map(str::to_owned),
+        new: row.created,
+        previous: previous(row.previous),
+        if_new_ignored: row.if_new_ignored,
+        revision: row.revision,
+        turn: row.turn.map(|turn| turn.0),
+        first: row.first.map(|number| number.0),
+        last: row.last.map(|number| number.0),
+        answer,
+        notice,
+        text: None,
+        accepted_at: at(row.accepted_at),
+        changed_at: at(row.changed_at),
+        links: links(format!("/api/v1/messages/{}", row.message), row.session),
+    }
+}
+
+pub(crate) fn state_form(state: engine::ReceiptState) -> ReceiptState {
+    match state {
+        engine::ReceiptState::Waiting => ReceiptState::Waiting,
+        engine::ReceiptState::Held => ReceiptState::Held,
+        engine::ReceiptState::Running => ReceiptState::Running,
+        engine::ReceiptState::Answered => ReceiptState::Answered,
+        engine::ReceiptState::Failed => ReceiptState::Failed,
+        engine::ReceiptState::Stopped => ReceiptState::Stopped,
+        engine::ReceiptState::Withdrawn => ReceiptState::Withdrawn,
+        engine::ReceiptState::Refused => ReceiptState::Refused,
+    }
+}
+
+/// How to go on, for somebody whose message is not on its way any more.
+fn hint(state: ReceiptState, why: Option<&str>) -> Option<&'static str> {
+    match (state, why.unwrap_or_default()) {
+        (ReceiptState::Held, "after_failure") => {
+            Some("the turn before it failed: look at that one, then release this one or withdraw it")
+        }
+        (ReceiptState::Held, _) => Some("it waits until somebody releases it"),
+        (ReceiptState::Failed, "interrupted") => Some(
+            "we lost the agent while it worked; it may have acted: look at what it did, then say how to go on",
+        ),
+        (ReceiptState::Failed, "time_limit") => {
+            Some("it took longer than a turn may; what it did so far stands: say how to go on")
+        }
+        (ReceiptState::Failed, "gone") => Some(
+            "the agent's own conversation is gone, and the session has ended: start anew with a message to its \
+             conversation, or to {\"new\": {}}",
+        ),
+        (ReceiptState::Failed, "busy") => {
+            Some("something else uses the agent's conversation: close it there, then say it again")
+        }
+        (ReceiptState::Failed, "refused") => {
+            Some("the agent will not until something is changed: read the notice, mend it, then say it again")
+        }
+        (ReceiptState::Failed, _) => {
+            Some("it failed for now: look whether it has acted (the facts say), then say it again")
+        }
+        (ReceiptState::Refused, "session_ended") => Some(
+            "the session ended while it waited: start anew with a message to its conversation, or to {\"new\": {}}",
+        ),
+        (ReceiptState::Refused, "expired") => Some("it was held for too long: say it again"),
+        (ReceiptState::Refused, "not_allowed") => {
+            Some("its sender lost the right to say it: ask somebody who manages the session")
+        }
+        (ReceiptState::Refused, _) => Some("it will never be started: say it again if it still matters"),
+        (
+            ReceiptState::Waiting
+            | ReceiptState::Running
+            | ReceiptState::Answered
+            | ReceiptState::Stopped
+            | ReceiptState::Withdrawn,
+            _,
+        ) => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! Figures about the door and what is behind it. No globals: they live and die with the door.
+
+use crate::door::Inner;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+/// Seconds; the first is about one commit, the last the longest wait for a receipt.
+const SECONDS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 60.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    route: String,
+    status: u16,
+}
+
+/// The figures.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<Labels, Counter>,
+    seconds: Histogram,
+    now: Now,
+}
+
+/// What is looked up when somebody asks.
+#[derive(Default)]
+struct Now {
+    memory: Gauge,
+    kept: Gauge,
+    streams: Gauge,
+    commits: Gauge,
+    changes: Gauge,
+    fenced: Gauge,
+    moved: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("homing");
+        let requests = Family::default();
+        let seconds = Histogram::new(SECONDS);
+        let now = Now::default();
+        registry.register("http_requests", "Requests answered, by route and status", requests.clone());
+        registry.register("http_request_seconds", "Time to the head of an answer", seconds.clone());
+        let gauges = [
+            ("process_resident_memory_bytes", "Memory of this process", &now.memory),
+            ("kept_sessions", "Sessions being kept right now", &now.kept),
+            ("http_streams", "Streams open right now", &now.streams),
+            ("store_commits", "Commits that reached the disk since the start", &now.commits),
+            ("store_changes", "Changes in those commits", &now.changes),
+            ("store_fenced", "Appends refused because of an old term", &now.fenced),
+            ("store_moved", "Appends refused because of an old number", &now.moved),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+        Self { registry, requests, seconds, now }
+    }
+
+    /// One more answer.
+    pub(crate) fn count(&self, route: &str, status: u16, took: Duration) {
+        self.requests.get_or_create(&Labels { route: route.to_owned(), status }).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    /// All figures, as text.
+    pub(crate) fn text(&self, door: &Inner) -> String {
+        let store = door.engine.gauges();
+        self.now.memory.set(resident_bytes());
+        self.now.kept.set(small(door.engine.kept() as u64));
+        self.now.streams.set(small(door.streams_open() as u64));
+        self.now.commits.set(small(store.commits));
+        self.now.changes.set(small(store.changes));
+        self.now.fenced.set(small(store.fenced));
+        self.now.moved.set(small(store.moved));
+        let mut text = String::new();
+        // A string takes every byte.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+fn small(figure: u64) -> i64 {
+    i64::try_from(figure).unwrap_or(i64::MAX)
+}
+
+/// Resident memory; 0 where the system does not say (Linux does).
+fn resident_bytes() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let kib: i64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+    kib * 1024
+}

@@ -1,0 +1,31 @@
+//! Running copies of Homing.
+
+use crate::asked::{Caller, Json};
+use crate::door::Door;
+use crate::openapi::problems;
+use crate::problem::Answer;
+use crate::wire::at;
+use api::{Node, Page};
+use axum::extract::State;
+
+problems! {
+    NodesProblems = [];
+}
+
+/// List nodes
+#[utoipa::path(
+    get, path = "/api/v1/nodes", tag = "house",
+    responses((status = 200, description = "Every running copy of Homing.", body = Page<Node>), NodesProblems),
+)]
+pub(crate) async fn list(State(door): State<Door>, _: Caller) -> Answer<Json<Page<Node>>> {
+    let nodes = door.engine.nodes().await?;
+    let items = nodes.into_iter().map(|row| Node {
+        id: row.node.to_string(),
+        term: row.term.0,
+        host: row.host,
+        pid: row.pid,
+        since: at(row.since),
+        url: row.url,
+    });
+    Ok(Json(Page { items: items.collect(), next: None }))
+}

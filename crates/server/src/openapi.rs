@@ -1,0 +1,157 @@
+//! The contract: which paths there are, made from the handlers themselves, and the problems each may answer with.
+
+use crate::asked::json_bytes;
+use crate::door::Door;
+use crate::problem::No;
+use crate::{
+    agents, approvals, bindings, facts, gate, heads, health, me, messages, nodes, page, queue, route,
+};
+use crate::{sessions, sign_in};
+use api::Code;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use std::collections::BTreeMap;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::{IntoParams, Modify, OpenApi as _, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What any request may be answered with, whatever it wants.
+const EVERYWHERE: [Code; 4] = [Code::Unauthenticated, Code::BadOrigin, Code::BadHost, Code::Unavailable];
+
+/// Names the sets of problems that operations of a file may answer with, besides those that any may.
+macro_rules! problems {
+    ($($name:ident = [$($code:ident),* $(,)?];)*) => {$(
+        pub(crate) struct $name;
+
+        impl utoipa::IntoResponses for $name {
+            fn responses() -> std::collections::BTreeMap<
+                String,
+                utoipa::openapi::RefOr<utoipa::openapi::response::Response>,
+            > {
+                $crate::openapi::problem_responses(&[$(api::Code::$code),*])
+            }
+        }
+    )*};
+}
+pub(crate) use problems;
+
+/// The responses that document these codes, one per status.
+pub(crate) fn problem_responses(
+    codes: &[Code],
+) -> BTreeMap<String, RefOr<utoipa::openapi::response::Response>> {
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in EVERYWHERE.iter().chain(codes) {
+        by_status.entry(code.status()).or_default().push(*code);
+    }
+    let response = |codes: Vec<Code>| {
+        let lines = codes.iter().map(|code| format!("`{}`: {}", code.word(), code.title()));
+        let schema = Ref::from_schema_name(api::Problem::name());
+        ResponseBuilder::new()
+            .description(lines.collect::<Vec<_>>().join("; "))
+            .content("application/problem+json", ContentBuilder::new().schema(Some(schema)).build())
+            .build()
+    };
+    by_status.into_iter().map(|(status, codes)| (status.to_string(), response(codes).into())).collect()
+}
+
+/// What makes a repetition harmless.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code)]
+pub(crate) struct KeyHeader {
+    /// Your own name for this very request. The same key with the same content is the same request, for 30 days; with
+    /// another content it is a 409 `idempotency_conflict`.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
+    key: Option<String>,
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Homing",
+        version = "1",
+        description = "Every message finds its own session.",
+        license(name = "MIT OR Apache-2.0")
+    ),
+    components(schemas(api::Problem, api::Live)),
+    security(("token" = []), ("cookie" = [])),
+    modifiers(&Credentials),
+)]
+struct Contract;
+
+struct Credentials;
+
+impl Modify for Credentials {
+    fn modify(&self, openapi: &mut OpenApi) {
+        let Some(components) = openapi.components.as_mut() else { return };
+        let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let cookie = ApiKeyValue::with_description(
+            "homing_4747",
+            "What the one-time sign-in link leaves in a browser; the number is the server's port.",
+        );
+        components.add_security_scheme("token", token);
+        components.add_security_scheme("cookie", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
+    }
+}
+
+/// The OpenAPI 3.1 document.
+pub fn document() -> OpenApi {
+    routes().1
+}
+
+/// Every path of the interface, and the document that describes them.
+pub(crate) fn routes() -> (Router<Door>, OpenApi) {
+    OpenApiRouter::with_openapi(Contract::openapi())
+        .routes(routes!(messages::say))
+        .routes(routes!(messages::receipt, messages::change, messages::withdraw))
+        .routes(routes!(messages::stop))
+        .routes(routes!(sessions::list, sessions::make))
+        .routes(routes!(sessions::read, sessions::change))
+        .routes(routes!(sessions::end))
+        .routes(routes!(facts::facts))
+        .routes(routes!(heads::heads))
+        .routes(routes!(queue::queue, queue::reorder))
+        .routes(routes!(bindings::list))
+        .routes(routes!(bindings::rebind))
+        .routes(routes!(route::explain))
+        .routes(routes!(agents::list))
+        .routes(routes!(nodes::list))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::answer))
+        .routes(routes!(me::me))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .split_for_parts()
+}
+
+/// Adds what is not part of the interface (the page, the document itself), and the gate in front of everything.
+pub(crate) fn finish(router: Router<Door>, door: &Door) -> Router {
+    router
+        .route("/api/v1/openapi.json", get(contract))
+        .route("/", get(page::index))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/in/{code}", get(sign_in::sign_in))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown_path)
+        .layer(axum::middleware::from_fn_with_state(door.clone(), gate::gate))
+        .with_state(door.clone())
+}
+
+async fn contract(State(door): State<Door>) -> Response {
+    json_bytes(StatusCode::OK, door.contract.clone())
+}
+
+async fn unknown_path() -> Response {
+    No::new(Code::NoSuchPath, "there is nothing at this path").into_response()
+}
+
+async fn wrong_method() -> Response {
+    No::new(Code::MethodNotAllowed, "this path does not know this method").into_response()
+}

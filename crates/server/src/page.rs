@@ -1,0 +1,40 @@
+//! The page at `/`: small and honest, without a build step, until there is a real one. Its shell is the same for
+//! everybody and says nothing; what it shows it asks for with the browser's cookie.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+pub(crate) async fn index() -> Response {
+    asset("text/html; charset=utf-8", include_str!("page/index.html"))
+}
+
+pub(crate) async fn script() -> Response {
+    asset("text/javascript; charset=utf-8", include_str!("page/page.js"))
+}
+
+pub(crate) async fn style() -> Response {
+    asset("text/css; charset=utf-8", include_str!("page/page.css"))
+}
+
+/// A page that says what happened to somebody who followed a link. `words` is our own HTML, never a caller's.
+pub(crate) fn kind_page(status: StatusCode, title: &str, words: &str) -> Response {
+    let body = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\"><title>Homing</title><link rel=\"stylesheet\" \
+         href=\"/page.css\"><main><h1>{title}</h1><p>{words}</p></main></html>"
+    );
+    let mut response = asset("text/html; charset=utf-8", body);
+    *response.status_mut() = status;
+    response
+}
+
+fn asset(kind: &'static str, body: impl IntoResponse) -> Response {
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    response
+}

@@ -1,0 +1,96 @@
+//! One match from a refusal to a status, a code and advice; and how a problem goes out.
+
+use api::{Code, Problem};
+use axum::response::{IntoResponse, Response};
+use engine::Refused;
+use http::{HeaderValue, StatusCode, header};
+use kernel::EndWhy;
+
+/// Seconds after which a 503 may be asked again.
+const RETRY_AFTER_SECONDS: u64 = 1;
+
+/// A request that was not granted.
+#[derive(Debug, Clone)]
+pub(crate) struct No(pub(crate) Box<Problem>);
+
+/// What a handler answers.
+pub(crate) type Answer<T> = Result<T, No>;
+
+impl No {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self(Box::new(Problem::new(code, detail)))
+    }
+
+    /// With the field that is wrong.
+    pub(crate) fn at(self, field: impl Into<String>) -> Self {
+        Self(Box::new(self.0.at(field)))
+    }
+
+    /// With better advice.
+    pub(crate) fn advise(self, hint: impl Into<String>) -> Self {
+        Self(Box::new(self.0.advise(hint)))
+    }
+
+    pub(crate) fn not_found(what: &'static str) -> Self {
+        Refused::NotFound { what }.into()
+    }
+}
+
+impl From<Refused> for No {
+    fn from(refused: Refused) -> Self {
+        let detail = refused.to_string();
+        let no = |code| Self::new(code, detail.clone());
+        match refused {
+            Refused::NotFound { .. } => no(Code::NotFound),
+            Refused::SessionEnded { why, .. } => no(Code::SessionEnded).advise(end_hint(why)),
+            Refused::AddressNotYours => no(Code::AddressNotYours),
+            Refused::Needs(_) => no(Code::NotAllowed),
+            Refused::NotYourWords => no(Code::NotYourWords),
+            Refused::KeyReused => no(Code::IdempotencyConflict),
+            Refused::QueueFull { .. } => no(Code::QueueFull),
+            Refused::TooManyOpen { .. } => no(Code::TooManyOpenSessions),
+            Refused::UnknownAgent { known, .. } => {
+                no(Code::UnknownAgent).at("agent").advise(format!("use one of: {}", known.join(", ")))
+            }
+            Refused::BadDirectory { .. } => no(Code::BadDirectory).at("directory"),
+            Refused::Invalid { field, .. } => no(Code::Invalid).at(field),
+            Refused::TooLate => no(Code::TooLate),
+            Refused::Changed => no(Code::Changed),
+            Refused::DiskFull => no(Code::DiskFull),
+            Refused::Unavailable(_) => no(Code::Unavailable),
+            Refused::Unclear => no(Code::Unclear),
+        }
+    }
+}
+
+fn end_hint(why: EndWhy) -> &'static str {
+    match why {
+        EndWhy::Asked => "somebody ended it; start anew: say it to its conversation, or to {\"new\": {}}",
+        EndWhy::Gone => {
+            "the agent's own conversation is gone; start anew: say it to its conversation, or to {\"new\": {}}"
+        }
+    }
+}
+
+impl From<api::Invalid> for No {
+    fn from(invalid: api::Invalid) -> Self {
+        Self::new(Code::Invalid, format!("{}: {}", invalid.field, invalid.reason)).at(invalid.field)
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&*self.0).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,77 @@
+//! What waits in a session, and in which order.
+
+use crate::asked::{Body, Caller, Id, Json, id};
+use crate::door::Door;
+use crate::messages::{granted_response, state_form};
+use crate::openapi::{KeyHeader, problems};
+use crate::problem::Answer;
+use crate::sessions::SessionName;
+use crate::wire::at;
+use api::{Order, Queue, Queued};
+use axum::extract::State;
+use axum::response::Response;
+use engine::{QueuedView, Verb};
+use kernel::{Principal, SessionId};
+
+problems! {
+    QueueProblems = [NotFound];
+    OrderProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, SessionEnded,
+        IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+}
+
+/// See what waits in a session
+///
+/// The one that runs first, then those that wait, in the order in which they will run.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/queue", tag = "queue", params(SessionName),
+    responses((status = 200, description = "What is not final.", body = Queue), QueueProblems),
+)]
+pub(crate) async fn queue(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Queue>> {
+    read(&door, &caller.by, session).await.map(Json)
+}
+
+/// Put what waits into another order
+///
+/// Names every waiting message once; if they are not the ones that wait by then, it is a 409 `changed`.
+#[utoipa::path(
+    put, path = "/api/v1/sessions/{id}/queue", tag = "queue", params(SessionName, KeyHeader), request_body = Order,
+    responses(
+        (status = 200, description = "It is so.", body = Queue),
+        (status = 202, description = "It is safe and will be decided; the queue is as it is now.", body = Queue),
+        OrderProblems,
+    ),
+)]
+pub(crate) async fn reorder(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(order): Body<Order>,
+) -> Answer<Response> {
+    order.check()?;
+    let order = order.order.iter().map(|text| id("order", text)).collect::<Answer<Vec<_>>>()?;
+    let granted = door.engine.ask(&caller.by, Verb::Reorder { session, order }, caller.trace).await?;
+    let now = read(&door, &caller.by, session).await?;
+    Ok(granted_response(granted, Json(now)))
+}
+
+async fn read(door: &Door, by: &Principal, session: SessionId) -> Answer<Queue> {
+    let queue = door.engine.queue(by, session).await?;
+    Ok(Queue { items: queue.into_iter().map(queued_form).collect() })
+}
+
+fn queued_form(view: QueuedView) -> Queued {
+    let QueuedView { row, text } = view;
+    Queued {
+        id: row.message.to_string(),
+        state: state_form(row.state),
+        why: row.why.map(str::to_owned),
+        by: row.by.to_string(),
+        revision: row.revision,
+        text,
+        accepted_at: at(row.accepted_at),
+    }
+}

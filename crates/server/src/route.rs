@@ -1,0 +1,70 @@
+//! Where a message would go: the same lookups and the same function as for a real one.
+
+use crate::asked::{Caller, Json, Query, address, id};
+use crate::door::Door;
+use crate::openapi::problems;
+use crate::problem::{Answer, No};
+use crate::sessions::session_form;
+use crate::wire::{end_why, previous};
+use api::{Code, Explained, RouteQuery};
+use axum::extract::State;
+use kernel::{NoRoute, Route, To};
+
+problems! {
+    RouteProblems = [Invalid, BadAddress, AddressNotYours, NotFound];
+}
+
+/// Explain where a message would go
+///
+/// Name exactly one of `session`, `conversation` and `new=true`. Nothing is changed.
+#[utoipa::path(
+    get, path = "/api/v1/route", tag = "bindings", params(RouteQuery),
+    responses((status = 200, description = "Where it would go, and why.", body = Explained), RouteProblems),
+)]
+pub(crate) async fn explain(
+    State(door): State<Door>,
+    caller: Caller,
+    Query(query): Query<RouteQuery>,
+) -> Answer<Json<Explained>> {
+    let to = match (query.session, query.conversation, query.new) {
+        (Some(session), None, None) => To::Session(id("session", &session)?),
+        (None, Some(conversation), None) => To::Conversation(address("conversation", &conversation)?),
+        (None, None, Some(true)) => To::New,
+        _ => {
+            let detail = "name exactly one of `session`, `conversation` and `new=true`";
+            return Err(No::new(Code::Invalid, detail));
+        }
+    };
+    let named = to.clone();
+    let explained = door.engine.explain(&caller.by, to).await?;
+    Ok(Json(explained_form(&named, explained)))
+}
+
+fn explained_form(to: &To, explained: engine::Explained) -> Explained {
+    let refused = |code, ended, why: &str| Explained::Refused { code, ended, why: why.to_owned() };
+    match (explained.route, explained.session) {
+        (Ok(Route::Existing(_)), Some(session)) => {
+            let why = match to {
+                To::Conversation(_) => "the conversation is bound to this open session",
+                To::Session(_) | To::New => "this session was named, and it is open",
+            };
+            Explained::Existing { session: Box::new(session_form(session)), why: why.to_owned() }
+        }
+        (Ok(Route::Create { bind, previous: before }), _) => {
+            let why = match (&bind, &before) {
+                (Some(_), Some(_)) => "the session that the conversation had before has ended",
+                (Some(_), None) => "the conversation has no session yet",
+                (None, _) => "a new session was asked for",
+            };
+            let conversation = bind.map(|address| address.to_string());
+            Explained::New { conversation, previous: previous(before), why: why.to_owned() }
+        }
+        (Err(NoRoute::Ended(_, why)), _) => {
+            let words = "the session that was named has ended; nothing stands in for it";
+            refused(Code::SessionEnded, Some(end_why(why)), words)
+        }
+        (Err(NoRoute::Unknown), _) | (Ok(Route::Existing(_)), None) => {
+            refused(Code::NotFound, None, "there is no such session; nothing stands in for it")
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Sessions: list, make, read, rename, end.
+
+use crate::asked::{Body, Caller, Id, Json, Query, address, json_bytes, limit};
+use crate::cursor;
+use crate::door::Door;
+use crate::messages::{granted_response, if_new, mark_repeated};
+use crate::openapi::{KeyHeader, problems};
+use crate::problem::{Answer, No};
+use crate::wire::{at, end_why, links};
+use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
+use axum::extract::State;
+use axum::response::Response;
+use engine::{SessionRow, Verb, Which};
+use http::{HeaderValue, StatusCode, header};
+use kernel::SessionId;
+
+problems! {
+    ListProblems = [Invalid, BadCursor];
+    MakeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
+        AddressNotYours, IdempotencyConflict, Changed, TooManyOpenSessions, DiskFull, Unclear];
+    ReadProblems = [NotFound];
+    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, Changed,
+        DiskFull, Unclear];
+    EndProblems = [Invalid, NotFound, NotAllowed, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
+        Unclear];
+}
+
+/// The id of a session, in a path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct SessionName {
+    /// The session.
+    #[param(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    id: String,
+}
+
+/// List sessions
+///
+/// The ones with the newest activity first.
+#[utoipa::path(
+    get, path = "/api/v1/sessions", tag = "sessions", params(SessionsQuery),
+    responses((status = 200, description = "A page of sessions.", body = Page<Session>), ListProblems),
+)]
+pub(crate) async fn list(
+    State(door): State<Door>,
+    caller: Caller,
+    Query(query): Query<SessionsQuery>,
+) -> Answer<Json<Page<Session>>> {
+    let which = match query.which.unwrap_or_default() {
+        api::Which::Open => Which::Open,
+        api::Which::Ended => Which::Ended,
+        api::Which::All => Which::All,
+    };
+    let limit = limit(query.limit)?;
+    let after = cursor::read_sessions(query.cursor.as_deref())?;
+    // One more than asked for tells whether there is a next page.
+    let mut rows = door.engine.sessions(&caller.by, which, after, limit + 1).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(|row| cursor::sessions((row.touched_at, row.session)));
+    Ok(Json(Page { items: rows.into_iter().map(session_form).collect(), next }))
+}
+
+/// Make a session that nobody has said anything to yet
+///
+/// A repetition under the same `Idempotency-Key` gets the very same answer.
+#[utoipa::path(
+    post, path = "/api/v1/sessions", tag = "sessions", params(KeyHeader), request_body = NewSession,
+    responses(
+        (status = 201, description = "It is there.", body = Made, headers(
+            ("Idempotent-Replayed" = bool, description = "`true` if this answers a repetition."),
+            ("Location" = String, description = "Where the session is."))),
+        MakeProblems,
+    ),
+)]
+pub(crate) async fn make(
+    State(door): State<Door>,
+    caller: Caller,
+    Body(new): Body<NewSession>,
+) -> Answer<Response> {
+    let (how, conversation) = new.split();
+    how.check()?;
+    let bind = conversation.map(|text| address("conversation", &text)).transpose()?;
+    let made = door.engine.make(&caller.by, if_new(how), bind, caller.trace).await?;
+    let path = format!("/api/v1/sessions/{}", made.session);
+    let location = HeaderValue::from_str(&path);
+    let form = Made { id: made.session.to_string(), links: links(path, made.session) };
+    let body = serde_json::to_vec(&form).map_err(|error| No::new(Code::Internal, error.to_string()))?;
+    let mut response = json_bytes(StatusCode::CREATED, body);
+    if let Ok(location) = location {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    if made.repeated {
+        mark_repeated(&mut response);
+    }
+    Ok(response)
+}
+
+/// Read a session
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}", tag = "sessions", params(SessionName),
+    responses((status = 200, description = "The session.", body = Session), ReadProblems),
+)]
+pub(crate) async fn read(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Session>> {
+    Ok(Json(session_form(door.engine.session(&caller.by, session).await?)))
+}
+
+/// Change what a session is called, or whether lists show it
+#[utoipa::path(
+    patch, path = "/api/v1/sessions/{id}", tag = "sessions", params(SessionName, KeyHeader),
+    request_body = SessionChange,
+    responses((status = 200, description = "It is so.", body = Session), ChangeProblems),
+)]
+pub(crate) async fn change(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(change): Body<SessionChange>,
+) -> Answer<Json<Session>> {
+    change.check()?;
+    door.engine.retitle(&caller.by, session, change.title, change.archived, caller.trace).await?;
+    Ok(Json(session_form(door.engine.session(&caller.by, session).await?)))
+}
+
+/// End a session
+///
+/// What waits is refused, what runs is stopped; then the session takes no more messages. Ending twice is fine.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/end", tag = "sessions", params(SessionName, KeyHeader),
+    responses(
+        (status = 200, description = "It ends as soon as its turn has, or had ended.", body = Session),
+        (status = 202, description = "It is safe and will be decided; the session is as it is now.", body = Session),
+        EndProblems,
+    ),
+)]
+pub(crate) async fn end(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Response> {
+    let granted = door.engine.ask(&caller.by, Verb::End { session }, caller.trace).await?;
+    let now = session_form(door.engine.session(&caller.by, session).await?);
+    Ok(granted_response(granted, Json(now)))
+}
+
+pub(crate) fn session_form(row: SessionRow) -> Session {
+    Session {
+        id: row.session.to_string(),
+        owner: row.owner.to_string(),
+        title: row.title,
+        state: if row.ended.is_some() { SessionState::Ended } else { SessionState::Open },
+        why: row.ended.map(end_why),
+        archived: row.archived,
+        awake: row.awake,
+        pending: row.pending,
+        number: row.at.0,
+        agent: row.scope.agent,
+        directory: row.scope.directory,
+        model: row.scope.model,
+        mode: row.scope.mode,
+        made_at: at(row.made_at),
+        touched_at: at(row.touched_at),
+        links: links(format!("/api/v1/sessions/{}", row.session), row.session),
+    }
+}

@@ -1,0 +1,104 @@
+//! How a browser gets in: a link that works once, and the cookie that it leaves.
+
+use crate::door::{Door, Inner};
+use crate::page::kind_page;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use engine::TokenRow;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use kernel::PersonId;
+use sha2::{Digest, Sha256};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a link is good for.
+const LINK_MAX: Duration = Duration::from_secs(10 * 60);
+/// How many links can be good at once; the oldest goes first.
+const LINKS_MAX: usize = 16;
+/// How long a browser stays signed in.
+const COOKIE_SECONDS: u64 = 30 * 24 * 60 * 60;
+
+/// Links that have not been used.
+#[derive(Debug)]
+pub(crate) struct SignIns {
+    owner: PersonId,
+    cookie: String,
+    links: Mutex<Vec<([u8; 32], Instant)>>,
+}
+
+impl SignIns {
+    /// Cookies do not know ports, so that ours says to which server of this machine it belongs.
+    pub(crate) fn new(owner: PersonId, port: u16) -> Self {
+        Self { owner, cookie: format!("homing_{port}"), links: Mutex::default() }
+    }
+
+    /// A code that works once, within `LINK_MAX`.
+    pub(crate) fn mint(&self) -> String {
+        let code = secret();
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if links.len() == LINKS_MAX {
+            links.remove(0);
+        }
+        links.push((hash(&code), Instant::now()));
+        code
+    }
+
+    fn take(&self, code: &str) -> bool {
+        let hash = hash(code);
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|(_, since)| since.elapsed() < LINK_MAX);
+        let found = links.iter().position(|(known, _)| *known == hash);
+        found.map(|index| links.remove(index)).is_some()
+    }
+}
+
+/// The secret in our cookie, if the browser sent one.
+pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Option<&'a str> {
+    let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == door.sign_ins.cookie).map(|(_, secret)| secret)
+}
+
+/// Signs a browser in.
+pub(crate) async fn sign_in(State(door): State<Door>, Path(code): Path<String>) -> Response {
+    if !door.sign_ins.take(&code) {
+        return kind_page(
+            StatusCode::GONE,
+            "This link has been used, or it is too old.",
+            "A sign-in link works once, for ten minutes. Start the server again with <code>homing up</code>: it \
+             prints a new one.",
+        );
+    }
+    let secret = secret();
+    let now = door.engine.now();
+    let token = TokenRow {
+        hash: hash(&secret),
+        person: door.sign_ins.owner,
+        purpose: "browser",
+        client: None,
+        made_at: now,
+        expires: Some(now.after_ms(COOKIE_SECONDS * 1_000)),
+    };
+    if let Err(refused) = door.engine.add_token(token).await {
+        return crate::problem::No::from(refused).into_response();
+    }
+    let cookie = format!(
+        "{}={secret}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict",
+        door.sign_ins.cookie
+    );
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/"));
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// More than 240 random bits.
+fn secret() -> String {
+    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}

@@ -1,0 +1,83 @@
+//! How a stream goes out: ready-made frames, comments in the silence, a clean end.
+
+use crate::door::{Door, StreamPlace};
+use crate::problem::{Answer, No};
+use api::Code;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, header};
+use std::convert::Infallible;
+use std::pin::Pin;
+
+/// What a browser waits before it comes back, in milliseconds; sent first, so that the head leaves at once.
+const HELLO: &[u8] = b"retry: 1000\n\n";
+/// Says only that somebody is there.
+const STILL_HERE: &[u8] = b":\n\n";
+
+/// Where a stream's frames come from. Dropping `next` half-way must lose nothing.
+pub(crate) trait Source: Send + 'static {
+    /// The next frame; none is the end.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+struct Flow<S> {
+    source: S,
+    hello: Option<Bytes>,
+    door: Door,
+    closing: Pin<Box<dyn Future<Output = ()> + Send>>,
+    _place: StreamPlace,
+}
+
+/// Whether the caller wants a stream.
+pub(crate) fn wanted(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    kinds.any(|accept| {
+        let mut kinds = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream"))
+    })
+}
+
+/// Takes a place for a stream. Before anything is read for it.
+pub(crate) fn place(door: &Door) -> Answer<StreamPlace> {
+    let full = || No::new(Code::TooManyStreams, "as many streams are open as there may be");
+    door.take_stream().ok_or_else(full)
+}
+
+/// The stream itself.
+pub(crate) fn respond(door: &Door, place: StreamPlace, source: impl Source) -> Response {
+    let flow = Flow {
+        source,
+        hello: Some(Bytes::from_static(HELLO)),
+        door: door.clone(),
+        closing: Box::pin(door.closing()),
+        _place: place,
+    };
+    let frames = stream::unfold(flow, |mut flow| async move {
+        let frame = flow.frame().await?;
+        Some((Ok::<_, Infallible>(frame), flow))
+    });
+    let mut response = Response::new(Body::from_stream(frames));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    // For proxies that would collect it first.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+impl<S: Source> Flow<S> {
+    async fn frame(&mut self) -> Option<Bytes> {
+        if let Some(hello) = self.hello.take() {
+            return Some(hello);
+        }
+        tokio::select! {
+            biased;
+            () = self.closing.as_mut() => None,
+            next = tokio::time::timeout(self.door.config.keep_alive, self.source.next()) => match next {
+                Ok(frame) => frame,
+                Err(_) => Some(Bytes::from_static(STILL_HERE)),
+            },
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! From rows and facts to the wire. A rule fact is converted by an exhaustive match, so a new one does not compile
+//! until it has a form here; a story fact is sent as the bytes that were stored.
+
+use api::At;
+use bytes::Bytes;
+use engine::{Cause, Live, Shared, StoredEntry, StoredFact};
+use kernel::{Answer, EndWhy, Fact, Failure, HoldWhy, Moment, Outcome, RefusedWhy, ReportKind, StopWhy};
+use serde::Serialize;
+use std::io::Write;
+
+pub(crate) fn at(moment: Moment) -> At {
+    At(moment.0)
+}
+
+pub(crate) fn end_why(why: EndWhy) -> api::EndWhy {
+    match why {
+        EndWhy::Asked => api::EndWhy::Asked,
+        EndWhy::Gone => api::EndWhy::Gone,
+    }
+}
+
+pub(crate) fn previous(previous: Option<(kernel::SessionId, EndWhy)>) -> Option<api::Previous> {
+    previous.map(|(session, why)| api::Previous { session: session.to_string(), why: end_why(why) })
+}
+
+pub(crate) fn links(this: String, session: kernel::SessionId) -> api::Links {
+    let session = format!("/api/v1/sessions/{session}");
+    api::Links { this, facts: format!("{session}/facts"), session }
+}
+
+/// A fact as a stream sends it: `id:` is its number. Made once, by the first reader who needs it.
+pub(crate) fn fact_frame(shared: &Shared) -> Bytes {
+    shared.frame.get_or_init(|| frame(&shared.fact)).clone()
+}
+
+fn frame(fact: &StoredFact) -> Bytes {
+    let mut bytes = Vec::with_capacity(256);
+    let _ = write!(bytes, "id: {}\ndata: ", fact.number);
+    let from = bytes.len();
+    write_fact(&mut bytes, fact);
+    unbroken(&mut bytes, from);
+    bytes.extend_from_slice(b"\n\n");
+    Bytes::from(bytes)
+}
+
+/// Words ahead of the log, as a stream sends them: without an `id:`, so that nobody resumes from them.
+pub(crate) fn live_frame(live: &Live) -> Bytes {
+    let frame = || {
+        let mut bytes = b"event: live\ndata: ".to_vec();
+        let form = api::Live {
+            turn: live.turn.0,
+            kind: live.kind.to_owned(),
+            part: live.part,
+            offset: live.offset,
+            text: live.text.clone(),
+        };
+        write_json(&mut bytes, &form);
+        bytes.extend_from_slice(b"\n\n");
+        Bytes::from(bytes)
+    };
+    live.frame.get_or_init(frame).clone()
+}
+
+/// A fact as one JSON object.
+pub(crate) fn write_fact(bytes: &mut Vec<u8>, fact: &StoredFact) {
+    let (number, at) = (fact.number, at(fact.at));
+    let _ = write!(bytes, r#"{{"number":{number},"at":"{at}","cause":""#);
+    // Ids and the three words need no escaping.
+    let _ = match fact.cause {
+        Cause::Message(message) => write!(bytes, "{message}"),
+        Cause::Request(request) => write!(bytes, "{request}"),
+        Cause::Runner => write!(bytes, "runner"),
+        Cause::Timer => write!(bytes, "timer"),
+        Cause::Keeper => write!(bytes, "keeper"),
+    };
+    bytes.extend_from_slice(b"\",");
+    match &fact.entry {
+        StoredEntry::Rule(rule) => write_object(bytes, &rule_fact(rule)),
+        StoredEntry::Story { body: Some(body), .. } => {
+            bytes.extend_from_slice(body.strip_prefix(b"{").unwrap_or(b"}"));
+        }
+        StoredEntry::Story { turn, kind, body: None } => {
+            let story = api::Story::Forgotten { kind: kind.clone() };
+            write_object(bytes, &api::StoryFact { v: 1, turn: turn.0, story });
+        }
+    }
+}
+
+fn write_object(bytes: &mut Vec<u8>, object: &impl Serialize) {
+    let from = bytes.len();
+    write_json(bytes, object);
+    // The brace that opens it is ours already.
+    bytes.remove(from);
+}
+
+fn write_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(bytes, value).expect("wire types are plain data, and a vector takes every byte");
+}
+
+/// A line break would end the field. JSON has them only between its parts, where a blank says the same.
+fn unbroken(bytes: &mut [u8], from: usize) {
+    for byte in &mut bytes[from..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+/// A rule fact's form on the wire.
+fn rule_fact(fact: &Fact) -> api::RuleFact {
+    use api::RuleFact as Wire;
+    match fact {
+        Fact::Opened { scope } => Wire::Opened {
+            directory: scope.directory.clone(),
+            agent: scope.agent.clone(),
+            model: scope.model.clone(),
+            mode: scope.mode.clone(),
+        },
+        Fact::Queued { message, by } => Wire::Queued { message: text(message), by: text(by) },
+        Fact::Edited { message, revision } => Wire::Edited { message: text(message), revision: *revision },
+        Fact::Withdrawn { message, by } => Wire::Withdrawn { message: text(message), by: text(by) },
+        Fact::Held { message, why, expires } => {
+            Wire::Held { message: text(message), why: hold_word(*why), expires: at(*expires) }
+        }
+        Fact::Released { message } => Wire::Released { message: text(message) },
+        Fact::Reordered { order } => Wire::Reordered { order: order.iter().map(text).collect() },
+        Fact::MessageRefused { message, why } => {
+            Wire::MessageRefused { message: text(message), why: refused_word(*why) }
+        }
+        Fact::Crowded { until } => Wire::Crowded { until: at(*until) },
+        Fact::TurnStarted { turn, message } => Wire::TurnStarted { turn: turn.0, message: text(message) },
+        Fact::AttemptStarted { fence, until } => {
+            Wire::AttemptStarted { fence: fence_form(*fence), until: at(*until) }
+        }
+        Fact::Confirmed { native, epoch } => Wire::Confirmed { native: native.0.clone(), epoch: epoch.0 },
+        Fact::Handed { turn, attempt } => Wire::Handed { turn: turn.0, attempt: attempt.0 },
+        Fact::AttemptFailed { turn, attempt, failure, again_at } => Wire::AttemptFailed {
+            turn: turn.0,
+            attempt: attempt.0,
+            failure: failure_form(*failure),
+            again_at: at(*again_at),
+        },
+        Fact::Asked { approval, turn, until } => {
+            Wire::Asked { approval: text(approval), turn: turn.0, until: at(*until) }
+        }
+        Fact::Answered { approval, answer, by } => Wire::Answered {
+            approval: text(approval),
+            answer: answer_form(*answer),
+            by: by.as_ref().map(text),
+        },
+        Fact::Lapsed { approval } => Wire::Lapsed { approval: text(approval) },
+        Fact::StopAsked { turn, why } => stop_form(turn.0, *why),
+        Fact::TurnEnded { turn, outcome } => outcome_form(turn.0, *outcome),
+        Fact::EndAsked { by } => Wire::EndAsked { by: text(by) },
+        Fact::Ended { why } => Wire::Ended { why: end_why(*why) },
+        Fact::Stale { fence, kind } => Wire::Stale { fence: fence_form(*fence), kind: kind_word(*kind) },
+    }
+}
+
+fn text(id: impl ToString) -> String {
+    id.to_string()
+}
+
+fn fence_form(fence: kernel::Fence) -> api::Fence {
+    api::Fence { term: fence.term.0, epoch: fence.epoch.0, turn: fence.turn.0, attempt: fence.attempt.0 }
+}
+
+fn answer_form(answer: Answer) -> api::Answer {
+    match answer {
+        Answer::Yes => api::Answer::Yes,
+        Answer::No => api::Answer::No,
+    }
+}
+
+fn failure_form(failure: Failure) -> api::Failure {
+    match failure {
+        Failure::Gone => api::Failure::Gone,
+        Failure::Busy => api::Failure::Busy,
+        Failure::Transient => api::Failure::Transient,
+        Failure::Refused => api::Failure::Refused,
+    }
+}
+
+fn outcome_form(turn: u32, outcome: Outcome) -> api::RuleFact {
+    let (outcome, failure) = match outcome {
+        Outcome::Answered => (api::Outcome::Answered, None),
+        Outcome::Stopped => (api::Outcome::Stopped, None),
+        Outcome::Interrupted => (api::Outcome::Interrupted, None),
+        Outcome::Failed(failure) => (api::Outcome::Failed, Some(failure_form(failure))),
+        Outcome::TimedOut => (api::Outcome::TimeLimit, None),
+    };
+    api::RuleFact::TurnEnded { turn, outcome, failure }
+}
+
+fn stop_form(turn: u32, why: StopWhy) -> api::RuleFact {
+    let (why, by) = match why {
+        StopWhy::Asked(by) => ("asked", Some(by.to_string())),
+        StopWhy::TimeLimit => ("time_limit", None),
+        StopWhy::Ending => ("ending", None),
+    };
+    api::RuleFact::StopAsked { turn, why: why.to_owned(), by }
+}
+
+fn hold_word(why: HoldWhy) -> String {
+    match why {
+        HoldWhy::Asked => "asked",
+        HoldWhy::AfterFailure => "after_failure",
+    }
+    .to_owned()
+}
+
+fn refused_word(why: RefusedWhy) -> String {
+    match why {
+        RefusedWhy::SessionEnded => "session_ended",
+        RefusedWhy::Expired => "expired",
+        RefusedWhy::NotAllowed => "not_allowed",
+    }
+    .to_owned()
+}
+
+fn kind_word(kind: ReportKind) -> String {
+    match kind {
+        ReportKind::Ready => "ready",
+        ReportKind::Said => "said",
+        ReportKind::Asked => "asked",
+        ReportKind::Finished => "finished",
+        ReportKind::Failed => "failed",
+        ReportKind::Stopped => "stopped",
+        ReportKind::Lost => "lost",
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Bugs that can be planted, to prove that the checks would find them.
+//!
+//! None of them touches the product: each is a lie of the store's or the agent's wrapper, in the place where a careless
+//! engine would have gone wrong. What it does stands beside its name; where it is told is `weather` or `leash`.
+
+/// A planted bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// The key of a message is not looked at.
+    NoDedupe,
+    /// An append with an old term and number is written all the same.
+    NoFence,
+    /// Inbox rows stay when their facts are written.
+    InboxKept,
+    /// Facts are believed and acted on although they were never written.
+    EvolveBeforeDurable,
+    /// The end of one attempt is taken for the end of the next.
+    StaleApplied,
+    /// A message is acknowledged and not stored.
+    AckBeforeDurable,
+    /// The message goes to the agent, and the log does not say so.
+    HandedUnwritten,
+    /// An attempt of an earlier term is declared gone without a look.
+    BuryNothing,
+    /// A message lands in another session of the same person.
+    Misrouted,
+    /// Any failure of the agent counts as the death of the conversation.
+    GoneForTransient,
+    /// More sessions are awake than may be.
+    ClaimsIgnored,
+    /// A reader of the log is told a page with a hole.
+    FactsSkipped,
+    /// A receipt is answered from an old copy.
+    OldReceipts,
+    /// Nobody remembers that a session wanted to be woken.
+    WakesLost,
+    /// A reply is put into the outbox twice.
+    RepliesTwice,
+}
+
+impl Bug {
+    /// Every one of them.
+    pub const ALL: [Self; 15] = [
+        Self::NoDedupe,
+        Self::NoFence,
+        Self::InboxKept,
+        Self::EvolveBeforeDurable,
+        Self::StaleApplied,
+        Self::AckBeforeDurable,
+        Self::HandedUnwritten,
+        Self::BuryNothing,
+        Self::Misrouted,
+        Self::GoneForTransient,
+        Self::ClaimsIgnored,
+        Self::FactsSkipped,
+        Self::OldReceipts,
+        Self::WakesLost,
+        Self::RepliesTwice,
+    ];
+
+    /// What goes wrong, in words for a table.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::NoDedupe => "no dedupe",
+            Self::NoFence => "no fence",
+            Self::InboxKept => "inbox not emptied with the facts",
+            Self::EvolveBeforeDurable => "evolve before durable",
+            Self::StaleApplied => "stale result applied",
+            Self::AckBeforeDurable => "acknowledged before durable",
+            Self::HandedUnwritten => "handed over without a fact",
+            Self::BuryNothing => "buried without a look",
+            Self::Misrouted => "into another session of the same person",
+            Self::GoneForTransient => "any failure is Gone",
+            Self::ClaimsIgnored => "claims ignored",
+            Self::FactsSkipped => "a page of facts with a hole",
+            Self::OldReceipts => "receipts from an old copy",
+            Self::WakesLost => "wakes forgotten",
+            Self::RepliesTwice => "replies posted twice",
+        }
+    }
+}

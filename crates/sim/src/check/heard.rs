@@ -1,0 +1,148 @@
+//! What people were answered, against what became of it.
+
+use super::{Findings, Scene};
+use crate::notes::{Said, code_of, short};
+use engine::{Accepted, Granted, ReceiptState, Refused, Verb};
+use kernel::{Address, MessageId, PersonId, SessionId, To};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
+    for (code, said) in scene.seen.said.iter().enumerate() {
+        exactly_once(scene, code, said, findings);
+    }
+    for (message, (view, words)) in &scene.views {
+        words_are_the_senders(scene, *message, words, view.row.revision, findings);
+        if view.row.state == ReceiptState::Answered {
+            answers_are_their_own(scene, view, words, findings);
+        }
+        let final_in_the_end = view.row.state.is_final() || !scene.is_quiet;
+        let how = || format!("{} is {:?}", short(message), view.row.state);
+        findings.must(final_in_the_end, "every message reaches a final state", how);
+    }
+    routes_are_exact(scene, findings);
+    receipts_move_forward(scene, findings);
+    verdicts_are_kept(scene, findings);
+}
+
+/// An acknowledged message exists exactly once; a refused one does not exist.
+fn exactly_once(scene: &Scene<'_>, code: usize, said: &Said, findings: &mut Findings) {
+    let stored: Vec<MessageId> = scene
+        .views
+        .iter()
+        .filter(|(_, (_, words))| code_of(words) == Some(code))
+        .map(|(message, _)| *message)
+        .collect();
+    let acknowledged: Vec<&Accepted> =
+        said.answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    findings.must(stored.len() <= 1, "a message exists exactly once", || format!("w{code} is {stored:?}"));
+    for accepted in &acknowledged {
+        let kept = stored.contains(&accepted.message);
+        findings.must(kept, "an acknowledged message exists", || format!("w{code} {accepted:?}"));
+        let row = scene.store.receipts.get(&accepted.message);
+        let fits = row.is_none_or(|row| row.session == accepted.session && row.by == said.by);
+        findings.must(fits, "a receipt names the message's own session", || format!("w{code} {accepted:?}"));
+        let same = acknowledged[0] == *accepted;
+        findings.must(same, "the same key gets the same receipt", || format!("w{code} {acknowledged:?}"));
+    }
+    let unclear = said.unanswered || said.answers.iter().any(|answer| *answer == Err(Refused::Unclear));
+    let unexpected = !stored.is_empty() && acknowledged.is_empty() && !unclear;
+    findings.must(!unexpected, "what was refused changes nothing", || format!("w{code} {:?}", said.answers));
+}
+
+fn words_are_the_senders(
+    scene: &Scene<'_>,
+    message: MessageId,
+    words: &str,
+    revision: u32,
+    findings: &mut Findings,
+) {
+    let fits = scene.said(message).is_some_and(|said| match revision {
+        0 => said.text == words,
+        _ => said.edits.iter().any(|edit| edit == words),
+    });
+    findings.must(fits, "words are the sender's", || format!("{} says {words:?}", short(message)));
+}
+
+/// An answer is about the message that asked, and knows nothing of other sessions.
+fn answers_are_their_own(
+    scene: &Scene<'_>,
+    view: &engine::ReceiptView,
+    words: &str,
+    findings: &mut Findings,
+) {
+    let answer = view.answer.as_deref().unwrap_or_default();
+    let heading = answer.lines().next().unwrap_or_default();
+    let own = heading.split_once(' ').and_then(|(_, said)| code_of(said)) == code_of(words);
+    findings.must(own, "each answer belongs to the message that asked", || format!("{words:?}: {answer:?}"));
+    for code in answer.lines().skip(1).filter_map(code_of) {
+        let home = scene.session_of(code) == Some(view.row.session);
+        let how = || format!("w{code} is recalled in {}", short(view.row.session));
+        findings.must(home, "no word of one session in another", how);
+    }
+}
+
+fn routes_are_exact(scene: &Scene<'_>, findings: &mut Findings) {
+    let mut made: BTreeMap<&Address, BTreeSet<SessionId>> = BTreeMap::new();
+    let mut makers: BTreeMap<SessionId, MessageId> = BTreeMap::new();
+    for (message, row) in scene.store.receipts.iter().filter(|(_, row)| row.created) {
+        let other = makers.insert(row.session, *message);
+        findings.must(other.is_none(), "a session is made once", || format!("{message} and {other:?}"));
+        if let Some(To::Conversation(address)) = scene.said(*message).map(|said| &said.to) {
+            made.entry(address).or_default().insert(row.session);
+        }
+    }
+    for (message, row) in &scene.store.receipts {
+        let Some(said) = scene.said(*message) else { continue };
+        let fits = match &said.to {
+            To::Session(session) => row.session == *session && !row.created,
+            To::New => row.created,
+            To::Conversation(address) => made.get(address).is_some_and(|own| own.contains(&row.session)),
+        };
+        findings.must(fits, "every message finds its own session", || format!("{:?}: {row:?}", said.to));
+    }
+    for (address, sessions) in made {
+        let is_open = |session: &&SessionId| scene.told.get(session).is_some_and(|told| told.ended.is_none());
+        let open: Vec<_> = sessions.iter().filter(is_open).collect();
+        let mut rows = scene.store.bindings.iter();
+        let bound = rows.find(|(_, row)| row.address == *address).map(|(_, row)| &row.session);
+        let fits = open.len() <= 1 && bound == open.first().copied();
+        let how = || format!("{address} is bound to {bound:?}, open are {open:?}");
+        findings.must(fits, "a conversation has one open session", how);
+    }
+}
+
+/// Each observer sees a receipt move forward, and a final one never change.
+fn receipts_move_forward(scene: &Scene<'_>, findings: &mut Findings) {
+    let mut last: BTreeMap<(PersonId, MessageId), ReceiptState> = BTreeMap::new();
+    for (person, message, state) in &scene.seen.receipts {
+        if let Some(before) = last.insert((*person, *message), *state) {
+            let fits = match before {
+                ReceiptState::Waiting | ReceiptState::Held => true,
+                ReceiptState::Running => !matches!(state, ReceiptState::Waiting | ReceiptState::Held),
+                over => over == *state,
+            };
+            let how = || format!("{} was {before:?}, then {state:?}", short(message));
+            findings.must(fits, "receipts only move forward", how);
+        }
+    }
+    for ((_, message), state) in last.iter().filter(|(_, state)| state.is_final()) {
+        let now = scene.store.receipts.get(message).map(|row| row.state);
+        let how = || format!("{} was {state:?}, then {now:?}", short(message));
+        findings.must(now == Some(*state), "a final state never changes", how);
+    }
+}
+
+/// What the keeper granted is so.
+fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
+    for (verb, _) in scene.seen.asked.iter().filter(|(_, answer)| *answer == Ok(Granted::Done)) {
+        let row = |message| scene.store.receipts.get(message);
+        let fits = match verb {
+            Verb::Withdraw { message } => row(message).is_some_and(|r| r.state == ReceiptState::Withdrawn),
+            Verb::Edit { message, revision, .. } => row(message).is_some_and(|r| r.revision > *revision),
+            Verb::End { session } => scene.told.get(session).is_some_and(|told| told.ended.is_some()),
+            Verb::Stop { message } => row(message).is_some_and(|r| r.state.is_final()),
+            Verb::Hold { .. } | Verb::Release { .. } | Verb::Reorder { .. } | Verb::Answer { .. } => true,
+        };
+        findings.must(fits || !scene.is_quiet, "what was granted is done", || format!("{verb:?}"));
+    }
+}

@@ -1,0 +1,356 @@
+//! One session's log, read by rules of its own.
+//!
+//! It folds the facts again, with a queue and a turn as plain as can be, and says which fact could not have followed
+//! from the ones before. What it understood (`Told`) is compared elsewhere with what agents and people know.
+
+use super::Findings;
+use crate::notes::short;
+use kernel::*;
+use std::collections::{BTreeMap, BTreeSet};
+use store::{Cause, ReceiptState, StoredEntry, StoredFact, Wish};
+
+/// What a log tells.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// How each message ended.
+    pub(super) finals: BTreeMap<MessageId, ReceiptState>,
+    /// Messages in the order in which they were first mentioned.
+    pub(super) order: Vec<MessageId>,
+    /// Every turn, in order.
+    pub(super) turns: Vec<TurnTold>,
+    /// The agent's names for the conversation, in the order of their confirmation.
+    pub(super) confirmed: Vec<Native>,
+    pub(super) ended: Option<EndWhy>,
+}
+
+/// What a log tells of a turn.
+#[derive(Debug)]
+pub(super) struct TurnTold {
+    pub(super) turn: Turn,
+    pub(super) message: MessageId,
+    /// Every attempt.
+    pub(super) attempts: Vec<Fence>,
+    pub(super) handed: Option<Fence>,
+    /// What the agent asked, and what it was told.
+    pub(super) asks: BTreeMap<ApprovalId, Asked>,
+    stop: Option<StopWhy>,
+    /// Whether an attempt is under way.
+    trying: bool,
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// Where a question stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Open,
+    Answered(Answer),
+    Lapsed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Unopened,
+    Open,
+    Ending,
+    Ended,
+}
+
+struct Reader<'a> {
+    session: SessionId,
+    wishes: &'a BTreeMap<RequestId, Wish>,
+    policy: &'a Policy,
+    findings: &'a mut Findings,
+    life: Life,
+    /// Waiting messages, whether each is held, and how often it was edited.
+    queue: Vec<(MessageId, bool, u32)>,
+    is_busy: bool,
+    term: Term,
+    stale: BTreeSet<(Fence, ReportKind)>,
+    told: Told,
+}
+
+/// Reads a log from its beginning.
+pub(super) fn read(
+    session: SessionId,
+    facts: &[StoredFact],
+    wishes: &BTreeMap<RequestId, Wish>,
+    policy: &Policy,
+    findings: &mut Findings,
+) -> Told {
+    let mut reader = Reader {
+        session,
+        wishes,
+        policy,
+        findings,
+        life: Life::Unopened,
+        queue: Vec::new(),
+        is_busy: false,
+        term: Term(0),
+        stale: BTreeSet::new(),
+        told: Told::default(),
+    };
+    for (at, stored) in facts.iter().enumerate() {
+        let number = stored.number;
+        reader.must(number.0 == at as u64 + 1, "facts are numbered without a gap", &number);
+        match &stored.entry {
+            StoredEntry::Rule(fact) => reader.rule(fact, stored.cause),
+            StoredEntry::Story { turn, .. } => {
+                let running = reader.running(*turn).is_some();
+                reader.must(running, "a finished turn never changes", &(number, turn));
+            }
+        }
+    }
+    reader.told
+}
+
+impl Reader<'_> {
+    fn must(&mut self, holds: bool, law: &'static str, about: &dyn std::fmt::Debug) {
+        let session = self.session;
+        self.findings.must(holds, law, || format!("{}: {about:?}", short(session)));
+    }
+
+    fn running(&mut self, turn: Turn) -> Option<&mut TurnTold> {
+        let is_busy = self.is_busy;
+        self.told.turns.last_mut().filter(|told| is_busy && told.turn == turn)
+    }
+
+    fn rule(&mut self, fact: &Fact, cause: Cause) {
+        let late = matches!(fact, Fact::Stale { .. } | Fact::MessageRefused { .. });
+        self.must(self.life != Life::Ended || late, "an ended session never changes", fact);
+        self.must(
+            (self.life == Life::Unopened) == matches!(fact, Fact::Opened { .. }),
+            "the first fact is Opened, and no other",
+            fact,
+        );
+        self.must(self.follows(fact, cause), "what is done is what was asked for", &(fact, cause));
+        match fact {
+            Fact::Opened { .. } => self.life = Life::Open,
+            Fact::EndAsked { .. } => self.life = Life::Ending,
+            Fact::Ended { why } => self.end(*why, fact),
+            Fact::Stale { fence, kind } => {
+                let new = self.stale.insert((*fence, *kind));
+                self.must(new, "a stale report is recorded once", fact);
+            }
+            Fact::Queued { .. }
+            | Fact::Edited { .. }
+            | Fact::Withdrawn { .. }
+            | Fact::Held { .. }
+            | Fact::Released { .. }
+            | Fact::Reordered { .. }
+            | Fact::MessageRefused { .. } => self.queueing(fact),
+            Fact::Crowded { .. } => self.must(!self.is_busy, "one turn at a time", fact),
+            Fact::TurnStarted { turn, message } => self.start(*turn, *message, fact),
+            Fact::Confirmed { native, .. } => {
+                self.must(self.is_busy, "an agent is heard only in a turn", fact);
+                self.told.confirmed.push(native.clone());
+            }
+            Fact::AttemptStarted { .. } | Fact::Handed { .. } | Fact::AttemptFailed { .. } => {
+                self.attempt(fact)
+            }
+            Fact::Asked { .. } | Fact::Answered { .. } | Fact::Lapsed { .. } => self.asking(fact),
+            Fact::StopAsked { turn, why } => {
+                let why = *why;
+                let stopped = self.running(*turn).map(|told| told.stop.replace(why));
+                self.must(stopped.is_some(), "stopping a turn never touches another", fact);
+            }
+            Fact::TurnEnded { turn, outcome } => self.turn_over(*turn, *outcome, fact),
+        }
+    }
+
+    /// Whether a fact that followed from a wish is about what the wish named.
+    fn follows(&self, fact: &Fact, cause: Cause) -> bool {
+        let (Cause::Request(request), true) = (cause, self.is_named(fact)) else { return true };
+        let running = self.told.turns.last().map(|told| told.message);
+        match (self.wishes.get(&request), fact) {
+            (Some(Wish::End), _) => true,
+            (Some(Wish::Stop { message }), Fact::StopAsked { .. } | Fact::TurnEnded { .. }) => {
+                running == Some(*message)
+            }
+            (
+                Some(Wish::Stop { message: m } | Wish::Withdraw { message: m }),
+                Fact::Withdrawn { message, .. },
+            )
+            | (Some(Wish::Edit { message: m, .. }), Fact::Edited { message, .. })
+            | (Some(Wish::Hold { message: m }), Fact::Held { message, .. })
+            | (Some(Wish::Release { message: m }), Fact::Released { message }) => m == message,
+            _ => false,
+        }
+    }
+
+    fn is_named(&self, fact: &Fact) -> bool {
+        matches!(
+            fact,
+            Fact::StopAsked { .. }
+                | Fact::TurnEnded { .. }
+                | Fact::Withdrawn { .. }
+                | Fact::Edited { .. }
+                | Fact::Held { .. }
+                | Fact::Released { .. }
+        )
+    }
+
+    fn queueing(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Queued { message, .. } => {
+                self.must(self.life == Life::Open, "only an open session takes messages", fact);
+                self.first_mention(*message, fact);
+                self.queue.push((*message, false, 0));
+            }
+            Fact::Reordered { order } => {
+                let place = |(message, ..): &(MessageId, bool, u32)| order.iter().position(|m| m == message);
+                let complete =
+                    order.len() == self.queue.len() && self.queue.iter().all(|w| place(w).is_some());
+                self.must(complete, "a new order names each waiting message once", fact);
+                self.queue.sort_by_key(place);
+            }
+            Fact::MessageRefused { message, .. } => {
+                if !self.queue.iter().any(|(waiting, ..)| waiting == message) {
+                    let over = matches!(self.life, Life::Ending | Life::Ended);
+                    self.must(over, "only an ended session refuses what never waited", fact);
+                    self.first_mention(*message, fact);
+                }
+                self.leave(*message, ReceiptState::Refused, fact);
+            }
+            Fact::Withdrawn { message, .. } => {
+                let waits = self.queue.iter().any(|(waiting, ..)| waiting == message);
+                self.must(waits, "only what waits can be taken back", fact);
+                self.leave(*message, ReceiptState::Withdrawn, fact);
+            }
+            Fact::Edited { message, .. } | Fact::Held { message, .. } | Fact::Released { message } => {
+                let waiting = self.queue.iter_mut().find(|(waiting, ..)| waiting == message);
+                let fits = waiting.is_some_and(|(_, held, revision)| tend(fact, held, revision));
+                self.must(fits, "only what waits can be changed", fact);
+            }
+            _ => {}
+        }
+    }
+
+    fn first_mention(&mut self, message: MessageId, fact: &Fact) {
+        let new = !self.told.order.contains(&message);
+        self.must(new, "a message exists exactly once", fact);
+        self.told.order.push(message);
+    }
+
+    fn leave(&mut self, message: MessageId, state: ReceiptState, fact: &Fact) {
+        self.queue.retain(|(waiting, ..)| *waiting != message);
+        let before = self.told.finals.insert(message, state);
+        self.must(before.is_none(), "a final state never changes", fact);
+    }
+
+    fn start(&mut self, turn: Turn, message: MessageId, fact: &Fact) {
+        self.must(self.life == Life::Open, "only an open session starts turns", fact);
+        self.must(!self.is_busy, "one turn at a time", fact);
+        let last = self.told.turns.last().map_or(0, |told| told.turn.0);
+        self.must(turn.0 == last + 1, "turns are numbered without a gap", fact);
+        let first = self.queue.iter().find(|(_, held, _)| !held).map(|(first, ..)| *first);
+        self.must(first == Some(message), "order of acceptance is order of turns", fact);
+        self.queue.retain(|(waiting, ..)| *waiting != message);
+        self.is_busy = true;
+        self.told.turns.push(TurnTold {
+            turn,
+            message,
+            attempts: Vec::new(),
+            handed: None,
+            asks: BTreeMap::new(),
+            stop: None,
+            trying: false,
+            outcome: None,
+        });
+    }
+
+    fn attempt(&mut self, fact: &Fact) {
+        let (attempts_max, term) = (usize::from(self.policy.attempts_max), self.term);
+        let told = match fact {
+            Fact::AttemptStarted { fence, .. } => self.running(fence.turn),
+            Fact::Handed { turn, .. } | Fact::AttemptFailed { turn, .. } => self.running(*turn),
+            _ => None,
+        };
+        let Some(told) = told else {
+            return self.must(false, "an attempt belongs to the running turn", fact);
+        };
+        let unhanded = told.handed.is_none();
+        let tried = told.attempts.last().copied();
+        let (fits, law) = match fact {
+            Fact::AttemptStarted { fence, .. } => {
+                let next = !told.trying && usize::from(fence.attempt.0) == told.attempts.len() + 1;
+                told.attempts.push(*fence);
+                told.trying = true;
+                let within = told.attempts.len() <= attempts_max && fence.term >= term;
+                self.term = fence.term;
+                (next && within, "attempts are bounded, one after the other")
+            }
+            Fact::Handed { attempt, .. } => {
+                told.handed = tried;
+                let this = told.trying && tried.is_some_and(|fence| fence.attempt == *attempt);
+                (this && told.stop.is_none(), "what is handed over goes to the attempt that runs")
+            }
+            _ => {
+                told.trying = false;
+                (true, "")
+            }
+        };
+        self.must(unhanded, "nothing handed over is run again", fact);
+        self.must(fits, law, fact);
+    }
+
+    fn asking(&mut self, fact: &Fact) {
+        let is_busy = self.is_busy;
+        let told = self.told.turns.last_mut().filter(|told| is_busy && told.handed.is_some());
+        let fits = told.is_some_and(|told| match fact {
+            Fact::Asked { approval, .. } => told.asks.insert(*approval, Asked::Open).is_none(),
+            Fact::Answered { approval, answer, .. } => {
+                told.asks.insert(*approval, Asked::Answered(*answer)) == Some(Asked::Open)
+            }
+            Fact::Lapsed { approval } => told.asks.insert(*approval, Asked::Lapsed) == Some(Asked::Open),
+            _ => false,
+        });
+        self.must(fits, "an answered or lapsed question never changes", fact);
+    }
+
+    fn turn_over(&mut self, turn: Turn, outcome: Outcome, fact: &Fact) {
+        let Some(told) = self.running(turn) else {
+            return self.must(false, "a finished turn never changes", fact);
+        };
+        told.outcome = Some(outcome);
+        let (message, handed, stop) = (told.message, told.handed.is_some(), told.stop);
+        let open = told.asks.values().any(|asked| *asked == Asked::Open);
+        self.is_busy = false;
+        self.must(!open, "questions lapse with their turn", fact);
+        let fits = match outcome {
+            Outcome::Answered | Outcome::Interrupted => handed,
+            Outcome::TimedOut => stop == Some(StopWhy::TimeLimit),
+            Outcome::Stopped | Outcome::Failed(_) => true,
+        };
+        self.must(fits, "an outcome has its reason", fact);
+        let state = match outcome {
+            Outcome::Answered => ReceiptState::Answered,
+            Outcome::Stopped => ReceiptState::Stopped,
+            Outcome::Interrupted | Outcome::Failed(_) | Outcome::TimedOut => ReceiptState::Failed,
+        };
+        self.leave(message, state, fact);
+    }
+
+    fn end(&mut self, why: EndWhy, fact: &Fact) {
+        let at_rest = self.queue.is_empty() && !self.is_busy;
+        self.must(at_rest, "an end leaves nothing waiting", fact);
+        let last = self.told.turns.last().and_then(|told| told.outcome);
+        let fits = match why {
+            EndWhy::Asked => true,
+            EndWhy::Gone => !self.told.confirmed.is_empty() && last == Some(Outcome::Failed(Failure::Gone)),
+        };
+        self.must(fits, "Gone counts only for a confirmed conversation", fact);
+        self.life = Life::Ended;
+        self.told.ended = Some(why);
+    }
+}
+
+fn tend(fact: &Fact, held: &mut bool, revision: &mut u32) -> bool {
+    match fact {
+        Fact::Edited { revision: new, .. } => {
+            *revision += 1;
+            *revision == *new
+        }
+        Fact::Held { .. } => !std::mem::replace(held, true),
+        _ => std::mem::replace(held, false),
+    }
+}

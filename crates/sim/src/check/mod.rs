@@ -1,0 +1,133 @@
+//! The laws, checked when a story is over.
+//!
+//! Written from the laws, not from the code: `log` folds each session's facts by rules of its own, `ran` reads the
+//! agents' own record, `heard` what people were answered, `watched` what watchers were told, `kept` what the store
+//! holds in the end.
+
+mod heard;
+mod kept;
+mod log;
+mod ran;
+mod watched;
+
+use crate::notes::{Broken, Said, Seen, code_of};
+use crate::story::{Figures, Verdict};
+use crate::town::Town;
+use agent::{Did, Noted};
+use engine::{Engine, ReceiptView};
+use kernel::{MessageId, PersonId, Principal, SessionId};
+use log::Told;
+use std::collections::BTreeMap;
+use std::fmt;
+use store::Snapshot;
+
+/// Everything the checks look at.
+pub(crate) struct Scene<'a> {
+    town: &'a Town,
+    seen: &'a Seen,
+    store: Snapshot,
+    noted: Vec<Noted>,
+    /// What each session's log tells.
+    told: BTreeMap<SessionId, Told>,
+    /// Each message as its session's owner sees it.
+    views: BTreeMap<MessageId, (ReceiptView, String)>,
+    is_quiet: bool,
+}
+
+/// The laws that were found broken.
+#[derive(Debug, Default)]
+pub(crate) struct Findings(Vec<Broken>);
+
+impl Findings {
+    /// This must hold; if not, `how` says how that shows.
+    fn must<W: fmt::Display>(&mut self, holds: bool, law: &'static str, how: impl FnOnce() -> W) {
+        if !holds {
+            self.0.push(Broken { law, how: how().to_string() });
+        }
+    }
+}
+
+pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool) -> Verdict {
+    let store = town.store().snapshot();
+    let views = views(town, engine, &store).await;
+    let seen = std::mem::take(&mut *town.notes.seen());
+    let mut findings = Findings(seen.broken.clone());
+    let mut told = BTreeMap::new();
+    for (session, facts) in &store.facts {
+        told.insert(*session, log::read(*session, facts, &seen.wishes, &town.policy, &mut findings));
+    }
+    let scene = Scene { town, seen: &seen, store, noted: town.house.noted(), told, views, is_quiet };
+    kept::check(&scene, &mut findings);
+    ran::check(&scene, &mut findings);
+    heard::check(&scene, &mut findings);
+    watched::check(&scene, &mut findings);
+    let (hash, figures) = (scene.hash(), scene.figures());
+    Verdict { seed, broken: findings.0, hash, figures, story: seen.story }
+}
+
+/// Asks the last daemon, as anybody could, for every receipt and every message.
+async fn views(town: &Town, engine: &Engine, store: &Snapshot) -> BTreeMap<MessageId, (ReceiptView, String)> {
+    let mut views = BTreeMap::new();
+    for (message, row) in &store.receipts {
+        let Some(owner) = store.sessions.get(&row.session).and_then(|row| town.principal(row.owner)) else {
+            continue;
+        };
+        match (engine.receipt(owner, *message).await, engine.words(owner, *message).await) {
+            (Ok(view), Ok(words)) => drop(views.insert(*message, (view, words))),
+            (view, _) => town.notes.broken("receipts can be read", format!("{message}: {view:?}")),
+        }
+    }
+    views
+}
+
+impl Town {
+    fn principal(&self, person: PersonId) -> Option<&Principal> {
+        self.people.iter().find(|principal| principal.person == person)
+    }
+}
+
+impl Scene<'_> {
+    /// The session in which the words with this code are, as the store has it.
+    fn session_of(&self, code: usize) -> Option<SessionId> {
+        let mut views = self.views.values();
+        views.find(|(_, words)| code_of(words) == Some(code)).map(|(view, _)| view.row.session)
+    }
+
+    /// What somebody said that became this message.
+    fn said(&self, message: MessageId) -> Option<&Said> {
+        let (_, words) = self.views.get(&message)?;
+        self.seen.said.get(code_of(words)?)
+    }
+
+    fn figures(&self) -> Figures {
+        Figures {
+            messages: self.store.receipts.len() as u64,
+            sessions: self.store.sessions.len() as u64,
+            facts: self.store.facts.values().map(|facts| facts.len() as u64).sum(),
+            attempts: self.noted.iter().filter(|noted| noted.did == Did::Up).count() as u64,
+            starts: self.town.starts(),
+            takeovers: u64::from(self.seen.takeovers),
+        }
+    }
+
+    /// FNV-1a over everything that happened.
+    fn hash(&self) -> u64 {
+        use fmt::Write;
+        let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+        let said: Vec<_> = self.seen.said.iter().map(|said| &said.answers).collect();
+        let written = write!(hash, "{:?} {:?} {said:?}", self.store.facts, self.noted);
+        written.and_then(|()| write!(hash, "{:?}", self.seen.receipts)).expect("hashing cannot fail");
+        hash.0
+    }
+}
+
+struct Fnv(u64);
+
+impl fmt::Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        Ok(())
+    }
+}

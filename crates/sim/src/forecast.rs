@@ -1,0 +1,133 @@
+//! What a seed has in store: how bad the weather is, what happens when, and under which limits people live.
+//!
+//! Everything that is decided before the story begins is decided here; what is decided along the way (which call is
+//! lost, what somebody says next) comes from streams that are forked here.
+
+use crate::dice::Dice;
+use engine::Limits;
+use kernel::{AfterFailure, Policy};
+use std::time::Duration;
+
+/// The whole plan of a story.
+#[derive(Debug)]
+pub(crate) struct Forecast {
+    pub(crate) odds: Odds,
+    /// What happens, by milliseconds since the beginning, in order.
+    pub(crate) happenings: Vec<(u64, Happening)>,
+    pub(crate) linger_ms: u64,
+    pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
+    pub(crate) people: usize,
+    /// Whether the last thing before the sky clears is one more restart. Only then may a replaced node still take
+    /// messages in: nobody else would look into its inbox.
+    pub(crate) ends_with_restart: bool,
+    pub(crate) dice: Dice,
+}
+
+/// How often a call meets what, in a thousand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Odds {
+    pub(crate) lost_request: u64,
+    pub(crate) lost_reply: u64,
+    pub(crate) delay: u64,
+    pub(crate) delay_ms_max: u64,
+    pub(crate) die_before: u64,
+    pub(crate) die_after: u64,
+    /// A start or a burial of an agent takes a while.
+    pub(crate) slow_agent: u64,
+    /// A burial cannot be made sure of at once.
+    pub(crate) bury_fails: u64,
+}
+
+/// Something that happens to the whole daemon.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Happening {
+    /// It dies, and starts again after so many milliseconds.
+    Crash { down_ms: u64 },
+    /// It is shut down politely and started again.
+    Restart,
+    /// It hears nothing from its store for so long, while another one starts on the same store; later it is ended.
+    Takeover { cut_off_ms: u64, ended_after_ms: u64 },
+    /// The clock jumps.
+    Jump { ms: i64 },
+    /// The disk is full for so long.
+    Full { ms: u64 },
+    /// Somebody gives somebody else a grant on a session, or takes it away.
+    Share,
+}
+
+impl Forecast {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let odds = odds(&mut dice);
+        let happenings = happenings(&mut dice);
+        let policy = Policy {
+            attempts_max: dice.between(2, 4) as u16,
+            backoff_ms: 250,
+            backoff_ms_max: 4_000,
+            turn_ms_max: dice.between(4_000, 15_000),
+            hold_ms_max: dice.between(20_000, 90_000),
+            ask_ms_max: dice.between(2_000, 10_000),
+            crowded_ms: dice.between(2_000, 8_000),
+            after_failure: dice.weigh(&[(1, AfterFailure::Hold), (1, AfterFailure::GoOn)]),
+        };
+        let limits = Limits {
+            open_max: dice.weigh(&[(4, 1_000), (1, 4)]),
+            awake_max: dice.weigh(&[(2, 1), (3, 2), (2, 16)]),
+            pending_max: dice.weigh(&[(4, 1_000), (1, 4)]),
+            verdict_wait: Duration::from_millis(dice.between(50, 5_000)),
+            stop_grace_ms: 2_000,
+            words_ms_max: dice.weigh(&[(3, 250), (1, 20)]),
+            words_bytes_max: dice.weigh(&[(3, 8 * 1024), (1, 16)]),
+        };
+        Self {
+            odds,
+            happenings,
+            linger_ms: dice.weigh(&[(2, 0), (2, 300), (2, 3_000)]),
+            policy,
+            limits,
+            people: dice.between(1, 3) as usize,
+            ends_with_restart: dice.chance(400),
+            dice,
+        }
+    }
+}
+
+fn odds(dice: &mut Dice) -> Odds {
+    let mut some = |share: u64, most: u64| if dice.chance(share) { dice.between(1, most) } else { 0 };
+    Odds {
+        lost_request: some(500, 40),
+        lost_reply: some(500, 40),
+        delay: some(700, 400),
+        delay_ms_max: 1 + some(900, 400),
+        die_before: some(250, 15),
+        die_after: some(250, 15),
+        slow_agent: some(500, 500),
+        bury_fails: some(400, 400),
+    }
+}
+
+fn happenings(dice: &mut Dice) -> Vec<(u64, Happening)> {
+    let count = dice.weigh(&[(1, 0), (3, 2), (3, 4), (1, 8)]);
+    let mut at_ms = 0;
+    let mut happenings = Vec::new();
+    for _ in 0..count {
+        at_ms += dice.between(10, 6_000);
+        happenings.push((at_ms, happening(dice)));
+    }
+    happenings
+}
+
+fn happening(dice: &mut Dice) -> Happening {
+    match dice.below(13) {
+        0..=3 => Happening::Crash { down_ms: dice.between(0, 2_000) },
+        4 => Happening::Restart,
+        5..=7 => Happening::Takeover {
+            cut_off_ms: dice.between(1, 4_000),
+            ended_after_ms: dice.between(4_000, 9_000),
+        },
+        8..=9 => Happening::Jump { ms: dice.between(0, 600_000) as i64 - 300_000 },
+        10 => Happening::Full { ms: dice.between(100, 4_000) },
+        _ => Happening::Share,
+    }
+}

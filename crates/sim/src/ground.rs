@@ -1,0 +1,62 @@
+//! What the engine needs from the world besides stores and agents, made from the seed: time, ids, directories.
+
+use kernel::{Moment, SessionId};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use tokio::time::Instant;
+
+/// Where all stories begin, so that a jump back never meets the beginning of time.
+const BEGINNING_MS: u64 = 1_700_000_000_000;
+
+/// A clock that goes with the runtime's virtual time and jumps when told to.
+#[derive(Debug)]
+pub(crate) struct JumpyClock {
+    built: Instant,
+    skew_ms: AtomicI64,
+}
+
+impl JumpyClock {
+    pub(crate) fn new() -> Self {
+        Self { built: Instant::now(), skew_ms: AtomicI64::new(0) }
+    }
+
+    pub(crate) fn jump(&self, ms: i64) {
+        self.skew_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Milliseconds since the story began, whatever the clock says.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        self.built.elapsed().as_millis() as u64
+    }
+}
+
+impl engine::Clock for JumpyClock {
+    fn now(&self) -> Moment {
+        Moment((BEGINNING_MS + self.elapsed_ms()).saturating_add_signed(self.skew_ms.load(Ordering::Relaxed)))
+    }
+}
+
+/// Ids that count, so that a story can be read.
+#[derive(Debug, Default)]
+pub(crate) struct CountingMint(AtomicU64);
+
+impl engine::Mint for CountingMint {
+    fn bits(&self) -> u128 {
+        u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// Every directory is firm, and none is touched.
+#[derive(Debug)]
+pub(crate) struct FirmGround;
+
+impl engine::Ground for FirmGround {
+    fn check(&self, directory: &str) -> Result<String, String> {
+        Ok(directory.to_owned())
+    }
+    fn own(&self, session: SessionId) -> String {
+        format!("/sim/{session}")
+    }
+    fn prepare(&self, _directory: &str) -> Result<(), String> {
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Judges each append in the moment in which it is written: what the log alone cannot show later.
+//!
+//! That the log has no gap and no older keeper writes to it, that an attempt which is over has no process left, and that
+//! no more sessions of one person are awake than may be. Written from the laws; it knows nothing of the store's rows.
+
+use crate::notes::{Notes, short};
+use agent::{House, TreeName};
+use kernel::{Fact, Fence, MessageId, Number, PersonId, SessionId, Term};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{Append, Entry};
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) notes: Arc<Notes>,
+    house: Arc<House>,
+    awake_max: usize,
+    pages: Mutex<BTreeMap<SessionId, Page>>,
+}
+
+/// What the ledger knows of one session.
+#[derive(Debug, Default)]
+struct Page {
+    term: Term,
+    at: Number,
+    senders: BTreeMap<MessageId, PersonId>,
+    awake: Option<PersonId>,
+    fence: Option<Fence>,
+}
+
+impl Ledger {
+    pub(crate) fn new(notes: Arc<Notes>, house: Arc<House>, awake_max: u32) -> Self {
+        Self { notes, house, awake_max: awake_max as usize, pages: Mutex::default() }
+    }
+
+    /// These facts are in the log now.
+    pub(crate) fn written(&self, append: &Append, at: Number) {
+        let session = append.session;
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = pages.entry(session).or_default();
+        if append.term < page.term {
+            self.notes.broken("no older keeper writes", format!("{} after {}", append.term, page.term));
+        }
+        if append.after != page.at || at.0 != page.at.0 + append.facts.len() as u64 {
+            self.notes.broken("facts are numbered without a gap", format!("{session} at {at}"));
+        }
+        (page.term, page.at) = (append.term, at);
+        for new in &append.facts {
+            self.tell(append, &new.entry);
+            if let Entry::Rule(fact) = &new.entry {
+                self.note(session, page, fact);
+            }
+        }
+        let mut awake: BTreeMap<PersonId, usize> = BTreeMap::new();
+        pages
+            .values()
+            .filter_map(|page| page.awake)
+            .for_each(|person| *awake.entry(person).or_default() += 1);
+        for (person, count) in awake.into_iter().filter(|(_, count)| *count > self.awake_max) {
+            let how = format!("{count} sessions of {person} are awake, {} may be", self.awake_max);
+            self.notes.broken("claims keep their limit", how);
+        }
+    }
+
+    fn note(&self, session: SessionId, page: &mut Page, fact: &Fact) {
+        match fact {
+            Fact::Queued { message, by } => drop(page.senders.insert(*message, *by)),
+            Fact::TurnStarted { message, .. } => page.awake = page.senders.get(message).copied(),
+            Fact::AttemptStarted { fence, .. } => page.fence = Some(*fence),
+            Fact::AttemptFailed { .. } => self.is_gone(session, page.fence.take(), fact),
+            Fact::TurnEnded { .. } => {
+                page.awake = None;
+                self.is_gone(session, page.fence.take(), fact);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_gone(&self, session: SessionId, fence: Option<Fence>, fact: &Fact) {
+        let Some(fence) = fence else { return };
+        if self.house.alive().contains(&TreeName::of(session, fence)) {
+            let how = format!("{session} {fence} still runs at {fact:?}");
+            self.notes.broken("what is over has no process left", how);
+        }
+    }
+
+    fn tell(&self, append: &Append, entry: &Entry) {
+        self.notes.tell(|| {
+            let said = match entry {
+                Entry::Rule(fact) => format!("{fact:?}"),
+                Entry::Story { kind, body, .. } => format!("{kind} {}", String::from_utf8_lossy(body)),
+            };
+            format!("      {} term {:x}: {}", short(append.session), append.term.0, shorten(&said))
+        });
+    }
+}
+
+/// Ids without the zeros in front, wherever they stand.
+fn shorten(said: &str) -> String {
+    let mut words = String::new();
+    for (at, piece) in said.split("_0").enumerate() {
+        match at {
+            0 => words.push_str(piece),
+            _ => {
+                words.push('_');
+                words.push_str(piece.trim_start_matches('0'));
+            }
+        }
+    }
+    words
+}

@@ -1,0 +1,120 @@
+//! What was seen while a story went on: by the people, by the watchers, and at the store's own door.
+//!
+//! Only what somebody outside the engine could have seen stands here. `check` compares it with what is stored in the
+//! end and with the agents' own record; what can only be judged in the moment is judged by `ledger` and `leash`, which
+//! write `Broken` here at once.
+
+use crate::ground::JumpyClock;
+use engine::{Accepted, Granted, ReceiptState, Refused, StoredFact, Verb};
+use kernel::{MessageId, Number, PersonId, RequestId, SessionId, To};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use store::Wish;
+
+/// A law that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// Which one.
+    pub law: &'static str,
+    /// How that shows.
+    pub how: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.law, self.how)
+    }
+}
+
+/// Everything that was seen.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    pub(crate) clock: Arc<JumpyClock>,
+    seen: Mutex<Seen>,
+    /// Whether the story is told, too.
+    tells: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// What people said, by code word.
+    pub(crate) said: Vec<Said>,
+    /// Messages in the order in which the store took them.
+    pub(crate) accepted: Vec<(SessionId, MessageId)>,
+    /// Wishes in the order in which the store took them.
+    pub(crate) wishes: BTreeMap<RequestId, Wish>,
+    /// What was asked besides messages, and what was heard.
+    pub(crate) asked: Vec<(Verb, Result<Granted, Refused>)>,
+    /// Receipts as people saw them, each in the order in which they looked.
+    pub(crate) receipts: Vec<(PersonId, MessageId, ReceiptState)>,
+    /// What each watcher was told.
+    pub(crate) watched: Vec<Watched>,
+    /// Laws that were seen not to hold.
+    pub(crate) broken: Vec<Broken>,
+    /// Whether some daemon was replaced while it still ran.
+    pub(crate) takeovers: u32,
+    /// What happened, in words.
+    pub(crate) story: Vec<String>,
+}
+
+/// One thing that somebody said, as often as it was delivered.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) by: PersonId,
+    pub(crate) to: To,
+    pub(crate) text: String,
+    pub(crate) has_key: bool,
+    pub(crate) answers: Vec<Result<Accepted, Refused>>,
+    /// Other words that somebody wanted in their place.
+    pub(crate) edits: Vec<String>,
+    /// Whether some delivery got no answer at all: then it may or may not have been taken.
+    pub(crate) unanswered: bool,
+}
+
+/// What a watcher was told.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) session: SessionId,
+    pub(crate) from: Number,
+    pub(crate) facts: Vec<StoredFact>,
+    /// Words ahead of the log: turn, part, offset, text.
+    pub(crate) live: Vec<(u32, u32, u64, String)>,
+}
+
+impl Notes {
+    pub(crate) fn new(clock: Arc<JumpyClock>, tells: bool) -> Self {
+        Self { clock, seen: Mutex::default(), tells }
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn broken(&self, law: &'static str, how: impl fmt::Display) {
+        self.tell(|| format!("BROKEN {law}: {how}"));
+        self.seen().broken.push(Broken { law, how: how.to_string() });
+    }
+
+    pub(crate) fn tell(&self, words: impl FnOnce() -> String) {
+        if self.tells {
+            let line = format!("{:>8} ms  {}", self.clock.elapsed_ms(), words());
+            self.seen().story.push(line);
+        }
+    }
+}
+
+/// The code word in what was said: `w17` of `w17 …`.
+pub(crate) fn code_of(text: &str) -> Option<usize> {
+    let word = text.split_whitespace().next()?;
+    word.strip_prefix('w')?.split('.').next()?.parse().ok()
+}
+
+/// An id without the zeros in front, for stories.
+pub(crate) fn short(id: impl fmt::Display) -> String {
+    let id = id.to_string();
+    match id.split_once('_') {
+        Some((prefix, digits)) => format!("{prefix}_{}", digits.trim_start_matches('0')),
+        None => id,
+    }
+}

@@ -1,0 +1,241 @@
+//! The people of a story: what they say, how often they say it again, what they change their minds about.
+//!
+//! They behave as real clients do. Who has a key asks with it until there is an answer, of whichever daemon is there;
+//! who has none asks again only after being told that nothing happened. They lose patience, and they deliver the same
+//! thing at once, later, and after a restart.
+
+mod verbs;
+mod watching;
+mod words;
+
+use crate::dice::Dice;
+use crate::notes::{Said, short};
+use crate::town::Town;
+use engine::{CallerKey, IfNew, Inbound, Part, Receipt, Refused, Trace};
+use kernel::{Address, MessageId, Principal, SessionId, To};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// What everybody knows of: gossip, from which people pick what to talk about.
+#[derive(Debug, Default)]
+pub(crate) struct Gossip(Mutex<Heard>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) messages: Vec<Known>,
+    pub(crate) sessions: Vec<SessionId>,
+    verbs: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) message: MessageId,
+    pub(crate) code: usize,
+}
+
+impl Gossip {
+    pub(crate) fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One person, and what they have going on.
+pub(crate) struct Person {
+    town: Arc<Town>,
+    gossip: Arc<Gossip>,
+    me: Principal,
+    dice: Dice,
+    /// Deliveries and watches that go on by themselves.
+    errands: JoinSet<()>,
+    watches: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Person {
+    pub(crate) fn new(
+        town: Arc<Town>,
+        gossip: Arc<Gossip>,
+        me: Principal,
+        dice: Dice,
+        watches: Arc<Mutex<JoinSet<()>>>,
+    ) -> Self {
+        Self { town, gossip, me, dice, errands: JoinSet::new(), watches }
+    }
+
+    /// Lives through the story.
+    pub(crate) async fn live(mut self) {
+        for _ in 0..self.dice.between(5, 18) {
+            let think_ms = self.dice.weigh(&[(2, 5), (3, 200), (2, 2_000)]);
+            let think_ms = self.dice.below(think_ms);
+            tokio::time::sleep(Duration::from_millis(think_ms)).await;
+            match self.dice.below(100) {
+                0..55 => self.say().await,
+                55..65 => self.look().await,
+                65..72 => self.answer_questions().await,
+                _ => self.change_something().await,
+            }
+        }
+        while self.errands.join_next().await.is_some() {}
+    }
+
+    async fn say(&mut self) {
+        let mut inbound = self.inbound();
+        let code = self.note_said(&inbound);
+        let Part::Text { text } = &mut inbound.parts[0];
+        *text = format!("w{code} {text}");
+        self.town.notes.seen().said[code].text = text.clone();
+        let has_key = inbound.trace.key.is_some();
+        let delivery = |dice: Dice, wait_ms: u64| Delivery {
+            town: self.town.clone(),
+            gossip: self.gossip.clone(),
+            inbound: inbound.clone(),
+            code,
+            dice,
+            wait_ms,
+        };
+        let again = if has_key { self.dice.weigh(&[(6, 0), (2, 1), (1, 2)]) } else { 0 };
+        let mut later = Vec::new();
+        for _ in 0..again {
+            // At the same moment, a little later, or when nobody thinks of it any more.
+            let longest_ms = self.dice.weigh(&[(2, 1), (2, 500), (1, 20_000)]);
+            let wait_ms = self.dice.below(longest_ms);
+            later.push(delivery(self.dice.fork(), wait_ms));
+        }
+        let first = delivery(self.dice.fork(), 0);
+        later.into_iter().for_each(|delivery| drop(self.errands.spawn(delivery.go())));
+        if self.dice.chance(300) {
+            self.errands.spawn(first.go());
+        } else {
+            first.go().await;
+            self.maybe_watch(code);
+        }
+    }
+
+    fn inbound(&mut self) -> Inbound {
+        let to = self.to();
+        let parts = vec![Part::Text { text: words::something(&mut self.dice) }];
+        let reply = self.dice.chance(300).then(|| slack(self.dice.below(3)));
+        let title = self.dice.chance(100).then(|| "a title".to_owned());
+        let key = match self.dice.below(10) {
+            0..7 => Some(CallerKey::Idempotency(format!("key{}", self.dice.roll()))),
+            7 => Some(CallerKey::Delivery(format!("delivery{}", self.dice.roll()))),
+            _ => None,
+        };
+        let trace = Trace { door: "sim", correlation: "sim".to_owned(), key };
+        Inbound { by: self.me.clone(), to, if_new: IfNew { title, ..IfNew::default() }, parts, reply, trace }
+    }
+
+    fn to(&mut self) -> To {
+        let known = self.gossip.heard().sessions.clone();
+        match self.dice.below(20) {
+            0..10 => To::Conversation(web(&self.me.handle, self.dice.below(2))),
+            10..13 => To::Conversation(slack(self.dice.below(2))),
+            13..17 => self.dice.pick(&known).map_or(To::New, |session| To::Session(*session)),
+            17..19 => To::New,
+            _ => To::Session(SessionId::from_bits(u128::from(self.dice.roll()))),
+        }
+    }
+
+    fn note_said(&self, inbound: &Inbound) -> usize {
+        let said = Said {
+            by: inbound.by.person,
+            to: inbound.to.clone(),
+            text: String::new(),
+            has_key: inbound.trace.key.is_some(),
+            answers: Vec::new(),
+            edits: Vec::new(),
+            unanswered: false,
+        };
+        let mut seen = self.town.notes.seen();
+        seen.said.push(said);
+        seen.said.len() - 1
+    }
+}
+
+/// One delivery of something said, until there is an answer.
+struct Delivery {
+    town: Arc<Town>,
+    gossip: Arc<Gossip>,
+    inbound: Inbound,
+    code: usize,
+    dice: Dice,
+    wait_ms: u64,
+}
+
+impl Delivery {
+    async fn go(mut self) {
+        tokio::time::sleep(Duration::from_millis(self.wait_ms)).await;
+        loop {
+            let answer = self.once().await;
+            let again = self.note(answer);
+            if !again {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(self.dice.between(10, 400))).await;
+        }
+    }
+
+    async fn once(&mut self) -> Option<Result<Receipt, Refused>> {
+        let daemon = self.town.some_daemon(self.dice.roll()).await;
+        let (engine, inbound) = (daemon.engine.clone(), self.inbound.clone());
+        let call = daemon.call(async move { engine.send(inbound).await });
+        if self.dice.chance(100) {
+            // Whoever loses patience goes away; the daemon does not notice, and goes on.
+            let patience = Duration::from_millis(self.dice.below(500));
+            return tokio::time::timeout(patience, call).await.ok().flatten();
+        }
+        call.await
+    }
+
+    /// Writes the answer down; says whether to ask again.
+    fn note(&self, answer: Option<Result<Receipt, Refused>>) -> bool {
+        self.town.notes.tell(|| match &answer {
+            None => format!("w{}: no answer", self.code),
+            Some(Ok(receipt)) => {
+                let (message, session) = (short(receipt.accepted.message), short(receipt.accepted.session));
+                let to = self.inbound.to.clone();
+                format!("w{} to {to:?}: {message} in {session}, repeated {}", self.code, receipt.repeated)
+            }
+            Some(Err(refused)) => format!("w{}: {refused}", self.code),
+        });
+        let has_key = self.inbound.trace.key.is_some();
+        let mut seen = self.town.notes.seen();
+        let said = &mut seen.said[self.code];
+        let again = match &answer {
+            None => has_key,
+            Some(Ok(_)) => false,
+            Some(Err(Refused::Unclear)) => has_key,
+            Some(Err(Refused::Unavailable(_) | Refused::DiskFull)) => true,
+            Some(Err(_)) => false,
+        };
+        match answer {
+            None => said.unanswered = true,
+            Some(answer) => {
+                if let Ok(receipt) = &answer {
+                    self.spread(&receipt.accepted);
+                }
+                said.answers.push(answer.map(|receipt| receipt.accepted));
+            }
+        }
+        again
+    }
+
+    fn spread(&self, accepted: &engine::Accepted) {
+        let (message, session) = (accepted.message, accepted.session);
+        let mut heard = self.gossip.heard();
+        if !heard.messages.iter().any(|known| known.message == message) {
+            heard.messages.push(Known { message, code: self.code });
+        }
+        if !heard.sessions.contains(&session) {
+            heard.sessions.push(session);
+        }
+    }
+}
+
+fn web(handle: &str, chat: u64) -> Address {
+    format!("web:{handle}/chat{chat}").parse().expect("it is canonical")
+}
+
+fn slack(thread: u64) -> Address {
+    format!("slack:T/C/{thread}").parse().expect("it is canonical")
+}

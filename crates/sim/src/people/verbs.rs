@@ -1,0 +1,143 @@
+//! Everything people do besides saying something: change their minds, look, answer.
+
+use super::{Known, Person};
+use crate::notes::short;
+use engine::{CallerKey, Granted, IfNew, Part, ReceiptState, Refused, Trace, Verb};
+use kernel::{Answer, SessionId};
+use std::time::Duration;
+
+impl Person {
+    pub(super) async fn change_something(&mut self) {
+        let kind = self.dice.below(32);
+        let (known, session) = (self.some_message(), self.some_session());
+        match (kind, known, session) {
+            (0..6, Some(known), _) => self.edit(known).await,
+            (6..10, Some(Known { message, .. }), _) => self.ask(Verb::Withdraw { message }).await,
+            (10..14, Some(Known { message, .. }), _) => self.ask(Verb::Hold { message }).await,
+            (14..18, Some(Known { message, .. }), _) => self.ask(Verb::Release { message }).await,
+            (18..25, Some(Known { message, .. }), _) => self.stop(message).await,
+            (25..28, _, Some(session)) => self.reorder(session).await,
+            (28..30, _, Some(session)) => self.ask(Verb::End { session }).await,
+            (30, ..) => self.make().await,
+            _ => {}
+        }
+    }
+
+    /// Mostly something recent, which may still wait.
+    fn some_message(&mut self) -> Option<Known> {
+        let messages = self.gossip.heard().messages.clone();
+        let recent = &messages[messages.len().saturating_sub(5)..];
+        let from = if self.dice.chance(800) { recent } else { &messages };
+        self.dice.pick(from).copied()
+    }
+
+    fn some_session(&mut self) -> Option<SessionId> {
+        let sessions = self.gossip.heard().sessions.clone();
+        self.dice.pick(&sessions).copied()
+    }
+
+    async fn edit(&mut self, known: Known) {
+        let edits = self.town.notes.seen().said[known.code].edits.len();
+        let text = format!("w{}.{} {}", known.code, edits + 1, super::words::something(&mut self.dice));
+        self.town.notes.seen().said[known.code].edits.push(text.clone());
+        let revision = self.dice.weigh(&[(4, 0), (2, 1), (1, 2)]);
+        let parts = vec![Part::Text { text }];
+        self.ask(Verb::Edit { message: known.message, revision, parts }).await;
+    }
+
+    async fn stop(&mut self, message: kernel::MessageId) {
+        self.ask(Verb::Stop { message }).await;
+        if self.dice.chance(400) {
+            self.ask(Verb::Stop { message }).await;
+        }
+    }
+
+    async fn reorder(&mut self, session: SessionId) {
+        let daemon = self.town.some_daemon(self.dice.roll()).await;
+        let (engine, me) = (daemon.engine.clone(), self.me.clone());
+        let queue = daemon.call(async move { engine.queue(&me, session).await }).await;
+        let Some(Ok(queue)) = queue else { return };
+        let waits = |state| matches!(state, ReceiptState::Waiting | ReceiptState::Held);
+        let mut order: Vec<_> =
+            queue.iter().filter(|queued| waits(queued.row.state)).map(|queued| queued.row.message).collect();
+        for at in (1..order.len()).rev() {
+            order.swap(at, self.dice.below(at as u64 + 1) as usize);
+        }
+        self.ask(Verb::Reorder { session, order }).await;
+    }
+
+    /// Asks with a key until there is an answer, and writes it down.
+    async fn ask(&mut self, verb: Verb) {
+        let key = {
+            let mut heard = self.gossip.heard();
+            heard.verbs += 1;
+            format!("verb{}", heard.verbs)
+        };
+        let trace =
+            Trace { door: "sim", correlation: "sim".to_owned(), key: Some(CallerKey::Idempotency(key)) };
+        loop {
+            let daemon = self.town.some_daemon(self.dice.roll()).await;
+            let (engine, me) = (daemon.engine.clone(), self.me.clone());
+            let (wish, how) = (verb.clone(), trace.clone());
+            let answer = daemon.call(async move { engine.ask(&me, wish, how).await }).await;
+            self.town.notes.tell(|| format!("{} {verb:?}: {answer:?}", self.me.handle));
+            match answer {
+                Some(Ok(Granted::Done) | Err(Refused::TooLate | Refused::Changed)) => {}
+                // It is in the inbox: there will be a verdict.
+                Some(Ok(Granted::Pending)) if self.dice.chance(500) => {}
+                None
+                | Some(Ok(Granted::Pending))
+                | Some(Err(Refused::Unclear | Refused::Unavailable(_) | Refused::DiskFull)) => {
+                    tokio::time::sleep(Duration::from_millis(self.dice.between(10, 400))).await;
+                    continue;
+                }
+                Some(Err(_)) => {}
+            }
+            if let Some(answer) = answer {
+                self.town.notes.seen().asked.push((verb, answer));
+            }
+            return;
+        }
+    }
+
+    pub(super) async fn answer_questions(&mut self) {
+        let daemon = self.town.some_daemon(self.dice.roll()).await;
+        let (engine, me) = (daemon.engine.clone(), self.me.clone());
+        let open = daemon.call(async move { engine.approvals(&me, 8).await }).await;
+        for row in open.and_then(Result::ok).into_iter().flatten() {
+            let answer = self.dice.weigh(&[(1, Answer::Yes), (1, Answer::No)]);
+            self.ask(Verb::Answer { approval: row.approval, answer }).await;
+        }
+    }
+
+    /// Looks at a receipt, or waits for it.
+    pub(super) async fn look(&mut self) {
+        let Some(Known { message, .. }) = self.some_message() else { return };
+        for _ in 0..self.dice.between(1, 4) {
+            let daemon = self.town.some_daemon(self.dice.roll()).await;
+            let (engine, me) = (daemon.engine.clone(), self.me.clone());
+            let wait = Duration::from_millis(self.dice.below(4_000));
+            let receipt = if self.dice.chance(500) {
+                daemon.call(async move { engine.receipt(&me, message).await }).await
+            } else {
+                daemon.call(async move { engine.receipt_within(&me, message, wait).await }).await
+            };
+            if let Some(Ok(view)) = receipt {
+                self.town.notes.tell(|| format!("{} is {:?}", short(message), view.row.state));
+                let seen = (self.me.person, message, view.row.state);
+                self.town.notes.seen().receipts.push(seen);
+            }
+        }
+    }
+
+    async fn make(&mut self) {
+        let daemon = self.town.some_daemon(self.dice.roll()).await;
+        let key = Some(CallerKey::Idempotency(format!("make{}", self.dice.roll())));
+        let trace = Trace { door: "sim", correlation: "sim".to_owned(), key };
+        let (engine, me) = (daemon.engine.clone(), self.me.clone());
+        let made = daemon.call(async move { engine.make(&me, IfNew::default(), None, trace).await }).await;
+        if let Some(Ok(made)) = made {
+            self.gossip.heard().sessions.push(made.session);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One story, from its seed to its verdict.
+//!
+//! The director lets the forecast happen to the daemons while people live their lives. Then the sky clears, everything
+//! that was begun is given the time to come to its end, and the checks are made.
+
+use crate::bug::Bug;
+use crate::check;
+use crate::forecast::{Forecast, Happening};
+use crate::notes::Broken;
+use crate::panics;
+use crate::people::{Gossip, Person};
+use crate::town::{Daemon, Town};
+use kernel::Grant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::Store;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// The weather is never bad for longer: whoever still asks then gets an answer.
+const STORM_MAX: Duration = Duration::from_secs(60);
+/// Everything that was begun is over after that long under a clear sky: turns, questions, holds, jumps of the clock.
+const SETTLE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
+/// How long the first look waits, and the longest.
+const SETTLE_LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// How a story is told.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Telling {
+    /// The bug that is planted.
+    pub bug: Option<Bug>,
+    /// Whether it is told line by line.
+    pub aloud: bool,
+}
+
+/// How a story ended.
+#[derive(Debug)]
+pub struct Verdict {
+    /// Its seed.
+    pub seed: u64,
+    /// The laws that did not hold.
+    pub broken: Vec<Broken>,
+    /// A hash of everything that happened: the same for the same seed.
+    pub hash: u64,
+    /// How much happened.
+    pub figures: Figures,
+    /// Line by line, if it was told aloud.
+    pub story: Vec<String>,
+}
+
+/// How much happened in a story, or in several.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Figures {
+    /// Messages that were accepted.
+    pub messages: u64,
+    /// Sessions that were made.
+    pub sessions: u64,
+    /// Facts that were written.
+    pub facts: u64,
+    /// Attempts of agents.
+    pub attempts: u64,
+    /// Starts of the daemon.
+    pub starts: u64,
+    /// Daemons that were replaced while they still ran.
+    pub takeovers: u64,
+}
+
+/// Runs the story of a seed.
+pub fn run(seed: u64, telling: Telling) -> Verdict {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime without I/O needs nothing that could be missing");
+    let panics = panics::watch();
+    let mut verdict = runtime.block_on(tell(seed, telling));
+    drop(runtime);
+    verdict.broken.extend(panics.seen());
+    verdict
+}
+
+async fn tell(seed: u64, telling: Telling) -> Verdict {
+    let mut forecast = Forecast::of(seed);
+    let town = Town::build(seed, &mut forecast, telling.bug, telling.aloud);
+    town.notes.tell(|| format!("{:?} {:?} {:?}", forecast.odds, forecast.policy, forecast.limits));
+    let gossip = Arc::<Gossip>::default();
+    let watches = Arc::<Mutex<JoinSet<()>>>::default();
+    let mut people = JoinSet::new();
+    for me in &town.people {
+        let dice = forecast.dice.fork();
+        let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
+        people.spawn(person.live());
+    }
+    let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };
+    director.storm(&mut forecast, people).await;
+    let is_quiet = director.settle(forecast.ends_with_restart).await;
+    watches.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    check::all(seed, &town, &director.daemon.engine, is_quiet).await
+}
+
+struct Director {
+    town: Arc<Town>,
+    gossip: Arc<Gossip>,
+    daemon: Arc<Daemon>,
+}
+
+impl Director {
+    /// Lets everything happen until people have had their say.
+    async fn storm(&mut self, forecast: &mut Forecast, mut people: JoinSet<()>) {
+        let began = Instant::now();
+        let mut coming = std::mem::take(&mut forecast.happenings).into_iter().peekable();
+        loop {
+            let next = coming.peek().map(|(at_ms, _)| began + Duration::from_millis(*at_ms));
+            let weather = self.daemon.weather.clone();
+            tokio::select! {
+                biased;
+                () = weather.death() => self.crash(forecast.dice.below(500)).await,
+                () = tokio::time::sleep_until(next.unwrap_or(began + STORM_MAX)) => match coming.next() {
+                    Some((_, happening)) => self.happen(happening, forecast).await,
+                    None => {
+                        self.town.sky.clear_up();
+                        while people.join_next().await.is_some() {}
+                    }
+                },
+                gone = people.join_next() => if gone.is_none() { return },
+            }
+        }
+    }
+
+    async fn happen(&mut self, happening: Happening, forecast: &mut Forecast) {
+        self.town.notes.tell(|| format!("{happening:?}"));
+        match happening {
+            Happening::Crash { down_ms } => self.crash(down_ms).await,
+            Happening::Restart => self.restart().await,
+            Happening::Takeover { cut_off_ms, ended_after_ms } => {
+                self.daemon.weather.cut_off(cut_off_ms);
+                self.town.notes.seen().takeovers += 1;
+                let (town, old) = (self.town.clone(), self.daemon.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(ended_after_ms)).await;
+                    town.crash(&old);
+                });
+                self.daemon = self.town.start().await;
+            }
+            Happening::Jump { ms } => self.town.clock.jump(ms),
+            Happening::Full { ms } => self.town.sky.fill_disk(ms),
+            Happening::Share => self.share(forecast),
+        }
+    }
+
+    async fn crash(&mut self, down_ms: u64) {
+        self.town.crash(&self.daemon);
+        tokio::time::sleep(Duration::from_millis(down_ms)).await;
+        self.daemon = self.town.start().await;
+    }
+
+    async fn restart(&mut self) {
+        let (weather, engine) = (self.daemon.weather.clone(), self.daemon.engine.clone());
+        tokio::select! {
+            biased;
+            () = weather.death() => {}
+            () = engine.shutdown() => {}
+        }
+        self.crash(0).await;
+    }
+
+    fn share(&self, forecast: &mut Forecast) {
+        let sessions = self.gossip.heard().sessions.clone();
+        let grant = forecast.dice.weigh(&[(2, Some(Grant::Prompt)), (1, Some(Grant::Manage)), (2, None)]);
+        if let (Some(session), Some(with)) =
+            (forecast.dice.pick(&sessions), forecast.dice.pick(&self.town.people))
+        {
+            self.town.store().grant(*session, with.person, grant);
+        }
+    }
+
+    /// Lets everything come to its end under a clear sky. Whether it did.
+    async fn settle(&mut self, restart: bool) -> bool {
+        self.town.sky.clear_up();
+        let old: Vec<_> =
+            self.town.up().iter().filter(|up| !Arc::ptr_eq(up, &self.daemon)).cloned().collect();
+        old.iter().for_each(|daemon| self.town.crash(daemon));
+        // What a replaced daemon has taken in or begun is found by the next start, as after any crash.
+        if restart || self.daemon.weather.is_dead() || self.town.notes.seen().takeovers > 0 {
+            self.crash(0).await;
+        }
+        self.town.notes.tell(|| "the sky is clear".to_owned());
+        let (mut wait, longest) = SETTLE_LOOK;
+        let began = Instant::now();
+        while began.elapsed() < SETTLE_MAX {
+            tokio::time::sleep(wait).await;
+            if self.is_quiet().await {
+                return true;
+            }
+            wait = (wait * 3 / 2).min(longest);
+        }
+        false
+    }
+
+    async fn is_quiet(&self) -> bool {
+        let store = self.town.store();
+        let unfinished = store.unfinished(None, 1).await.is_ok_and(|some| some.is_empty());
+        unfinished
+            && store.next_wake().await.is_ok_and(|wake| wake.is_none())
+            && self.town.house.alive().is_empty()
+            && self.daemon.engine.kept() == 0
+            && self.watchers_know_all().await
+    }
+
+    async fn watchers_know_all(&self) -> bool {
+        let store = self.town.store();
+        let known: Vec<_> = {
+            let seen = self.town.notes.seen();
+            let last = |w: &crate::notes::Watched| w.facts.last().map_or(w.from, |fact| fact.number);
+            seen.watched.iter().map(|watched| (watched.session, last(watched))).collect()
+        };
+        for (session, at) in known {
+            match store.session(session).await {
+                Ok(Some((_, row))) if row.at > at => return false,
+                _ => {}
+            }
+        }
+        true
+    }
+}

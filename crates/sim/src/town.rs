@@ -1,0 +1,177 @@
+//! Everything that is in one story, and how daemons come and go in it.
+//!
+//! A `Daemon` is one start of the whole engine on the shared contents. Whatever somebody asks of it runs in a task of
+//! its own that dies with it, as a connection does; whoever asked hears nothing, and asks the next one again.
+
+use crate::bug::Bug;
+use crate::forecast::Forecast;
+use crate::ground::{CountingMint, FirmGround, JumpyClock};
+use crate::leash::Leash;
+use crate::ledger::Ledger;
+use crate::notes::Notes;
+use crate::weather::{Sky, Weather};
+use agent::{Agent, House, HouseConfig, InProcess};
+use engine::{Engine, Limits, Wiring};
+use kernel::{NodeId, OrgId, PersonId, Policy, Principal};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::{MemoryStore, Store};
+use tokio::task::AbortHandle;
+
+/// Nobody waits longer for a daemon to come up before asking again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+pub(crate) const ORG: OrgId = OrgId::from_bits(1);
+
+/// One start of the engine.
+pub(crate) struct Daemon {
+    pub(crate) engine: Engine,
+    pub(crate) weather: Arc<Weather>,
+    calls: Mutex<Vec<AbortHandle>>,
+}
+
+/// Everything that is in one story.
+pub(crate) struct Town {
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) clock: Arc<JumpyClock>,
+    pub(crate) house: Arc<House>,
+    pub(crate) sky: Arc<Sky>,
+    pub(crate) people: Vec<Principal>,
+    pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
+    mint: Arc<CountingMint>,
+    agent: Arc<dyn Agent>,
+    /// The newest start.
+    store: Mutex<MemoryStore>,
+    /// Every daemon that answers, the newest last.
+    up: Mutex<Vec<Arc<Daemon>>>,
+}
+
+impl Town {
+    pub(crate) fn build(seed: u64, forecast: &mut Forecast, bug: Option<Bug>, tells: bool) -> Arc<Self> {
+        let clock = Arc::new(JumpyClock::new());
+        let notes = Arc::new(Notes::new(clock.clone(), tells));
+        let house = House::new(HouseConfig { seed, linger_ms: forecast.linger_ms });
+        let ledger = Ledger::new(notes.clone(), house.clone(), forecast.limits.awake_max);
+        let (odds, doors) = (forecast.odds, forecast.ends_with_restart);
+        let sky = Arc::new(Sky::new(odds, forecast.dice.fork(), doors, bug, ledger));
+        let store = MemoryStore::new(NodeId::from_bits(1));
+        let agent = Arc::new(Leash::new(InProcess::new(house.clone()), store.clone(), sky.clone()));
+        Arc::new(Self {
+            notes,
+            clock,
+            house,
+            sky,
+            people: (0..forecast.people).map(person).collect(),
+            policy: forecast.policy,
+            limits: forecast.limits,
+            mint: Arc::default(),
+            agent,
+            store: Mutex::new(store),
+            up: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn store(&self) -> MemoryStore {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Starts a daemon under the next term, as often as it takes.
+    pub(crate) async fn start(&self) -> Arc<Daemon> {
+        loop {
+            let store = self.store().reopen();
+            *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store.clone();
+            let weather = Arc::new(Weather::new(store, self.sky.clone()));
+            self.notes.tell(|| format!("a daemon starts, term {:x}", weather.node().term.0));
+            tokio::select! {
+                biased;
+                started = Engine::start(self.wiring(weather.clone())) => match started {
+                    Ok(engine) => {
+                        let daemon = Arc::new(Daemon { engine, weather, calls: Mutex::default() });
+                        self.up().push(daemon.clone());
+                        return daemon;
+                    }
+                    Err(refused) => self.notes.tell(|| format!("it could not: {refused}")),
+                },
+                () = weather.death() => {}
+            }
+            // A program that could not start is no more, whatever it had begun.
+            weather.kill();
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    fn wiring(&self, weather: Arc<Weather>) -> Wiring {
+        Wiring {
+            store: weather,
+            agents: vec![self.agent.clone()],
+            default_agent: self.agent.name().to_owned(),
+            ground: Arc::new(FirmGround),
+            clock: self.clock.clone(),
+            mint: self.mint.clone(),
+            policy: self.policy,
+            limits: self.limits,
+        }
+    }
+
+    /// How often a daemon was started.
+    pub(crate) fn starts(&self) -> u64 {
+        (self.store().node().term.0 >> 32) - 1
+    }
+
+    /// Ends a daemon at once, wherever it is.
+    pub(crate) fn crash(&self, daemon: &Arc<Daemon>) {
+        self.notes.tell(|| format!("the daemon of term {:x} is no more", daemon.weather.node().term.0));
+        daemon.weather.kill();
+        daemon.engine.crash();
+        daemon.calls().drain(..).for_each(|call| call.abort());
+        self.up().retain(|other| !Arc::ptr_eq(other, daemon));
+    }
+
+    /// Asks some daemon that answers: mostly the newest, now and then one that does not know yet that it was replaced.
+    pub(crate) async fn some_daemon(&self, roll: u64) -> Arc<Daemon> {
+        loop {
+            {
+                let up = self.up();
+                let newest = up.len().checked_sub(1);
+                if let Some(newest) = newest {
+                    let at = if roll.is_multiple_of(4) { roll as usize / 4 % up.len() } else { newest };
+                    return up[at].clone();
+                }
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub(crate) fn up(&self) -> MutexGuard<'_, Vec<Arc<Daemon>>> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Daemon {
+    /// Runs a call inside the daemon. None if the daemon died meanwhile.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        if self.weather.is_dead() {
+            return None;
+        }
+        let task = tokio::spawn(call);
+        {
+            let mut calls = self.calls();
+            calls.retain(|call| !call.is_finished());
+            calls.push(task.abort_handle());
+        }
+        task.await.ok()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn person(at: usize) -> Principal {
+    let person = PersonId::from_bits(at as u128 + 1);
+    Principal { org: ORG, person, handle: format!("person{at}"), client: None }
+}

@@ -1,0 +1,321 @@
+//! The store as a daemon meets it in bad weather.
+//!
+//! `Sky` is one for the whole story: the odds, the stream of chance, and whether it has cleared. `Weather` is one
+//! daemon's way to the store: calls get lost, answers get lost, both are late, the disk is full, the daemon dies at a
+//! chosen append, or is cut off while another one takes over. Some planted bugs are lies told here. What gets through
+//! is judged by the `Ledger` in the moment in which it is written.
+
+mod lies;
+
+use crate::bug::Bug;
+use crate::dice::Dice;
+use crate::forecast::Odds;
+use crate::ledger::Ledger;
+use crate::notes::{Notes, short};
+use kernel::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::*;
+use tokio::time::Instant;
+
+/// What is above all daemons of a story.
+#[derive(Debug)]
+pub(crate) struct Sky {
+    odds: Odds,
+    dice: Mutex<Dice>,
+    clear: AtomicBool,
+    full_until: Mutex<Option<Instant>>,
+    /// Whether a replaced daemon may still take messages in.
+    pub(crate) doors_stay_open: bool,
+    pub(crate) bug: Option<Bug>,
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) ledger: Ledger,
+}
+
+impl Sky {
+    pub(crate) fn new(
+        odds: Odds,
+        dice: Dice,
+        doors_stay_open: bool,
+        bug: Option<Bug>,
+        ledger: Ledger,
+    ) -> Self {
+        let notes = ledger.notes.clone();
+        let (dice, clear) = (Mutex::new(dice), AtomicBool::new(false));
+        Self { odds, dice, clear, full_until: Mutex::default(), doors_stay_open, bug, notes, ledger }
+    }
+
+    /// From here on nothing gets lost, late or full.
+    pub(crate) fn clear_up(&self) {
+        self.clear.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fill_disk(&self, ms: u64) {
+        *lock(&self.full_until) = Some(Instant::now() + Duration::from_millis(ms));
+    }
+
+    /// Whether it happens now; never under a clear sky.
+    pub(crate) fn strikes(&self, odds: impl Fn(&Odds) -> u64) -> bool {
+        !self.clear.load(Ordering::Relaxed) && lock(&self.dice).chance(odds(&self.odds))
+    }
+
+    /// Whether a planted bug shows now, under any sky.
+    pub(crate) fn lies(&self, bug: Bug, per_mille: u64) -> bool {
+        self.bug == Some(bug) && lock(&self.dice).chance(per_mille)
+    }
+
+    fn is_full(&self) -> bool {
+        let until = *lock(&self.full_until);
+        !self.clear.load(Ordering::Relaxed) && until.is_some_and(|until| Instant::now() < until)
+    }
+
+    pub(crate) async fn dawdle(&self) {
+        let ms = lock(&self.dice).between(1, self.odds.delay_ms_max);
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    async fn wind(&self) {
+        if self.strikes(|odds| odds.delay) {
+            self.dawdle().await;
+        } else if lock(&self.dice).chance(300) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What a call does, as far as the weather cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// Changes nothing.
+    Read,
+    /// A keeper's or a reader's change.
+    Write,
+    /// A door's or the timer's change, after which somebody must look into an inbox.
+    Door,
+}
+
+/// One daemon's way to the store.
+pub(crate) struct Weather {
+    inner: MemoryStore,
+    sky: Arc<Sky>,
+    /// Why the daemon can do nothing any more.
+    dead: AtomicBool,
+    cut_off_until: Mutex<Option<Instant>>,
+    replaced: AtomicBool,
+    /// Tells the director that the daemon has died by itself.
+    died: tokio::sync::watch::Sender<bool>,
+    /// Receipts as they were first read, for a planted bug.
+    old: Mutex<std::collections::BTreeMap<MessageId, (Record, ReceiptRow)>>,
+}
+
+impl Weather {
+    pub(crate) fn new(inner: MemoryStore, sky: Arc<Sky>) -> Self {
+        Self {
+            inner,
+            sky,
+            dead: AtomicBool::new(false),
+            cut_off_until: Mutex::default(),
+            replaced: AtomicBool::new(false),
+            died: tokio::sync::watch::Sender::new(false),
+            old: Mutex::default(),
+        }
+    }
+
+    /// Nothing gets through to the store any more, in either direction.
+    pub(crate) fn kill(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+        self.died.send_replace(true);
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn death(&self) {
+        let mut died = self.died.subscribe();
+        let _ = died.wait_for(|died| *died).await;
+    }
+
+    /// Another daemon takes over; this one learns it only when it is heard again.
+    pub(crate) fn cut_off(&self, ms: u64) {
+        *lock(&self.cut_off_until) = Some(Instant::now() + Duration::from_millis(ms));
+        self.replaced.store(true, Ordering::Relaxed);
+    }
+
+    async fn connection(&self) {
+        loop {
+            if self.is_dead() {
+                return std::future::pending().await;
+            }
+            let until = *lock(&self.cut_off_until);
+            match until {
+                Some(until) if Instant::now() < until => tokio::time::sleep_until(until).await,
+                Some(_) | None => return,
+            }
+        }
+    }
+
+    async fn out(&self, sort: Sort, name: &str) -> Result<(), StoreError> {
+        self.sky.wind().await;
+        self.connection().await;
+        if sort != Sort::Read && self.sky.is_full() {
+            return Err(StoreError::Full);
+        }
+        if self.sky.strikes(|odds| odds.lost_request) {
+            self.sky.notes.tell(|| format!("      {name} got lost on its way out"));
+            return Err(StoreError::Unavailable("the request got lost".to_owned()));
+        }
+        if sort == Sort::Door && self.replaced.load(Ordering::Relaxed) && !self.sky.doors_stay_open {
+            return Err(StoreError::Unavailable("another node has the store".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn back(&self, sort: Sort, name: &str) -> Result<(), StoreError> {
+        self.sky.wind().await;
+        self.connection().await;
+        if !self.sky.strikes(|odds| odds.lost_reply) {
+            return Ok(());
+        }
+        self.sky.notes.tell(|| format!("      the answer to {name} got lost"));
+        let why = "the reply got lost".to_owned();
+        Err(if sort == Sort::Read { StoreError::Unavailable(why) } else { StoreError::Unknown(why) })
+    }
+
+    fn pass<'a, T: Send + 'a>(
+        &'a self,
+        sort: Sort,
+        name: &'static str,
+        inner: impl FnOnce() -> Reply<'a, T> + Send + 'a,
+    ) -> Reply<'a, T> {
+        Box::pin(async move {
+            self.out(sort, name).await?;
+            let answer = inner().await;
+            self.back(sort, name).await?;
+            answer
+        })
+    }
+
+    async fn die(&self, when: &str) {
+        self.sky.notes.tell(|| format!("      the daemon dies {when} an append"));
+        self.kill();
+        std::future::pending().await
+    }
+
+    async fn take_message(&self, wish: Authorized<NewMessage>) -> Result<Acceptance, StoreError> {
+        let acceptance = match self.lie_about_message(wish).await? {
+            Ok(wish) => self.inner.accept(wish).await?,
+            Err(acceptance) => acceptance,
+        };
+        if let Acceptance::Done(accepted) = &acceptance {
+            self.sky.notes.seen().accepted.push((accepted.session, accepted.message));
+        }
+        Ok(acceptance)
+    }
+
+    async fn take_wish(&self, wish: Authorized<NewRequest>) -> Result<Asking, StoreError> {
+        let (request, wanted) = (wish.wish().request, wish.wish().wish.clone());
+        let asking = self.inner.ask(wish).await?;
+        if matches!(asking, Asking::Done(_)) {
+            self.sky.notes.seen().wishes.insert(request, wanted);
+        }
+        Ok(asking)
+    }
+
+    async fn take_facts(&self, append: Append) -> Result<Appending, StoreError> {
+        let append = match self.lie_about_facts(append).await? {
+            Ok(append) => append,
+            Err(appending) => return Ok(appending),
+        };
+        if self.sky.strikes(|odds| odds.die_before) {
+            self.die("before").await;
+        }
+        let appending = self.inner.append(append.clone()).await?;
+        match &appending {
+            Appending::Done(at) => self.sky.ledger.written(&append, *at),
+            refused => self.sky.notes.tell(|| {
+                format!("      {} term {}: {refused:?}", short(append.session), append.term.0 & 0xffff_ffff)
+            }),
+        }
+        if self.sky.strikes(|odds| odds.die_after) {
+            self.die("after").await;
+        }
+        Ok(appending)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Methods in which the weather has no say but its own.
+macro_rules! pass {
+    ($($sort:ident $name:ident($($arg:ident: $of:ty),*) -> $out:ty;)*) => {$(
+        fn $name(&self, $($arg: $of),*) -> Reply<'_, $out> {
+            self.pass(Sort::$sort, stringify!($name), move || self.inner.$name($($arg),*))
+        }
+    )*};
+}
+
+impl Store for Weather {
+    fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
+        self.pass(Sort::Door, "accept", move || Box::pin(self.take_message(wish)))
+    }
+    fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
+        self.pass(Sort::Door, "ask", move || Box::pin(self.take_wish(wish)))
+    }
+    fn append(&self, append: Append) -> Reply<'_, Appending> {
+        self.pass(Sort::Write, "append", move || Box::pin(self.take_facts(append)))
+    }
+    fn facts(
+        &self,
+        session: SessionId,
+        after: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Reply<'_, Vec<StoredFact>> {
+        self.pass(Sort::Read, "facts", move || Box::pin(self.page(session, after, limit, bytes)))
+    }
+    fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
+        self.pass(Sort::Read, "receipt", move || Box::pin(self.receipt_or_old(message)))
+    }
+    fn node(&self) -> NodeRow {
+        self.inner.node()
+    }
+    fn gauges(&self) -> Gauges {
+        self.inner.gauges()
+    }
+
+    pass! {
+        Read find(org: OrgId, to: To) -> Finding;
+        Door create(wish: Authorized<Create>) -> Creation;
+        Read verdict(request: RequestId) -> Option<Verdict>;
+        Write rebind(wish: Authorized<Rebind>) -> Rebinding;
+        Write retitle(wish: Authorized<Retitle>) -> Retitling;
+        Write audit(entry: AuditEntry) -> ();
+        Read load(session: SessionId) -> Option<Loaded>;
+        Read inbox(session: SessionId, limit: usize) -> Vec<InboxRow>;
+        Write checkpoint(session: SessionId, at: Number, facts: Vec<Fact>) -> ();
+        Read words(message: MessageId) -> Option<bytes::Bytes>;
+        Read next_wake() -> Option<Moment>;
+        Door wake(now: Moment, limit: usize) -> Vec<SessionId>;
+        Read unfinished(after: Option<SessionId>, limit: usize) -> Vec<SessionId>;
+        Write outbox_take(now: Moment, limit: usize) -> Vec<Outgoing>;
+        Write outbox_settle(outgoing: u64, became: Became) -> bool;
+        Read outbox_list(state: OutgoingState, limit: usize) -> Vec<Outgoing>;
+        Read session(session: SessionId) -> Option<(Record, SessionRow)>;
+        Read sessions(query: SessionsQuery) -> Vec<SessionRow>;
+        Read story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
+        Read queue(session: SessionId) -> Vec<ReceiptRow>;
+        Read bindings(org: OrgId, person: PersonId, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
+        Read approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
+        Read approvals(org: OrgId, person: PersonId, limit: usize) -> Vec<ApprovalRow>;
+        Read heads(org: OrgId, person: PersonId, after: u64, limit: usize) -> Vec<Head>;
+        Write owner(fresh: Principal) -> Principal;
+        Write add_token(token: TokenRow) -> ();
+        Read token(hash: [u8; 32], now: Moment) -> Option<Principal>;
+        Read nodes() -> Vec<NodeRow>;
+        Write announce(url: String) -> ();
+    }
+}

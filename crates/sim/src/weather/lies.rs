@@ -1,0 +1,120 @@
+//! The planted bugs that are lies of the store.
+
+use super::{Weather, lock};
+use crate::bug::Bug;
+use kernel::*;
+use store::*;
+
+/// What is passed on, or the lie that is answered in its place.
+type Told<T, A> = Result<Result<T, A>, StoreError>;
+
+impl Weather {
+    pub(super) async fn lie_about_message(
+        &self,
+        wish: Authorized<NewMessage>,
+    ) -> Told<Authorized<NewMessage>, Acceptance> {
+        let mut new = wish.wish().clone();
+        if self.sky.lies(Bug::NoDedupe, 1_000) {
+            new.key = None;
+        } else if self.sky.lies(Bug::AckBeforeDurable, 100) {
+            return Ok(Err(Acceptance::Done(unkept(&new))));
+        } else if self.sky.lies(Bug::Misrouted, 300) {
+            match self.other_session(wish.by(), &new).await? {
+                Some(session) => new.into = Into::Existing { session, through: None },
+                None => return Ok(Ok(wish)),
+            }
+        } else {
+            return Ok(Ok(wish));
+        }
+        Ok(Ok(self.authorize_again(wish.by(), new).await?))
+    }
+
+    async fn authorize_again(
+        &self,
+        by: &Principal,
+        new: NewMessage,
+    ) -> Result<Authorized<NewMessage>, StoreError> {
+        let allowed = match &new.into {
+            Into::Create(_) => authorize_new(by, None, new),
+            Into::Existing { session, .. } => {
+                let (record, _) = self.inner.session(*session).await?.expect("it was routed there");
+                authorize(by, Act::Say, &record, new)
+            }
+        };
+        Ok(allowed.expect("it was allowed before"))
+    }
+
+    async fn other_session(&self, by: &Principal, new: &NewMessage) -> Result<Option<SessionId>, StoreError> {
+        let own = match &new.into {
+            Into::Existing { session, .. } => Some(*session),
+            Into::Create(_) => None,
+        };
+        let (org, person) = (by.org, by.person);
+        let query = SessionsQuery { org, person, which: Which::Open, after: None, limit: 10 };
+        let rows = self.inner.sessions(query).await?;
+        let other = rows.into_iter().find(|row| Some(row.session) != own && row.owner == person);
+        Ok(other.map(|row| row.session))
+    }
+
+    pub(super) async fn lie_about_facts(&self, mut append: Append) -> Told<Append, Appending> {
+        let at = Number(append.after.0 + append.facts.len() as u64);
+        match self.sky.bug {
+            Some(Bug::NoFence) => {
+                if let Some(loaded) = self.inner.load(append.session).await? {
+                    append.term = append.term.max(loaded.term);
+                    append.after = loaded.at;
+                }
+            }
+            Some(Bug::InboxKept) if self.sky.lies(Bug::InboxKept, 200) => append.drained.clear(),
+            Some(Bug::EvolveBeforeDurable) if self.sky.lies(Bug::EvolveBeforeDurable, 60) => {
+                return Ok(Err(Appending::Done(at)));
+            }
+            Some(Bug::HandedUnwritten) => append.facts.iter_mut().for_each(unwrite_handed),
+            Some(Bug::ClaimsIgnored) => append.claims.iter_mut().for_each(|(_, max)| *max = u32::MAX),
+            Some(Bug::WakesLost) => append.wake_at = None,
+            Some(Bug::RepliesTwice) => append.replies.extend(append.replies.clone()),
+            _ => {}
+        }
+        Ok(Ok(append))
+    }
+
+    pub(super) async fn page(
+        &self,
+        session: SessionId,
+        after: Number,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<StoredFact>, StoreError> {
+        let mut page = self.inner.facts(session, after, limit, bytes).await?;
+        if page.len() > 2 && self.sky.lies(Bug::FactsSkipped, 300) {
+            page.remove(page.len() / 2);
+        }
+        Ok(page)
+    }
+
+    pub(super) async fn receipt_or_old(
+        &self,
+        message: MessageId,
+    ) -> Result<Option<(Record, ReceiptRow)>, StoreError> {
+        let now = self.inner.receipt(message).await?;
+        let Some(now) = now else { return Ok(None) };
+        let first = lock(&self.old).entry(message).or_insert(now.clone()).clone();
+        Ok(Some(if self.sky.lies(Bug::OldReceipts, 300) { first } else { now }))
+    }
+}
+
+fn unkept(new: &NewMessage) -> Accepted {
+    let (session, created, previous) = match &new.into {
+        Into::Existing { session, .. } => (*session, false, None),
+        Into::Create(fresh) => (fresh.session, true, fresh.previous),
+    };
+    let (message, if_new_ignored, at) = (new.message, new.if_new_ignored, new.trail.at);
+    Accepted { message, session, created, previous, if_new_ignored, at }
+}
+
+/// The number stays taken, by a story that says nothing.
+fn unwrite_handed(fact: &mut NewFact) {
+    if let Entry::Rule(Fact::Handed { turn, .. }) = fact.entry {
+        fact.entry = Entry::Story { turn, kind: "notice".to_owned(), body: bytes::Bytes::from_static(b"{}") };
+    }
+}

@@ -20,6 +20,9 @@ use store::{
 /// Keys that have expired and are cleared away with each one that is remembered. More than one, so that it catches up.
 const KEYS_CLEARED: i64 = 4;
 
+pub(crate) const CLEAR_KEYS: &str = "DELETE FROM keys WHERE (by, verb, key) IN
+    (SELECT by, verb, key FROM keys WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
+
 /// What a key says before anything else is asked.
 enum Known {
     Never,
@@ -253,12 +256,7 @@ fn remember(desk: &Desk, by: Pid, key: Option<&Key>, made: Bits, now: Moment) ->
         "INSERT OR REPLACE INTO keys (by, verb, key, hash, made, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![by, key.verb, key.key, key.hash, made, key.expires.map(|until| int(until.0))],
     )?;
-    desk.run(
-        "DELETE FROM keys WHERE (by, verb, key) IN
-            (SELECT by, verb, key FROM keys WHERE expires <= ?1 ORDER BY expires LIMIT ?2)",
-        params![int(now.0), KEYS_CLEARED],
-    )?;
-    Ok(())
+    desk.run(CLEAR_KEYS, params![int(now.0), KEYS_CLEARED]).map(drop)
 }
 
 fn accepted_before(desk: &Desk, message: MessageId) -> Result<Acceptance, Trouble> {

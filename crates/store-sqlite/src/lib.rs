@@ -16,6 +16,8 @@ mod migrations;
 mod open;
 mod outbox;
 mod people;
+#[cfg(test)]
+mod plans;
 mod projection;
 mod reader;
 mod sqlite;

@@ -78,9 +78,25 @@ fn held(holder: &Holder) -> String {
     let who = holder.node.map_or_else(|| "another server".to_owned(), |node| node.to_string());
     let at = holder.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
     format!(
-        "the data directory is in use by {who} (process {} on {}{at}) since {} ms after 1970",
-        holder.pid, holder.host, holder.since.0
+        "the data directory is in use by {who} (process {} on {}{at}) since {}",
+        holder.pid,
+        holder.host,
+        date(holder.since)
     )
+}
+
+/// A moment as people write it, in UTC. Days are counted from 1 March 0000, so that a leap day comes last in its year.
+fn date(moment: Moment) -> String {
+    let seconds = moment.0 / 1_000;
+    let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (era * 400 + year + month / 10, (month + 2) % 12 + 1);
+    let (hours, minutes, seconds) = (time / 3_600, time / 60 % 60, time % 60);
+    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02} UTC")
 }
 
 impl From<NotLocked> for OpenError {
@@ -297,4 +313,17 @@ pub(crate) fn refuse_network(dir: &Path) -> Result<(), OpenError> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn refuse_network(_: &Path) -> Result<(), OpenError> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_right() {
+        assert_eq!(date(Moment(0)), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(Moment(951_782_400_000)), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(Moment(1_735_689_599_999)), "2024-12-31 23:59:59 UTC");
+        assert_eq!(date(Moment(4_107_542_400_000)), "2100-03-01 00:00:00 UTC");
+    }
 }

@@ -157,20 +157,21 @@ impl Room {
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
-        let count = group.len();
         let outcome = match self.desk() {
             Ok(desk) => transact(desk, &mut group),
             Err(trouble) => Err(trouble.unchanged()),
         };
         match outcome {
-            Ok(failed) => {
-                self.tally.commits.fetch_add(1, Ordering::Relaxed);
-                self.tally.changes.fetch_add(count as u64, Ordering::Relaxed);
-                group.into_iter().zip(failed).for_each(|(work, failed)| work.answer(failed));
+            Ok(outcomes) => {
+                let changed =
+                    outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Changed)).count() as u64;
+                self.tally.commits.fetch_add(u64::from(changed > 0), Ordering::Relaxed);
+                self.tally.changes.fetch_add(changed, Ordering::Relaxed);
+                group.into_iter().zip(outcomes).for_each(|(work, outcome)| work.answer(outcome.failed()));
             }
             Err(error) => {
                 if !matches!(error, StoreError::Full) {
-                    tracing::error!(%error, changes = count, "a commit failed");
+                    tracing::error!(%error, changes = group.len(), "a commit failed");
                     self.replace();
                 }
                 group.into_iter().for_each(|work| work.answer(Some(error.clone())));
@@ -197,14 +198,30 @@ impl Room {
     }
 }
 
-/// Runs a group in one transaction. For each change: none if it is durable now, else why it is not. If the whole group
-/// failed, nothing of it is there, unless the error is *unknown*.
-fn transact(desk: &mut Desk, group: &mut [Box<dyn Work>]) -> Result<Vec<Option<StoreError>>, StoreError> {
+/// What came of one change in a group that was committed.
+enum Outcome {
+    Changed,
+    /// It only looked, and answers with what it saw.
+    Unchanged,
+    Failed(StoreError),
+}
+
+impl Outcome {
+    fn failed(self) -> Option<StoreError> {
+        match self {
+            Self::Changed | Self::Unchanged => None,
+            Self::Failed(error) => Some(error),
+        }
+    }
+}
+
+/// Runs a group in one transaction. If the whole group failed, nothing of it is there, unless the error is *unknown*.
+fn transact(desk: &mut Desk, group: &mut [Box<dyn Work>]) -> Result<Vec<Outcome>, StoreError> {
     desk.begin().map_err(|trouble| trouble.unchanged())?;
     let mut outcomes = Vec::with_capacity(group.len());
     for work in group.iter_mut() {
         match apart(desk, work.as_mut()) {
-            Ok(failed) => outcomes.push(failed),
+            Ok(outcome) => outcomes.push(outcome),
             Err(trouble) => {
                 desk.roll_back();
                 return Err(trouble.unchanged());
@@ -223,15 +240,20 @@ fn transact(desk: &mut Desk, group: &mut [Box<dyn Work>]) -> Result<Vec<Option<S
 }
 
 /// Runs one change so that its failure is its own. An error here is everybody's: the transaction is gone.
-fn apart(desk: &mut Desk, work: &mut dyn Work) -> Result<Option<StoreError>, Trouble> {
+fn apart(desk: &mut Desk, work: &mut dyn Work) -> Result<Outcome, Trouble> {
     desk.set_apart()?;
+    let before = desk.db().total_changes();
     match work.run(desk) {
-        Ok(()) => desk.keep().map(|()| None),
+        Ok(()) => {
+            desk.keep()?;
+            let changed = desk.db().total_changes() > before;
+            Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+        }
         // SQLite itself rolled everything back (a full disk, an I/O error).
         Err(trouble) if desk.db().is_autocommit() => Err(trouble),
         Err(trouble) => {
             desk.take_back()?;
-            Ok(Some(trouble.unchanged()))
+            Ok(Outcome::Failed(trouble.unchanged()))
         }
     }
 }

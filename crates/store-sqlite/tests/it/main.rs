@@ -2,7 +2,10 @@
 
 mod backups;
 mod conformance;
+mod full;
 mod groups;
+mod keys;
+mod kill;
 mod opening;
 mod power;
 mod shim;

@@ -92,7 +92,8 @@ fn a_damaged_file_is_refused_untouched() {
     let pristine = tempfile::tempdir().unwrap();
     filled(pristine.path());
     let whole = fs::read(pristine.path().join("homing.db")).unwrap();
-    let damages: [(&str, fn(&mut Vec<u8>)); 6] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 6] = [
         ("empty", |file| file.clear()),
         ("a header only", |file| file.truncate(100)),
         ("cut in half", |file| file.truncate(file.len() / 2)),

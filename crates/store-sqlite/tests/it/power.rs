@@ -67,13 +67,13 @@ async fn missing_after_cut(seed: u64, pragmas: &'static str) -> Result<Vec<u64>,
     write_until_cut(store, disk.clone()).await;
 
     let after = tempfile::tempdir().unwrap();
-    let disk = lock(&disk);
-    disk.write_left(after.path());
+    lock(&disk).write_left(after.path());
+    let acknowledged = lock(&disk).acknowledged.clone();
     let store = open(after.path()).map_err(|error| format!("not opened: {error}"))?;
     let failed = |error: StoreError| format!("not read: {error}");
     let last = store.session(session(1)).await.map_err(failed)?.map_or(0, |(_, row)| row.at.0);
     let mut missing = Vec::new();
-    for acknowledged in &disk.acknowledged {
+    for acknowledged in &acknowledged {
         let there = match acknowledged.checked_sub(FACTS) {
             Some(number) => number <= last,
             None => {

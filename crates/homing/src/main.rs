@@ -1,2 +1,31 @@
-//! Placeholder.
-fn main() {}
+//! Homing: every message finds its own session. One binary: the server, its commands, and the far side of its agents.
+//!
+//! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `place` (the data
+//! directory), `remote` (finding and asking the server), `target` (which session is meant), `follow` (watching a turn),
+//! `words` (facts for people), `screen` and `exit`. The server's side is `wiring`, with `config` and `world`.
+
+mod cli;
+mod commands;
+mod config;
+mod exit;
+mod follow;
+mod keys;
+mod place;
+mod remote;
+mod screen;
+mod target;
+mod time;
+mod wiring;
+mod words;
+mod world;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The far side of the process boundary must not have threads, so it comes before everything else.
+    match std::env::args_os().nth(1).as_deref().and_then(|name| name.to_str()) {
+        Some("supervise") => drivers::supervise(),
+        Some("scripted-agent") => drivers::scripted_agent(),
+        _ => cli::run(),
+    }
+}

@@ -1,0 +1,140 @@
+//! What a person can type, and how each command is run.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use tokio::runtime;
+
+use crate::commands::*;
+use crate::exit::{Exit, HELP, Trouble};
+use crate::place::Place;
+use crate::remote::Remote;
+use crate::screen::Screen;
+
+/// Threads of the server. Its work is waiting; the database and the agents have threads and processes of their own.
+const SERVER_THREADS: usize = 2;
+
+/// Every message finds its own session
+///
+/// `homing up` starts the server; the other commands are its clients. Data goes to standard output, words to standard
+/// error.
+#[derive(Parser)]
+#[command(name = "homing", version, after_help = HELP, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// The data directory [default: $HOMING_DATA, or $XDG_DATA_HOME/homing, or ~/.local/share/homing]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Print the API's own objects as JSON, one per line
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Up(up::UpArgs),
+    Serve(serve::ServeArgs),
+    Send(send::SendArgs),
+    Chat(chat::ChatArgs),
+    Ls(ls::LsArgs),
+    Show(show::ShowArgs),
+    Log(log::LogArgs),
+    Stop(stop::StopArgs),
+    End(end::EndArgs),
+    Queue(queue::QueueArgs),
+    Approve(approve::ApproveArgs),
+    Bindings(bindings::BindingsArgs),
+    Route(route::RouteArgs),
+    Agents(agents::AgentsArgs),
+    Nodes(nodes::NodesArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
+    Doctor(doctor::DoctorArgs),
+    Config(config::ConfigArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs what was typed and says how it went.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let screen = Screen::new(cli.json);
+    let ended = Place::find(cli.data).and_then(|place| dispatch(cli.command, &place, screen));
+    match ended {
+        Ok(exit) => exit.into(),
+        // Whoever read our output has read enough.
+        Err(error) if is_broken_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            let trouble = error.downcast::<Trouble>().unwrap_or_else(|error| {
+                Trouble::new(Exit::Failed, format!("{error:#}"))
+                    .hint("`homing doctor` looks for what is wrong")
+            });
+            screen.trouble(&trouble);
+            trouble.exit.into()
+        }
+    }
+}
+
+fn dispatch(command: Command, place: &Place, screen: Screen) -> Result<Exit> {
+    let server = || runtime::Builder::new_multi_thread().worker_threads(SERVER_THREADS).enable_all().build();
+    match command {
+        Command::Up(args) => server()?.block_on(up::up(args, place, screen)),
+        Command::Serve(args) => server()?.block_on(serve::serve(args, place, screen)),
+        Command::Backup(args) => backup::backup(&args, place, screen),
+        Command::Restore(args) => restore::restore(&args, place, screen),
+        Command::Doctor(args) => client_runtime()?.block_on(doctor::doctor(&args, place, screen)),
+        Command::Config(args) => config::config(&args, screen),
+        Command::Completions(args) => {
+            completions::completions(&args, &mut <Cli as clap::CommandFactory>::command())
+        }
+        other => client_runtime()?.block_on(ask(other, place, screen)),
+    }
+}
+
+/// The commands that are clients of the server.
+async fn ask(command: Command, place: &Place, screen: Screen) -> Result<Exit> {
+    let remote = Remote::find(place, screen)?;
+    match command {
+        Command::Send(args) => send::send(args, &remote).await,
+        Command::Chat(args) => chat::chat(args, &remote).await,
+        Command::Ls(args) => ls::ls(&args, &remote).await,
+        Command::Show(args) => show::show(&args, &remote).await,
+        Command::Log(args) => log::log(&args, &remote).await,
+        Command::Stop(args) => stop::stop(&args, &remote).await,
+        Command::End(args) => end::end(&args, &remote).await,
+        Command::Queue(args) => queue::queue(args, &remote).await,
+        Command::Approve(args) => approve::approve(args, &remote).await,
+        Command::Bindings(args) => bindings::bindings(args, &remote).await,
+        Command::Route(args) => route::route(args, &remote).await,
+        Command::Agents(args) => agents::agents(&args, &remote).await,
+        Command::Nodes(args) => nodes::nodes(&args, &remote).await,
+        Command::Up(_)
+        | Command::Serve(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Doctor(_)
+        | Command::Config(_)
+        | Command::Completions(_) => unreachable!("`dispatch` runs these"),
+    }
+}
+
+fn client_runtime() -> io::Result<runtime::Runtime> {
+    runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

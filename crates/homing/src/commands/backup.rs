@@ -1,0 +1,46 @@
+//! `homing backup`: the whole store in one file, while the server runs.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+use store_sqlite::CopyError;
+
+use crate::exit::{Exit, Trouble};
+use crate::place::Place;
+use crate::screen::Screen;
+use crate::wiring::cannot_open;
+
+/// Copy everything in the data directory's database into one file
+///
+/// The server may be running: the copy is the database as it was at one moment, checked from end to end.
+#[derive(clap::Args)]
+pub(crate) struct BackupArgs {
+    /// The file to write; it must not be there yet
+    file: PathBuf,
+}
+
+pub(crate) fn backup(args: &BackupArgs, place: &Place, screen: Screen) -> Result<Exit> {
+    store_sqlite::backup(&place.dir, &args.file).map_err(|error| cannot_copy(error, place))?;
+    let bytes = std::fs::metadata(&args.file)?.len();
+    if screen.json {
+        screen.object(&json!({ "file": args.file, "bytes": bytes }))?;
+    } else {
+        screen.line(args.file.display().to_string())?;
+        screen.say(format!("{bytes} bytes, checked; `homing restore {}` puts it back", args.file.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// Why a copy was not made.
+pub(crate) fn cannot_copy(error: CopyError, place: &Place) -> Trouble {
+    match error {
+        CopyError::NotThere(_) => {
+            Trouble::new(Exit::NotFound, error.to_string()).hint("name another file, or another --data DIR")
+        }
+        CopyError::Exists(_) => {
+            Trouble::new(Exit::Failed, error.to_string()).hint("name another file, or move this one away")
+        }
+        CopyError::Unusable(error) => cannot_open(error, place),
+    }
+}

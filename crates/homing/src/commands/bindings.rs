@@ -1,0 +1,63 @@
+//! `homing bindings`: which conversation belongs to which session.
+
+use anyhow::Result;
+use api::{LIMIT_MAX, Move, PageQuery};
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+use crate::{time, world};
+
+/// List which conversation belongs to which session, or move one
+#[derive(clap::Args)]
+pub(crate) struct BindingsArgs {
+    #[command(subcommand)]
+    verb: Option<BindingsVerb>,
+}
+
+#[derive(clap::Subcommand)]
+enum BindingsVerb {
+    /// Let a conversation belong to another open session
+    Move { address: String, session: String },
+}
+
+pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit> {
+    match args.verb {
+        None => list(remote).await?,
+        Some(BindingsVerb::Move { address, session }) => {
+            let binding = remote.client.move_binding(&Move { address, session }).await.told()?;
+            if remote.screen.json {
+                remote.screen.object(&binding)?;
+            } else {
+                remote.screen.line(format!("{} {}", binding.address, binding.session))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(remote: &Remote) -> Result<()> {
+    let limit = u32::try_from(LIMIT_MAX).ok();
+    let (mut cursor, mut rows) = (None, Vec::new());
+    loop {
+        let page = remote.client.bindings(&PageQuery { limit, cursor }).await.told()?;
+        for binding in &page.items {
+            if remote.screen.json {
+                remote.screen.object(binding)?;
+            }
+            let since = time::ago(binding.since, world::now());
+            rows.push(vec![binding.session.clone(), since, binding.address.clone()]);
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    if remote.screen.json {
+        return Ok(());
+    }
+    if rows.is_empty() {
+        remote.screen.say("no conversation belongs to a session yet");
+        return Ok(());
+    }
+    Ok(remote.screen.table(&["SESSION", "SINCE", "CONVERSATION"], &rows)?)
+}

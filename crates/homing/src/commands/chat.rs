@@ -1,0 +1,196 @@
+//! `homing chat`: a conversation in the terminal, line by line.
+//!
+//! What is typed is sent at once, also while a turn runs: it waits in the session's queue, not here. Answers are shown
+//! in order. There is nothing in this process that could be lost. A file or a pipe is read one line per turn.
+
+use std::collections::VecDeque;
+
+use anyhow::Result;
+use api::{Answer, Explained, NewMessage, Receipt, To};
+
+use crate::commands::stop::stop_message;
+use crate::exit::{Exit, Trouble};
+use crate::follow::{Follower, Step, conclude};
+use crate::keys::{Interrupts, Typed};
+use crate::remote::{Remote, Told};
+use crate::target::{MakeArgs, Target, TargetArgs};
+
+/// Talk to a session, line by line
+///
+/// Shows the words as they come. Pasted lines stay together. What you type while a turn runs waits in the session's
+/// queue. Ctrl-C says how to stop the turn, and stops it the second time; Ctrl-D leaves.
+#[derive(clap::Args)]
+pub(crate) struct ChatArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    make: MakeArgs,
+}
+
+pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
+    let target = args.target.resolve(&args.make, remote).await?;
+    greet(&args.target, remote).await?;
+    let mut talk = Talk {
+        remote,
+        target,
+        typed: Typed::start(),
+        interrupts: Interrupts::listen()?,
+        waiting: VecDeque::new(),
+        session: None,
+        exit: Exit::Done,
+    };
+    talk.until_the_end().await
+}
+
+/// Says beforehand where the words will go; a session that cannot be talked to is refused before anything is typed.
+async fn greet(target: &TargetArgs, remote: &Remote) -> Result<()> {
+    match remote.client.explain(&target.query(remote).await?).await.told()? {
+        Explained::Existing { session, .. } => {
+            remote.screen.progress(format!("{} ({} in {})", session.id, session.agent, session.directory));
+        }
+        Explained::New { .. } => remote.screen.progress("the first message opens a new session"),
+        Explained::Refused { why, code, .. } => {
+            let exit = if code == api::Code::NotFound { Exit::NotFound } else { Exit::Failed };
+            return Err(Trouble::new(exit, why)
+                .hint("`homing ls` lists your sessions; --new makes one")
+                .into());
+        }
+    }
+    remote.screen.progress("Ctrl-D leaves");
+    Ok(())
+}
+
+struct Talk<'a> {
+    remote: &'a Remote,
+    target: Target,
+    typed: Typed,
+    interrupts: Interrupts,
+    /// Said, and not answered yet.
+    waiting: VecDeque<Receipt>,
+    /// Where the last message went, so that a change is told.
+    session: Option<String>,
+    exit: Exit,
+}
+
+/// Whether the conversation goes on.
+#[derive(PartialEq, Eq)]
+enum Go {
+    On,
+    Away,
+}
+
+impl Talk<'_> {
+    async fn until_the_end(&mut self) -> Result<Exit> {
+        loop {
+            let go = match self.waiting.pop_front() {
+                Some(receipt) => self.watch(receipt).await?,
+                None => self.hear().await?,
+            };
+            if go == Go::Away {
+                return Ok(self.exit);
+            }
+        }
+    }
+
+    /// Waits for something to be typed.
+    async fn hear(&mut self) -> Result<Go> {
+        self.prompt()?;
+        let typed = tokio::select! {
+            typed = self.typed.next() => typed,
+            () = self.interrupts.next() => None,
+        };
+        match typed {
+            Some(text) => self.say(text).await,
+            None => {
+                if self.typed.by_hand {
+                    self.remote.screen.say("");
+                }
+                Ok(Go::Away)
+            }
+        }
+    }
+
+    fn prompt(&self) -> Result<()> {
+        if self.typed.by_hand && self.remote.screen.out_is_terminal && !self.remote.screen.json {
+            self.remote.screen.piece("> ")?;
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, text: String) -> Result<Go> {
+        let receipt = self.remote.client.say(&NewMessage::text(self.target.to.clone(), text)).await.told()?;
+        if self.session.as_ref() != Some(&receipt.session) {
+            self.target.announce(&receipt, self.remote);
+            self.session = Some(receipt.session.clone());
+        }
+        // A new session was asked for once, and here it is.
+        if matches!(self.target.to, To::New(_)) {
+            self.target.to = To::session(&receipt.session);
+        }
+        self.waiting.push_back(receipt);
+        Ok(Go::On)
+    }
+
+    /// Shows one turn, and takes what is typed meanwhile.
+    async fn watch(&mut self, receipt: Receipt) -> Result<Go> {
+        let mut follower = Follower::begin(self.remote, &receipt).await?;
+        let (mut warned, mut question) = (false, None);
+        loop {
+            tokio::select! {
+                step = follower.step() => match step? {
+                    Step::On => {}
+                    Step::Question { approval, detail } => question = Some(self.ask(approval, &detail)),
+                    Step::Over(receipt) => {
+                        if conclude(&receipt, self.remote.screen)? == Exit::Failed && !self.typed.by_hand {
+                            self.exit = Exit::Failed;
+                        }
+                        return Ok(Go::On);
+                    }
+                },
+                typed = self.typed.next(), if self.typed.by_hand => match (typed, question.take()) {
+                    (None, _) => return Ok(self.leave(&receipt)),
+                    (Some(text), Some(approval)) => question = self.answer(approval, &text).await?,
+                    (Some(text), None) => { self.say(text).await?; }
+                },
+                () = self.interrupts.next() => {
+                    if warned {
+                        let stopped = stop_message(self.remote, &receipt.id).await?;
+                        self.remote.screen.say(stopped.words());
+                    } else {
+                        self.remote.screen.say("\nCtrl-C again stops this turn; Ctrl-D leaves and lets it go on");
+                        warned = true;
+                    }
+                },
+            }
+        }
+    }
+
+    fn ask(&self, approval: String, detail: &str) -> String {
+        self.remote.screen.say(format!("the agent asks: {detail}"));
+        if self.typed.by_hand {
+            self.remote.screen.say("type y or n");
+        } else {
+            self.remote.screen.say(format!("answer with `homing approve yes {approval}`, or no"));
+        }
+        approval
+    }
+
+    /// Answers the agent's question, or asks again.
+    async fn answer(&mut self, approval: String, text: &str) -> Result<Option<String>> {
+        let answer = match text.trim().to_lowercase().as_str() {
+            "y" | "yes" => Answer::Yes,
+            "n" | "no" => Answer::No,
+            _ => {
+                self.remote.screen.say("the agent waits for y or n");
+                return Ok(Some(approval));
+            }
+        };
+        self.remote.client.answer(&approval, answer).await.told()?;
+        Ok(None)
+    }
+
+    fn leave(&self, receipt: &Receipt) -> Go {
+        self.remote.screen.say(format!("\nthe turn goes on; stop it with `homing stop {}`", receipt.id));
+        Go::Away
+    }
+}

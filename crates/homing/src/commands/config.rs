@@ -1,0 +1,22 @@
+//! `homing config`: the configuration file's documentation, which is also its defaults.
+
+use anyhow::Result;
+
+use crate::config::DEFAULT;
+use crate::exit::Exit;
+use crate::screen::Screen;
+
+/// Print the default configuration, which explains every key
+///
+/// Keep what you want to change in homing.toml in the data directory, or in ~/.config/homing/config.toml.
+#[derive(clap::Args)]
+pub(crate) struct ConfigArgs {}
+
+pub(crate) fn config(_: &ConfigArgs, screen: Screen) -> Result<Exit> {
+    if screen.json {
+        screen.object(&toml::from_str::<toml::Table>(DEFAULT)?)?;
+    } else {
+        screen.piece(DEFAULT)?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,332 @@
+//! `homing doctor`: looks at the machine, the data directory and the agents, and says what to do.
+//!
+//! Each check is a function that makes findings. Doctor changes nothing: what it writes to try things out is below a
+//! directory of its own, which it removes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent::{Agent, AgentEvent, Found, Launch, Message};
+use anyhow::Result;
+use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::remote::{Pointer, Remote};
+use crate::screen::{Look, Screen};
+use crate::wiring::{cannot_open, scripted};
+use crate::{time, world};
+
+/// Below this the next message may be refused.
+const FREE_BYTES_FAIL: u64 = 64 * 1024 * 1024;
+/// Below this somebody should make room.
+const FREE_BYTES_WARN: u64 = 1024 * 1024 * 1024;
+/// A larger database is not read from end to end; that would take minutes.
+const CHECKED_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// How long one scripted turn under the supervisor may take on a busy machine.
+const TURN_WAIT: Duration = Duration::from_secs(20);
+/// The beginning of 2026: a clock before that was never set.
+const CLOCK_MS_MIN: u64 = 1_767_225_600_000;
+/// A file from the future by more than this means that the clock was set back.
+const CLOCK_MS_SLACK: u64 = 60_000;
+
+/// Look for what is wrong, and say what to do
+///
+/// Checks the data directory, its lock, its files' modes, the database, the disk, the clock, the configuration, the
+/// server, the agents, and the supervisor by running one scripted turn. Exits with 1 if something fails.
+#[derive(clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// The configuration to look at, if not the usual one
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    state: State,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, state: State::Ok, detail: detail.into(), remedy: None }
+    }
+
+    fn warn(check: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, state: State::Warn, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn fail(check: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, state: State::Fail, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> Result<Exit> {
+    let lab = Lab::make()?;
+    let findings = [
+        directory(place),
+        lock(place),
+        modes(place),
+        database(place, &lab),
+        disk(place),
+        clock(place),
+        config(args, place),
+        server(place, screen).await,
+        agents(place).await,
+        supervisor(&lab).await,
+    ];
+    let worst = findings.iter().map(|finding| finding.state).max().unwrap_or(State::Ok);
+    if screen.json {
+        screen.object(&serde_json::json!({ "state": worst, "checks": findings }))?;
+    } else {
+        findings.iter().try_for_each(|finding| show(finding, screen))?;
+    }
+    Ok(if worst == State::Fail { Exit::Failed } else { Exit::Done })
+}
+
+fn show(finding: &Finding, screen: Screen) -> Result<()> {
+    let state = match finding.state {
+        State::Ok => screen.out(Look::Good, "ok  "),
+        State::Warn => screen.out(Look::Doubtful, "warn"),
+        State::Fail => screen.out(Look::Bad, "fail"),
+    };
+    screen.line(format!("{state}  {:<10}  {}", finding.check, finding.detail))?;
+    if let Some(remedy) = &finding.remedy {
+        screen.line(format!("{:18}{} {remedy}", "", screen.out(Look::Good, "→")))?;
+    }
+    Ok(())
+}
+
+fn directory(place: &Place) -> Finding {
+    let (check, dir) = ("directory", place.dir.display());
+    let found = match fs::metadata(&place.dir) {
+        Ok(found) => found,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            return Finding::ok(check, format!("{dir} is not there yet; `homing up` makes it"));
+        }
+        Err(why) => {
+            return Finding::fail(
+                check,
+                format!("{dir}: {why}"),
+                "make it readable for you, or name another --data DIR",
+            );
+        }
+    };
+    if !found.is_dir() {
+        return Finding::fail(check, format!("{dir} is not a directory"), "name another --data DIR");
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        return Finding::warn(check, format!("{dir} can be entered by others"), format!("chmod 700 {dir}"));
+    }
+    if rustix::fs::access(&place.dir, rustix::fs::Access::WRITE_OK).is_err() {
+        return Finding::fail(
+            check,
+            format!("{dir} cannot be written to"),
+            "give it to the user who runs the server",
+        );
+    }
+    Finding::ok(check, dir.to_string())
+}
+
+fn lock(place: &Place) -> Finding {
+    let check = "lock";
+    let Ok(file) = fs::File::open(place.dir.join("lock")) else {
+        return Finding::ok(check, "nobody has taken the directory yet");
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Finding::ok(check, "free: no server has the directory"),
+        Err(rustix::io::Errno::WOULDBLOCK) => Finding::ok(check, "held by a running server"),
+        Err(why) => Finding::fail(
+            check,
+            format!("files cannot be locked here: {why}"),
+            "put the data directory on a local disk",
+        ),
+    }
+}
+
+fn modes(place: &Place) -> Finding {
+    let check = "modes";
+    let is_open =
+        |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
+    let private = ["token", "homing.db", "homing.db-wal", "lock"].map(|name| place.dir.join(name));
+    let open: Vec<String> =
+        private.iter().filter(|path| is_open(path)).map(|path| path.display().to_string()).collect();
+    if open.is_empty() {
+        return Finding::ok(check, "what is private can be read by nobody else");
+    }
+    Finding::fail(
+        check,
+        format!("others can read {}", open.join(", ")),
+        format!(
+            "chmod 600 {}; then remove the token and restart the server, which makes a new one",
+            open.join(" ")
+        ),
+    )
+}
+
+/// A backup reads every page, checks every index, and refuses what this version does not know: the best check there is.
+fn database(place: &Place, lab: &Lab) -> Finding {
+    let check = "database";
+    let path = place.dir.join("homing.db");
+    let Ok(found) = fs::metadata(&path) else { return Finding::ok(check, "none yet") };
+    if found.len() > CHECKED_BYTES_MAX {
+        let detail = format!("{} MiB; too large to be read from end to end here", found.len() >> 20);
+        return Finding::warn(check, detail, "`homing backup FILE` checks all of it");
+    }
+    match store_sqlite::backup(&place.dir, &lab.dir.join("copy.db")) {
+        Ok(()) => {
+            Finding::ok(check, format!("{} KiB, whole, of a format this version knows", found.len() >> 10))
+        }
+        Err(store_sqlite::CopyError::Unusable(error)) => {
+            let trouble = cannot_open(error, place);
+            Finding::fail(check, trouble.what, trouble.hint.unwrap_or_default())
+        }
+        Err(error) => Finding::fail(check, error.to_string(), "look at the file's owner and mode"),
+    }
+}
+
+fn disk(place: &Place) -> Finding {
+    let check = "disk";
+    let there = place.dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let free = match rustix::fs::statvfs(there) {
+        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+        Err(why) => return Finding::warn(check, format!("cannot be asked: {why}"), "look with `df`"),
+    };
+    let detail = format!("{} MiB free", free >> 20);
+    match free {
+        0..FREE_BYTES_FAIL => {
+            Finding::fail(check, detail, "make room: new messages are refused when the disk is full")
+        }
+        FREE_BYTES_FAIL..FREE_BYTES_WARN => Finding::warn(check, detail, "make room soon"),
+        _ => Finding::ok(check, detail),
+    }
+}
+
+fn clock(place: &Place) -> Finding {
+    let (check, now) = ("clock", world::now().0);
+    let remedy = "set the clock, and keep it set (NTP)";
+    if now < CLOCK_MS_MIN {
+        return Finding::fail(check, format!("it says {}", time::full(api::At(now))), remedy);
+    }
+    let written = fs::metadata(place.dir.join("homing.db")).and_then(|found| found.modified());
+    let ahead = written.ok().and_then(|at| at.duration_since(std::time::SystemTime::now()).ok());
+    if ahead.is_some_and(|ahead| ahead.as_millis() > u128::from(CLOCK_MS_SLACK)) {
+        return Finding::warn(check, "it was set back: the database is from the future", remedy);
+    }
+    Finding::ok(check, time::full(api::At(now)))
+}
+
+fn config(args: &DoctorArgs, place: &Place) -> Finding {
+    match Config::load(args.config.as_deref(), &place.dir) {
+        Ok((_, Some(file))) => Finding::ok("config", file.display().to_string()),
+        Ok((_, None)) => Finding::ok("config", "no file; the defaults are in force"),
+        Err(error) => Finding::fail("config", format!("{error:#}"), "`homing config` prints every key"),
+    }
+}
+
+async fn server(place: &Place, screen: Screen) -> Finding {
+    let check = "server";
+    let Ok(pointer) = Pointer::read(place) else {
+        return Finding::ok(check, "none is running; `homing up` starts one");
+    };
+    if !pointer.answers() {
+        return Finding::warn(check, format!("none answers at {}", pointer.url), "`homing up` starts one");
+    }
+    let me = match Remote::find(place, screen) {
+        Ok(remote) => remote.client.me().await.map_err(|error| crate::exit::Trouble::from(error).into()),
+        Err(error) => Err(error),
+    };
+    match me {
+        Ok(me) => Finding::ok(check, format!("{} knows you as {}", pointer.url, me.handle)),
+        Err(error) => {
+            let trouble = error.downcast_ref::<crate::exit::Trouble>();
+            let remedy = trouble.and_then(|trouble| trouble.hint.clone()).unwrap_or_default();
+            Finding::fail(check, format!("{}: {error:#}", pointer.url), remedy)
+        }
+    }
+}
+
+async fn agents(place: &Place) -> Finding {
+    match scripted(&place.dir) {
+        Ok(agent) => match agent.look().await {
+            Found::Here { version } => Finding::ok("agents", format!("{} {version}", agent.name())),
+            Found::Missing { what } => {
+                Finding::fail("agents", format!("{}: {what}", agent.name()), "install it")
+            }
+        },
+        Err(error) => Finding::fail("agents", format!("{error:#}"), "install homing again"),
+    }
+}
+
+/// One scripted turn under the supervisor: processes can be started, talked to, ended and seen gone.
+async fn supervisor(lab: &Lab) -> Finding {
+    let check = "supervisor";
+    let remedy = "agents cannot be run here: look at limits on processes (`ulimit -u`) and at /proc";
+    let answer = match tokio::time::timeout(TURN_WAIT, one_turn(lab)).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Finding::fail(check, format!("{error:#}"), remedy),
+        Err(_) => return Finding::fail(check, format!("no answer within {TURN_WAIT:?}"), remedy),
+    };
+    if answer.trim() != "#1 hello" {
+        return Finding::fail(check, format!("an unexpected answer: {answer:?}"), remedy);
+    }
+    if cfg!(target_os = "linux") {
+        return Finding::ok(check, "one scripted turn was run, and nothing of it is left");
+    }
+    Finding::warn(check, "one scripted turn was run", "only Linux can end whole process trees for sure")
+}
+
+async fn one_turn(lab: &Lab) -> Result<String> {
+    let agent = scripted(&lab.dir)?;
+    let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
+    let id = MessageId::from_bits(1);
+    let launch = Launch::new(SessionId::from_bits(1), fence, id, &lab.dir);
+    let mut running = agent.start(launch).await?;
+    let mut answer = String::new();
+    loop {
+        match running.next().await {
+            AgentEvent::Ready { .. } => running.hand(Message { id, text: "hello".to_owned() }).await?,
+            AgentEvent::Text { text } => answer += &text,
+            AgentEvent::Finished { .. } => return Ok(answer),
+            AgentEvent::Failed(trouble) => return Err(trouble.into()),
+            AgentEvent::Died { detail, .. } => anyhow::bail!("the agent died: {detail}"),
+            _ => {}
+        }
+    }
+}
+
+/// A directory to try things out in, gone when it is dropped.
+struct Lab {
+    dir: PathBuf,
+}
+
+impl Lab {
+    fn make() -> Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let dir = std::env::temp_dir().join(format!("homing-doctor-{}", uuid::Uuid::new_v4().simple()));
+        fs::DirBuilder::new().mode(0o700).create(&dir)?;
+        Ok(Self { dir: dir.canonicalize()? })
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}

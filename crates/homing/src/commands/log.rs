@@ -1,0 +1,74 @@
+//! `homing log`: a session's facts, and what happens next.
+
+use anyhow::Result;
+use api::client::Heard;
+use api::{Fact, FactsQuery, LIMIT_MAX};
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+use crate::screen::{Look, Screen};
+use crate::target::session_or_here;
+use crate::{time, words};
+
+/// Print a session's facts
+///
+/// One line per fact: its number, when, and what happened. With `-f` it goes on with what happens next, over restarts of
+/// the server, until Ctrl-C.
+#[derive(clap::Args)]
+pub(crate) struct LogArgs {
+    /// The session [default: this directory's]
+    session: Option<String>,
+    /// Go on with what happens next
+    #[arg(long, short)]
+    follow: bool,
+    /// Only facts with a higher number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    after: u64,
+    /// Only the last so many
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "after")]
+    last: Option<u64>,
+}
+
+pub(crate) async fn log(args: &LogArgs, remote: &Remote) -> Result<Exit> {
+    let session = session_or_here(args.session.as_deref(), remote).await?;
+    // Asked first, so that an unknown session is told as such.
+    let number = remote.client.session(&session).await.told()?.number;
+    let after = args.last.map_or(args.after, |last| number.saturating_sub(last));
+    if args.follow { follow(&session, after, remote).await } else { print(&session, after, remote).await }
+}
+
+async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
+    let limit = u32::try_from(LIMIT_MAX).ok();
+    loop {
+        let page = remote.client.facts(session, &FactsQuery { after: Some(after), limit }).await.told()?;
+        if page.items.is_empty() {
+            return Ok(Exit::Done);
+        }
+        page.items.iter().try_for_each(|fact| show(fact, remote.screen))?;
+        after = page.next;
+    }
+}
+
+async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
+    let mut facts = remote.client.follow(session, after);
+    loop {
+        // Live words come again as facts; a log has them once.
+        if let Heard::Fact(fact) = facts.next().await.told()? {
+            show(&fact, remote.screen)?;
+        }
+    }
+}
+
+fn show(fact: &Fact, screen: Screen) -> Result<()> {
+    if screen.json {
+        return Ok(screen.object(fact)?);
+    }
+    let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
+    let words = words::fact(fact);
+    let mut lines = words.trim_end().lines();
+    screen.line(format!("{}  {}", screen.out(Look::Dim, &margin), lines.next().unwrap_or_default()))?;
+    for line in lines {
+        screen.line(format!("{:width$}  {line}", "", width = margin.len()))?;
+    }
+    Ok(())
+}

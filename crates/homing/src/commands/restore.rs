@@ -1,0 +1,36 @@
+//! `homing restore`: a backup in the place of the data directory's database.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::commands::backup::cannot_copy;
+use crate::exit::Exit;
+use crate::place::Place;
+use crate::screen::Screen;
+use crate::world;
+
+/// Put a backup in the place of the database
+///
+/// Refused while a server has the directory. The database that was there is kept beside it.
+#[derive(clap::Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup
+    file: PathBuf,
+}
+
+pub(crate) fn restore(args: &RestoreArgs, place: &Place, screen: Screen) -> Result<Exit> {
+    let restored = store_sqlite::restore(&args.file, &place.dir, world::now())
+        .map_err(|error| cannot_copy(error, place))?;
+    if screen.json {
+        screen.object(&json!({ "data": place.dir, "kept": restored.kept }))?;
+        return Ok(Exit::Done);
+    }
+    screen.line(place.dir.display().to_string())?;
+    match restored.kept {
+        Some(kept) => screen.say(format!("restored; what was there before is in {}", kept.display())),
+        None => screen.say("restored; there was nothing before"),
+    }
+    Ok(Exit::Done)
+}

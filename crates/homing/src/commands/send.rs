@@ -1,0 +1,104 @@
+//! `homing send`: say something to a session.
+
+use std::io::{self, IsTerminal, Read};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api::{NewMessage, Receipt};
+
+use crate::commands::stop::stop_message;
+use crate::exit::{Exit, Trouble};
+use crate::follow::{Follower, Step, conclude};
+use crate::keys::Interrupts;
+use crate::remote::{Remote, Told};
+use crate::target::{MakeArgs, TargetArgs};
+use crate::words;
+
+/// How long a detached follower waits for a second Ctrl-C before it goes.
+const SECOND_WAIT: Duration = Duration::from_secs(2);
+
+/// Say something to a session
+///
+/// Prints the message's id as soon as the message is safe; use `--follow` to watch the turn. Without a target it goes to
+/// the conversation of this directory in your terminals; the first message opens a session for it.
+#[derive(clap::Args)]
+pub(crate) struct SendArgs {
+    /// What to say; `-`, or nothing, reads standard input
+    text: Vec<String>,
+    /// Stay, and show the words as they come; Ctrl-C detaches, twice stops the turn
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    make: MakeArgs,
+}
+
+pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
+    let text = words_of(&args.text)?;
+    let target = args.target.resolve(&args.make, remote).await?;
+    let receipt = remote.client.say(&NewMessage::text(target.to.clone(), text)).await.told()?;
+    target.announce(&receipt, remote);
+    if args.follow {
+        return watch(remote, &receipt).await;
+    }
+    if remote.screen.json {
+        remote.screen.object(&receipt)?;
+    } else {
+        remote.screen.line(&receipt.id)?;
+        remote.screen.progress(format!(
+            "{}; `homing show {}` has the answer once there is one",
+            words::standing(&receipt),
+            receipt.id
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// The text from the arguments, or what is piped in.
+fn words_of(arguments: &[String]) -> Result<String> {
+    if !arguments.is_empty() && arguments != ["-"] {
+        return Ok(arguments.join(" "));
+    }
+    if arguments.is_empty() && io::stdin().is_terminal() {
+        return Err(Trouble::new(Exit::Usage, "there is nothing to say")
+            .hint("homing send \"your message\", or `homing chat` for a conversation")
+            .into());
+    }
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).context("standard input")?;
+    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
+    let mut interrupts = Interrupts::listen()?;
+    remote.screen.passing("waiting for the agent …");
+    let mut follower = Follower::begin(remote, receipt).await?;
+    loop {
+        let step = tokio::select! {
+            step = follower.step() => step?,
+            () = interrupts.next() => return leave(remote, receipt, &mut interrupts).await,
+        };
+        match step {
+            Step::On => {}
+            Step::Question { approval, detail } => {
+                remote.screen.say(format!("the agent asks: {detail}"));
+                remote.screen.say(format!("answer with `homing approve yes {approval}`, or no"));
+            }
+            Step::Over(receipt) => return conclude(&receipt, remote.screen),
+        }
+    }
+}
+
+/// Ctrl-C once detaches and says how to stop; twice stops.
+async fn leave(remote: &Remote, receipt: &Receipt, interrupts: &mut Interrupts) -> Result<Exit> {
+    remote.screen.clear_passing();
+    remote.screen.say("\ndetached: the turn goes on. Ctrl-C again stops it");
+    if tokio::time::timeout(SECOND_WAIT, interrupts.next()).await.is_ok() {
+        let stopped = stop_message(remote, &receipt.id).await?;
+        remote.screen.say(stopped.words());
+        return conclude(&stopped.receipt, remote.screen);
+    }
+    remote.screen.say(format!("later: homing stop {}", receipt.id));
+    Ok(Exit::Detached)
+}

@@ -1,0 +1,78 @@
+//! `homing show`: one session, or one message with its answer.
+
+use anyhow::Result;
+use api::{MessageQuery, Receipt, Session};
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+use crate::screen::{Look, Screen};
+use crate::target::session_or_here;
+use crate::{time, words};
+
+/// Show a session, or a message with its answer
+#[derive(clap::Args)]
+pub(crate) struct ShowArgs {
+    /// A session (ses_…) or a message (msg_…) [default: this directory's session]
+    what: Option<String>,
+    /// Wait up to so many seconds for a message to become final
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=60))]
+    wait: Option<u64>,
+}
+
+pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
+    match args.what.as_deref() {
+        Some(message) if message.starts_with("msg_") => {
+            let query = MessageQuery { wait: args.wait, words: Some(true) };
+            let receipt = remote.client.receipt(message, &query).await.told()?;
+            if remote.screen.json {
+                remote.screen.object(&receipt)?
+            } else {
+                show_message(&receipt, remote.screen)?
+            }
+        }
+        session => {
+            let session = session_or_here(session, remote).await?;
+            let session = remote.client.session(&session).await.told()?;
+            if remote.screen.json {
+                remote.screen.object(&session)?
+            } else {
+                show_session(&session, remote.screen)?
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show_session(session: &Session, screen: Screen) -> Result<()> {
+    let mut pairs = vec![("session", session.id.clone())];
+    pairs.extend(session.title.clone().map(|title| ("title", title)));
+    let why = session.why.map(|why| format!(" ({})", words::ended(why))).unwrap_or_default();
+    pairs.push(("state", format!("{}{why}", words::doing(session))));
+    pairs.push(("agent", session.agent.clone()));
+    pairs.extend(session.model.clone().map(|model| ("model", model)));
+    pairs.extend(session.mode.clone().map(|mode| ("mode", mode)));
+    pairs.push(("directory", session.directory.clone()));
+    pairs.push(("made", time::full(session.made_at)));
+    pairs.push(("last", time::full(session.touched_at)));
+    pairs.push(("facts", format!("{} (`homing log {}`)", session.number, session.id)));
+    Ok(screen.pairs(&pairs)?)
+}
+
+fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
+    let mut pairs = vec![
+        ("message", receipt.id.clone()),
+        ("session", receipt.session.clone()),
+        ("state", words::standing(receipt)),
+        ("accepted", time::full(receipt.accepted_at)),
+        ("changed", time::full(receipt.changed_at)),
+    ];
+    pairs.extend(receipt.notice.clone().map(|notice| ("notice", notice)));
+    pairs.extend(receipt.hint.clone().map(|hint| ("hint", hint)));
+    screen.pairs(&pairs)?;
+    for (name, text) in [("said", &receipt.text), ("answer", &receipt.answer)] {
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
+            screen.line(format!("\n{}\n{}", screen.out(Look::Dim, name), text.trim_end()))?;
+        }
+    }
+    Ok(())
+}

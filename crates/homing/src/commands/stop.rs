@@ -1,0 +1,97 @@
+//! `homing stop`: stop one turn, and say what was verified.
+
+use anyhow::Result;
+use api::{FactsQuery, MessageQuery, Receipt, ReceiptState, Story, What};
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+use crate::screen::Look;
+use crate::target::session_or_here;
+use crate::words;
+
+/// The longest that a stop is waited for; an agent has a few seconds to go by itself.
+const STOP_WAIT_S: u64 = 30;
+/// Facts at the end of a turn among which its stop is looked for.
+const LAST_FACTS: u64 = 20;
+
+/// Stop one turn
+///
+/// Names a message, and stops its turn or takes it back if it still waits; or a session, and stops what runs there now.
+/// Without an argument it is the session of this directory. Stopping what is over is fine and changes nothing.
+#[derive(clap::Args)]
+pub(crate) struct StopArgs {
+    /// A message (msg_…) or a session (ses_…)
+    what: Option<String>,
+}
+
+pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
+    let message = match args.what.as_deref() {
+        Some(message) if message.starts_with("msg_") => Some(message.to_owned()),
+        session => running_in(remote, &session_or_here(session, remote).await?).await?,
+    };
+    let Some(message) = message else {
+        remote.screen.say("nothing runs there");
+        return Ok(Exit::Done);
+    };
+    let stopped = stop_message(remote, &message).await?;
+    if remote.screen.json {
+        remote.screen.object(&stopped.receipt)?;
+    } else {
+        let state = words::state(stopped.receipt.state);
+        remote.screen.line(format!("{} {}", stopped.receipt.id, remote.screen.out(Look::Bold, state)))?;
+        remote.screen.say(stopped.words());
+    }
+    Ok(if stopped.receipt.state.is_final() { Exit::Done } else { Exit::Later })
+}
+
+/// The message whose turn runs now. From here on it is that one, whatever runs by the time the stop arrives.
+async fn running_in(remote: &Remote, session: &str) -> Result<Option<String>> {
+    let queue = remote.client.queue(session).await.told()?;
+    Ok(queue.items.into_iter().find(|item| item.state == ReceiptState::Running).map(|item| item.id))
+}
+
+/// What became of a stop.
+pub(crate) struct Stopped {
+    pub(crate) receipt: Receipt,
+    verified: Option<(u32, bool)>,
+}
+
+impl Stopped {
+    pub(crate) fn words(&self) -> String {
+        match (self.receipt.state, self.verified) {
+            (ReceiptState::Stopped, Some((killed, gone))) => {
+                format!("stopped: {}", words::verified(killed, gone))
+            }
+            (ReceiptState::Stopped, None) => "stopped".to_owned(),
+            (state, _) if state.is_final() => format!("it was {} already", words::state(state)),
+            (state, _) => format!("asked to stop; it is still {}", words::state(state)),
+        }
+    }
+}
+
+/// Stops a message's turn and waits until it is over.
+pub(crate) async fn stop_message(remote: &Remote, message: &str) -> Result<Stopped> {
+    let now = remote.client.stop(message).await.told()?.into_inner();
+    let receipt = if now.state.is_final() {
+        now
+    } else {
+        let query = MessageQuery { wait: Some(STOP_WAIT_S), words: None };
+        remote.client.receipt(message, &query).await.told()?
+    };
+    let verified = seen_gone(remote, &receipt).await?;
+    Ok(Stopped { receipt, verified })
+}
+
+/// What the runner saw when it ended the agent's processes.
+async fn seen_gone(remote: &Remote, receipt: &Receipt) -> Result<Option<(u32, bool)>> {
+    let (Some(turn), Some(last)) = (receipt.turn, receipt.last) else { return Ok(None) };
+    let query = FactsQuery { after: Some(last.saturating_sub(LAST_FACTS)), limit: None };
+    let facts = remote.client.facts(&receipt.session, &query).await.told()?;
+    Ok(facts.items.iter().find_map(|fact| match &fact.what {
+        What::Story(told) if told.turn == turn => match told.story {
+            Story::Stopped { killed, gone } => Some((killed, gone)),
+            _ => None,
+        },
+        _ => None,
+    }))
+}

@@ -1,0 +1,145 @@
+//! How the program ends: exit codes, and troubles that say what to do.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use api::client::ClientError;
+use api::{Code, Problem};
+use serde_json::json;
+
+/// What the exit codes mean. `HELP` and docs/guide.md say the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    /// The turn failed or was stopped, or what was asked for was refused.
+    Failed = 1,
+    /// The command line or the configuration is wrong.
+    Usage = 2,
+    NotFound = 3,
+    /// No server can be reached, or it does not let us in.
+    Unreachable = 4,
+    /// Another server has the data directory.
+    InUse = 5,
+    /// Not now: the same command may work later.
+    Later = 6,
+    /// Ctrl-C while following; the turn goes on.
+    Detached = 130,
+}
+
+/// The exit codes, for `--help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0    done
+  1    the turn failed or was stopped, or the request was refused
+  2    wrong usage or configuration
+  3    there is no such session, message or question
+  4    no server can be reached, or it does not know the token
+  5    another server has the data directory
+  6    not now (disk full, server going down): try again later
+  130  detached by Ctrl-C; the turn goes on
+
+Environment:
+  HOMING_DATA     the data directory, if --data is not given
+  HOMING_URL      a server elsewhere, with HOMING_TOKEN
+  HOMING_TOKEN    the token to use
+  NO_COLOR        no colours";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command cannot do what it was asked for, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) exit: Exit,
+    pub(crate) what: String,
+    pub(crate) hint: Option<String>,
+    problem: Option<Box<Problem>>,
+}
+
+impl Trouble {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), hint: None, problem: None }
+    }
+
+    /// With advice.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The object that `--json` prints: the server's own problem, or one in its form.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let problem = self.problem.as_ref().and_then(|problem| serde_json::to_value(problem).ok());
+        problem.unwrap_or_else(
+            || json!({ "code": self.code(), "title": self.what, "detail": self.what, "hint": self.hint }),
+        )
+    }
+
+    fn code(&self) -> &'static str {
+        match self.exit {
+            Exit::Usage => "usage",
+            Exit::NotFound => "not_found",
+            Exit::Unreachable => "unreachable",
+            Exit::InUse => "in_use",
+            Exit::Later => "unavailable",
+            Exit::Done | Exit::Failed | Exit::Detached => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(problem) => refused(problem),
+            ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, error.to_string())
+                .hint("is the server still running? `homing doctor` looks"),
+            ClientError::Garbled { .. } => Self::new(Exit::Unreachable, error.to_string())
+                .hint("is another program listening there, or another version of homing?"),
+        }
+    }
+}
+
+fn refused(problem: Box<Problem>) -> Trouble {
+    let exit = match problem.status {
+        401 | 403 | 421 if problem.code != Code::NotAllowed && problem.code != Code::NotYourWords => {
+            Exit::Unreachable
+        }
+        404 => Exit::NotFound,
+        503 => Exit::Later,
+        _ => Exit::Failed,
+    };
+    let hint = hint(problem.code).map_or_else(|| problem.hint.clone(), str::to_owned);
+    Trouble { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }
+}
+
+/// The server's advice is for programs; where the command line has something better, it says that.
+fn hint(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::Unauthenticated => {
+            "the token is not this server's: it is in the file `token` of the server's data directory"
+        }
+        Code::AddressNotYours => {
+            "an address of yours has your own name in it: `homing route explain` shows one"
+        }
+        Code::NotFound => {
+            "check the id: `homing ls --all` lists your sessions, `homing queue` their messages"
+        }
+        Code::SessionEnded => "leave out --session to talk to this directory's conversation, or use --new",
+        Code::UnknownAgent => "`homing agents` lists the agents there are",
+        Code::BadDirectory => "name a directory that is there with --directory",
+        Code::TooLate => "`homing show ID` says how it stands now",
+        Code::TooManyOpenSessions => "`homing end SESSION` ends one that you do not need",
+        Code::QueueFull => "`homing queue` shows what waits; `homing queue withdraw MESSAGE` takes one back",
+        _ => return None,
+    })
+}

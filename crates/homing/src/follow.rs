@@ -1,0 +1,257 @@
+//! Watching the turn of one message: its words as they come, and what became of it.
+//!
+//! Words come twice, live and as facts; each part is shown once, by its offset. Watching is not owning: a follower that
+//! goes away changes nothing.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use api::client::{Follow, Heard};
+use api::{Fact, MessageQuery, Receipt, ReceiptState, RuleFact, Story, What};
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+use crate::screen::{Look, Screen};
+use crate::words;
+
+/// The longest single wait for the last word about a message; its fact has been seen already.
+const FINAL_WAIT_S: u64 = 10;
+
+/// Follows one message.
+#[derive(Debug)]
+pub(crate) struct Follower<'a> {
+    remote: &'a Remote,
+    message: String,
+    turn: Option<u32>,
+    facts: Follow,
+    shown: Shown,
+    /// It was final, without a turn, before we came.
+    over: bool,
+}
+
+/// What happened while following.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Something was shown, or was not for us.
+    On,
+    /// The agent asks a person.
+    Question { approval: String, detail: String },
+    /// The message is final, or held until somebody does something.
+    Over(Box<Receipt>),
+}
+
+impl<'a> Follower<'a> {
+    /// Begins where the turn begins, wherever that is by now.
+    pub(crate) async fn begin(remote: &'a Remote, receipt: &Receipt) -> Result<Self> {
+        let (after, over) = if receipt.new { (0, false) } else { place_of(remote, receipt).await? };
+        let facts = remote.client.follow(&receipt.session, after);
+        let (message, shown) = (receipt.id.clone(), Shown::new(remote.screen));
+        Ok(Self { remote, message, turn: None, facts, shown, over })
+    }
+
+    /// The next thing that happens. May be cancelled and called again.
+    pub(crate) async fn step(&mut self) -> Result<Step> {
+        if self.over {
+            return self.end().await;
+        }
+        match self.facts.next().await.told()? {
+            Heard::Live(live) if Some(live.turn) == self.turn && live.kind == "text" => {
+                self.shown.text(live.part, live.offset, &live.text)?;
+                Ok(Step::On)
+            }
+            Heard::Live(_) => Ok(Step::On),
+            Heard::Fact(fact) => self.fact(&fact).await,
+        }
+    }
+
+    async fn fact(&mut self, fact: &Fact) -> Result<Step> {
+        if let What::Rule(RuleFact::TurnStarted { turn, message }) = &fact.what
+            && *message == self.message
+        {
+            self.turn = Some(*turn);
+        }
+        if !self.is_ours(fact) {
+            return Ok(Step::On);
+        }
+        if self.remote.screen.json {
+            self.remote.screen.object(fact)?;
+        }
+        match &fact.what {
+            What::Story(told) => self.story(&told.story),
+            What::Rule(
+                RuleFact::TurnEnded { .. } | RuleFact::Withdrawn { .. } | RuleFact::MessageRefused { .. },
+            )
+            | What::Rule(RuleFact::Held { .. }) => {
+                self.over = true;
+                self.end().await
+            }
+            What::Rule(rule @ (RuleFact::AttemptFailed { .. } | RuleFact::Crowded { .. })) => {
+                let fact = Fact { what: What::Rule(rule.clone()), ..fact.clone() };
+                self.remote.screen.clear_passing();
+                self.remote.screen.progress(words::fact(&fact));
+                Ok(Step::On)
+            }
+            What::Rule(_) | What::Other(_) => Ok(Step::On),
+        }
+    }
+
+    fn story(&mut self, story: &Story) -> Result<Step> {
+        match story {
+            Story::Text { part, offset, text } => self.shown.text(*part, *offset, text)?,
+            Story::Notice { text } => self.shown.aside(text)?,
+            Story::ToolCall { tool, input, .. } => self.shown.progress(&format!("· {tool}: {input}"))?,
+            Story::Question { approval, tool, detail } => {
+                self.shown.end_line()?;
+                let detail = if detail.is_empty() { format!("may I use {tool}?") } else { detail.clone() };
+                return Ok(Step::Question { approval: approval.clone(), detail });
+            }
+            Story::Reasoning { .. }
+            | Story::ToolResult { .. }
+            | Story::Said { .. }
+            | Story::Usage { .. }
+            | Story::Stopped { .. }
+            | Story::Other { .. }
+            | Story::Forgotten { .. } => {}
+        }
+        Ok(Step::On)
+    }
+
+    /// Whether a fact is about this message or its turn.
+    fn is_ours(&self, fact: &Fact) -> bool {
+        let of_turn = |turn: u32| Some(turn) == self.turn;
+        match &fact.what {
+            What::Story(told) => of_turn(told.turn),
+            What::Rule(rule) => match rule {
+                RuleFact::Queued { message, .. }
+                | RuleFact::Edited { message, .. }
+                | RuleFact::Withdrawn { message, .. }
+                | RuleFact::Held { message, .. }
+                | RuleFact::Released { message }
+                | RuleFact::MessageRefused { message, .. } => *message == self.message,
+                RuleFact::TurnStarted { turn, .. }
+                | RuleFact::Handed { turn, .. }
+                | RuleFact::AttemptFailed { turn, .. }
+                | RuleFact::Asked { turn, .. }
+                | RuleFact::StopAsked { turn, .. }
+                | RuleFact::TurnEnded { turn, .. } => of_turn(*turn),
+                RuleFact::AttemptStarted { fence, .. } => of_turn(fence.turn),
+                RuleFact::Crowded { .. } => self.turn.is_none(),
+                _ => false,
+            },
+            What::Other(_) => false,
+        }
+    }
+
+    async fn end(&mut self) -> Result<Step> {
+        self.shown.end_line()?;
+        let query = MessageQuery { wait: Some(FINAL_WAIT_S), words: None };
+        let held_or_final =
+            |receipt: &Receipt| receipt.state.is_final() || receipt.state == ReceiptState::Held;
+        let now = self.remote.client.receipt(&self.message, &MessageQuery::default()).await.told()?;
+        let receipt = if held_or_final(&now) {
+            now
+        } else {
+            self.remote.client.receipt(&self.message, &query).await.told()?
+        };
+        Ok(Step::Over(Box::new(receipt)))
+    }
+}
+
+/// Where to begin to read: right before the turn, if it has begun; else where the log ends. And whether it is all over.
+async fn place_of(remote: &Remote, receipt: &Receipt) -> Result<(u64, bool)> {
+    // In this order: a turn that begins in between has a higher number.
+    let number = remote.client.session(&receipt.session).await.told()?.number;
+    let now = remote.client.receipt(&receipt.id, &MessageQuery::default()).await.told()?;
+    match now.first {
+        Some(first) => Ok((first.saturating_sub(1), false)),
+        None => Ok((number, now.state.is_final() || now.state == ReceiptState::Held)),
+    }
+}
+
+/// Says how it ended, unless the answer says that itself.
+pub(crate) fn conclude(receipt: &Receipt, screen: Screen) -> Result<Exit> {
+    if screen.json {
+        screen.object(receipt)?;
+    }
+    if receipt.state == ReceiptState::Answered {
+        return Ok(Exit::Done);
+    }
+    screen.say(format!("{} {}", screen.err(Look::Bad, &words::standing(receipt)), receipt.id));
+    if let Some(hint) = &receipt.hint {
+        screen.say(format!("{} {hint}", screen.err(Look::Good, "hint:")));
+    }
+    Ok(Exit::Failed)
+}
+
+/// What has been shown of a turn.
+#[derive(Debug)]
+struct Shown {
+    screen: Screen,
+    /// Bytes of each part.
+    parts: BTreeMap<u32, u64>,
+    /// The part that was written last, if its line is still open.
+    open: Option<u32>,
+}
+
+impl Shown {
+    fn new(screen: Screen) -> Self {
+        Self { screen, parts: BTreeMap::new(), open: None }
+    }
+
+    /// Shows what is new of these words. Words after a gap are not shown: they come again, as a fact, behind the rest.
+    fn text(&mut self, part: u32, offset: u64, text: &str) -> Result<()> {
+        let shown = self.parts.entry(part).or_default();
+        let Some(fresh) = fresh_of(*shown, offset, text) else { return Ok(()) };
+        *shown += fresh.len() as u64;
+        if self.screen.json {
+            return Ok(());
+        }
+        if self.open.is_some_and(|open| open != part) {
+            self.end_line()?;
+        }
+        self.screen.clear_passing();
+        self.screen.piece(fresh)?;
+        self.open = (!fresh.ends_with('\n')).then_some(part);
+        Ok(())
+    }
+
+    /// Words that are not the answer.
+    fn aside(&mut self, text: &str) -> Result<()> {
+        self.end_line()?;
+        self.screen.say(text);
+        Ok(())
+    }
+
+    fn progress(&mut self, text: &str) -> Result<()> {
+        self.end_line()?;
+        self.screen.progress(text);
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<()> {
+        self.screen.clear_passing();
+        if self.open.take().is_some() {
+            self.screen.piece("\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// What of `text`, which stands at `offset`, is not among the first `shown` bytes. None if it begins behind them.
+fn fresh_of(shown: u64, offset: u64, text: &str) -> Option<&str> {
+    let known = usize::try_from(shown.checked_sub(offset)?).ok()?;
+    text.get(known..).filter(|fresh| !fresh.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_is_shown_once() {
+        assert_eq!(fresh_of(0, 0, "one "), Some("one "));
+        assert_eq!(fresh_of(4, 0, "one two "), Some("two "), "the fact brings more than the live words did");
+        assert_eq!(fresh_of(8, 4, "two "), None, "a repetition");
+        assert_eq!(fresh_of(4, 8, "three"), None, "something is missing in between");
+    }
+}

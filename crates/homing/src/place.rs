@@ -1,0 +1,112 @@
+//! The data directory, and the two files in it that say where its server is: `url` and `token`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::exit::{Exit, Trouble};
+
+/// A data directory. It need not be there yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) dir: PathBuf,
+    /// Whether `--data` named it: then the environment does not point elsewhere.
+    pub(crate) named: bool,
+}
+
+impl Place {
+    /// The directory that is named, or `HOMING_DATA`, or the usual one.
+    pub(crate) fn find(named: Option<PathBuf>) -> Result<Self> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let in_home = || Some(variable("HOME")?.join(".local").join("share"));
+        let usual = || variable("XDG_DATA_HOME").filter(|path| path.is_absolute()).or_else(in_home);
+        let is_named = named.is_some();
+        let dir = named.or_else(|| variable("HOMING_DATA")).or_else(|| Some(usual()?.join("homing")));
+        let dir = dir.ok_or_else(|| {
+            Trouble::new(Exit::Usage, "there is no home directory to keep things in")
+                .hint("name one with --data DIR")
+        })?;
+        // Agents get paths below it, and they stand elsewhere.
+        let dir = std::path::absolute(&dir).with_context(|| dir.display().to_string())?;
+        Ok(Self { dir, named: is_named })
+    }
+
+    /// Where the server said that it is, if it has.
+    pub(crate) fn url(&self) -> io::Result<Option<String>> {
+        read_line(&self.dir.join("url"))
+    }
+
+    /// The token of the machine's person, if there is one.
+    pub(crate) fn token(&self) -> io::Result<Option<String>> {
+        read_line(&self.token_path())
+    }
+
+    pub(crate) fn token_path(&self) -> PathBuf {
+        self.dir.join("token")
+    }
+
+    /// The server's token: the one in the file, or a fresh one that is put there. Only for whoever holds the lock.
+    pub(crate) fn token_or_fresh(&self) -> Result<String> {
+        let path = self.token_path();
+        if let Some(token) = self.token().with_context(|| path.display().to_string())? {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            return Ok(token);
+        }
+        // Two version 4 ids have 244 random bits from the system's generator.
+        let fresh = format!("hom_{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        write_whole(&path, &fresh)?;
+        Ok(fresh)
+    }
+
+    /// Says where the server is. Only for whoever holds the lock.
+    pub(crate) fn announce(&self, url: &str) -> Result<()> {
+        write_whole(&self.dir.join("url"), url)
+    }
+
+    /// Says that no server is there. Only for whoever holds the lock.
+    pub(crate) fn withdraw(&self) {
+        // A file that stays points to nobody, and whoever reads it finds that out.
+        let _ = fs::remove_file(self.dir.join("url"));
+    }
+}
+
+fn read_line(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
+/// Lets a whole file appear at once, readable by its owner only.
+fn write_whole(path: &Path, line: &str) -> Result<()> {
+    let new = path.with_extension("new");
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        writeln!(file, "{line}")?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    };
+    write().with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_is_nobody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { dir: dir.path().to_owned(), named: true };
+        let token = place.token_or_fresh().unwrap();
+        assert!(token.len() > 60);
+        fs::set_permissions(place.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(place.token_or_fresh().unwrap(), token);
+        assert_eq!(fs::metadata(place.token_path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

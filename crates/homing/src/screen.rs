@@ -1,0 +1,184 @@
+//! What people and programs see: data to standard output, words to standard error, colours only where somebody looks.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::exit::Trouble;
+
+/// How wide a terminal is taken to be if it does not say.
+const WIDTH_DEFAULT: usize = 100;
+
+/// Where a command prints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    /// Whether programs read: one JSON document per line, the API's own objects.
+    pub(crate) json: bool,
+    /// Whether standard output is a terminal.
+    pub(crate) out_is_terminal: bool,
+    /// Whether standard error is a terminal.
+    pub(crate) err_is_terminal: bool,
+    colours: bool,
+}
+
+/// How a text looks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Look {
+    Dim,
+    Bold,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+impl Look {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Dim => "2",
+            Self::Bold => "1",
+            Self::Good => "32",
+            Self::Doubtful => "33",
+            Self::Bad => "31",
+        }
+    }
+}
+
+impl Screen {
+    pub(crate) fn new(json: bool) -> Self {
+        // https://no-color.org: set and not empty.
+        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let (out_is_terminal, err_is_terminal) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self { json, out_is_terminal, err_is_terminal, colours }
+    }
+
+    /// One line of data.
+    pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
+        writeln!(io::stdout().lock(), "{}", text.as_ref())
+    }
+
+    /// Data as it comes, without a line's end.
+    pub(crate) fn piece(&self, text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// One object of the API, on one line.
+    pub(crate) fn object(&self, object: &impl Serialize) -> io::Result<()> {
+        self.line(serde_json::to_string(object)?)
+    }
+
+    /// Words for a person. Whether anybody reads them is not our concern.
+    pub(crate) fn say(&self, text: impl AsRef<str>) {
+        let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+    }
+
+    /// Words about what is going on, which are worth nothing later: only for somebody who looks on.
+    pub(crate) fn progress(&self, text: impl AsRef<str>) {
+        if self.err_is_terminal {
+            self.say(self.err(Look::Dim, text.as_ref()));
+        }
+    }
+
+    /// A line that is replaced by whatever comes next.
+    pub(crate) fn passing(&self, text: &str) {
+        if self.err_is_terminal && self.colours {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", self.err(Look::Dim, text));
+        }
+    }
+
+    /// Takes the passing line away.
+    pub(crate) fn clear_passing(&self) {
+        if self.err_is_terminal && self.colours {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+
+    /// A trouble, with its hint.
+    pub(crate) fn trouble(&self, trouble: &Trouble) {
+        if self.json {
+            let _ = self.object(&trouble.json());
+        }
+        self.say(format!("{} {}", self.err(Look::Bad, "error:"), trouble.what));
+        if let Some(hint) = &trouble.hint {
+            self.say(format!("{} {hint}", self.err(Look::Good, "hint:")));
+        }
+    }
+
+    /// How a text looks on standard output.
+    pub(crate) fn out<'a>(&self, look: Look, text: &'a str) -> Cow<'a, str> {
+        self.dress(self.out_is_terminal, look, text)
+    }
+
+    /// How a text looks on standard error.
+    pub(crate) fn err<'a>(&self, look: Look, text: &'a str) -> Cow<'a, str> {
+        self.dress(self.err_is_terminal, look, text)
+    }
+
+    fn dress<'a>(&self, terminal: bool, look: Look, text: &'a str) -> Cow<'a, str> {
+        if terminal && self.colours && !text.is_empty() {
+            format!("\x1b[{}m{text}\x1b[0m", look.code()).into()
+        } else {
+            text.into()
+        }
+    }
+
+    /// Whether log lines may have colours.
+    pub(crate) fn err_has_colours(&self) -> bool {
+        self.err_is_terminal && self.colours
+    }
+
+    /// Rows under a head, in columns; cut to the width of the terminal, whole for a pipe.
+    pub(crate) fn table(&self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.chain([head[column].len()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let room = if self.out_is_terminal { terminal_width() } else { usize::MAX };
+        let line = |cells: &[String]| {
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            cut(padded.collect::<Vec<_>>().join("  ").trim_end(), room)
+        };
+        let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+        self.line(self.out(Look::Dim, &line(&head)))?;
+        rows.iter().try_for_each(|row| self.line(line(row)))
+    }
+
+    /// Names and values, one below the other.
+    pub(crate) fn pairs(&self, pairs: &[(&str, String)]) -> io::Result<()> {
+        let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        pairs.iter().try_for_each(|(name, value)| {
+            let name = format!("{name:<width$}");
+            self.line(format!("{}  {value}", self.out(Look::Dim, &name)))
+        })
+    }
+}
+
+/// How many characters fit on a line of the terminal.
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_DEFAULT)
+}
+
+/// A text on one line that is not longer than this; what is missing is hinted at.
+pub(crate) fn cut(text: &str, room: usize) -> String {
+    let line = |c: char| if c.is_control() { ' ' } else { c };
+    if text.chars().count() <= room {
+        return text.chars().map(line).collect();
+    }
+    text.chars().map(line).take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_and_says_so() {
+        assert_eq!(cut("one\ntwo", 10), "one two");
+        assert_eq!(cut("äöüäöü", 4), "äöü…");
+    }
+}

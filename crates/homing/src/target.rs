@@ -1,0 +1,156 @@
+//! Which session is meant: decided by what a person names, once, and never by what ran last.
+
+use anyhow::Result;
+use api::{Explained, IfNew, Receipt, RouteQuery, To};
+use kernel::{Address, Part};
+
+use crate::exit::{Exit, Trouble};
+use crate::remote::{Remote, Told};
+use crate::world;
+
+/// To which session.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct TargetArgs {
+    /// Exactly this session; refused if there is none or it has ended
+    #[arg(long, value_name = "SESSION", group = "target")]
+    session: Option<String>,
+    /// The session of this conversation, such as api:CLIENT/KEY [default: this directory's]
+    #[arg(long, value_name = "ADDRESS", group = "target")]
+    conversation: Option<String>,
+    /// A new session, always
+    #[arg(long, group = "target")]
+    new: bool,
+}
+
+/// How a session is made, where one is made.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct MakeArgs {
+    /// The agent, if a session is made
+    #[arg(long, conflicts_with = "session")]
+    agent: Option<String>,
+    /// The directory it works in, if a session is made [default: this one]
+    #[arg(long, value_name = "DIR", conflicts_with = "session")]
+    directory: Option<String>,
+    /// What to call it, if a session is made
+    #[arg(long, conflicts_with = "session")]
+    title: Option<String>,
+}
+
+impl MakeArgs {
+    fn is_empty(&self) -> bool {
+        self.agent.is_none() && self.directory.is_none() && self.title.is_none()
+    }
+
+    /// As the server wants it. Without a directory it is the one in which the command is typed.
+    fn if_new(&self) -> Result<IfNew> {
+        let directory = match &self.directory {
+            Some(named) => path_text(&std::path::absolute(named)?)?,
+            None => here()?,
+        };
+        let (agent, title) = (self.agent.clone(), self.title.clone());
+        Ok(IfNew { agent, directory: Some(directory), title, ..IfNew::default() })
+    }
+}
+
+/// A target, as a message and as a question.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) to: To,
+    /// Whether a person said how a session is to be made.
+    made_to_order: bool,
+}
+
+impl TargetArgs {
+    /// What a message names.
+    pub(crate) async fn resolve(&self, make: &MakeArgs, remote: &Remote) -> Result<Target> {
+        let to = match (&self.session, self.new) {
+            (Some(session), _) => To::session(session),
+            (None, true) => To::new_session(make.if_new()?),
+            (None, false) => To::conversation(self.address(remote).await?, Some(make.if_new()?)),
+        };
+        Ok(Target { to, made_to_order: !make.is_empty() })
+    }
+
+    /// What `route` is asked.
+    pub(crate) async fn query(&self, remote: &Remote) -> Result<RouteQuery> {
+        Ok(match (&self.session, self.new) {
+            (Some(session), _) => RouteQuery { session: Some(session.clone()), ..RouteQuery::default() },
+            (None, true) => RouteQuery { new: Some(true), ..RouteQuery::default() },
+            (None, false) => {
+                RouteQuery { conversation: Some(self.address(remote).await?), ..RouteQuery::default() }
+            }
+        })
+    }
+
+    async fn address(&self, remote: &Remote) -> Result<String> {
+        match &self.conversation {
+            Some(address) => Ok(address.clone()),
+            None => conversation_here(remote).await,
+        }
+    }
+}
+
+impl Target {
+    /// Tells which session was joined or made.
+    pub(crate) fn announce(&self, receipt: &Receipt, remote: &Remote) {
+        let session = &receipt.session;
+        remote.screen.say(match (&receipt.previous, receipt.new) {
+            (Some(previous), _) => {
+                format!(
+                    "{session} (new: {} has ended, {})",
+                    previous.session,
+                    crate::words::ended(previous.why)
+                )
+            }
+            (None, true) => format!("{session} (new)"),
+            (None, false) => format!("{session} (joined)"),
+        });
+        if receipt.if_new_ignored && self.made_to_order {
+            remote
+                .screen
+                .say("--agent, --directory and --title are for new sessions; this one was there already");
+        }
+    }
+}
+
+/// The conversation of this directory in this person's terminals.
+pub(crate) async fn conversation_here(remote: &Remote) -> Result<String> {
+    let me = remote.client.me().await.told()?;
+    let part = |text: String| {
+        Part::new(text).map_err(|why| {
+            Trouble::new(Exit::Usage, format!("this directory cannot name a conversation: {why}"))
+                .hint("name one with --conversation api:CLIENT/KEY")
+        })
+    };
+    let address =
+        Address::Cli { host: part(world::host())?, user: part(me.handle)?, directory: part(here()?)? };
+    Ok(address.to_string())
+}
+
+/// The open session that a command is about: the one that is named, or this directory's.
+pub(crate) async fn session_or_here(named: Option<&str>, remote: &Remote) -> Result<String> {
+    if let Some(session) = named {
+        return Ok(session.to_owned());
+    }
+    let query = RouteQuery { conversation: Some(conversation_here(remote).await?), ..RouteQuery::default() };
+    match remote.client.explain(&query).await.told()? {
+        Explained::Existing { session, .. } => Ok(session.id),
+        Explained::New { .. } | Explained::Refused { .. } => {
+            Err(Trouble::new(Exit::NotFound, "there is no open session for this directory")
+                .hint("name one: `homing ls` lists them")
+                .into())
+        }
+    }
+}
+
+fn here() -> Result<String> {
+    path_text(&std::env::current_dir()?)
+}
+
+fn path_text(path: &std::path::Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Trouble::new(Exit::Usage, format!("{} is not text", path.display()))
+            .hint("use a directory whose name is UTF-8")
+            .into()
+    })
+}

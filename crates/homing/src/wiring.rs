@@ -1,0 +1,241 @@
+//! The server put together: store, agents, engine and HTTP door on one data directory, from start to hand-over.
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use drivers::{Scripted, ScriptedConfig};
+use engine::{Engine, Mint, TokenRow, Wiring};
+use kernel::{NodeId, OrgId, PersonId, Principal};
+use server::{Bound, Server, ServerConfig};
+use sha2::{Digest, Sha256};
+use store_sqlite::{OpenError, Options, SqliteStore};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::Config;
+use crate::exit::{Exit, Trouble};
+use crate::place::Place;
+use crate::screen::Screen;
+use crate::world::{GrowingMint, LocalGround, SystemClock};
+use crate::{time, world};
+
+/// How a server is started.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ListenArgs {
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:4747]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// The configuration [default: homing.toml in the data directory, or ~/.config/homing/config.toml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listen where other machines can reach it, although tokens and words travel unencrypted
+    #[arg(long)]
+    expose_without_tls: bool,
+}
+
+impl ListenArgs {
+    /// The configuration in force; what is typed comes first.
+    pub(crate) fn config(&self, place: &Place) -> Result<Config> {
+        let (mut config, _) = Config::load(self.config.as_deref(), &place.dir)?;
+        if let Some(listen) = &self.listen {
+            config.listen = listen.clone();
+        }
+        if !self.expose_without_tls {
+            refuse_exposure(&config.listen)?;
+        }
+        Ok(config)
+    }
+}
+
+/// A server that holds its directory and its address, and is about to answer.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    engine: Engine,
+    bound: Bound,
+    place: Place,
+}
+
+impl Ready {
+    /// Takes the directory, settles what is unfinished, takes the address, and writes down where it is.
+    pub(crate) async fn start(config: &Config, place: &Place) -> Result<Self> {
+        let mint = Arc::new(GrowingMint::default());
+        let options = Options::new(NodeId::from_bits(mint.bits()), world::host(), world::now());
+        let store = SqliteStore::open(&place.dir, &options).map_err(|error| cannot_open(error, place))?;
+        // Whoever reads this file finds nobody until we can be asked.
+        place.withdraw();
+        // Before any agent is started: a server that cannot listen should not have done anything.
+        drop(TcpListener::bind(&*config.listen).map_err(|why| cannot_listen(&config.listen, &why))?);
+        let agents: Vec<Arc<dyn agent::Agent>> = vec![Arc::new(scripted(&place.dir)?)];
+        let ground = LocalGround { work: place.dir.join("work") };
+        let engine = Engine::start(Wiring {
+            store: Arc::new(store),
+            agents,
+            default_agent: config.default_agent.clone(),
+            ground: Arc::new(ground),
+            clock: Arc::new(SystemClock),
+            mint: mint.clone(),
+            policy: config.policy(),
+            limits: config.limits(),
+        })
+        .await?;
+        let bound = open_door(&engine, config, place, &mint).await;
+        match bound {
+            Ok(bound) => Ok(Self { engine, bound, place: place.clone() }),
+            Err(error) => {
+                engine.shutdown().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        self.bound.url()
+    }
+
+    /// A link that signs a browser in, once.
+    pub(crate) fn sign_in_link(&self) -> String {
+        self.bound.sign_in_link()
+    }
+
+    /// Answers until it is told to go; then hands everything over. A second word ends it at once.
+    pub(crate) async fn until_told_to_go(self, mut words: GoWords) {
+        let Self { engine, bound, place } = self;
+        bound.serve(words.heard()).await;
+        tracing::info!(
+            "going: running turns are stopped and everything is handed over; a second signal ends it at once"
+        );
+        tokio::select! {
+            () = engine.shutdown() => {}
+            () = words.heard() => {
+                tracing::warn!("ended at once; what was unfinished is settled at the next start");
+                std::process::exit(Exit::Failed as i32);
+            }
+        }
+        place.withdraw();
+    }
+}
+
+/// The words that tell a server to go: SIGTERM, and Ctrl-C.
+#[derive(Debug)]
+pub(crate) struct GoWords {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl GoWords {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn heard(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Log lines on standard error. `HOMING_LOG` and `RUST_LOG` come before the configuration.
+pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
+    let named = ["HOMING_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
+    let filter = named.unwrap_or_else(|| config.log.clone());
+    let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|why| {
+        Trouble::new(Exit::Usage, format!("{filter:?} is not a filter for the log: {why}"))
+            .hint("write error, warn, info, debug or trace")
+    })?;
+    tracing_subscriber::fmt()
+        .compact()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(screen.err_has_colours())
+        .init();
+    Ok(())
+}
+
+/// The scripted agent, which keeps its things below a data directory.
+pub(crate) fn scripted(data: &Path) -> Result<Scripted> {
+    let exe = world::exe().context("our own program cannot be found")?;
+    let home = data.join("agents").join("scripted");
+    Ok(Scripted::new(ScriptedConfig::new(exe, home, data.join("attempts"))))
+}
+
+async fn open_door(engine: &Engine, config: &Config, place: &Place, mint: &GrowingMint) -> Result<Bound> {
+    let known: Vec<String> = engine.agents().await.into_iter().map(|agent| agent.name).collect();
+    if !known.contains(&config.default_agent) {
+        return Err(Trouble::new(
+            Exit::Usage,
+            format!("there is no agent called {:?}", config.default_agent),
+        )
+        .hint(format!("set `default_agent` to one of: {}", known.join(", ")))
+        .into());
+    }
+    let owner = engine
+        .owner(Principal {
+            org: OrgId::from_bits(mint.bits()),
+            person: PersonId::from_bits(mint.bits()),
+            handle: world::handle(),
+            client: None,
+        })
+        .await?;
+    let hash = Sha256::digest(place.token_or_fresh()?.as_bytes()).into();
+    let (person, made_at) = (owner.person, world::now());
+    engine
+        .add_token(TokenRow { hash, person, purpose: "machine", client: None, made_at, expires: None })
+        .await?;
+    let mut door = ServerConfig::new(&config.listen, owner.person);
+    door.allowed_hosts = config.allowed_hosts.clone();
+    let bound = Server { engine: engine.clone(), config: door }.bind().await;
+    let bound = bound.map_err(|why| cannot_listen(&config.listen, &why))?;
+    engine.announce(bound.url()).await?;
+    place.announce(&bound.url())?;
+    Ok(bound)
+}
+
+/// There is no TLS yet: whoever listens beyond this machine must have said so.
+fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
+    let addresses: Vec<SocketAddr> =
+        listen.to_socket_addrs().map_err(|why| cannot_listen(listen, &why))?.collect();
+    if addresses.iter().all(|address| address.ip().is_loopback()) {
+        return Ok(());
+    }
+    Err(Trouble::new(Exit::Usage, format!("{listen} can be reached from other machines, and there is no TLS yet")).hint(
+        "listen on 127.0.0.1 and put a proxy with TLS in front, or say --expose-without-tls if the network is yours alone",
+    ))
+}
+
+fn cannot_listen(listen: &str, why: &std::io::Error) -> Trouble {
+    let trouble = Trouble::new(Exit::Usage, format!("cannot listen on {listen}: {why}"));
+    match why.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            trouble.hint("something else listens there; --listen 127.0.0.1:0 takes a free port")
+        }
+        _ => trouble.hint("write --listen HOST:PORT, for instance 127.0.0.1:4747"),
+    }
+}
+
+/// Why the directory cannot be used; if somebody else has it, who and since when.
+pub(crate) fn cannot_open(error: OpenError, place: &Place) -> Trouble {
+    let dir = place.dir.display();
+    match error {
+        OpenError::Held(holder) => {
+            let since = api::At(holder.since.0);
+            let since = format!("{} ({})", time::full(since), time::ago(since, world::now()));
+            let at = holder.url.as_deref().map(|url| format!(", at {url}")).unwrap_or_default();
+            let who = format!("process {} on {}{at}, since {since}", holder.pid, holder.host);
+            Trouble::new(Exit::InUse, format!("{dir} is in use: {who}"))
+                .hint("use that server (the other commands find it by themselves), stop it, or name another --data DIR")
+        }
+        OpenError::Newer { .. } => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
+            .hint("nothing was changed; use the newer version, or name another --data DIR"),
+        OpenError::Damaged(_) => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
+            .hint("restore a backup with `homing restore FILE`; the damaged file is kept beside it"),
+        OpenError::NetworkFileSystem { .. } => Trouble::new(Exit::Usage, error.to_string())
+            .hint("name a directory on a local disk with --data DIR"),
+        OpenError::Io(_) => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
+            .hint("the directory must be there or possible to make, and writable for you"),
+    }
+}

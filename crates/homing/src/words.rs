@@ -1,0 +1,157 @@
+//! Facts and receipts in words, for people.
+
+use api::{
+    EndWhy, Fact, Failure, Outcome, Receipt, ReceiptState, RuleFact, Session, SessionState, Story, StoryFact,
+    What,
+};
+
+/// A fact on one line. What belongs on several, such as an agent's words, may have line ends in it.
+pub(crate) fn fact(fact: &Fact) -> String {
+    match &fact.what {
+        What::Rule(rule) => rule_fact(rule),
+        What::Story(StoryFact { turn, story, .. }) => format!("turn {turn}: {}", self::story(story)),
+        What::Other(other) => {
+            let kind = other.get("type").and_then(|kind| kind.as_str()).unwrap_or("something");
+            format!("{kind} (newer than this program)")
+        }
+    }
+}
+
+fn rule_fact(rule: &RuleFact) -> String {
+    match rule {
+        RuleFact::Opened { directory, agent, .. } => format!("opened: {agent} in {directory}"),
+        RuleFact::Queued { message, .. } => format!("{message} waits"),
+        RuleFact::Edited { message, revision } => format!("{message} was reworded (revision {revision})"),
+        RuleFact::Withdrawn { message, .. } => format!("{message} was withdrawn"),
+        RuleFact::Held { message, why, .. } => format!("{message} is held ({})", plain(why)),
+        RuleFact::Released { message } => format!("{message} was released"),
+        RuleFact::Reordered { order } => format!("the queue is now {}", order.join(" ")),
+        RuleFact::MessageRefused { message, why } => format!("{message} was refused ({})", plain(why)),
+        RuleFact::Crowded { .. } => "waiting: too many sessions are awake".to_owned(),
+        RuleFact::TurnStarted { turn, message } => format!("turn {turn} started for {message}"),
+        RuleFact::AttemptStarted { fence, .. } => format!("turn {}: attempt {}", fence.turn, fence.attempt),
+        RuleFact::Confirmed { native, .. } => format!("the agent calls this conversation {native}"),
+        RuleFact::Handed { turn, .. } => format!("turn {turn}: handed to the agent"),
+        RuleFact::AttemptFailed { turn, attempt, failure, .. } => {
+            format!("turn {turn}: attempt {attempt} failed ({}); trying again", self::failure(*failure))
+        }
+        RuleFact::Asked { approval, turn, .. } => format!("turn {turn}: the agent asks ({approval})"),
+        RuleFact::Answered { approval, answer, by } => {
+            let answer = if *answer == api::Answer::Yes { "yes" } else { "no" };
+            let nobody = if by.is_none() { ", because nobody answered in time" } else { "" };
+            format!("{approval}: {answer}{nobody}")
+        }
+        RuleFact::Lapsed { approval } => format!("{approval} lapsed: its turn is over"),
+        RuleFact::StopAsked { turn, why, .. } => format!("turn {turn} is to stop ({})", plain(why)),
+        RuleFact::TurnEnded { turn, outcome: o, failure: f } => {
+            let failure = f.map(|f| format!(" ({})", self::failure(f))).unwrap_or_default();
+            format!("turn {turn} {}{failure}", outcome(*o))
+        }
+        RuleFact::EndAsked { .. } => "the session is to end".to_owned(),
+        RuleFact::Ended { why } => format!("the session has ended: {}", ended(*why)),
+        RuleFact::Stale { fence, kind } => {
+            format!(
+                "turn {}: a late report ({kind}) of attempt {} was not applied",
+                fence.turn, fence.attempt
+            )
+        }
+    }
+}
+
+fn story(story: &Story) -> String {
+    match story {
+        Story::Text { text, .. } => text.clone(),
+        Story::Reasoning { text, .. } => format!("(thinking) {text}"),
+        Story::Said { length, .. } => format!("{length} bytes said"),
+        Story::ToolCall { tool, input, .. } => format!("{tool}: {input}"),
+        Story::ToolResult { output, failed, .. } => {
+            format!("{}{output}", if *failed { "failed: " } else { "" })
+        }
+        Story::Question { approval, tool, detail } => format!("asks for {tool}: {detail} ({approval})"),
+        Story::Usage { input_tokens, output_tokens } => {
+            format!("{input_tokens} tokens in, {output_tokens} out")
+        }
+        Story::Notice { text } => text.clone(),
+        Story::Stopped { killed, gone } => verified(*killed, *gone),
+        Story::Other { raw } => raw.clone(),
+        Story::Forgotten { kind } => format!("({kind}, forgotten)"),
+    }
+}
+
+/// What was seen when a turn was stopped.
+pub(crate) fn verified(killed: u32, gone: bool) -> String {
+    let processes = match killed {
+        0 => "the agent went by itself".to_owned(),
+        1 => "1 process ended".to_owned(),
+        _ => format!("{killed} processes ended"),
+    };
+    let left = if gone { "nothing is left" } else { "something is still running" };
+    format!("{processes}, {left}")
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Answered => "answered",
+        Outcome::Stopped => "was stopped",
+        Outcome::Interrupted => "was interrupted; it may have acted, and is not run again by itself",
+        Outcome::Failed => "failed",
+        Outcome::TimeLimit => "took longer than a turn may",
+    }
+}
+
+fn failure(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Gone => "the agent says that this conversation is gone",
+        Failure::Busy => "somebody else holds this conversation",
+        Failure::Transient => "it may work the next time",
+        Failure::Refused => "the agent refused",
+    }
+}
+
+/// Why a session ended.
+pub(crate) fn ended(why: EndWhy) -> &'static str {
+    match why {
+        EndWhy::Asked => "somebody ended it",
+        EndWhy::Gone => "the agent says that it is gone",
+    }
+}
+
+/// A stable word of the API, as people say it.
+pub(crate) fn plain(word: &str) -> String {
+    match word {
+        "asked" => "on request".to_owned(),
+        "after_failure" => "the turn before it failed".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// Where a message stands, in one word.
+pub(crate) fn state(state: ReceiptState) -> &'static str {
+    match state {
+        ReceiptState::Waiting => "waiting",
+        ReceiptState::Held => "held",
+        ReceiptState::Running => "running",
+        ReceiptState::Answered => "answered",
+        ReceiptState::Failed => "failed",
+        ReceiptState::Stopped => "stopped",
+        ReceiptState::Withdrawn => "withdrawn",
+        ReceiptState::Refused => "refused",
+    }
+}
+
+/// Where a message stands, and why.
+pub(crate) fn standing(receipt: &Receipt) -> String {
+    let why = receipt.why.as_ref().map(|why| format!(" ({})", plain(why))).unwrap_or_default();
+    format!("{}{why}", state(receipt.state))
+}
+
+/// What a session is doing, in one word.
+pub(crate) fn doing(session: &Session) -> String {
+    match (session.state, session.awake, session.pending) {
+        (SessionState::Ended, ..) => "ended".to_owned(),
+        (SessionState::Open, true, 0 | 1) => "running".to_owned(),
+        (SessionState::Open, true, pending) => format!("running +{}", pending - 1),
+        (SessionState::Open, false, 0) => "dormant".to_owned(),
+        (SessionState::Open, false, pending) => format!("waiting {pending}"),
+    }
+}

@@ -1,0 +1,119 @@
+//! The world as the engine meets it here: the system's clock, fresh ids, directories, and who we are.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use engine::{Clock, Ground, Mint};
+use kernel::{Moment, SessionId};
+
+/// The system's clock.
+#[derive(Debug)]
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Moment {
+        now()
+    }
+}
+
+/// Now.
+pub(crate) fn now() -> Moment {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Ids by time (UUID version 7) that only grow, even when the clock is set back.
+#[derive(Debug, Default)]
+pub(crate) struct GrowingMint {
+    last: Mutex<u128>,
+}
+
+impl Mint for GrowingMint {
+    fn bits(&self) -> u128 {
+        let fresh = uuid::Uuid::now_v7().as_u128();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = fresh.max(last.saturating_add(1));
+        *last
+    }
+}
+
+/// The directories of this machine. A session that named none gets one of its own below `work`.
+#[derive(Debug)]
+pub(crate) struct LocalGround {
+    pub(crate) work: PathBuf,
+}
+
+impl Ground for LocalGround {
+    fn check(&self, directory: &str) -> Result<String, String> {
+        drivers::ground::check(Path::new(directory)).map_err(|why| why.to_string())
+    }
+
+    fn own(&self, session: SessionId) -> String {
+        self.work.join(session.to_string()).to_string_lossy().into_owned()
+    }
+
+    fn prepare(&self, directory: &str) -> Result<(), String> {
+        let path = Path::new(directory);
+        if path.parent() == Some(&self.work) {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+            made.map_err(|why| format!("{directory}: {why}"))?;
+        }
+        if path.is_dir() { Ok(()) } else { Err(format!("{directory} is not there any more")) }
+    }
+}
+
+/// The machine's name, for people and for addresses of its terminals.
+pub(crate) fn host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+/// What the machine's person is called in addresses: the name of the operating system's user, in plain letters.
+pub(crate) fn handle() -> String {
+    let name = user_in(
+        &std::fs::read_to_string("/etc/passwd").unwrap_or_default(),
+        rustix::process::getuid().as_raw(),
+    );
+    let name = name.or_else(|| std::env::var("USER").ok()).unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let plain: String = name.chars().map(|c| if plain(c) { c } else { '-' }).collect();
+    if plain.trim_matches('-').is_empty() { "owner".to_owned() } else { plain }
+}
+
+fn user_in(passwd: &str, uid: u32) -> Option<String> {
+    let mut users = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = users.find(|fields| fields.get(2).is_some_and(|field| *field == uid.to_string()))?;
+    Some(user[0].to_owned())
+}
+
+/// Our own program, which is also the supervisor and the scripted agent. On Linux this very file, even if an upgrade has
+/// put another one under its name meanwhile: the two sides of a pipe should be of one version.
+pub(crate) fn exe() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_only_grow() {
+        let mint = GrowingMint::default();
+        let ids: Vec<u128> = (0..10_000).map(|_| mint.bits()).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b));
+        // The clock was set back by an hour: ids go on from where they were.
+        *mint.last.lock().unwrap() += 1 << 110;
+        let before = *mint.last.lock().unwrap();
+        assert!(mint.bits() > before);
+    }
+
+    #[test]
+    fn a_user_is_found_by_number() {
+        let passwd = "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\n";
+        assert_eq!(user_in(passwd, 1000).as_deref(), Some("me"));
+        assert_eq!(user_in(passwd, 7), None);
+    }
+}

@@ -6,7 +6,7 @@
 use crate::inbound::{body_hash, encode_parts};
 use crate::*;
 use kernel::{
-    Act, Address, Authorized, MessageId, Principal, Record, Route, Scope, SessionId, To, authorize,
+    Act, Address, Authorized, MessageId, NoRoute, Principal, Record, Route, Scope, SessionId, To, authorize,
     authorize_address, authorize_new, route,
 };
 use serde::Serialize;
@@ -34,6 +34,8 @@ struct Routed {
     inbound: Inbound,
     route: Route,
     record: Option<Record>,
+    /// It can only be a repetition; if it is not, this is the answer.
+    unless_repeated: Option<NoRoute>,
 }
 
 impl Engine {
@@ -51,6 +53,7 @@ impl Engine {
         let message = self.mint_message();
         for _ in 0..RESOLVE_MAX {
             let routed = self.resolve(inbound.clone()).await?;
+            let unless_repeated = routed.unless_repeated;
             let allowed = self.authorize_message(routed, message)?;
             match self.accept(allowed).await? {
                 Acceptance::Done(accepted) => {
@@ -59,7 +62,10 @@ impl Engine {
                 }
                 Acceptance::Before(accepted) => return Ok(Receipt { accepted, repeated: true }),
                 Acceptance::Conflict => return Err(Refused::KeyReused),
-                Acceptance::Moved => {}
+                Acceptance::Moved => match unless_repeated {
+                    Some(no_route) => return Err(Refused::no_route(no_route)),
+                    None => {}
+                },
                 Acceptance::QueueFull => {
                     return Err(Refused::QueueFull { limit: self.limits().pending_max });
                 }
@@ -78,12 +84,12 @@ impl Engine {
         }
         let finding = self.store().find(inbound.by.org, inbound.to.clone()).await?;
         match route(&inbound.to, finding.found) {
-            Ok(route) => Ok(Routed { inbound, route, record: finding.record }),
+            Ok(route) => Ok(Routed { inbound, route, record: finding.record, unless_repeated: None }),
             Err(no_route) => {
                 // An ended session that the caller may not see does not exist, either. A repeated wish whose session
                 // has ended since gets its receipt: the store looks the key up before anything else.
                 self.seen_or_unknown(&inbound.by, finding.record.as_ref())?;
-                self.repeated(&inbound).await?.ok_or(Refused::no_route(no_route))
+                self.repeated(&inbound, no_route).await?.ok_or(Refused::no_route(no_route))
             }
         }
     }
@@ -98,13 +104,18 @@ impl Engine {
     }
 
     /// Lets the store say whether this very wish was accepted before its session ended.
-    async fn repeated(&self, inbound: &Inbound) -> Result<Option<Routed>, Refused> {
+    async fn repeated(&self, inbound: &Inbound, no_route: NoRoute) -> Result<Option<Routed>, Refused> {
         let To::Session(session) = inbound.to else { return Ok(None) };
         if inbound.trace.key.is_none() {
             return Ok(None);
         }
         let Some((record, _)) = self.store().session(session).await? else { return Ok(None) };
-        Ok(Some(Routed { inbound: inbound.clone(), route: Route::Existing(session), record: Some(record) }))
+        Ok(Some(Routed {
+            inbound: inbound.clone(),
+            route: Route::Existing(session),
+            record: Some(record),
+            unless_repeated: Some(no_route),
+        }))
     }
 
     fn authorize_message(
@@ -112,7 +123,7 @@ impl Engine {
         routed: Routed,
         message: MessageId,
     ) -> Result<Authorized<NewMessage>, Refused> {
-        let Routed { inbound, route, record } = routed;
+        let Routed { inbound, route, record, unless_repeated: _ } = routed;
         let denied = |denied| Refused::denied(denied, "session");
         let wish = |into, if_new_ignored| NewMessage {
             message,

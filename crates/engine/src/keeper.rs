@@ -350,7 +350,7 @@ impl Keeper {
         self.engine.fanout().tell_facts(self.session, stored);
         self.engine.fanout().tell_final(&plan.finals);
         self.engine.fanout().tell_verdicts(&plan.verdicts);
-        if let Some(moment) = self.state.wake_at() {
+        if let Some(moment) = self.state.wake_at(self.term) {
             self.engine.timer().expect(moment);
         }
         if freed {

@@ -2,8 +2,9 @@
 
 use crate::Engine;
 use kernel::Moment;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use store::StoreError;
 use tokio::sync::Notify;
 
 /// Sessions woken in one transaction.
@@ -19,11 +20,13 @@ pub(crate) struct Timer {
     /// The moment it sleeps until.
     next: AtomicU64,
     earlier: Notify,
+    /// Whether something may have been put into an inbox that nobody was called for.
+    unsure: AtomicBool,
 }
 
 impl Timer {
     pub(crate) fn new() -> Self {
-        Self { next: AtomicU64::new(u64::MAX), earlier: Notify::new() }
+        Self { next: AtomicU64::new(u64::MAX), earlier: Notify::new(), unsure: AtomicBool::new(false) }
     }
 
     /// Something is due at this moment; the timer must not oversleep it.
@@ -31,6 +34,12 @@ impl Timer {
         if moment.0 < self.next.load(Ordering::Acquire) {
             self.earlier.notify_one();
         }
+    }
+
+    /// The store did not say whether it put something into an inbox: whatever has something in it is looked at.
+    pub(crate) fn unsure(&self) {
+        self.unsure.store(true, Ordering::Release);
+        self.earlier.notify_one();
     }
 }
 
@@ -46,9 +55,13 @@ pub(crate) fn start(engine: &Engine) {
     });
 }
 
-async fn round(engine: &Engine) -> Result<(), store::StoreError> {
+async fn round(engine: &Engine) -> Result<(), StoreError> {
     let timer = engine.timer();
     let earlier = timer.earlier.notified();
+    if timer.unsure.load(Ordering::Acquire) {
+        timer.unsure.store(false, Ordering::Release);
+        engine.keep_unfinished().await.inspect_err(|_| timer.unsure.store(true, Ordering::Release))?;
+    }
     // From here on everybody tells us; what was written before, we read.
     timer.next.store(u64::MAX, Ordering::Release);
     let next = engine.store().next_wake().await?.unwrap_or(Moment(u64::MAX));
@@ -59,9 +72,11 @@ async fn round(engine: &Engine) -> Result<(), store::StoreError> {
     }
     let now = engine.now();
     if next <= now {
-        for session in engine.store().wake(now, WAKE_MAX).await? {
-            engine.keep(session);
+        let woken = engine.store().wake(now, WAKE_MAX).await;
+        if let Err(StoreError::Unknown(_)) = woken {
+            timer.unsure();
         }
+        woken?.into_iter().for_each(|session| engine.keep(session));
     }
     Ok(())
 }

@@ -37,17 +37,14 @@ impl Session {
             Command::Hold { message } => self.hold(message, given),
             Command::Release { message } => self.release(message),
             Command::Reorder { order } => self.reorder(order),
-            Command::Stop { message, by } => Ok(self.stop(message, by)),
+            Command::Stop { message, by } => Ok(self.stop(message, by, given)),
             Command::Answer { approval, answer, by } => {
                 self.open_ask(approval)?;
                 Ok(vec![Fact::Answered { approval, answer, by: Some(by) }])
             }
-            Command::End { by } => self.end(by),
+            Command::End { by } => self.end(by, given),
             Command::Wake => Ok(self.wake(given)),
-            Command::Revoke { message } => {
-                self.waiting(message)?;
-                Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::NotAllowed }])
-            }
+            Command::Revoke { message } => self.revoke(message, given),
             Command::Report { fence, report } => Ok(self.report(fence, report, given)),
         }
     }
@@ -78,6 +75,24 @@ impl Session {
         Ok(vec![Fact::Edited { message, revision: revision + 1 }])
     }
 
+    /// The right to say it is gone: it is not started, nor tried again.
+    fn revoke(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {
+        match &self.work {
+            Work::Busy(running) if running.message == message => match running.stage {
+                Stage::Resting { .. } => {
+                    Ok(self.turn_over(running, Outcome::Failed(Failure::Refused), None, given))
+                }
+                Stage::Starting { .. } | Stage::Working { .. } | Stage::Stopping { .. } => {
+                    Err(Refusal::TooLate)
+                }
+            },
+            Work::Busy(_) | Work::Idle => {
+                self.waiting(message)?;
+                Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::NotAllowed }])
+            }
+        }
+    }
+
     fn hold(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {
         match self.waiting(message)?.hold {
             Some(_) => Ok(vec![]),
@@ -102,20 +117,22 @@ impl Session {
     }
 
     /// Stopping names a message, never "whatever runs now": what has ended stays as it is, what comes next goes on.
-    fn stop(&self, message: MessageId, by: crate::PersonId) -> Facts {
+    fn stop(&self, message: MessageId, by: crate::PersonId, given: &Given) -> Facts {
         if self.waiting(message).is_ok() {
             return vec![Fact::Withdrawn { message, by }];
         }
         match &self.work {
-            Work::Busy(running) if running.message == message => self.stop_turn(running, StopWhy::Asked(by)),
+            Work::Busy(running) if running.message == message => {
+                self.stop_turn(running, StopWhy::Asked(by), given)
+            }
             // Stopping what has already ended is what the person wanted.
             Work::Busy(_) | Work::Idle => vec![],
         }
     }
 
-    fn stop_turn(&self, running: &Running, why: StopWhy) -> Facts {
+    fn stop_turn(&self, running: &Running, why: StopWhy, given: &Given) -> Facts {
         match running.stage {
-            Stage::Resting { .. } => self.turn_over(running, stopped_as(why), None),
+            Stage::Resting { .. } => self.turn_over(running, stopped_as(why), None, given),
             Stage::Starting { .. } | Stage::Working { .. } => {
                 vec![Fact::StopAsked { turn: running.turn, why }]
             }
@@ -123,7 +140,7 @@ impl Session {
         }
     }
 
-    fn end(&self, by: crate::PersonId) -> Result<Facts, Refusal> {
+    fn end(&self, by: crate::PersonId, given: &Given) -> Result<Facts, Refusal> {
         match (&self.life, &self.work) {
             (Life::Unopened, _) => Err(Refusal::NotOpen),
             (Life::Ending(_) | Life::Ended(_), _) => Ok(vec![]),
@@ -131,7 +148,7 @@ impl Session {
             (Life::Open(scope), Work::Busy(running)) => {
                 let mut facts = vec![Fact::EndAsked { by }];
                 let ending = Self { life: Life::Ending(scope.clone()), ..self.clone() };
-                facts.extend(ending.stop_turn(running, StopWhy::Ending));
+                facts.extend(ending.stop_turn(running, StopWhy::Ending, given));
                 Ok(facts)
             }
         }
@@ -153,11 +170,21 @@ impl Session {
             Stage::Resting { tried, again_at } if again_at <= given.now => {
                 vec![self.attempt(running.turn, tried.next(), given)]
             }
-            Stage::Starting { until, .. } | Stage::Working { until, .. } if until <= given.now => {
-                vec![Fact::StopAsked { turn: running.turn, why: StopWhy::TimeLimit }]
+            Stage::Starting { fence, until } | Stage::Working { fence, until }
+                if fence.term == given.term =>
+            {
+                match until <= given.now {
+                    true => vec![Fact::StopAsked { turn: running.turn, why: StopWhy::TimeLimit }],
+                    false => running.late_asks(given.now),
+                }
             }
-            Stage::Resting { .. } | Stage::Stopping { .. } => vec![],
-            Stage::Starting { .. } | Stage::Working { .. } => running.late_asks(given.now),
+            // An attempt of an earlier term has no deadlines: if we were away for long, that was our time, not its.
+            Stage::Starting { .. }
+            | Stage::Working { .. }
+            | Stage::Resting { .. }
+            | Stage::Stopping { .. } => {
+                vec![]
+            }
         }
     }
 
@@ -205,10 +232,12 @@ impl Session {
         };
         // Recorded at once the first time: if we die after this, the next turn must find the conversation. Later a
         // different name counts only when the turn it came with has succeeded.
-        let mut facts = match (&self.native, native) {
-            (None, Some(native)) => vec![Fact::Confirmed { native, epoch: self.epoch }],
-            (None, None) | (Some(_), _) => vec![],
-        };
+        let known = self.native.as_ref().is_some_and(|known| known.epoch == self.epoch);
+        let mut facts: Facts = native
+            .filter(|_| !known)
+            .map(|native| Fact::Confirmed { native, epoch: self.epoch })
+            .into_iter()
+            .collect();
         facts.push(Fact::Handed { turn: running.turn, attempt: fence.attempt });
         facts
     }
@@ -223,7 +252,7 @@ impl Session {
             .filter(|native| known.is_none_or(|known| known.native != *native || known.epoch != self.epoch));
         let mut facts: Facts =
             confirmed.into_iter().map(|native| Fact::Confirmed { native, epoch: self.epoch }).collect();
-        facts.extend(self.turn_over(running, Outcome::Answered, None));
+        facts.extend(self.turn_over(running, Outcome::Answered, None, given));
         facts
     }
 
@@ -233,24 +262,39 @@ impl Session {
             other => other,
         };
         match (running.stage, failure) {
-            (Stage::Stopping { why, .. }, _) => self.turn_over(running, stopped_as(why), None),
-            (_, Failure::Gone) => self.turn_over(running, Outcome::Failed(failure), Some(EndWhy::Gone)),
-            (Stage::Starting { fence, .. }, Failure::Transient | Failure::Busy)
-                if fence.attempt.0 < given.policy.attempts_max =>
-            {
-                vec![self.again(running.turn, fence.attempt, failure, given)]
+            (Stage::Stopping { why, .. }, _) => self.turn_over(running, stopped_as(why), None, given),
+            (_, Failure::Gone) => {
+                self.turn_over(running, Outcome::Failed(failure), Some(EndWhy::Gone), given)
+            }
+            (Stage::Starting { fence, .. }, Failure::Transient | Failure::Busy) => {
+                self.failed_before_handed(running, fence, failure, given)
             }
             (_, Failure::Transient | Failure::Busy | Failure::Refused) => {
-                self.turn_failed(running, Outcome::Failed(failure), given)
+                self.turn_over(running, Outcome::Failed(failure), None, given)
             }
+        }
+    }
+
+    /// It cannot have acted, so it may be tried again; a bounded number of times.
+    fn failed_before_handed(
+        &self,
+        running: &Running,
+        fence: Fence,
+        failure: Failure,
+        given: &Given,
+    ) -> Facts {
+        if fence.attempt.0 < given.policy.attempts_max {
+            vec![self.again(running.turn, fence.attempt, failure, given)]
+        } else {
+            self.turn_over(running, Outcome::Failed(failure), None, given)
         }
     }
 
     /// The attempt's processes are gone and nobody knows how it would have ended.
     fn lost(&self, running: &Running, given: &Given) -> Facts {
         match running.stage {
-            Stage::Stopping { why, .. } => self.turn_over(running, stopped_as(why), None),
-            Stage::Working { .. } => self.turn_over(running, Outcome::Interrupted, None),
+            Stage::Stopping { why, .. } => self.turn_over(running, stopped_as(why), None, given),
+            Stage::Working { .. } => self.turn_over(running, Outcome::Interrupted, None, given),
             Stage::Starting { .. } | Stage::Resting { .. } => self.failed(running, Failure::Transient, given),
         }
     }
@@ -260,24 +304,28 @@ impl Session {
         self.native.as_ref().is_some_and(|known| known.epoch == self.epoch)
     }
 
-    fn turn_failed(&self, running: &Running, outcome: Outcome, given: &Given) -> Facts {
-        let mut facts = self.turn_over(running, outcome, None);
-        if let (AfterFailure::Hold, Life::Open(_)) = (given.policy.after_failure, &self.life) {
-            let going_on = self.queue.iter().filter(|waiting| waiting.hold.is_none());
-            facts.extend(going_on.map(|waiting| held(waiting.message, HoldWhy::AfterFailure, given)));
-        }
-        facts
-    }
-
-    fn turn_over(&self, running: &Running, outcome: Outcome, ends: Option<EndWhy>) -> Facts {
+    fn turn_over(&self, running: &Running, outcome: Outcome, ends: Option<EndWhy>, given: &Given) -> Facts {
         let mut facts: Facts = running.asks.iter().filter_map(lapsed).collect();
         facts.push(Fact::TurnEnded { turn: running.turn, outcome });
         match (&self.life, ends) {
             (_, Some(why)) => facts.extend(self.over(why)),
             (Life::Ending(_), None) => facts.extend(self.over(EndWhy::Asked)),
-            (Life::Unopened | Life::Open(_) | Life::Ended(_), None) => {}
+            (Life::Open(_), None) => facts.extend(self.held_after(outcome, given)),
+            (Life::Unopened | Life::Ended(_), None) => {}
         }
         facts
+    }
+
+    /// What becomes of waiting messages after a turn: only a failure makes them wait for somebody to look.
+    fn held_after(&self, outcome: Outcome, given: &Given) -> Facts {
+        match (outcome, given.policy.after_failure) {
+            (Outcome::Failed(_) | Outcome::TimedOut, AfterFailure::Hold) => {
+                let going_on = self.queue.iter().filter(|waiting| waiting.hold.is_none());
+                going_on.map(|waiting| held(waiting.message, HoldWhy::AfterFailure, given)).collect()
+            }
+            (Outcome::Failed(_) | Outcome::TimedOut, AfterFailure::GoOn)
+            | (Outcome::Answered | Outcome::Stopped | Outcome::Interrupted, _) => vec![],
+        }
     }
 
     /// The end, and the refusal of everything that waits, are one append.

@@ -92,15 +92,16 @@ impl Session {
         }
     }
 
-    /// The earliest moment at which something is due by itself.
-    pub fn wake_at(&self) -> Option<Moment> {
+    /// The earliest moment at which something is due by itself, as the keeper of this term sees it.
+    pub fn wake_at(&self, term: Term) -> Option<Moment> {
         let holds = self.queue.iter().filter_map(|waiting| waiting.hold.map(|(_, until)| until));
         // A slot is waited for only while there is something to start in it.
         let crowded = self.crowded.filter(|_| self.has_startable());
-        holds.chain(crowded).chain(self.turn_deadlines()).min()
+        holds.chain(crowded).chain(self.turn_deadlines(term)).min()
     }
 
-    fn turn_deadlines(&self) -> Vec<Moment> {
+    /// An attempt of an earlier term has none any more: it is buried as soon as it is seen.
+    fn turn_deadlines(&self, term: Term) -> Vec<Moment> {
         let Work::Busy(running) = &self.work else { return Vec::new() };
         let asks = running.asks.iter().filter_map(|ask| match ask {
             Ask::Open { until, .. } => Some(*until),
@@ -108,8 +109,10 @@ impl Session {
         });
         match running.stage {
             Stage::Resting { again_at, .. } => alloc::vec![again_at],
-            Stage::Starting { until, .. } | Stage::Working { until, .. } => asks.chain([until]).collect(),
-            Stage::Stopping { .. } => Vec::new(),
+            Stage::Starting { fence, until } | Stage::Working { fence, until } if fence.term == term => {
+                asks.chain([until]).collect()
+            }
+            Stage::Starting { .. } | Stage::Working { .. } | Stage::Stopping { .. } => Vec::new(),
         }
     }
 

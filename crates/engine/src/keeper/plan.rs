@@ -50,12 +50,12 @@ impl Keeper {
         if !self.state.is_opened() {
             plan.tell(Command::Open { scope: self.scope.clone() }, Cause::Keeper);
         }
+        // A revoked message is known already, or comes with these rows: the other telling finds nothing to do.
+        plan.revoke(&news.revoked);
         for row in &news.rows {
             plan.row(row);
         }
-        for message in &news.revoked {
-            plan.tell(Command::Revoke { message: *message }, Cause::Keeper);
-        }
+        plan.revoke(&news.revoked);
         for story in &news.stories {
             plan.facts.push(NewFact { at: plan.given.now, cause: Cause::Runner, entry: story.clone() });
         }
@@ -82,7 +82,7 @@ impl Keeper {
             claims: plan.after.claims().into_iter().map(|claim| (claim, awake_max)).collect(),
             starts: plan.starts,
             replies: self.replies(plan).await?,
-            wake_at: plan.after.wake_at(),
+            wake_at: plan.after.wake_at(self.term),
             awake: plan.after.is_awake(),
         })
     }
@@ -155,6 +155,12 @@ impl Planning {
         }
     }
 
+    fn revoke(&mut self, messages: &[MessageId]) {
+        for message in messages {
+            self.tell(Command::Revoke { message: *message }, Cause::Keeper);
+        }
+    }
+
     fn tell(&mut self, command: Command, cause: Cause) {
         match self.after.decide(command, &self.given) {
             Ok(facts) => self.take(facts, cause),
@@ -173,11 +179,8 @@ impl Planning {
         self.given.slot = slot;
         self.tell(Command::Wake, Cause::Keeper);
         let rules = || self.facts.iter().filter_map(rule);
-        let starts = rules().find_map(|fact| match fact {
-            Fact::TurnStarted { message, .. } => Some(*message),
-            _ => None,
-        });
-        let starts = starts.and_then(|message| Some((message, self.after.running()?.by)));
+        let starts = rules().any(|fact| matches!(fact, Fact::AttemptStarted { .. }));
+        let starts = self.after.running().filter(|_| starts).map(|running| (running.message, running.by));
         let asked = rules().filter_map(|fact| match fact {
             Fact::Asked { approval, .. } => Some(*approval),
             _ => None,

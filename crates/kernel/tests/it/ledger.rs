@@ -332,6 +332,8 @@ impl Ledger {
                 None => now.live.is_none(),
             },
             Outcome::TimedOut => now.stopping == Some(StopWhy::TimeLimit),
+            // Its sender lost the right to have it tried again.
+            Outcome::Failed(Failure::Refused) if now.live.is_none() => now.tried > Attempt(0),
             Outcome::Failed(_) => now.live.is_some() && now.stopping.is_none(),
         };
         promise(kept, "the outcome of a turn is what happened in it")?;
@@ -398,7 +400,7 @@ impl Ledger {
         let claims: Vec<_> = session.running().map(|running| Claim::slot(running.by)).into_iter().collect();
         promise(session.claims() == claims, "a slot is held while a turn is under way, and only then")?;
         self.due_agrees(session, term)?;
-        self.rests_agree(session, asked)
+        self.rests_agree(session, asked, term)
     }
 
     /// What is due is this keeper's own attempt, or the burial of an earlier one's.
@@ -431,14 +433,15 @@ impl Ledger {
     }
 
     /// Whoever rests will be woken.
-    fn rests_agree(&self, session: &Session, asked: bool) -> Kept {
+    fn rests_agree(&self, session: &Session, asked: bool, term: Term) -> Kept {
         let rests = self.now.as_ref().is_some_and(|now| now.live.is_none());
         let startable = asked && self.now.is_none() && self.has_startable();
         let held = self.line.iter().any(|message| self.messages[message] == Receipt::Held);
         let stopping = self.now.as_ref().is_some_and(|now| now.stopping.is_some());
-        let live = self.now.as_ref().is_some_and(|now| now.live.is_some()) && !stopping;
+        let ours = |now: &Now| now.live.is_some_and(|fence| fence.term == term);
+        let live = self.now.as_ref().is_some_and(ours) && !stopping;
         promise(
-            !(rests || startable || held || live) || session.wake_at().is_some(),
+            !(rests || startable || held || live) || session.wake_at(term).is_some(),
             "whatever waits for nothing but time is woken",
         )
     }

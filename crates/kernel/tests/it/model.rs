@@ -91,14 +91,15 @@ impl Model {
         }
         match self.now.as_ref().map(|now| &now.process) {
             Some(Process::None { until }) => alarms.push(*until),
-            Some(Process::Some { until, stop: None, .. }) => {
+            // An earlier keeper's process is buried at once; it has no time left to count.
+            Some(Process::Some { term, until, stop: None, .. }) if *term == self.term => {
                 alarms.push(*until);
                 alarms.extend(self.questions.values().filter_map(|question| match question {
                     Question::Open { until } => Some(*until),
                     Question::Answered(_) | Question::Lapsed => None,
                 }));
             }
-            Some(Process::Some { stop: Some(_), .. }) | None => {}
+            Some(Process::Some { .. }) | None => {}
         }
         alarms.into_iter().min()
     }
@@ -141,6 +142,12 @@ impl Model {
             Command::Withdraw { message, .. } => {
                 self.must_wait(message)?;
                 self.leave(*message, Receipt::Withdrawn);
+            }
+            Command::Revoke { message } if self.running() == Some(*message) => {
+                let Some(Now { process: Process::None { .. }, .. }) = &self.now else {
+                    return Err(Refusal::TooLate);
+                };
+                self.over(Outcome::Failed(Failure::Refused));
             }
             Command::Revoke { message } => {
                 self.must_wait(message)?;
@@ -196,6 +203,7 @@ impl Model {
                 now.attempt = now.attempt.next();
                 now.process = new_process(self.term, self.clock, &self.policy);
             }
+            Process::Some { term, .. } if *term != self.term => {}
             Process::Some { until, stop: stop @ None, .. } if *until <= self.clock => {
                 *stop = Some(StopWhy::TimeLimit);
             }
@@ -272,9 +280,6 @@ impl Model {
             now.process = Process::None { until };
         } else {
             self.over(Outcome::Failed(failure));
-            if self.policy.after_failure == AfterFailure::Hold {
-                self.line.clone().into_iter().for_each(|message| self.hold(message));
-            }
         }
     }
 
@@ -298,6 +303,11 @@ impl Model {
         }
         if self.ending {
             self.end(EndWhy::Asked);
+        }
+        // A failure makes what waits wait for somebody to look; being stopped or interrupted does not.
+        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::TimedOut);
+        if failed && self.policy.after_failure == AfterFailure::Hold {
+            self.line.clone().into_iter().for_each(|message| self.hold(message));
         }
     }
 

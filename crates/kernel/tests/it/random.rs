@@ -94,7 +94,7 @@ fn agree(world: &World, model: &Model) -> Result<(), String> {
     same("the end", &session.ended(), &model.ended)?;
     same("the questions", &world.ledger.questions, &model.questions)?;
     same("the agent's name", &world.ledger.name(), &model.name())?;
-    same("the next alarm", &session.wake_at(), &model.alarm())
+    same("the next alarm", &session.wake_at(world.given.term), &model.alarm())
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, kernel: &T, model: &T) -> Result<(), String> {

@@ -144,7 +144,7 @@ impl World {
             }
             Step::Wake { after_ms } => {
                 let now = self.given.now;
-                let due = self.session.wake_at().map_or(now, |at| at.max(now));
+                let due = self.session.wake_at(self.given.term).map_or(now, |at| at.max(now));
                 Event::Tell { command: Command::Wake, now: after_ms.map_or(due, |ms| now.after_ms(ms)) }
             }
             Step::Crash => Event::Crash,
@@ -211,7 +211,7 @@ impl World {
             Ok(facts) => {
                 self.ledger.see(&command, &facts, &self.given)?;
                 self.append(facts.clone());
-                let again = self.session.wake_at().is_some_and(|at| at <= self.given.now);
+                let again = self.session.wake_at(self.given.term).is_some_and(|at| at <= self.given.now);
                 // Where no slot is asked for, whoever waits for one goes on waiting; somebody asks before the end.
                 if command == Command::Wake && again && self.given.slot != Slot::Unasked {
                     return Err("the timer was called and would have to be called again at once".into());
@@ -495,7 +495,7 @@ fn fence_in_words(fence: &Fence) -> String {
 }
 
 fn due_in_words(world: &World) -> String {
-    match (world.session.due(world.given.term), world.session.wake_at()) {
+    match (world.session.due(world.given.term), world.session.wake_at(world.given.term)) {
         (Due::Nothing, None) => "nothing".into(),
         (Due::Nothing, Some(at)) => format!("nothing until {}", at.0),
         (Due::Bury(fence), _) => format!("bury {}", fence_in_words(&fence)),

@@ -232,7 +232,7 @@ impl Lives {
         }
         // An append either starts one message or none, as the keeper's do.
         append.awake = state.is_awake();
-        append.wake_at = state.wake_at();
+        append.wake_at = state.wake_at(given.term);
         append.claims = state.claims().into_iter().map(|claim| (claim, 1_000)).collect();
         let body = format!(r#"{{"at":{}}}"#, self.now);
         let append = if append.awake { told(append, 1, "words", body.as_bytes()) } else { append };
@@ -248,7 +248,7 @@ impl Lives {
             let loaded = store.load(*session).await.unwrap().unwrap();
             let mut state = Session::default();
             loaded.facts.iter().for_each(|fact| state.evolve(fact));
-            wakes.extend(state.wake_at());
+            wakes.extend(state.wake_at(loaded.term));
             assert_eq!((row.ended, row.awake), (projection.ended, state.is_awake()));
             assert_eq!((row.ended, row.at), (state.ended(), Number(log.len() as u64)));
             compare_receipts(store, &row, messages, &projection).await;

@@ -997,6 +997,59 @@ fn a_hang_before_the_message_was_handed_over_ends_as_timed_out_too() {
 }
 
 #[test]
+fn after_a_time_out_what_waits_is_held_like_after_any_failure() {
+    check(
+        "say 1; say 2; ready; wake; stopped; say 3",
+        expect![[r#"
+        say 1     queued m1, turn 1 of m1, attempt 1.1                    start 1.1 m1
+        say 2     queued m2                                               start 1.1 m1
+        ready     handed 1.1                                              work 1.1 m1
+        wake      stop turn 1 (time limit)                                stop 1.1 m1
+        stopped   turn 1 timed out, held m2 (after failure, until 6000)   nothing until 6000
+        say 3     queued m3, turn 2 of m3, attempt 2.1                    start 2.1 m3
+    "#]],
+    );
+}
+
+#[test]
+fn time_that_we_were_away_is_not_the_turns() {
+    check(
+        "say 1; ready; crash; wake +5000; lost",
+        expect![[r#"
+        say 1        queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready        handed 1.1                             work 1.1 m1
+        crash                                               bury 1.1
+        wake +5000                                          bury 1.1
+        lost         turn 1 interrupted                     nothing
+    "#]],
+    );
+    check(
+        "say 1; crash; wake +5000; lost; wake",
+        expect![[r#"
+        say 1        queued m1, turn 1 of m1, attempt 1.1            start 1.1 m1
+        crash                                                        bury 1.1
+        wake +5000                                                   bury 1.1
+        lost         attempt 1.1 failed (transient), again at 5010   nothing until 5010
+        wake         attempt 1.2 term 2                              start 1.2 term 2 m1
+    "#]],
+    );
+}
+
+#[test]
+fn a_message_whose_sender_lost_the_right_is_not_tried_again() {
+    check(
+        "say 1; say 2; failed transient; revoke 1; wake",
+        expect![[r#"
+        say 1              queued m1, turn 1 of m1, attempt 1.1                           start 1.1 m1
+        say 2              queued m2                                                      start 1.1 m1
+        failed transient   attempt 1.1 failed (transient), again at 10                    nothing until 10
+        revoke 1           turn 1 failed (refused), held m2 (after failure, until 5000)   nothing until 5000
+        wake               refused m2 (expired)                                           nothing
+    "#]],
+    );
+}
+
+#[test]
 fn a_crowded_session_waits_and_starts_when_a_slot_is_free() {
     check(
         "no slot; say 1; say 2; wake +20; wake; a slot; wake; no slot; ready; finished",

@@ -1,9 +1,10 @@
 //! The chores of the house, in Rust so that they run wherever the house builds: `cargo xtask CHORE`.
 //!
 //! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place,
-//! `test` is the one test command, `tools` fetches the programs `test` needs. A chore appears below when it works.
+//! `test` is the one test command, `tools` fetches the programs `test` needs, `bench` measures. A chore appears below when it works.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod house;
 mod test;
 mod tidy;
@@ -21,6 +22,7 @@ enum Chore {
     Tidy(tidy::TidyArgs),
     Test(test::TestArgs),
     Tools(tools::ToolsArgs),
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Chore::Tidy(args) => tidy::tidy(&args, &root()),
         Chore::Test(args) => test::test(&args, &root()),
         Chore::Tools(args) => tools::tools(&args),
+        Chore::Bench(args) => bench::bench(&args, &root()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

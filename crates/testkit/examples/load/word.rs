@@ -1,0 +1,41 @@
+//! From a message to the agent's first word, as a reader hears it: `word count=N`, one after the other.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::http::{Connection, get, post};
+use crate::{Asked, Times};
+
+pub(crate) async fn word(asked: &Rc<Asked>) -> String {
+    let count: usize = asked.number("count");
+    let mut connection = Connection::open(asked.host()).await;
+    let session = connection.ask(&post(asked, "/api/v1/sessions", &json!({}))).await.json();
+    let session = session["id"].as_str().expect("an id").to_owned();
+    let request = get(asked, &format!("/api/v1/sessions/{session}/facts?after=0"), "text/event-stream");
+    let mut lines = Connection::open(asked.host()).await.follow(&request).await;
+    let (mut words, mut receipts) = (Times::default(), Times::default());
+    for number in 0..count {
+        let text = format!("message {number}");
+        let body = json!({ "to": { "session": session }, "text": text });
+        let request = post(asked, "/api/v1/messages", &body);
+        let began = Instant::now();
+        assert_eq!(connection.ask(&request).await.status, 202);
+        receipts.note(began.elapsed());
+        let (mut first, mut ended) = (None, false);
+        while !ended {
+            let open = lines
+                .read(|line| {
+                    if first.is_none() && line == b"event: live" {
+                        first = Some(began.elapsed());
+                    }
+                    ended = ended || line.windows(22).any(|bytes| bytes == b"\"type\":\"turn_ended\",\"t");
+                })
+                .await;
+            assert!(open, "the stream ended");
+        }
+        words.note(first.expect("it said something"));
+    }
+    format!(r#"{{"word":{{{}}},"receipt":{{{}}}}}"#, words.members(), receipts.members())
+}

@@ -1,0 +1,46 @@
+//! Memory of the server (PSS): doing nothing, after some traffic, and with ten thousand sessions that rest.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::figure::{Figure, Rounds, megabytes};
+use super::place::{Bench, Server};
+
+const IDLE_BYTES_MAX: f64 = 30e6;
+const DORMANT_BYTES_MAX: f64 = 20e6;
+const DORMANT: &str = "10000";
+/// How long a server is left alone before its memory counts.
+const SETTLE: Duration = Duration::from_millis(1_500);
+
+pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
+    let mut rounds = Rounds::default();
+    // Memory hardly varies, and making ten thousand sessions takes a while.
+    for _ in 0..bench.rounds.min(3) {
+        let server = bench.serve("memory", "log = \"warn\"\n")?;
+        rounds.note("idle", settled(&server)?);
+        bench.load(&server, "talk", &[("sessions", "16"), ("rounds", "5")])?;
+        let talked = settled(&server)?;
+        rounds.note("talked", talked);
+        server.stop()?;
+
+        let server = bench.serve("dormant", "log = \"warn\"\n")?;
+        let before = settled(&server)?;
+        bench.load(&server, "make", &[("count", DORMANT)])?;
+        bench.load(&server, "gets", &[("path", "/api/v1/sessions?limit=50"), ("count", "50")])?;
+        rounds.note("dormant", settled(&server)? - before);
+        server.stop()?;
+    }
+    let [idle, talked, dormant] = ["idle", "talked", "dormant"].map(|name| rounds.median(name));
+    Ok(vec![
+        Figure::new("memory, idle", megabytes(idle)).aim("< 30 MB", idle < IDLE_BYTES_MAX),
+        Figure::new("memory, after 80 answered messages in 16 sessions", megabytes(talked)),
+        Figure::new("added by making 10,000 sessions that rest", megabytes(dormant))
+            .aim("< 20 MB", dormant < DORMANT_BYTES_MAX),
+    ])
+}
+
+fn settled(server: &Server) -> Result<f64> {
+    std::thread::sleep(SETTLE);
+    server.pss_bytes()
+}

@@ -1,0 +1,241 @@
+//! Where the bench happens: the programs it builds, a directory on the disk of the checkout, and servers in it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::tools;
+
+/// How long a server may take to come or go before something is wrong.
+const SERVER_WAIT: Duration = Duration::from_secs(20);
+
+/// The programs, the directory, and how thoroughly to measure. The directory goes when this does.
+pub(crate) struct Bench {
+    programs: PathBuf,
+    place: PathBuf,
+    pub(crate) rounds: usize,
+    pub(crate) long: bool,
+}
+
+impl Bench {
+    pub(crate) fn prepare(root: &Path, rounds: usize, long: bool) -> Result<Self> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |dir| root.join(dir));
+        tools::run(tools::cargo().current_dir(root).args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "homing",
+            "--bin",
+            "homing",
+            "--package",
+            "homing-testkit",
+            "--example",
+            "load",
+            "--package",
+            "homing-server",
+            "--example",
+            "bare",
+            "--package",
+            "homing-drivers",
+            "--example",
+            "start",
+            "--package",
+            "homing-store-sqlite",
+            "--example",
+            "raw",
+            "--example",
+            "fill",
+        ]))?;
+        // Below the target directory: /tmp is often memory, where a durable write costs nothing.
+        let place = target.join("bench").join(std::process::id().to_string());
+        fs::create_dir_all(&place)?;
+        Ok(Self { programs: target.join("release"), place, rounds, long })
+    }
+
+    /// A directory of this name, empty.
+    pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
+        let dir = self.place.join(name);
+        if dir.exists() {
+            fs::remove_dir_all(&dir)?;
+        }
+        fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+
+    /// The binary.
+    pub(crate) fn homing(&self) -> PathBuf {
+        self.programs.join("homing")
+    }
+
+    pub(crate) fn example(&self, name: &str) -> Command {
+        Command::new(self.programs.join("examples").join(name))
+    }
+
+    /// Runs an example that prints one JSON object.
+    pub(crate) fn ask_example(&self, name: &str, arguments: &[&str]) -> Result<Value> {
+        printed(self.example(name).args(arguments))
+    }
+
+    /// A data directory with so many sessions, and one session for each number of facts; made once per run.
+    pub(crate) fn filled(&self, sessions: usize, facts: &[usize]) -> Result<Filled> {
+        let data = self.place.join(format!("filled-{sessions}"));
+        let about = self.place.join(format!("filled-{sessions}.json"));
+        if !about.exists() {
+            let mut fill = self.example("fill");
+            fill.arg(&data).arg(sessions.to_string()).args(facts.iter().map(usize::to_string));
+            fs::write(&about, printed(&mut fill)?.to_string())?;
+        }
+        let about: Value = serde_json::from_str(&fs::read_to_string(about)?)?;
+        let long = about["long"].as_array().into_iter().flatten();
+        Ok(Filled { data, long: long.filter_map(Value::as_str).map(str::to_owned).collect() })
+    }
+
+    /// Starts a server in a fresh directory.
+    pub(crate) fn serve(&self, name: &str, config: &str) -> Result<Server> {
+        let data = self.fresh(name)?;
+        fs::write(data.join("homing.toml"), config)?;
+        self.serve_in(&data)
+    }
+
+    /// Starts a server on a data directory, and answers when it is ready.
+    pub(crate) fn serve_in(&self, data: &Path) -> Result<Server> {
+        let mut command = Command::new(self.homing());
+        for name in
+            ["HOMING_URL", "HOMING_TOKEN", "HOMING_LISTEN", "HOMING_LOG", "RUST_LOG", "HOMING_SCRIPTED_LOG"]
+        {
+            command.env_remove(name);
+        }
+        command.env("HOMING_DATA", data).env("XDG_CONFIG_HOME", data);
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        Server::start(command, Some(data))
+    }
+
+    /// Starts the bare handler.
+    pub(crate) fn serve_bare(&self) -> Result<Server> {
+        Server::start(self.example("bare"), None)
+    }
+
+    /// Lets the load generator measure something.
+    pub(crate) fn load(&self, server: &Server, what: &str, asked: &[(&str, &str)]) -> Result<Value> {
+        let mut load = self.example("load");
+        load.arg(what).arg(format!("host={}", server.host)).arg(format!("token={}", server.token));
+        load.arg(format!("pid={}", server.pid()));
+        printed(load.args(asked.iter().map(|(name, value)| format!("{name}={value}"))))
+            .with_context(|| format!("{what} {asked:?}; the server's log: {}", server.log()))
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What cannot be removed is below target, where nobody minds.
+        let _ = fs::remove_dir_all(&self.place);
+    }
+}
+
+/// A data directory that was filled.
+pub(crate) struct Filled {
+    pub(crate) data: PathBuf,
+    /// The sessions with many facts.
+    pub(crate) long: Vec<String>,
+}
+
+fn printed(command: &mut Command) -> Result<Value> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "{:?} ended with {}", command.get_program(), output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// A server that runs. It is ended when this is dropped.
+pub(crate) struct Server {
+    child: Child,
+    host: String,
+    token: String,
+    log: Option<PathBuf>,
+    /// From the start of the process until it said that it was ready.
+    pub(crate) took: Duration,
+}
+
+impl Server {
+    fn start(mut command: Command, data: Option<&Path>) -> Result<Self> {
+        let log = data.map(|data| data.join("bench.log"));
+        let errors = match &log {
+            Some(log) => fs::File::options().create(true).append(true).open(log)?.into(),
+            None => Stdio::inherit(),
+        };
+        let began = Instant::now();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn()?;
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut url)?;
+        let host = url.trim().trim_start_matches("http://").to_owned();
+        let mut server = Self { child, host, token: "none".to_owned(), log, took: Duration::ZERO };
+        if let Some(data) = data {
+            server.wait_until_ready(began)?;
+            server.token = fs::read_to_string(data.join("token"))?.trim().to_owned();
+        }
+        server.took = began.elapsed();
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self, began: Instant) -> Result<()> {
+        while self.status("/readyz").ok() != Some(200) {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the server ended with {status}: {}", self.log());
+            }
+            ensure!(began.elapsed() < SERVER_WAIT, "the server is not ready: {}", self.log());
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
+    }
+
+    /// The status of a GET without a credential.
+    fn status(&self, path: &str) -> Result<u16> {
+        let mut stream = TcpStream::connect(&self.host)?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.host)?;
+        let mut head = [0; 12];
+        stream.read_exact(&mut head)?;
+        Ok(std::str::from_utf8(&head[9..])?.parse()?)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The memory that is its own, in bytes: its proportional set size.
+    pub(crate) fn pss_bytes(&self) -> Result<f64> {
+        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("no PSS")?;
+        let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kilobytes * 1024.0)
+    }
+
+    fn log(&self) -> String {
+        let text = self.log.as_ref().and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+
+    /// Asks it to go, and waits until it has.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        tools::run(Command::new("kill").args(["-TERM", &self.pid().to_string()]))?;
+        let began = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            ensure!(began.elapsed() < SERVER_WAIT, "the server does not go: {}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

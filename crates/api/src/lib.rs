@@ -15,6 +15,7 @@ pub mod client;
 mod fact;
 mod message;
 mod node;
+mod object;
 mod page;
 mod person;
 mod problem;
@@ -33,6 +34,7 @@ pub use message::{
     ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
 pub use node::Node;
+pub use object::object;
 pub use page::{FactsQuery, Page, PageQuery};
 pub use person::Me;
 pub use problem::{Code, Invalid, Problem};

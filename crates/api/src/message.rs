@@ -3,6 +3,7 @@
 //! `NewMessage`, `To` and `MessageChange` are each one of a few forms. In the schema these are alternatives; when read,
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
+use crate::object::object;
 use crate::{At, EndWhy, IfNew};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::{IntoParams, ToSchema};
@@ -41,6 +42,7 @@ pub struct ToConversation {
     pub conversation: String,
     /// How the session is made if there is none; ignored if there is, and the receipt says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub if_new: Option<IfNew>,
 }
 
@@ -76,15 +78,15 @@ struct ToFields {
     session: Option<String>,
     #[serde(default, deserialize_with = "present")]
     conversation: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present_object")]
     if_new: Option<IfNew>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present_object")]
     new: Option<IfNew>,
 }
 
 impl<'de> Deserialize<'de> for To {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = ToFields::deserialize(deserializer)?;
+        let fields: ToFields = object(deserializer)?;
         match (fields.session, fields.conversation, fields.new, fields.if_new) {
             (Some(session), None, None, None) => Ok(Self::Session(ToSession { session })),
             (None, Some(conversation), None, if_new) => {
@@ -158,7 +160,7 @@ struct NewMessageFields {
 
 impl<'de> Deserialize<'de> for NewMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let NewMessageFields { to, text, parts } = NewMessageFields::deserialize(deserializer)?;
+        let NewMessageFields { to, text, parts } = object(deserializer)?;
         match (text, parts) {
             (Some(text), None) => Ok(Self::Text(SayText { to, text })),
             (None, Some(parts)) => Ok(Self::Parts(SayParts { to, parts })),
@@ -168,7 +170,7 @@ impl<'de> Deserialize<'de> for NewMessage {
 }
 
 /// One part of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
     /// Words.
@@ -177,6 +179,27 @@ pub enum Part {
         #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
         text: String,
     },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartFields {
+    #[serde(rename = "type")]
+    kind: PartKind,
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PartKind {
+    Text,
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let PartFields { kind: PartKind::Text, text } = object(deserializer)?;
+        Ok(Self::Text { text })
+    }
 }
 
 /// A change of a message that has not been started.
@@ -199,6 +222,7 @@ pub struct EditText {
     #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
     pub text: String,
     /// The revision you saw; if it is another one by now, somebody was faster.
+    #[schema(maximum = 4_294_967_295_u64)]
     pub revision: u32,
 }
 
@@ -210,6 +234,7 @@ pub struct EditParts {
     #[schema(min_items = 1, max_items = 32)]
     pub parts: Vec<Part>,
     /// The revision you saw; if it is another one by now, somebody was faster.
+    #[schema(maximum = 4_294_967_295_u64)]
     pub revision: u32,
 }
 
@@ -236,7 +261,7 @@ struct MessageChangeFields {
 
 impl<'de> Deserialize<'de> for MessageChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = MessageChangeFields::deserialize(deserializer)?;
+        let fields: MessageChangeFields = object(deserializer)?;
         match (fields.text, fields.parts, fields.revision, fields.held) {
             (Some(text), None, Some(revision), None) => Ok(Self::Text(EditText { text, revision })),
             (None, Some(parts), Some(revision), None) => Ok(Self::Parts(EditParts { parts, revision })),
@@ -252,6 +277,10 @@ impl<'de> Deserialize<'de> for MessageChange {
 /// Reads a field that may be left out but not be null, as the schema says.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
+}
+
+fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    object(d).map(Some)
 }
 
 /// How to ask for a receipt.

@@ -13,7 +13,7 @@ problems! {
 
 /// List agents
 #[utoipa::path(
-    get, path = "/api/v1/agents", tag = "house",
+    get, path = "/api/v1/agents", tag = "house", operation_id = "agents",
     responses((status = 200, description = "Every agent that is configured.", body = Page<Agent>), AgentsProblems),
 )]
 pub(crate) async fn list(State(door): State<Door>, _: Caller) -> Json<Page<Agent>> {

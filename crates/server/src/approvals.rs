@@ -32,7 +32,7 @@ pub(crate) struct ApprovalName {
 ///
 /// The oldest first. Answered ones leave the list, so there is no next page.
 #[utoipa::path(
-    get, path = "/api/v1/approvals", tag = "approvals", params(PageQuery),
+    get, path = "/api/v1/approvals", tag = "approvals", operation_id = "approvals", params(PageQuery),
     responses((status = 200, description = "Open questions.", body = Page<Approval>), ListProblems),
 )]
 pub(crate) async fn list(
@@ -51,7 +51,7 @@ pub(crate) async fn list(
 ///
 /// The first answer wins; a later one is a 409 `too_late`, and so is one to a question whose turn is over.
 #[utoipa::path(
-    post, path = "/api/v1/approvals/{id}", tag = "approvals", params(ApprovalName, KeyHeader),
+    post, path = "/api/v1/approvals/{id}", tag = "approvals", operation_id = "answer", params(ApprovalName, KeyHeader),
     request_body = ApprovalAnswer,
     responses(
         (status = 200, description = "It is answered.", body = Approval),

@@ -124,13 +124,13 @@ async fn drain(mut body: axum::body::Body) {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        let inner = error.into_inner();
-        if !inner.is_data() {
-            return No::new(Code::BadJson, inner.to_string());
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let value = api::object(tracked).map_err(|error: serde_json::Error| {
+        if !error.is_data() {
+            return No::new(Code::BadJson, error.to_string());
         }
-        let no = No::new(Code::Invalid, inner.to_string());
+        let (no, path) = (No::new(Code::Invalid, error.to_string()), track.path().to_string());
         if path == "." { no } else { no.at(path) }
     })?;
     json.end().map_err(|error| No::new(Code::BadJson, error.to_string()))?;

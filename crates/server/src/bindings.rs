@@ -20,7 +20,7 @@ problems! {
 ///
 /// In order of their addresses.
 #[utoipa::path(
-    get, path = "/api/v1/bindings", tag = "bindings", params(PageQuery),
+    get, path = "/api/v1/bindings", tag = "bindings", operation_id = "bindings", params(PageQuery),
     responses((status = 200, description = "A page of bindings.", body = Page<Binding>), ListProblems),
 )]
 pub(crate) async fn list(
@@ -45,7 +45,7 @@ fn binding_form(row: BindingRow) -> Binding {
 ///
 /// Needs the right to manage that session, and the one it belongs to now. Doing it twice is fine.
 #[utoipa::path(
-    post, path = "/api/v1/bindings/move", tag = "bindings", params(KeyHeader), request_body = Move,
+    post, path = "/api/v1/bindings/move", tag = "bindings", operation_id = "move_binding", params(KeyHeader), request_body = Move,
     responses((status = 200, description = "It is so.", body = Move), MoveProblems),
 )]
 pub(crate) async fn rebind(

@@ -39,7 +39,7 @@ pub(crate) struct LastHeader {
 /// whose `id` is the fact's number. Events named `live` have no `id`: words ahead of the log, which come again as facts.
 /// A reader that is too slow is cut off, and comes back with the last number it has.
 #[utoipa::path(
-    get, path = "/api/v1/sessions/{id}/facts", tag = "facts", params(SessionName, FactsQuery, LastHeader),
+    get, path = "/api/v1/sessions/{id}/facts", tag = "facts", operation_id = "facts", params(SessionName, FactsQuery, LastHeader),
     responses(
         (status = 200, description = "Facts, in order.", content(
             (Facts = "application/json"), (String = "text/event-stream"))),

@@ -32,7 +32,7 @@ problems! {
 /// `Accept: text/event-stream` a stream without end whose `id`s are cursors (`Last-Event-ID` beats `cursor`). A
 /// session that changes twice while nobody looks is told once.
 #[utoipa::path(
-    get, path = "/api/v1/facts", tag = "facts", params(PageQuery),
+    get, path = "/api/v1/facts", tag = "facts", operation_id = "heads", params(PageQuery),
     responses(
         (status = 200, description = "Sessions that have changed.", content(
             (Page<Head> = "application/json"), (String = "text/event-stream"))),

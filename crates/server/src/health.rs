@@ -17,7 +17,7 @@ problems! {
 ///
 /// Needs no credential and says nothing else.
 #[utoipa::path(
-    get, path = "/healthz", tag = "house", security(()),
+    get, path = "/healthz", tag = "house", operation_id = "healthz", security(()),
     responses((status = 200, description = "It does.", body = serde_json::Value)),
 )]
 pub(crate) async fn healthz() -> Response {
@@ -28,7 +28,7 @@ pub(crate) async fn healthz() -> Response {
 ///
 /// Asks the store something.
 #[utoipa::path(
-    get, path = "/readyz", tag = "house",
+    get, path = "/readyz", tag = "house", operation_id = "readyz",
     responses((status = 200, description = "It can.", body = serde_json::Value), ReadyProblems),
 )]
 pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Response> {
@@ -40,7 +40,7 @@ pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Respon
 ///
 /// In the text form of Prometheus and OpenMetrics.
 #[utoipa::path(
-    get, path = "/metrics", tag = "house",
+    get, path = "/metrics", tag = "house", operation_id = "metrics",
     responses(
         (status = 200, description = "The figures.", body = String,
             content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),

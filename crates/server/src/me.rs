@@ -10,7 +10,7 @@ problems! {
 
 /// Ask whose credential this is
 #[utoipa::path(
-    get, path = "/api/v1/me", tag = "house",
+    get, path = "/api/v1/me", tag = "house", operation_id = "me",
     responses((status = 200, description = "Whose it is.", body = Me), MeProblems),
 )]
 pub(crate) async fn me(caller: Caller) -> Json<Me> {

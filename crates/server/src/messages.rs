@@ -29,7 +29,7 @@ problems! {
 /// Answers as soon as the message is safe: from then on a power cut cannot lose it. What became of it is in its receipt.
 /// A repetition under the same `Idempotency-Key` gets the very same answer.
 #[utoipa::path(
-    post, path = "/api/v1/messages", tag = "messages", params(KeyHeader), request_body = NewMessage,
+    post, path = "/api/v1/messages", tag = "messages", operation_id = "say", params(KeyHeader), request_body = NewMessage,
     responses(
         (status = 202, description = "The message is safe.", body = Receipt, headers(
             ("Idempotent-Replayed" = bool, description = "`true` if this answers a repetition."))),
@@ -93,7 +93,7 @@ fn part(part: api::Part) -> Part {
 ///
 /// With `wait` the answer comes as soon as the receipt is final, or when the time is over.
 #[utoipa::path(
-    get, path = "/api/v1/messages/{id}", tag = "messages", params(MessageName, MessageQuery),
+    get, path = "/api/v1/messages/{id}", tag = "messages", operation_id = "receipt", params(MessageName, MessageQuery),
     responses((status = 200, description = "The receipt as it is now.", body = Receipt), ReceiptProblems),
 )]
 pub(crate) async fn receipt(
@@ -127,7 +127,7 @@ pub(crate) async fn receipt(
 ///
 /// Other words (by its sender, naming the revision they saw), or hold and release.
 #[utoipa::path(
-    patch, path = "/api/v1/messages/{id}", tag = "messages", params(MessageName, KeyHeader),
+    patch, path = "/api/v1/messages/{id}", tag = "messages", operation_id = "change_message", params(MessageName, KeyHeader),
     request_body = MessageChange,
     responses(
         (status = 200, description = "It is so.", body = Receipt),
@@ -160,7 +160,7 @@ pub(crate) async fn change(
 ///
 /// Only while it has not been started; to stop its turn, use `stop`.
 #[utoipa::path(
-    delete, path = "/api/v1/messages/{id}", tag = "messages", params(MessageName, KeyHeader),
+    delete, path = "/api/v1/messages/{id}", tag = "messages", operation_id = "withdraw", params(MessageName, KeyHeader),
     responses(
         (status = 200, description = "It was taken back.", body = Receipt),
         (status = 202, description = "It is safe and will be decided; the receipt says how it stands now.", body = Receipt),
@@ -180,7 +180,7 @@ pub(crate) async fn withdraw(
 /// A waiting message is withdrawn, a running turn is stopped, and nothing happens to what is over. Stopping twice is
 /// fine.
 #[utoipa::path(
-    post, path = "/api/v1/messages/{id}/stop", tag = "messages", params(MessageName, KeyHeader),
+    post, path = "/api/v1/messages/{id}/stop", tag = "messages", operation_id = "stop", params(MessageName, KeyHeader),
     responses(
         (status = 200, description = "It is stopped, being stopped, withdrawn, or was over.", body = Receipt),
         (status = 202, description = "It is safe and will be decided; the receipt says how it stands now.", body = Receipt),

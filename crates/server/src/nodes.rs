@@ -14,7 +14,7 @@ problems! {
 
 /// List nodes
 #[utoipa::path(
-    get, path = "/api/v1/nodes", tag = "house",
+    get, path = "/api/v1/nodes", tag = "house", operation_id = "nodes",
     responses((status = 200, description = "Every running copy of Homing.", body = Page<Node>), NodesProblems),
 )]
 pub(crate) async fn list(State(door): State<Door>, _: Caller) -> Answer<Json<Page<Node>>> {

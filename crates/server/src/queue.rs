@@ -23,7 +23,7 @@ problems! {
 ///
 /// The one that runs first, then those that wait, in the order in which they will run.
 #[utoipa::path(
-    get, path = "/api/v1/sessions/{id}/queue", tag = "queue", params(SessionName),
+    get, path = "/api/v1/sessions/{id}/queue", tag = "queue", operation_id = "queue", params(SessionName),
     responses((status = 200, description = "What is not final.", body = Queue), QueueProblems),
 )]
 pub(crate) async fn queue(
@@ -38,7 +38,7 @@ pub(crate) async fn queue(
 ///
 /// Names every waiting message once; if they are not the ones that wait by then, it is a 409 `changed`.
 #[utoipa::path(
-    put, path = "/api/v1/sessions/{id}/queue", tag = "queue", params(SessionName, KeyHeader), request_body = Order,
+    put, path = "/api/v1/sessions/{id}/queue", tag = "queue", operation_id = "reorder", params(SessionName, KeyHeader), request_body = Order,
     responses(
         (status = 200, description = "It is so.", body = Queue),
         (status = 202, description = "It is safe and will be decided; the queue is as it is now.", body = Queue),

@@ -18,7 +18,7 @@ problems! {
 ///
 /// Name exactly one of `session`, `conversation` and `new=true`. Nothing is changed.
 #[utoipa::path(
-    get, path = "/api/v1/route", tag = "bindings", params(RouteQuery),
+    get, path = "/api/v1/route", tag = "bindings", operation_id = "explain", params(RouteQuery),
     responses((status = 200, description = "Where it would go, and why.", body = Explained), RouteProblems),
 )]
 pub(crate) async fn explain(

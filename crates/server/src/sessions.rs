@@ -39,7 +39,7 @@ pub(crate) struct SessionName {
 ///
 /// The ones with the newest activity first.
 #[utoipa::path(
-    get, path = "/api/v1/sessions", tag = "sessions", params(SessionsQuery),
+    get, path = "/api/v1/sessions", tag = "sessions", operation_id = "sessions", params(SessionsQuery),
     responses((status = 200, description = "A page of sessions.", body = Page<Session>), ListProblems),
 )]
 pub(crate) async fn list(
@@ -66,7 +66,7 @@ pub(crate) async fn list(
 ///
 /// A repetition under the same `Idempotency-Key` gets the very same answer.
 #[utoipa::path(
-    post, path = "/api/v1/sessions", tag = "sessions", params(KeyHeader), request_body = NewSession,
+    post, path = "/api/v1/sessions", tag = "sessions", operation_id = "make_session", params(KeyHeader), request_body = NewSession,
     responses(
         (status = 201, description = "It is there.", body = Made, headers(
             ("Idempotent-Replayed" = bool, description = "`true` if this answers a repetition."),
@@ -99,7 +99,7 @@ pub(crate) async fn make(
 
 /// Read a session
 #[utoipa::path(
-    get, path = "/api/v1/sessions/{id}", tag = "sessions", params(SessionName),
+    get, path = "/api/v1/sessions/{id}", tag = "sessions", operation_id = "session", params(SessionName),
     responses((status = 200, description = "The session.", body = Session), ReadProblems),
 )]
 pub(crate) async fn read(
@@ -112,7 +112,7 @@ pub(crate) async fn read(
 
 /// Change what a session is called, or whether lists show it
 #[utoipa::path(
-    patch, path = "/api/v1/sessions/{id}", tag = "sessions", params(SessionName, KeyHeader),
+    patch, path = "/api/v1/sessions/{id}", tag = "sessions", operation_id = "change_session", params(SessionName, KeyHeader),
     request_body = SessionChange,
     responses((status = 200, description = "It is so.", body = Session), ChangeProblems),
 )]
@@ -131,7 +131,7 @@ pub(crate) async fn change(
 ///
 /// What waits is refused, what runs is stopped; then the session takes no more messages. Ending twice is fine.
 #[utoipa::path(
-    post, path = "/api/v1/sessions/{id}/end", tag = "sessions", params(SessionName, KeyHeader),
+    post, path = "/api/v1/sessions/{id}/end", tag = "sessions", operation_id = "end", params(SessionName, KeyHeader),
     responses(
         (status = 200, description = "It ends as soon as its turn has, or had ended.", body = Session),
         (status = 202, description = "It is safe and will be decided; the session is as it is now.", body = Session),

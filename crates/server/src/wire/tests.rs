@@ -188,5 +188,6 @@ fn live_words_have_no_id() {
         event: live
         data: {"turn":2,"kind":"text","part":1,"offset":3,"text":"a\nb"}
 
-    "#]].assert_eq(std::str::from_utf8(&live_frame(&live)).unwrap());
+    "#]]
+    .assert_eq(std::str::from_utf8(&live_frame(&live)).unwrap());
 }

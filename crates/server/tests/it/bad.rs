@@ -1,0 +1,273 @@
+//! What is not as the contract says: every answer is a problem with a code, and nothing is changed.
+
+use crate::world::World;
+use api::Problem;
+use reqwest::StatusCode;
+
+const SAY: &str = "/api/v1/messages";
+const NOBODY: &str = "msg_00000000000000000000zzzzzz";
+
+async fn refused(world: &World, method: &str, path: &str, body: &[u8]) -> (u16, String, Option<String>) {
+    let ask = world.ask(method, path).header("content-type", "application/json").body(body.to_vec());
+    let answer = ask.send().await.unwrap();
+    let status = answer.status().as_u16();
+    assert_eq!(answer.headers()["content-type"], "application/problem+json", "{method} {path}");
+    let problem: Problem = answer.json().await.unwrap();
+    assert_eq!(problem.status, status);
+    assert!(!problem.hint.is_empty() && problem.kind.ends_with(problem.code.word()));
+    (status, problem.code.word().to_owned(), problem.field)
+}
+
+/// Each is refused like this, and leaves everything as it was but the audit.
+async fn check(cases: &[(&str, &str, &[u8], u16, &str, Option<&str>)]) {
+    let world = World::new().await;
+    let before = world.store.snapshot();
+    for (method, path, body, status, code, field) in cases {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+        let answer = refused(&world, method, path, body).await;
+        let expected = (*status, code.to_string(), field.map(str::to_owned));
+        assert_eq!(answer, expected, "{method} {path} {shown}");
+    }
+    let mut after = world.store.snapshot();
+    after.audit = before.audit.clone();
+    assert_eq!(format!("{after:?}"), format!("{before:?}"));
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_json_is_a_400() {
+    check(&[
+        ("POST", SAY, b"", 400, "bad_json", None),
+        ("POST", SAY, b"{", 400, "bad_json", None),
+        ("POST", SAY, b"{\"to\":{\"new\":{}},\"text\":\"\xff\"}", 400, "bad_json", None),
+        ("POST", SAY, b"{\"to\":{\"new\":{}},\"text\":\"\\ud800\"}", 400, "bad_json", None),
+        ("POST", SAY, b"{\"to\":{\"new\":{}},\"text\":\"x\"} {}", 400, "bad_json", None),
+        ("POST", "/api/v1/sessions", br#"{"title":"#, 400, "bad_json", None),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_as_the_schema_says_is_a_422_that_names_the_field() {
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    check(&[
+        ("POST", SAY, b"[]", 422, "invalid", None),
+        ("POST", SAY, b"null", 422, "invalid", None),
+        ("POST", SAY, b"{}", 422, "invalid", None),
+        ("POST", SAY, br#"{"to":{"new":{}}}"#, 422, "invalid", None),
+        ("POST", SAY, br#"{"to":{"new":{}},"text":"x","parts":[]}"#, 422, "invalid", None),
+        ("POST", SAY, br#"{"to":{"new":{}},"text":null}"#, 422, "invalid", Some("text")),
+        ("POST", SAY, br#"{"to":{"new":{}},"text":7}"#, 422, "invalid", Some("text")),
+        ("POST", SAY, br#"{"to":{"new":{}},"text":"x","txet":1}"#, 422, "invalid", Some("txet")),
+        ("POST", SAY, br#"{"to":{"new":{}},"text":"x","text":"y"}"#, 422, "invalid", None),
+        ("POST", SAY, br#"{"to":{},"text":"x"}"#, 422, "invalid", Some("to")),
+        ("POST", SAY, br#"{"to":{"new":{},"session":"x"},"text":"x"}"#, 422, "invalid", Some("to")),
+        ("POST", SAY, br#"{"to":{"new":{"agnet":"x"}},"text":"x"}"#, 422, "invalid", Some("to.new.agnet")),
+        ("POST", SAY, br#"{"to":{"session":"ses_1"},"text":"x"}"#, 422, "invalid", Some("session")),
+        ("POST", SAY, br#"{"to":{"new":{}},"text":" \n"}"#, 422, "invalid", Some("text")),
+        ("POST", SAY, br#"{"to":{"new":{}},"parts":[]}"#, 422, "invalid", Some("parts")),
+        (
+            "POST",
+            SAY,
+            br#"{"to":{"new":{}},"parts":[{"type":"song","text":"x"}]}"#,
+            422,
+            "invalid",
+            Some("parts[0].type"),
+        ),
+        ("POST", SAY, br#"{"to":{"new":{"agent":"-x"}},"text":"x"}"#, 422, "invalid", Some("agent")),
+        ("POST", SAY, br#"{"to":{"new":{"agent":"none"}},"text":"x"}"#, 422, "unknown_agent", Some("agent")),
+        ("POST", SAY, br#"{"to":{"new":{"directory":"w"}},"text":"x"}"#, 422, "invalid", Some("directory")),
+        (
+            "POST",
+            SAY,
+            br#"{"to":{"new":{"directory":"/gone"}},"text":"x"}"#,
+            422,
+            "bad_directory",
+            Some("directory"),
+        ),
+        ("POST", SAY, br#"{"to":{"new":{"model":"--x"}},"text":"x"}"#, 422, "invalid", Some("model")),
+        ("POST", SAY, br#"{"to":{"new":{"title":"\u0000"}},"text":"x"}"#, 422, "invalid", Some("title")),
+        ("POST", SAY, br#"{"to":{"new":[]},"text":"x"}"#, 422, "invalid", Some("to.new")),
+        ("POST", SAY, br#"{"to":[],"text":"x"}"#, 422, "invalid", Some("to")),
+        (
+            "POST",
+            SAY,
+            br#"{"to":{"conversation":"api:a/b","if_new":null},"text":"x"}"#,
+            422,
+            "invalid",
+            Some("to.if_new"),
+        ),
+        ("POST", SAY, br#"{"to":{"new":{}},"parts":[["text","x"]]}"#, 422, "invalid", Some("parts[0]")),
+        ("POST", "/api/v1/sessions", b"[]", 422, "invalid", None),
+        ("POST", "/api/v1/sessions", br#"{"x":1}"#, 422, "invalid", Some("x")),
+        ("POST", "/api/v1/sessions", deep.as_bytes(), 422, "invalid", None),
+        (
+            "POST",
+            "/api/v1/bindings/move",
+            br#"{"address":"api:a/b","session":"x"}"#,
+            422,
+            "invalid",
+            Some("session"),
+        ),
+        (
+            "POST",
+            "/api/v1/approvals/apr_00000000000000000000000001",
+            br#"{"answer":"maybe"}"#,
+            422,
+            "invalid",
+            Some("answer"),
+        ),
+        ("PATCH", &format!("{SAY}/{NOBODY}"), br#"{"text":"x"}"#, 422, "invalid", None),
+        ("PATCH", &format!("{SAY}/{NOBODY}"), br#"{"held":true,"revision":0}"#, 422, "invalid", None),
+        (
+            "PATCH",
+            &format!("{SAY}/{NOBODY}"),
+            br#"{"text":"x","revision":-1}"#,
+            422,
+            "invalid",
+            Some("revision"),
+        ),
+        ("PATCH", "/api/v1/sessions/ses_00000000000000000000zzzzzz", b"{}", 422, "invalid", Some("title")),
+        (
+            "PUT",
+            "/api/v1/sessions/ses_00000000000000000000zzzzzz/queue",
+            br#"{"order":["x"]}"#,
+            422,
+            "invalid",
+            Some("order"),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn hostile_addresses_are_refused() {
+    let long = format!(r#"{{"to":{{"conversation":"api:a/{}"}},"text":"x"}}"#, "b".repeat(5_000));
+    let say = |address: &str| format!(r#"{{"to":{{"conversation":"{address}"}},"text":"x"}}"#).into_bytes();
+    let addresses = [
+        "",
+        "api",
+        "api:",
+        "api:a",
+        "api:a/",
+        "api:/b",
+        "api:a/b/c",
+        "smtp:a/b",
+        "api:a/b c",
+        "api:a/%41",
+        "api:a/%2f",
+        "api:a/%FF",
+        "api:a/%",
+        "API:a/b",
+        "api:a/b/..",
+        "api:a/\\u0000",
+        "slack:a/b",
+        "web:ann/\\u202e",
+    ];
+    let bodies: Vec<Vec<u8>> = addresses.iter().map(|address| say(address)).collect();
+    let field = Some("conversation");
+    let mut cases: Vec<_> =
+        bodies.iter().map(|body| ("POST", SAY, body.as_slice(), 422, "bad_address", field)).collect();
+    cases.push(("POST", SAY, long.as_bytes(), 422, "bad_address", field));
+    check(&cases).await;
+}
+
+#[tokio::test]
+async fn paths_queries_and_cursors_are_checked() {
+    let after = format!("/api/v1/sessions/ses_00000000000000000000000001/facts?after={}", u64::MAX);
+    check(&[
+        ("GET", "/api/v1/nothing", b"", 404, "no_such_path", None),
+        ("GET", "/api/v1/messages/", b"", 404, "no_such_path", None),
+        ("GET", "/api/v1/messages/msg_1", b"", 404, "not_found", None),
+        ("GET", "/api/v1/messages/%FF", b"", 404, "not_found", None),
+        ("GET", "/api/v1/messages/ses_00000000000000000000000001", b"", 404, "not_found", None),
+        ("GET", "/api/v1/messages/../../etc", b"", 404, "no_such_path", None),
+        ("GET", &format!("{SAY}/{NOBODY}?wait=61"), b"", 422, "invalid", Some("wait")),
+        ("GET", &format!("{SAY}/{NOBODY}?wait=-1"), b"", 422, "invalid", Some("wait")),
+        ("GET", &format!("{SAY}/{NOBODY}?wiat=1"), b"", 422, "invalid", Some("wiat")),
+        ("GET", &format!("{SAY}/{NOBODY}?wait=1&wait=2"), b"", 422, "invalid", None),
+        ("GET", &format!("{SAY}/{NOBODY}?wait=1"), b"", 404, "not_found", None),
+        ("GET", "/api/v1/sessions?limit=0", b"", 422, "invalid", Some("limit")),
+        ("GET", "/api/v1/sessions?limit=501", b"", 422, "invalid", Some("limit")),
+        ("GET", "/api/v1/sessions?which=mine", b"", 422, "invalid", Some("which")),
+        ("GET", "/api/v1/sessions?cursor=x", b"", 422, "bad_cursor", Some("cursor")),
+        ("GET", "/api/v1/bindings?cursor=s1", b"", 422, "bad_cursor", Some("cursor")),
+        ("GET", "/api/v1/facts?cursor=hzz", b"", 422, "bad_cursor", Some("cursor")),
+        ("GET", "/api/v1/approvals?cursor=h0", b"", 422, "bad_cursor", Some("cursor")),
+        ("GET", &after, b"", 422, "invalid", Some("after")),
+        ("GET", "/api/v1/route", b"", 422, "invalid", None),
+        ("GET", "/api/v1/route?new=false", b"", 422, "invalid", None),
+        ("GET", "/api/v1/route?new=true&session=x", b"", 422, "invalid", None),
+        ("GET", "/api/v1/route?session=x", b"", 422, "invalid", Some("session")),
+        ("GET", "/api/v1/route?conversation=x", b"", 422, "bad_address", Some("conversation")),
+        ("GET", "/api/v1/route?conversation=web:bob/1", b"", 403, "address_not_yours", None),
+        ("PUT", SAY, b"", 405, "method_not_allowed", None),
+        ("DELETE", "/healthz", b"", 405, "method_not_allowed", None),
+        ("POST", &format!("{SAY}/{NOBODY}/stop"), b"", 404, "not_found", None),
+        ("DELETE", &format!("{SAY}/{NOBODY}"), b"", 404, "not_found", None),
+    ])
+    .await;
+    let world = World::new().await;
+    let answer = world.ask("PUT", SAY).send().await.unwrap();
+    assert_eq!(answer.headers()["allow"], "POST");
+}
+
+#[tokio::test]
+async fn a_body_must_be_said_to_be_json_and_a_key_must_be_a_key() {
+    let world = World::new().await;
+    for kind in
+        [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("application/jsonx")]
+    {
+        let mut ask = world.ask("POST", SAY).body(r#"{"to":{"new":{}},"text":"x"}"#);
+        if let Some(kind) = kind {
+            ask = ask.header("content-type", kind);
+        }
+        let problem: Problem = ask.send().await.unwrap().json().await.unwrap();
+        assert_eq!((problem.status, problem.code.word()), (415, "unsupported_media_type"));
+    }
+    for key in ["", "two words", "\u{e9}", &"k".repeat(256)] {
+        let ask = world.ask("POST", SAY).header("content-type", "application/json");
+        let ask = ask.header("idempotency-key", key.as_bytes()).body(r#"{"to":{"new":{}},"text":"x"}"#);
+        let problem: Problem = ask.send().await.unwrap().json().await.unwrap();
+        assert_eq!((problem.status, problem.field.as_deref()), (422, Some("Idempotency-Key")), "{key:?}");
+    }
+    let sessions = world.client().sessions(&Default::default()).await.unwrap();
+    assert!(sessions.items.is_empty());
+}
+
+#[tokio::test]
+async fn a_huge_body_is_a_413_and_the_longest_text_is_not() {
+    let world = World::new().await;
+    let say = |text: String| {
+        let body = serde_json::json!({"to": {"new": {}}, "text": text}).to_string();
+        world.ask("POST", SAY).header("content-type", "application/json").body(body).send()
+    };
+    let answer = say("x".repeat(api::TEXT_LENGTH_MAX)).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::ACCEPTED);
+    let answer = say("x".repeat(api::TEXT_LENGTH_MAX + 1)).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    for length in [api::BODY_BYTES_MAX, 10 * 1024 * 1024] {
+        let problem: Problem = say("x".repeat(length)).await.unwrap().json().await.unwrap();
+        assert_eq!((problem.status, problem.code.word()), (413, "too_large"));
+    }
+}
+
+#[tokio::test]
+async fn who_sends_too_slowly_is_not_waited_for() {
+    let set_up = |config: &mut server::ServerConfig| {
+        config.body_max = std::time::Duration::from_millis(200);
+        config.head_max = std::time::Duration::from_millis(300);
+    };
+    let world = World::with(Default::default(), set_up).await;
+    let (host, token) = (world.host(), crate::world::TOKEN);
+    let head = format!(
+        "POST {SAY} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"
+    );
+    let answer = world.raw(head.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("too_slow"), "{answer}");
+    let answer = world.raw(b"GET / HTTP/1.1\r\nHost: ").await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    let huge = format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    let answer = world.raw(huge.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}

@@ -1,0 +1,135 @@
+//! The OpenAPI document: complete, self-consistent, and the one that is committed.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn document() -> Value {
+    serde_json::to_value(server::openapi_document()).unwrap()
+}
+
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let mut all = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            all.push((path.clone(), method.clone(), operation.clone()));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_committed_document_is_the_one_that_is_served() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let now = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(committed == now, "docs/openapi.json is not up to date: run the tests with UPDATE_EXPECT=1");
+}
+
+#[test]
+fn every_path_is_there() {
+    let expected = [
+        "delete /api/v1/messages/{id}",
+        "get /api/v1/agents",
+        "get /api/v1/approvals",
+        "get /api/v1/bindings",
+        "get /api/v1/facts",
+        "get /api/v1/me",
+        "get /api/v1/messages/{id}",
+        "get /api/v1/nodes",
+        "get /api/v1/route",
+        "get /api/v1/sessions",
+        "get /api/v1/sessions/{id}",
+        "get /api/v1/sessions/{id}/facts",
+        "get /api/v1/sessions/{id}/queue",
+        "get /healthz",
+        "get /metrics",
+        "get /readyz",
+        "patch /api/v1/messages/{id}",
+        "patch /api/v1/sessions/{id}",
+        "post /api/v1/approvals/{id}",
+        "post /api/v1/bindings/move",
+        "post /api/v1/messages",
+        "post /api/v1/messages/{id}/stop",
+        "post /api/v1/sessions",
+        "post /api/v1/sessions/{id}/end",
+        "put /api/v1/sessions/{id}/queue",
+    ];
+    let document = document();
+    let there: BTreeSet<String> =
+        operations(&document).into_iter().map(|(path, method, _)| format!("{method} {path}")).collect();
+    assert_eq!(there, expected.map(String::from).into());
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+}
+
+#[test]
+fn every_operation_documents_its_problems_and_has_a_name_of_its_own() {
+    let document = document();
+    let mut names = BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{method} {path}");
+        assert!(operation["summary"].is_string(), "{method} {path}");
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{method} {path}");
+        if path == "/healthz" {
+            continue;
+        }
+        for status in ["401", "403", "421", "503"] {
+            assert!(responses.contains_key(status), "{method} {path} lacks {status}");
+        }
+        if operation.get("requestBody").is_some() {
+            for status in ["400", "408", "413", "415", "422"] {
+                assert!(responses.contains_key(status), "{method} {path} lacks {status}");
+            }
+        }
+        for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
+            let schema = &response["content"]["application/problem+json"]["schema"]["$ref"];
+            assert_eq!(schema, "#/components/schemas/Problem", "{method} {path} {status}");
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = document();
+    let mut stack = vec![&document];
+    while let Some(value) = stack.pop() {
+        match value {
+            Value::Object(object) => {
+                if let Some(Value::String(reference)) = object.get("$ref") {
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{reference}");
+                }
+                stack.extend(object.values());
+            }
+            Value::Array(items) => stack.extend(items),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn requests_refuse_what_they_do_not_know() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    for name in [
+        "ToSession",
+        "ToConversation",
+        "ToNew",
+        "SayText",
+        "SayParts",
+        "EditText",
+        "EditParts",
+        "Hold",
+        "IfNew",
+        "NewSession",
+        "SessionChange",
+        "Order",
+        "Move",
+        "ApprovalAnswer",
+    ] {
+        assert_eq!(schemas[name]["additionalProperties"], Value::Bool(false), "{name}: {}", schemas[name]);
+    }
+}

@@ -1,0 +1,414 @@
+//! Messages, sessions, queue, bindings and questions, from outside.
+
+use crate::world::{ROBOT, TOKEN, World};
+use api::client::{Client, ClientError, Verdict};
+use api::*;
+use engine::Limits;
+use kernel::Grant;
+use std::time::Duration;
+
+fn conversation(key: &str) -> To {
+    To::conversation(format!("api:test/{key}"), None)
+}
+
+async fn settled(client: &Client, message: &str) -> Receipt {
+    let query = MessageQuery { wait: Some(20), words: Some(true) };
+    let receipt = client.receipt(message, &query).await.unwrap();
+    assert!(receipt.state.is_final(), "{receipt:?}");
+    receipt
+}
+
+/// Waits until the message's turn runs.
+async fn running(client: &Client, receipt: &Receipt) {
+    let mut follow = client.follow(&receipt.session, 0);
+    loop {
+        if let api::client::Heard::Fact(Fact { what: What::Rule(RuleFact::Handed { .. }), .. }) =
+            follow.next().await.unwrap()
+        {
+            return;
+        }
+    }
+}
+
+fn code(error: ClientError) -> Code {
+    error.problem().unwrap_or_else(|| panic!("{error}")).code
+}
+
+#[tokio::test]
+async fn a_message_makes_the_whole_round() {
+    let world = World::new().await;
+    let client = world.client();
+    let first = client.say(&NewMessage::text(conversation("a"), "hello")).await.unwrap();
+    assert!(first.new && first.state == ReceiptState::Waiting);
+    let receipt = settled(&client, &first.id).await;
+    assert_eq!(receipt.state, ReceiptState::Answered);
+    assert_eq!(receipt.answer.as_deref().map(str::trim), Some("#1 hello"));
+    assert_eq!(receipt.text.as_deref(), Some("hello"));
+
+    let how = IfNew { agent: Some("scripted".into()), ..IfNew::default() };
+    let to = To::conversation("api:test/a", Some(how));
+    let second = client.say(&NewMessage::text(to, "again")).await.unwrap();
+    assert!(!second.new && second.if_new_ignored && second.session == first.session);
+
+    let facts = client.facts(&first.session, &FactsQuery::default()).await.unwrap();
+    let numbers: Vec<u64> = facts.items.iter().map(|fact| fact.number).collect();
+    assert_eq!(numbers, (1..=facts.next).collect::<Vec<_>>());
+    assert!(facts.items.iter().all(|fact| !matches!(fact.what, What::Other(_))));
+    let session = client.session(&first.session).await.unwrap();
+    assert_eq!((session.state, session.agent.as_str()), (SessionState::Open, "scripted"));
+}
+
+#[tokio::test]
+async fn parts_are_said_like_one_text() {
+    let world = World::new().await;
+    let body = r#"{"to":{"new":{}},"parts":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}"#;
+    let post =
+        world.ask("POST", "/api/v1/messages").header("content-type", "application/json; charset=utf-8");
+    let receipt: Receipt = post.body(body).send().await.unwrap().json().await.unwrap();
+    let receipt = settled(&world.client(), &receipt.id).await;
+    assert_eq!(receipt.text.as_deref(), Some("one\ntwo"));
+}
+
+#[tokio::test]
+async fn the_same_key_gets_the_very_same_answer_over_a_restart() {
+    let world = World::new().await;
+    async fn post(world: &World, path: &str, body: &str, key: &str) -> (u16, bool, String) {
+        let post = world.ask("POST", path).header("content-type", "application/json");
+        let answer = post.header("idempotency-key", key).body(body.to_owned()).send().await.unwrap();
+        let repeated = answer.headers().contains_key("idempotent-replayed");
+        (answer.status().as_u16(), repeated, answer.text().await.unwrap())
+    }
+    let say = r#"{"to":{"conversation":"api:test/a"},"text":"hello"}"#;
+    let same_but_spelt_otherwise = r#" {"text":"hell\u006f","to":{"conversation":"api:test/a"}} "#;
+    let make = r#"{"title":"mine"}"#;
+    let (status, repeated, first) = post(&world, "/api/v1/messages", say, "k").await;
+    assert_eq!((status, repeated), (202, false));
+    let made = post(&world, "/api/v1/sessions", make, "k").await;
+    assert_eq!((made.0, made.1), (201, false));
+    let receipt: Receipt = serde_json::from_str(&first).unwrap();
+    settled(&world.client(), &receipt.id).await;
+
+    let world = world.restart().await;
+    for body in [say, same_but_spelt_otherwise] {
+        assert_eq!(post(&world, "/api/v1/messages", body, "k").await, (202, true, first.clone()));
+    }
+    assert_eq!(post(&world, "/api/v1/sessions", make, "k").await, (201, true, made.2));
+    let other = say.replace("hello", "other");
+    let (status, _, body) = post(&world, "/api/v1/messages", &other, "k").await;
+    assert_eq!(status, 409);
+    assert!(body.contains("idempotency_conflict"), "{body}");
+    let facts = world.client().facts(&receipt.session, &FactsQuery::default()).await.unwrap();
+    let queued = facts.items.iter().filter(|fact| matches!(fact.what, What::Rule(RuleFact::Queued { .. })));
+    assert_eq!(queued.count(), 1);
+}
+
+#[tokio::test]
+async fn what_is_named_is_used_or_refused_and_nothing_stands_in_for_it() {
+    let world = World::new().await;
+    let client = world.client();
+    let unknown = To::session("ses_00000000000000000000zzzzzz");
+    let refused = client.say(&NewMessage::text(unknown, "x")).await.unwrap_err();
+    assert_eq!(code(refused), Code::NotFound);
+
+    let first = client.say(&NewMessage::text(conversation("a"), "one")).await.unwrap();
+    settled(&client, &first.id).await;
+    let new = client.say(&NewMessage::text(To::new_session(IfNew::default()), "x")).await.unwrap();
+    assert!(new.new && new.session != first.session);
+
+    let Verdict::Done(ended) = client.end(&first.session).await.unwrap() else { panic!("pending") };
+    assert_eq!((ended.state, ended.why), (SessionState::Ended, Some(EndWhy::Asked)));
+    let Verdict::Done(_) = client.end(&first.session).await.unwrap() else { panic!("ending twice is fine") };
+    let refused = client.say(&NewMessage::text(To::session(&first.session), "x")).await.unwrap_err();
+    let problem = refused.problem().unwrap();
+    assert_eq!(problem.code, Code::SessionEnded);
+    assert!(problem.hint.contains("start anew"), "{problem:?}");
+
+    let explain = |query: RouteQuery| {
+        let client = client.clone();
+        async move { client.explain(&query).await.unwrap() }
+    };
+    let named = explain(RouteQuery { session: Some(first.session.clone()), ..Default::default() }).await;
+    assert!(matches!(named, Explained::Refused { code: Code::SessionEnded, ended: Some(EndWhy::Asked), .. }));
+    let talk = explain(RouteQuery { conversation: Some("api:test/a".into()), ..Default::default() }).await;
+    assert!(
+        matches!(talk, Explained::New { previous: Some(ref before), .. } if before.session == first.session)
+    );
+    let fresh = explain(RouteQuery { new: Some(true), ..Default::default() }).await;
+    assert!(matches!(fresh, Explained::New { conversation: None, previous: None, .. }));
+
+    let anew = client.say(&NewMessage::text(conversation("a"), "two")).await.unwrap();
+    let previous = Previous { session: first.session, why: EndWhy::Asked };
+    assert!(anew.new && anew.previous == Some(previous));
+    let bound = explain(RouteQuery { conversation: Some("api:test/a".into()), ..Default::default() }).await;
+    assert!(matches!(bound, Explained::Existing { session, .. } if session.id == anew.session));
+}
+
+#[tokio::test]
+async fn a_failed_receipt_says_how_to_go_on() {
+    let world = World::new().await;
+    let client = world.client();
+    let say = |text: &'static str| {
+        let client = client.clone();
+        async move {
+            let to = To::new_session(IfNew::default());
+            let receipt = client.say(&NewMessage::text(to, text)).await.unwrap();
+            settled(&client, &receipt.id).await
+        }
+    };
+    let refused = say("!refuse").await;
+    assert_eq!((refused.state, refused.why.as_deref()), (ReceiptState::Failed, Some("refused")));
+    assert!(refused.hint.unwrap().contains("mend it"));
+    let failed = say("!fail after").await;
+    assert_eq!((failed.state, failed.why.as_deref()), (ReceiptState::Failed, Some("transient")));
+    assert!(failed.hint.is_some());
+}
+
+#[tokio::test]
+async fn waiting_messages_can_be_edited_held_moved_and_taken_back() {
+    let world = World::new().await;
+    let client = world.client();
+    let long = client.say(&NewMessage::text(conversation("q"), "!sleep 60000")).await.unwrap();
+    running(&client, &long).await;
+    let to = || To::session(&long.session);
+    let mut waiting = Vec::new();
+    for word in ["one", "two", "three"] {
+        waiting.push(client.say(&NewMessage::text(to(), word)).await.unwrap().id);
+    }
+    let edit = |revision| MessageChange::Text(EditText { text: "uno".into(), revision });
+    let Verdict::Done(edited) = client.change_message(&waiting[0], &edit(0)).await.unwrap() else { panic!() };
+    assert_eq!(edited.revision, 1);
+    assert_eq!(code(client.change_message(&waiting[0], &edit(0)).await.unwrap_err()), Code::Changed);
+    assert_eq!(code(client.change_message(&long.id, &edit(0)).await.unwrap_err()), Code::TooLate);
+
+    let hold = |held| MessageChange::Hold(Hold { held });
+    let held = client.change_message(&waiting[1], &hold(true)).await.unwrap().into_inner();
+    assert_eq!((held.state, held.why.as_deref()), (ReceiptState::Held, Some("asked")));
+    assert!(held.hint.is_some());
+    let released = client.change_message(&waiting[1], &hold(false)).await.unwrap().into_inner();
+    assert_eq!(released.state, ReceiptState::Waiting);
+
+    let order: Vec<String> = waiting.iter().rev().cloned().collect();
+    let queue = client.reorder(&long.session, &Order { order }).await.unwrap().into_inner();
+    let texts: Vec<&str> = queue.items.iter().map(|item| item.text.as_str()).collect();
+    assert_eq!(texts, ["!sleep 60000", "three", "two", "uno"]);
+    let short = Order { order: vec![waiting[0].clone()] };
+    assert_eq!(code(client.reorder(&long.session, &short).await.unwrap_err()), Code::Changed);
+
+    let withdrawn = client.withdraw(&waiting[2]).await.unwrap().into_inner();
+    assert_eq!(withdrawn.state, ReceiptState::Withdrawn);
+    assert_eq!(code(client.withdraw(&waiting[2]).await.unwrap_err()), Code::TooLate);
+    assert_eq!(code(client.withdraw(&long.id).await.unwrap_err()), Code::TooLate);
+
+    for _ in 0..2 {
+        client.stop(&long.id).await.unwrap();
+    }
+    assert_eq!(settled(&client, &long.id).await.state, ReceiptState::Stopped);
+    assert_eq!(settled(&client, &waiting[0]).await.state, ReceiptState::Answered);
+    let stopped = client.stop(&long.id).await.unwrap().into_inner();
+    assert_eq!(stopped.state, ReceiptState::Stopped, "stopping what is over changes nothing");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_once() {
+    let world = World::new().await;
+    let client = world.client();
+    let asked = client.say(&NewMessage::text(conversation("ask"), "!ask Bash")).await.unwrap();
+    let mut follow = client.follow(&asked.session, 0);
+    let id = loop {
+        if let api::client::Heard::Fact(Fact { what: What::Rule(RuleFact::Asked { approval, .. }), .. }) =
+            follow.next().await.unwrap()
+        {
+            break approval;
+        }
+    };
+    let open = client.approvals(&PageQuery::default()).await.unwrap().items;
+    assert_eq!(open.iter().map(|one| &one.id).collect::<Vec<_>>(), [&id]);
+    let answered = client.answer(&id, Answer::Yes).await.unwrap().into_inner();
+    assert_eq!((answered.state, answered.answer), (ApprovalState::Answered, Some(Answer::Yes)));
+    assert_eq!(code(client.answer(&id, Answer::No).await.unwrap_err()), Code::TooLate);
+    let nobody = "apr_00000000000000000000zzzzzz";
+    assert_eq!(code(client.answer(nobody, Answer::No).await.unwrap_err()), Code::NotFound);
+    assert_eq!(settled(&client, &asked.id).await.state, ReceiptState::Answered);
+}
+
+#[tokio::test]
+async fn lists_are_pages_that_show_everything_once() {
+    let world = World::new().await;
+    let client = world.client();
+    for n in 0..7 {
+        let conversation = Some(format!("api:test/%C3%A9{n}"));
+        let title = Some(format!("number {n}"));
+        client.make_session(&NewSession { title, conversation, ..Default::default() }).await.unwrap();
+    }
+    let (mut titles, mut cursor) = (Vec::new(), None);
+    loop {
+        let query = SessionsQuery { limit: Some(3), cursor, which: None };
+        let page = client.sessions(&query).await.unwrap();
+        titles.extend(page.items.into_iter().map(|session| session.title.unwrap()));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    titles.sort();
+    assert_eq!(titles, (0..7).map(|n| format!("number {n}")).collect::<Vec<_>>());
+
+    let (mut addresses, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = client.bindings(&PageQuery { limit: Some(2), cursor }).await.unwrap();
+        addresses.extend(page.items.into_iter().map(|binding| binding.address));
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(addresses, (0..7).map(|n| format!("api:test/%C3%A9{n}")).collect::<Vec<_>>());
+
+    let heads = client.heads(&PageQuery { limit: Some(500), cursor: None }).await.unwrap();
+    assert_eq!(heads.items.len(), 7);
+    let after = client.heads(&PageQuery { limit: None, cursor: heads.next.clone() }).await.unwrap();
+    assert_eq!((after.items.len(), after.next), (0, heads.next));
+}
+
+#[tokio::test]
+async fn a_session_can_be_renamed_archived_and_given_a_conversation() {
+    let world = World::new().await;
+    let client = world.client();
+    let made = client.make_session(&NewSession::default()).await.unwrap();
+    let change = SessionChange { title: Some("Ünïcode".into()), archived: Some(true) };
+    let session = client.change_session(&made.id, &change).await.unwrap();
+    assert_eq!((session.title.as_deref(), session.archived), (Some("Ünïcode"), true));
+    assert!(client.sessions(&SessionsQuery::default()).await.unwrap().items.is_empty());
+    let all = SessionsQuery { which: Some(Which::All), ..Default::default() };
+    assert_eq!(client.sessions(&all).await.unwrap().items.len(), 1);
+
+    let to = Move { address: "api:test/m".into(), session: made.id.clone() };
+    for _ in 0..2 {
+        assert_eq!(client.move_binding(&to).await.unwrap(), to);
+    }
+    let said = client.say(&NewMessage::text(conversation("m"), "x")).await.unwrap();
+    assert_eq!(said.session, made.id);
+    let taken = NewSession { conversation: Some("api:test/m".into()), ..Default::default() };
+    assert_eq!(code(client.make_session(&taken).await.unwrap_err()), Code::Changed);
+    settled(&client, &said.id).await;
+    client.end(&made.id).await.unwrap();
+    assert_eq!(code(client.move_binding(&to).await.unwrap_err()), Code::SessionEnded);
+    let nowhere = Move { session: "ses_00000000000000000000zzzzzz".into(), ..to };
+    assert_eq!(code(client.move_binding(&nowhere).await.unwrap_err()), Code::NotFound);
+}
+
+#[tokio::test]
+async fn what_may_not_be_seen_does_not_exist_and_a_view_is_only_a_view() {
+    let world = World::new().await;
+    let client = world.client();
+    let (session, message) = world.foreign("!sleep 60000").await;
+    let (_, waiting) = {
+        let other = world.foreign("x").await;
+        (other.0, other.1)
+    };
+    let (id, said) = (session.to_string(), message.to_string());
+    assert_eq!(code(client.session(&id).await.unwrap_err()), Code::NotFound);
+    assert_eq!(code(client.receipt(&said, &MessageQuery::default()).await.unwrap_err()), Code::NotFound);
+    assert_eq!(
+        code(client.receipt(&waiting.to_string(), &MessageQuery::default()).await.unwrap_err()),
+        Code::NotFound
+    );
+    assert_eq!(code(client.facts(&id, &FactsQuery::default()).await.unwrap_err()), Code::NotFound);
+    assert_eq!(code(client.follow(&id, 0).next().await.unwrap_err()), Code::NotFound);
+    assert_eq!(code(client.queue(&id).await.unwrap_err()), Code::NotFound);
+    assert_eq!(code(client.end(&id).await.unwrap_err()), Code::NotFound);
+    assert_eq!(code(client.stop(&said).await.unwrap_err()), Code::NotFound);
+    assert!(client.sessions(&SessionsQuery::default()).await.unwrap().items.is_empty());
+    assert!(client.heads(&PageQuery::default()).await.unwrap().items.is_empty());
+
+    let me = crate::world::me().person;
+    world.store.grant(session, me, Some(Grant::View));
+    assert_eq!(client.session(&id).await.unwrap().id, id);
+    let to = || NewMessage::text(To::session(&id), "x");
+    assert_eq!(code(client.say(&to()).await.unwrap_err()), Code::NotAllowed);
+    assert_eq!(code(client.end(&id).await.unwrap_err()), Code::NotAllowed);
+    world.store.grant(session, me, Some(Grant::Prompt));
+    client.say(&to()).await.unwrap();
+    let edit = MessageChange::Text(EditText { text: "mine".into(), revision: 0 });
+    assert_eq!(code(client.change_message(&said, &edit).await.unwrap_err()), Code::NotYourWords);
+}
+
+#[tokio::test]
+async fn an_address_belongs_to_whom_it_names() {
+    let world = World::new().await;
+    let say = |client: Client, address: &'static str| async move {
+        client.say(&NewMessage::text(To::conversation(address, None), "x")).await
+    };
+    for address in ["web:bob/1", "cli:host/bob/%2Fw"] {
+        assert_eq!(code(say(world.client(), address).await.unwrap_err()), Code::AddressNotYours);
+    }
+    for address in ["web:ann/1", "cli:host/ann/%2Fw", "api:anything/1"] {
+        say(world.client(), address).await.unwrap();
+    }
+    let robot = Client::new(&world.url, ROBOT).unwrap();
+    assert_eq!(code(say(robot.clone(), "api:other/1").await.unwrap_err()), Code::AddressNotYours);
+    say(robot, "api:robot/1").await.unwrap();
+}
+
+#[tokio::test]
+async fn limits_are_refusals_that_say_so() {
+    let limits = Limits { open_max: 2, pending_max: 2, ..Limits::default() };
+    let world = World::with(limits, |_| {}).await;
+    let client = world.client();
+    let long = client.say(&NewMessage::text(conversation("a"), "!sleep 60000")).await.unwrap();
+    let to = || NewMessage::text(To::session(&long.session), "x");
+    client.say(&to()).await.unwrap();
+    assert_eq!(code(client.say(&to()).await.unwrap_err()), Code::QueueFull);
+    client.make_session(&NewSession::default()).await.unwrap();
+    let more = client.make_session(&NewSession::default()).await.unwrap_err();
+    assert_eq!(code(more), Code::TooManyOpenSessions);
+    let more = client.say(&NewMessage::text(conversation("b"), "x")).await.unwrap_err();
+    assert_eq!(code(more), Code::TooManyOpenSessions);
+}
+
+#[tokio::test]
+async fn the_house_can_be_asked_about_itself() {
+    let world = World::new().await;
+    let client = world.client();
+    assert_eq!(client.me().await.unwrap().handle, "ann");
+    let agents = client.agents().await.unwrap().items;
+    assert_eq!((agents[0].name.as_str(), agents[0].default, agents[0].here), ("scripted", true, true));
+    assert_eq!(client.nodes().await.unwrap().items.len(), 1);
+    let ready = world.ask("GET", "/readyz").send().await.unwrap();
+    assert_eq!(ready.status().as_u16(), 200);
+    let metrics = world.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    for figure in [
+        "homing_http_requests_total{route=\"/api/v1/me\",status=\"200\"} 1",
+        "homing_process_resident_memory_bytes",
+        "homing_kept_sessions 0",
+        "homing_http_streams 0",
+        "homing_store_commits",
+    ] {
+        assert!(metrics.contains(figure), "{figure} is not in {metrics}");
+    }
+    let bytes = resident(&metrics);
+    assert!(bytes > 1_000_000, "{bytes}");
+    let document = world.ask("GET", "/api/v1/openapi.json").send().await.unwrap();
+    let document: serde_json::Value = document.json().await.unwrap();
+    assert_eq!(document["info"]["title"], "Homing");
+}
+
+fn resident(metrics: &str) -> u64 {
+    let line = metrics.lines().find(|line| line.starts_with("homing_process_resident_memory_bytes "));
+    line.unwrap().rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_wait_is_cut_short_when_the_server_goes_and_requests_in_flight_are_answered() {
+    let mut world = World::new().await;
+    let client = world.client();
+    let long = client.say(&NewMessage::text(conversation("a"), "!sleep 60000")).await.unwrap();
+    running(&client, &long).await;
+    let url = format!("{}/api/v1/messages/{}?wait=60", world.url, long.id);
+    let waiting = tokio::spawn(world.http.get(url).bearer_auth(TOKEN).send());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::timeout(Duration::from_secs(3), world.close()).await.unwrap();
+    let receipt: Receipt = waiting.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(receipt.state, ReceiptState::Running);
+    assert!(world.http.get(&world.url).send().await.is_err());
+}

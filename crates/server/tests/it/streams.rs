@@ -1,0 +1,217 @@
+//! Facts as they happen: no gap, no repeat, and no memory for who does not read.
+
+use crate::world::{TOKEN, World};
+use api::client::Heard;
+use api::*;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Opens a stream and reads until `until` is in what was read, or the server ends it.
+async fn read(world: &World, path: &str, headers: &str, until: &str) -> String {
+    let mut stream = open(world, path, headers).await;
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    let reading = async {
+        while !text.contains(until) {
+            match stream.read(&mut buffer).await.unwrap() {
+                0 => break,
+                n => text.push_str(&String::from_utf8_lossy(&buffer[..n])),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading).await.unwrap();
+    text
+}
+
+async fn open(world: &World, path: &str, headers: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(world.host()).await.unwrap();
+    let host = world.host();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Accept: text/event-stream\r\n{headers}\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+fn ids(text: &str) -> Vec<u64> {
+    text.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect()
+}
+
+async fn answered(world: &World, to: To, text: &str) -> Receipt {
+    let client = world.client();
+    let receipt = client.say(&NewMessage::text(to, text)).await.unwrap();
+    let query = MessageQuery { wait: Some(20), words: None };
+    let receipt = client.receipt(&receipt.id, &query).await.unwrap();
+    assert_eq!(receipt.state, ReceiptState::Answered);
+    receipt
+}
+
+#[tokio::test]
+async fn a_stream_resumes_after_the_last_event_without_a_gap_or_a_repeat() {
+    let world = World::new().await;
+    let receipt = answered(&world, To::new_session(IfNew::default()), "hello").await;
+    let last = receipt.last.unwrap();
+    let path = format!("/api/v1/sessions/{}/facts", receipt.session);
+    let end = format!("id: {last}\n");
+    let all = read(&world, &path, "", &end).await;
+    assert!(all.starts_with("HTTP/1.1 200"), "{all}");
+    assert!(all.contains("content-type: text/event-stream") && all.contains("retry: 1000"), "{all}");
+    assert_eq!(ids(&all), (1..=last).collect::<Vec<_>>());
+    let rest = read(&world, &path, "Last-Event-ID: 3\r\n", &end).await;
+    assert_eq!(ids(&rest), (4..=last).collect::<Vec<_>>());
+    let rest = read(&world, &format!("{path}?after=5"), "", &end).await;
+    assert_eq!(ids(&rest), (6..=last).collect::<Vec<_>>());
+    let rest = read(&world, &format!("{path}?after=5"), "Last-Event-ID: 2\r\n", &end).await;
+    assert_eq!(ids(&rest), (3..=last).collect::<Vec<_>>(), "Last-Event-ID beats after");
+    let bad = read(&world, &path, "Last-Event-ID: x\r\n", "\"status\"").await;
+    assert!(bad.starts_with("HTTP/1.1 422"), "{bad}");
+}
+
+#[tokio::test]
+async fn a_follower_hears_every_fact_once_over_a_restart_of_the_server() {
+    let mut world = World::new().await;
+    let first = answered(&world, To::new_session(IfNew::default()), "one").await;
+    let mut follow = world.client().follow(&first.session, 0);
+    let heard = tokio::spawn(async move {
+        let (mut numbers, mut turns) = (Vec::new(), 0);
+        while turns < 3 {
+            if let Heard::Fact(fact) = follow.next().await.unwrap() {
+                numbers.push(fact.number);
+                turns += u32::from(matches!(fact.what, What::Rule(RuleFact::TurnEnded { .. })));
+            }
+        }
+        numbers
+    });
+    answered(&world, To::session(&first.session), "two").await;
+    world = world.restart().await;
+    let receipt = world.client().say(&NewMessage::text(To::session(&first.session), "three")).await.unwrap();
+    let query = MessageQuery { wait: Some(20), words: None };
+    let receipt = world.client().receipt(&receipt.id, &query).await.unwrap();
+    assert!(receipt.state.is_final());
+    let numbers = tokio::time::timeout(Duration::from_secs(20), heard).await.unwrap().unwrap();
+    assert_eq!(numbers, (1..=receipt.last.unwrap()).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn live_words_come_ahead_and_again_as_facts() {
+    let world = World::new().await;
+    let client = world.client();
+    let made = client.make_session(&NewSession::default()).await.unwrap();
+    let mut follow = client.follow(&made.id, 0);
+    // The stream is there before anything is said.
+    follow.next().await.unwrap();
+    client.say(&NewMessage::text(To::session(&made.id), "!say 40 200")).await.unwrap();
+    let (mut live, mut text) = (String::new(), String::new());
+    loop {
+        match follow.next().await.unwrap() {
+            Heard::Live(words) => {
+                assert_eq!(words.offset as usize, live.len());
+                live.push_str(&words.text);
+            }
+            Heard::Fact(Fact { what: What::Story(story), .. }) => {
+                if let Story::Text { offset, text: words, .. } = story.story {
+                    assert_eq!(offset as usize, text.len());
+                    text.push_str(&words);
+                    assert!(live.len() >= text.len());
+                }
+            }
+            Heard::Fact(Fact { what: What::Rule(RuleFact::TurnEnded { .. }), .. }) => break,
+            Heard::Fact(_) => {}
+        }
+    }
+    assert!(!text.is_empty());
+    assert_eq!(text, live);
+}
+
+#[tokio::test]
+async fn the_stream_of_heads_tells_which_sessions_changed() {
+    let world = World::new().await;
+    let first = answered(&world, To::new_session(IfNew::default()), "one").await;
+    let text = read(&world, "/api/v1/facts", "", &first.session).await;
+    let cursor = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    let world_ref = &world;
+    let resume = format!("Last-Event-ID: {cursor}\r\n");
+    let (text, second) = tokio::join!(read(world_ref, "/api/v1/facts", &resume, "\"number\""), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        answered(world_ref, To::new_session(IfNew::default()), "two").await
+    });
+    assert!(text.contains(&second.session) && !text.contains(&first.session), "{text}");
+}
+
+#[tokio::test]
+async fn an_idle_stream_says_that_it_is_still_there_and_ends_cleanly() {
+    let set_up = |config: &mut server::ServerConfig| config.keep_alive = Duration::from_millis(50);
+    let mut world = World::with(Default::default(), set_up).await;
+    let receipt = answered(&world, To::new_session(IfNew::default()), "one").await;
+    let path = format!("/api/v1/sessions/{}/facts?after={}", receipt.session, receipt.last.unwrap());
+    let text = read(&world, &path, "", "\n:\n").await;
+    assert!(text.contains("\n:\n"), "{text}");
+    let mut stream = open(&world, &path, "").await;
+    let mut text = String::new();
+    let reading = tokio::spawn(async move {
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.close().await;
+    let text = reading.await.unwrap();
+    assert!(text.ends_with("0\r\n\r\n"), "the body is complete: {text:?}");
+}
+
+#[tokio::test]
+async fn there_are_only_so_many_streams_and_a_closed_one_frees_its_place() {
+    let set_up = |config: &mut server::ServerConfig| {
+        config.streams_max = 2;
+        config.keep_alive = Duration::from_millis(20);
+    };
+    let world = World::with(Default::default(), set_up).await;
+    let first = open(&world, "/api/v1/facts", "").await;
+    let _second = open(&world, "/api/v1/facts", "").await;
+    let full = |text: &str| text.starts_with("HTTP/1.1 503") && text.contains("retry-after: 1");
+    let mut refused = String::new();
+    for _ in 0..100 {
+        refused = read(&world, "/api/v1/facts", "", "\r\n\r\n").await;
+        if full(&refused) {
+            break;
+        }
+    }
+    assert!(full(&refused), "{refused}");
+    drop(first);
+    for _ in 0..200 {
+        let text = read(&world, "/api/v1/facts", "", "\r\n\r\n").await;
+        if text.starts_with("HTTP/1.1 200") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the place of a closed stream was never free again");
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_is_cut_off_and_the_others_hear_everything() {
+    let set_up = |config: &mut server::ServerConfig| config.stall_max = Duration::from_millis(500);
+    let world = World::with(Default::default(), set_up).await;
+    let client = world.client();
+    let made = client.make_session(&NewSession::default()).await.unwrap();
+    let path = format!("/api/v1/sessions/{}/facts", made.id);
+    let mut stalled = Vec::new();
+    for _ in 0..20 {
+        stalled.push(open(&world, &path, "").await);
+    }
+    // More than the buffers of the system and the ring hold.
+    let flood = answered(&world, To::session(&made.id), "!flood 16000000").await;
+    let mut follow = client.follow(&made.id, 0);
+    while follow.at() < flood.last.unwrap() {
+        follow.next().await.unwrap();
+    }
+    for _ in 0..500 {
+        let metrics = world.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+        if metrics.contains("homing_http_streams 1\n") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("stalled readers are still there");
+}

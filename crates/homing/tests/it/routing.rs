@@ -22,7 +22,10 @@ fn two_terminals_and_http_interleaved_fifty_rounds_never_hear_a_word_of_each_oth
             let spoken = homing.run_in(place, &["send", "--follow", &format!("{fruit}{round}")]);
             assert_eq!(spoken.expect(0).trim(), format!("#{round} {fruit}{round}"));
         }
-        assert_eq!(homing.converse("api:test/plums", &format!("plums{round}")).trim(), format!("#{round} plums{round}"));
+        assert_eq!(
+            homing.converse("api:test/plums", &format!("plums{round}")).trim(),
+            format!("#{round} plums{round}")
+        );
     }
     for place in &places {
         let fruit = place.file_name().unwrap().to_str().unwrap();
@@ -96,8 +99,10 @@ fn one_round(http: &Http, worker: usize, round: usize) -> Vec<(usize, String)> {
 
 fn recalls_its_own(http: &Http, number: usize) {
     let recalled = http.converse(&json!({"conversation": address(number)}), "!recall");
-    let words: Vec<&str> =
-        recalled.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.starts_with("code")).collect();
+    let words: Vec<&str> = recalled
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.starts_with("code"))
+        .collect();
     let expected: Vec<String> = (0..MESSAGES).map(|round| word(number, round)).collect();
     assert_eq!(words, expected, "what conversation {number} remembers");
 }

@@ -1,11 +1,13 @@
 //! The chores of the house, in Rust so that they run wherever the house builds: `cargo xtask CHORE`.
 //!
 //! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place,
-//! `test` is the one test command, `tools` fetches the programs `test` needs, `bench` measures. A chore appears below when it works.
+//! `test` is the one test command, `tools` fetches the programs `test` needs, `bench` measures, `soak` kills the server until
+//! somebody is tired of it. A chore appears below when it works.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod house;
+mod soak;
 mod test;
 mod tidy;
 mod tools;
@@ -23,6 +25,7 @@ enum Chore {
     Test(test::TestArgs),
     Tools(tools::ToolsArgs),
     Bench(bench::BenchArgs),
+    Soak(soak::SoakArgs),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::test(&args, &root()),
         Chore::Tools(args) => tools::tools(&args),
         Chore::Bench(args) => bench::bench(&args, &root()),
+        Chore::Soak(args) => soak::soak(&args, &root()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

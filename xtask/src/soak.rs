@@ -10,7 +10,7 @@ use clap::Args;
 ///
 /// The same test as in the test command, with more kills and the release profile. Prints the seed; `--seed` repeats a run.
 #[derive(Args)]
-pub struct SoakArgs {
+pub(crate) struct SoakArgs {
     /// How often the server is killed
     #[arg(long, default_value_t = 300)]
     kills: u32,
@@ -19,7 +19,7 @@ pub struct SoakArgs {
     seed: Option<u64>,
 }
 
-pub fn soak(args: &SoakArgs, root: &Path) -> anyhow::Result<()> {
+pub(crate) fn soak(args: &SoakArgs, root: &Path) -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.args(["nextest", "run", "--release", "--package", "homing", "--profile", "soak", "--no-capture"]);
     command.arg("kill_9_under_16_writers").current_dir(root).env("HOMING_KILLS", args.kills.to_string());

@@ -6,7 +6,9 @@
 use crate::object::object;
 use crate::{At, EndWhy, IfNew};
 use serde::{Deserialize, Deserializer, Serialize, de};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 /// To which session. There is no default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -170,16 +172,37 @@ impl<'de> Deserialize<'de> for NewMessage {
 }
 
 /// One part of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     /// Words.
     Text {
         /// The words.
-        #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
         text: String,
     },
 }
+
+// By hand, because the derived one would allow unknown fields.
+impl PartialSchema for Part {
+    fn schema() -> RefOr<Schema> {
+        let kind = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["text"]));
+        let text = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(crate::TEXT_LENGTH_MAX))
+            .pattern(Some("\\S"));
+        ObjectBuilder::new()
+            .description(Some("One part of a message: words."))
+            .property("type", kind)
+            .property("text", text)
+            .required("type")
+            .required("text")
+            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
+            .into()
+    }
+}
+
+impl ToSchema for Part {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

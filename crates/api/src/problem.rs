@@ -1,7 +1,9 @@
 //! Problems (RFC 9457), and the table of every stable code. Programs read the code, people the words.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Why something was not done, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -63,7 +65,7 @@ pub struct Invalid {
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $word:literal, $status:literal, $title:literal, $hint:literal;)*) => {
         /// A stable word for a kind of problem. Words are only ever added.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $word)] $name,)*
             /// A code newer than this reader.
@@ -165,6 +167,16 @@ codes! {
     /// Too many streams are open.
     TooManyStreams = "too_many_streams", 503, "too many streams", "close some, or come back later";
 }
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let words = Self::ALL.iter().map(|code| code.word());
+        let text = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words));
+        text.description(Some("A stable word for a kind of problem. Words are only ever added.")).into()
+    }
+}
+
+impl ToSchema for Code {}
 
 impl std::fmt::Display for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -94,3 +94,41 @@ impl IntoResponse for No {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::{Grant, SessionId};
+
+    #[test]
+    fn every_refusal_has_its_status_and_the_engines_own_code() {
+        let session = SessionId::from_bits(1);
+        let refusals = [
+            (404, Refused::NotFound { what: "session" }),
+            (409, Refused::SessionEnded { session, why: EndWhy::Asked }),
+            (409, Refused::SessionEnded { session, why: EndWhy::Gone }),
+            (403, Refused::AddressNotYours),
+            (403, Refused::Needs(Grant::Manage)),
+            (403, Refused::NotYourWords),
+            (409, Refused::KeyReused),
+            (429, Refused::QueueFull { limit: 1 }),
+            (429, Refused::TooManyOpen { limit: 1 }),
+            (422, Refused::UnknownAgent { name: "x".into(), known: vec!["scripted".into()] }),
+            (422, Refused::BadDirectory { reason: "not there".into() }),
+            (422, Refused::Invalid { field: "title", reason: "too long".into() }),
+            (409, Refused::TooLate),
+            (409, Refused::Changed),
+            (503, Refused::DiskFull),
+            (503, Refused::Unavailable("later".into())),
+            (503, Refused::Unclear),
+        ];
+        for (status, refused) in refusals {
+            let code = refused.code();
+            let No(problem) = refused.into();
+            assert_eq!((problem.status, problem.code.word()), (status, code), "{problem:?}");
+            let response = No(problem).into_response();
+            let later = response.headers().contains_key(header::RETRY_AFTER);
+            assert_eq!(later, status == 503, "a 503 says when to come back");
+        }
+    }
+}

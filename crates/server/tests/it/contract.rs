@@ -129,7 +129,27 @@ fn requests_refuse_what_they_do_not_know() {
         "Order",
         "Move",
         "ApprovalAnswer",
+        "Part",
     ] {
         assert_eq!(schemas[name]["additionalProperties"], Value::Bool(false), "{name}: {}", schemas[name]);
+    }
+}
+
+#[test]
+fn every_code_is_documented_where_it_can_be_met() {
+    let document = document();
+    let words: Vec<&str> = document["components"]["schemas"]["Code"]["enum"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(Value::as_str)
+        .collect();
+    let known: Vec<&str> = api::Code::ALL.iter().map(|code| code.word()).collect();
+    assert_eq!(words, known);
+    // Met by no operation, but where there is none; and one that must not be met at all.
+    let elsewhere = ["no_such_path", "method_not_allowed", "internal"];
+    let described = document["paths"].to_string();
+    for word in known.iter().filter(|word| !elsewhere.contains(word)) {
+        assert!(described.contains(&format!("`{word}`")), "{word}");
     }
 }

@@ -5,7 +5,7 @@
 //! people and runners can see, so it may agree with the kernel only by saying the same thing in another way.
 
 use crate::ledger::{Question, Receipt};
-use crate::story::{Event, POLICY};
+use crate::story::{Happening, POLICY};
 use homing_kernel::{
     AfterFailure, Answer, ApprovalId, Attempt, Command, EndWhy, Epoch, Failure, Fence, MessageId, Moment,
     Native, Outcome, Policy, Refusal, Report, Slot, StopWhy, Term, Turn,
@@ -105,17 +105,17 @@ impl Model {
     }
 
     /// Lets an event happen.
-    pub(crate) fn happen(&mut self, event: &Event) -> Result<(), Refusal> {
+    pub(crate) fn happen(&mut self, event: &Happening) -> Result<(), Refusal> {
         match event {
-            Event::Tell { command, now } => {
+            Happening::Tell { command, now } => {
                 self.clock = *now;
                 self.command(command)?;
                 self.start_next();
             }
-            Event::Crash => self.term = self.term.next(),
-            Event::Slot(slot) => self.slot = *slot,
-            Event::AfterFailure(policy) => self.policy.after_failure = *policy,
-            Event::Confirmed { native, epoch } => self.name = Some((native.clone(), *epoch)),
+            Happening::Crash => self.term = self.term.next(),
+            Happening::Slot(slot) => self.slot = *slot,
+            Happening::AfterFailure(policy) => self.policy.after_failure = *policy,
+            Happening::Confirmed { native, epoch } => self.name = Some((native.clone(), *epoch)),
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub(crate) enum Of {
 
 /// A step with everything filled in that depends on what happened before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum Happening {
     Tell { command: Command, now: Moment },
     Crash,
     Slot(Slot),
@@ -120,8 +120,8 @@ impl World {
     }
 
     /// What this step means here and now.
-    pub(crate) fn event(&self, step: &Step) -> Event {
-        let tell = |command| Event::Tell { command, now: self.given.now };
+    pub(crate) fn event(&self, step: &Step) -> Happening {
+        let tell = |command| Happening::Tell { command, now: self.given.now };
         match step {
             Step::Wish(command) => tell(command.clone()),
             Step::SayNext => tell(Command::Say { message: self.ledger.next_message(), by: person(1) }),
@@ -145,12 +145,14 @@ impl World {
             Step::Wake { after_ms } => {
                 let now = self.given.now;
                 let due = self.session.wake_at(self.given.term).map_or(now, |at| at.max(now));
-                Event::Tell { command: Command::Wake, now: after_ms.map_or(due, |ms| now.after_ms(ms)) }
+                Happening::Tell { command: Command::Wake, now: after_ms.map_or(due, |ms| now.after_ms(ms)) }
             }
-            Step::Crash => Event::Crash,
-            Step::Slot(slot) => Event::Slot(*slot),
-            Step::AfterFailure(policy) => Event::AfterFailure(*policy),
-            Step::Confirmed { native, epoch } => Event::Confirmed { native: native.clone(), epoch: *epoch },
+            Step::Crash => Happening::Crash,
+            Step::Slot(slot) => Happening::Slot(*slot),
+            Step::AfterFailure(policy) => Happening::AfterFailure(*policy),
+            Step::Confirmed { native, epoch } => {
+                Happening::Confirmed { native: native.clone(), epoch: *epoch }
+            }
         }
     }
 
@@ -170,27 +172,27 @@ impl World {
     }
 
     /// Lets an event happen; an error is a broken promise.
-    pub(crate) fn happen(&mut self, event: Event) -> Result<Told, String> {
-        let crashed = event == Event::Crash;
+    pub(crate) fn happen(&mut self, event: Happening) -> Result<Told, String> {
+        let crashed = event == Happening::Crash;
         let told = match event {
-            Event::Tell { command, now } => {
+            Happening::Tell { command, now } => {
                 self.given.now = now;
                 self.command(command)?
             }
-            Event::Crash => {
+            Happening::Crash => {
                 self.session = replay(&self.log);
                 self.given.term = self.given.term.next();
                 Told::Facts(vec![])
             }
-            Event::Slot(slot) => {
+            Happening::Slot(slot) => {
                 self.given.slot = slot;
                 Told::Facts(vec![])
             }
-            Event::AfterFailure(policy) => {
+            Happening::AfterFailure(policy) => {
                 self.given.policy.after_failure = policy;
                 Told::Facts(vec![])
             }
-            Event::Confirmed { native, epoch } => {
+            Happening::Confirmed { native, epoch } => {
                 let fact = Fact::Confirmed { native, epoch };
                 self.ledger.believe(&fact);
                 self.append(vec![fact.clone()]);

@@ -45,7 +45,8 @@ impl<'a> Follower<'a> {
     pub(crate) async fn begin(remote: &'a Remote, receipt: &Receipt) -> Result<Self> {
         let (after, over) = if receipt.new { (0, false) } else { place_of(remote, receipt).await? };
         let facts = remote.client.follow(&receipt.session, after);
-        let (message, shown) = (receipt.id.clone(), Shown::new(remote.screen));
+        let (message, mut shown) = (receipt.id.clone(), Shown::new(remote.screen));
+        shown.wait_for("waiting for the agent …");
         Ok(Self { remote, message, turn: None, facts, shown, over })
     }
 
@@ -87,8 +88,7 @@ impl<'a> Follower<'a> {
             }
             What::Rule(rule @ (RuleFact::AttemptFailed { .. } | RuleFact::Crowded { .. })) => {
                 let fact = Fact { what: What::Rule(rule.clone()), ..fact.clone() };
-                self.remote.screen.clear_passing();
-                self.remote.screen.progress(words::fact(&fact));
+                self.shown.progress(&words::fact(&fact))?;
                 Ok(Step::On)
             }
             What::Rule(_) | What::Other(_) => Ok(Step::On),
@@ -142,6 +142,11 @@ impl<'a> Follower<'a> {
         }
     }
 
+    /// Stops showing; whatever is said next begins on a line of its own.
+    pub(crate) fn leave_line(&mut self) -> Result<()> {
+        self.shown.end_line()
+    }
+
     async fn end(&mut self) -> Result<Step> {
         self.shown.end_line()?;
         let query = MessageQuery { wait: Some(FINAL_WAIT_S), words: None };
@@ -191,11 +196,26 @@ struct Shown {
     parts: BTreeMap<u32, u64>,
     /// The part that was written last, if its line is still open.
     open: Option<u32>,
+    /// Whether the line says what we wait for; whatever comes next replaces it.
+    passing: bool,
 }
 
 impl Shown {
     fn new(screen: Screen) -> Self {
-        Self { screen, parts: BTreeMap::new(), open: None }
+        Self { screen, parts: BTreeMap::new(), open: None, passing: false }
+    }
+
+    /// Says what we wait for, until something else is shown.
+    fn wait_for(&mut self, what: &str) {
+        self.screen.passing(what);
+        self.passing = true;
+    }
+
+    /// The line is ours again.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.passing) {
+            self.screen.clear_passing();
+        }
     }
 
     /// Shows what is new of these words. Words after a gap are not shown: they come again, as a fact, behind the rest.
@@ -209,7 +229,7 @@ impl Shown {
         if self.open.is_some_and(|open| open != part) {
             self.end_line()?;
         }
-        self.screen.clear_passing();
+        self.clear();
         self.screen.piece(fresh)?;
         self.open = (!fresh.ends_with('\n')).then_some(part);
         Ok(())
@@ -229,7 +249,7 @@ impl Shown {
     }
 
     fn end_line(&mut self) -> Result<()> {
-        self.screen.clear_passing();
+        self.clear();
         if self.open.take().is_some() {
             self.screen.piece("\n")?;
         }

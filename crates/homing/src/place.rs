@@ -20,11 +20,8 @@ pub(crate) struct Place {
 impl Place {
     /// The directory that is named, or `HOMING_DATA`, or the usual one.
     pub(crate) fn find(named: Option<PathBuf>) -> Result<Self> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let in_home = || Some(variable("HOME")?.join(".local").join("share"));
-        let usual = || variable("XDG_DATA_HOME").filter(|path| path.is_absolute()).or_else(in_home);
         let is_named = named.is_some();
-        let dir = named.or_else(|| variable("HOMING_DATA")).or_else(|| Some(usual()?.join("homing")));
+        let dir = named.or_else(|| variable("HOMING_DATA")).or_else(usual);
         let dir = dir.ok_or_else(|| {
             Trouble::new(Exit::Usage, "there is no home directory to keep things in")
                 .hint("name one with --data DIR")
@@ -32,6 +29,11 @@ impl Place {
         // Agents get paths below it, and they stand elsewhere.
         let dir = std::path::absolute(&dir).with_context(|| dir.display().to_string())?;
         Ok(Self { dir, named: is_named })
+    }
+
+    /// Whether this is where every command looks by itself.
+    pub(crate) fn is_usual(&self) -> bool {
+        usual().is_some_and(|usual| usual == self.dir)
     }
 
     /// Where the server said that it is, if it has.
@@ -71,6 +73,17 @@ impl Place {
         // A file that stays points to nobody, and whoever reads it finds that out.
         let _ = fs::remove_file(self.dir.join("url"));
     }
+}
+
+/// `$XDG_DATA_HOME/homing`, or `~/.local/share/homing`.
+fn usual() -> Option<PathBuf> {
+    let in_home = || Some(variable("HOME")?.join(".local").join("share"));
+    let base = variable("XDG_DATA_HOME").filter(|path| path.is_absolute()).or_else(in_home)?;
+    Some(base.join("homing"))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn read_line(path: &Path) -> io::Result<Option<String>> {

@@ -153,11 +153,12 @@ impl Talk<'_> {
                     (Some(text), None) => { self.say(text).await?; }
                 },
                 () = self.interrupts.next() => {
+                    follower.leave_line()?;
                     if warned {
                         let stopped = stop_message(self.remote, &receipt.id).await?;
                         self.remote.screen.say(stopped.words());
                     } else {
-                        self.remote.screen.say("\nCtrl-C again stops this turn; Ctrl-D leaves and lets it go on");
+                        self.remote.screen.say("Ctrl-C again stops this turn; Ctrl-D leaves and lets it go on");
                         warned = true;
                     }
                 },

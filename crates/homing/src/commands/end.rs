@@ -1,12 +1,18 @@
 //! `homing end`: end a session.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use api::client::Verdict;
+use api::client::Heard;
+use api::{Fact, RuleFact, Session, SessionState, What};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
 use crate::target::session_or_here;
 use crate::words;
+
+/// The longest that an end is waited for; a running agent has a few seconds to go by itself.
+const END_WAIT: Duration = Duration::from_secs(30);
 
 /// End a session
 ///
@@ -20,16 +26,35 @@ pub(crate) struct EndArgs {
 
 pub(crate) async fn end(args: &EndArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
-    let verdict = remote.client.end(&session).await.told()?;
-    let pending = matches!(verdict, Verdict::Pending(_));
-    let session = verdict.into_inner();
+    let asked = remote.client.end(&session).await.told()?.into_inner();
+    let ended = tokio::time::timeout(END_WAIT, until_ended(asked, remote)).await;
+    let session = match ended {
+        Ok(ended) => ended?,
+        Err(_) => remote.client.session(&session).await.told()?,
+    };
     if remote.screen.json {
         remote.screen.object(&session)?;
     } else {
         remote.screen.line(format!("{} {}", session.id, words::doing(&session)))?;
     }
-    if pending || session.awake {
-        remote.screen.say("it ends as soon as its turn is over");
+    if session.state == SessionState::Ended {
+        return Ok(Exit::Done);
     }
-    Ok(Exit::Done)
+    remote.screen.say("it ends as soon as its turn is over");
+    Ok(Exit::Later)
+}
+
+/// A running turn is stopped first; the end follows it in the log.
+async fn until_ended(asked: Session, remote: &Remote) -> Result<Session> {
+    if asked.state == SessionState::Ended {
+        return Ok(asked);
+    }
+    let mut facts = remote.client.follow(&asked.id, asked.number.saturating_sub(1));
+    loop {
+        if let Heard::Fact(Fact { what: What::Rule(RuleFact::Ended { .. }), .. }) =
+            facts.next().await.told()?
+        {
+            return remote.client.session(&asked.id).await.told();
+        }
+    }
 }

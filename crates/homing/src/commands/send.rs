@@ -72,12 +72,14 @@ fn words_of(arguments: &[String]) -> Result<String> {
 
 async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
     let mut interrupts = Interrupts::listen()?;
-    remote.screen.passing("waiting for the agent …");
     let mut follower = Follower::begin(remote, receipt).await?;
     loop {
         let step = tokio::select! {
             step = follower.step() => step?,
-            () = interrupts.next() => return leave(remote, receipt, &mut interrupts).await,
+            () = interrupts.next() => {
+                follower.leave_line()?;
+                return leave(remote, receipt, &mut interrupts).await;
+            }
         };
         match step {
             Step::On => {}
@@ -92,12 +94,14 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
 
 /// Ctrl-C once detaches and says how to stop; twice stops.
 async fn leave(remote: &Remote, receipt: &Receipt, interrupts: &mut Interrupts) -> Result<Exit> {
-    remote.screen.clear_passing();
-    remote.screen.say("\ndetached: the turn goes on. Ctrl-C again stops it");
+    remote.screen.say("detached: the turn goes on. Ctrl-C again stops it");
     if tokio::time::timeout(SECOND_WAIT, interrupts.next()).await.is_ok() {
         let stopped = stop_message(remote, &receipt.id).await?;
         remote.screen.say(stopped.words());
-        return conclude(&stopped.receipt, remote.screen);
+        if remote.screen.json {
+            remote.screen.object(&stopped.receipt)?;
+        }
+        return Ok(Exit::Failed);
     }
     remote.screen.say(format!("later: homing stop {}", receipt.id));
     Ok(Exit::Detached)

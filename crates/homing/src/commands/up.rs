@@ -51,13 +51,17 @@ fn welcome(url: &str, link: &str, place: &Place, screen: Screen) -> Result<()> {
     screen.pairs(&[
         ("  sign in", format!("{link} (works once)")),
         ("  data", place.dir.display().to_string()),
-        (
-            "  try",
-            format!("{}   in another terminal", screen.out(Look::Good, "homing send --follow \"hello\"")),
-        ),
+        ("  try", format!("{}   in another terminal", screen.out(Look::Good, &first_command(place)))),
     ])?;
     screen.line(screen.out(Look::Dim, "\nCtrl-C stops the server; sessions stay."))?;
     Ok(())
+}
+
+/// What a newcomer can type next, wherever the program and its data are.
+fn first_command(place: &Place) -> String {
+    let program = std::env::args().next().filter(|name| name.contains('/')).unwrap_or("homing".to_owned());
+    let data = if place.is_usual() { String::new() } else { format!(" --data {}", place.dir.display()) };
+    format!("{program}{data} send --follow \"hello\"")
 }
 
 fn has_display() -> bool {

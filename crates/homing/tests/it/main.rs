@@ -1,0 +1,43 @@
+//! The whole product from outside: the real binary, real SQLite, real processes, ports and directories of its own.
+//!
+//! `talking` is what people do, `stopping` how turns and sessions end, `serving` how servers come and go, `caring` what
+//! keeps a machine well. Nothing here knows a type of ours; the kit in `testkit` starts, asks and cleans up.
+
+mod caring;
+mod kill;
+mod routing;
+mod serving;
+mod stopping;
+mod talking;
+
+use serde_json::Value;
+use testkit::{Homing, Setup};
+
+/// The binary under test.
+const EXE: &str = env!("CARGO_BIN_EXE_homing");
+
+fn homing() -> Homing {
+    Homing::start(EXE)
+}
+
+fn setup() -> Setup {
+    Setup::new(EXE)
+}
+
+/// The sessions that a list shows.
+#[track_caller]
+fn sessions(homing: &Homing, arguments: &[&str]) -> Vec<Value> {
+    let page = homing.run(&[&["ls", "--json"], arguments].concat()).json(0);
+    page["items"].as_array().expect("a page has items").clone()
+}
+
+/// A text in an object.
+#[track_caller]
+fn text(object: &Value, name: &str) -> String {
+    object[name].as_str().unwrap_or_else(|| panic!("no {name} in {object}")).to_owned()
+}
+
+/// The last line of what was printed.
+fn last_line(printed: &str) -> &str {
+    printed.lines().last().unwrap_or_default()
+}

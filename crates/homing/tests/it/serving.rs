@@ -1,0 +1,178 @@
+//! How servers come and go: one per directory, everything kept, nobody let in without a token.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::{homing, sessions, setup, text};
+
+#[test]
+fn a_second_server_is_refused_within_a_second_and_told_who_has_it() {
+    let homing = homing();
+    let began = Instant::now();
+    let second = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    second.expect(5);
+    let url = format!("http://{}", homing.http().host);
+    for part in [&format!("process {}", homing.pid()), &url, "since 20", "hint:"] {
+        assert!(second.err.contains(part), "no {part:?} in {}", second.err);
+    }
+    // And the first one has not noticed.
+    assert_eq!(homing.run(&["send", "-f", "hello"]).expect(0), "#1 hello\n");
+}
+
+#[test]
+fn a_restart_keeps_sessions_and_what_was_promised() {
+    let mut homing = homing();
+    let body = json!({ "to": { "conversation": "api:tests/1" }, "text": "hello" });
+    let first = homing.http().post_as("key-1", "/api/v1/messages", &body).expect(202);
+    homing.http().until_final(&text(&first, "id"));
+    for round in 0..2 {
+        if round == 0 {
+            assert!(homing.terminate().success());
+        }
+        homing.restart();
+        let same = homing.http().post_as("key-1", "/api/v1/messages", &body).expect(202);
+        assert_eq!((&same["id"], &same["session"]), (&first["id"], &first["session"]));
+    }
+    assert_eq!(homing.converse("api:tests/1", "again"), "#2 again");
+    let other = json!({ "to": { "conversation": "api:tests/1" }, "text": "other" });
+    let conflict = homing.http().post_as("key-1", "/api/v1/messages", &other).expect(409);
+    assert_eq!(conflict["code"], "idempotency_conflict");
+    assert_eq!(sessions(&homing, &["--all"]).len(), 1);
+}
+
+#[test]
+fn sigterm_hands_everything_over() {
+    let mut homing = homing();
+    let running = homing.send("api:tests/1", "!hang");
+    let waiting = homing.send("api:tests/1", "next");
+    testkit::eventually("it acts", || homing.agent_log().iter().find(|ran| ran.event == "start").map(drop));
+    let status = homing.terminate();
+    assert_eq!(status.code(), Some(0), "{}", homing.server_log());
+    assert!(!homing.data().join("url").exists());
+    homing.until_nothing_is_left();
+    homing.restart();
+    let interrupted = homing.http().until_final(&text(&running, "id"));
+    assert_eq!(
+        (&interrupted["state"], &interrupted["why"]),
+        (&json!("failed"), &json!("interrupted")),
+        "{interrupted}"
+    );
+    assert_eq!(homing.http().until_final(&text(&waiting, "id"))["state"], "answered");
+    let starts = homing
+        .agent_log()
+        .into_iter()
+        .filter(|ran| ran.event == "start" && ran.message == text(&running, "id"));
+    assert_eq!(starts.count(), 1, "a turn that may have acted is not run again");
+}
+
+#[test]
+fn a_kill_leaves_nothing_running_and_nothing_undecided() {
+    let mut homing = homing();
+    let running = homing.send("api:tests/1", "!fork-bomb 3\n!hang");
+    testkit::eventually("it acts", || homing.agent_log().iter().find(|ran| ran.event == "start").map(drop));
+    homing.kill9();
+    homing.until_nothing_is_left();
+    homing.restart();
+    assert_eq!(homing.http().until_final(&text(&running, "id"))["why"], "interrupted");
+    assert_eq!(homing.converse("api:tests/1", "next"), "#2 next");
+}
+
+#[test]
+fn without_a_server_one_is_told_how_to_start_one() {
+    let mut homing = homing();
+    homing.terminate();
+    let began = Instant::now();
+    for arguments in [&["send", "hello"][..], &["ls"], &["chat"]] {
+        let said = homing.run(arguments);
+        said.expect(4);
+        assert!(said.err.contains("no server is running") && said.err.contains("homing up"), "{}", said.err);
+    }
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    // The same if it was killed, and left its address behind.
+    homing.restart();
+    homing.kill9();
+    let said = homing.run(&["ls", "--json"]);
+    assert_eq!(said.json(4)["code"], "unreachable");
+}
+
+#[test]
+fn the_environment_points_elsewhere_and_needs_a_token() {
+    let homing = homing();
+    let url = format!("http://{}", homing.http().host);
+    let elsewhere = |token: Option<&str>, url: &str| {
+        let mut command = homing.command();
+        command.env("HOMING_DATA", homing.root().join("nowhere")).env("HOMING_URL", url).arg("ls");
+        command.envs(token.map(|token| ("HOMING_TOKEN", token)));
+        testkit::Spoken::from(command.output().unwrap())
+    };
+    elsewhere(Some(&homing.http().token), &url).expect(0);
+    elsewhere(Some("wrong"), &url).expect(4);
+    elsewhere(None, &url).expect(2);
+    elsewhere(Some("x"), "https://example.org").expect(2);
+    // What is named comes first.
+    let mut command = homing.command();
+    command.env("HOMING_URL", "http://127.0.0.1:1").env("HOMING_TOKEN", "x");
+    command.args(["ls", "--data"]).arg(homing.data());
+    testkit::Spoken::from(command.output().unwrap()).expect(0);
+}
+
+#[test]
+fn other_machines_are_kept_out_unless_somebody_says_so() {
+    let homing = homing();
+    let said = homing.run(&["serve", "--listen", "0.0.0.0:0"]);
+    said.expect(2);
+    assert!(said.err.contains("--expose-without-tls"), "{}", said.err);
+    let listen = homing.http().host;
+    let mut command = homing.command();
+    command.args(["serve", "--listen", &listen, "--data"]).arg(homing.root().join("other"));
+    let taken = testkit::Spoken::from(command.output().unwrap());
+    taken.expect(2);
+    assert!(taken.err.contains("127.0.0.1:0 takes a free port"), "{}", taken.err);
+}
+
+#[test]
+fn what_is_private_is_private() {
+    let homing = homing();
+    homing.converse("api:tests/1", "hello");
+    for name in ["", "token", "url", "lock", "homing.db"] {
+        let path = homing.data().join(name);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o007, 0, "{} is {mode:o}", path.display());
+    }
+    let token = std::fs::metadata(homing.data().join("token")).unwrap().permissions().mode();
+    assert_eq!(token & 0o777, 0o600);
+}
+
+#[test]
+fn the_configuration_is_used() {
+    let homing = setup().config("[policy]\nturn_max = \"1s\"\n[limits]\nopen_max = 1\n").start();
+    let receipt = homing.send("api:tests/1", "!hang");
+    assert_eq!(homing.http().until_final(&text(&receipt, "id"))["why"], "time_limit");
+    let second = homing.run(&["send", "--new", "hello"]);
+    second.expect(1);
+    assert!(second.err.contains("homing end"), "{}", second.err);
+}
+
+#[test]
+fn a_wrong_configuration_is_told_with_its_line() {
+    let homing = homing();
+    let path = homing.root().join("wrong.toml");
+    std::fs::write(&path, "log = \"info\"\n\nlisen = \"127.0.0.1:1\"\n").unwrap();
+    let other = homing.root().join("other");
+    let (path, other) = (path.to_str().unwrap(), other.to_str().unwrap());
+    let said = homing.run(&["serve", "--config", path, "--data", other]);
+    said.expect(2);
+    assert!(
+        said.err.contains("line 3") && said.err.contains("lisen") && said.err.contains("homing config"),
+        "{}",
+        said.err
+    );
+    homing.run(&["serve", "--config", "/nowhere.toml", "--data", other]).expect(2);
+    std::fs::write(path, "default_agent = \"nobody\"\nlisten = \"127.0.0.1:0\"\n").unwrap();
+    let said = homing.run(&["serve", "--config", path, "--data", other]);
+    said.expect(2);
+    assert!(said.err.contains("scripted"), "{}", said.err);
+}

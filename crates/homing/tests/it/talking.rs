@@ -1,0 +1,221 @@
+//! What people do: say something, and get the answer to it and to nothing else.
+
+use std::fs;
+
+use crate::{homing, last_line, sessions, text};
+use serde_json::Value;
+
+#[test]
+fn a_fresh_directory_answers() {
+    let homing = homing();
+    let first = homing.run(&["send", "--follow", "hello"]);
+    assert_eq!(first.expect(0), "#1 hello\n");
+    assert!(first.err.contains("(new)"), "{}", first.err);
+    let second = homing.run(&["send", "--follow", "hello", "again"]);
+    assert_eq!(second.expect(0), "#2 hello again\n");
+    assert!(second.err.contains("(joined)"), "{}", second.err);
+}
+
+#[test]
+fn streamed_words_come_whole_and_once() {
+    let homing = homing();
+    let said = homing.run(&["send", "--follow", "!say 40 200"]);
+    let words: Vec<&str> = said.expect(0).split_whitespace().collect();
+    let receipt = homing.run(&["send", "--follow", "--json", "!say 40 200"]);
+    let receipt: Value = serde_json::from_str(last_line(receipt.expect(0))).unwrap();
+    let answer = text(&receipt, "answer");
+    // The second answer differs in its number only.
+    assert_eq!(words[1..], answer.split_whitespace().collect::<Vec<_>>()[1..]);
+    assert!(words.len() >= 40, "{words:?}");
+}
+
+#[test]
+fn without_following_there_is_a_receipt_at_once() {
+    let homing = homing();
+    let sent = homing.run(&["send", "hello"]);
+    let id = sent.expect(0).trim();
+    assert!(id.starts_with("msg_"), "{id}");
+    let shown = homing.run(&["show", id, "--wait", "30", "--json"]).json(0);
+    assert_eq!(
+        (shown["state"].as_str(), shown["answer"].as_str()),
+        (Some("answered"), Some("#1 hello")),
+        "{shown}"
+    );
+    assert_eq!(text(&shown, "text"), "hello");
+}
+
+#[test]
+fn json_is_the_apis_own() {
+    let homing = homing();
+    let receipt = homing.run(&["send", "--json", "hello"]).json(0);
+    homing.http().until_final(&text(&receipt, "id"));
+    let same = homing.http().get(&format!("/api/v1/messages/{}", text(&receipt, "id"))).expect(200);
+    assert_eq!(
+        (&receipt["id"], &receipt["session"], &receipt["links"]),
+        (&same["id"], &same["session"], &same["links"])
+    );
+    let shown = homing.run(&["show", &text(&receipt, "session"), "--json"]).json(0);
+    assert_eq!(
+        shown,
+        homing.http().get(&format!("/api/v1/sessions/{}", text(&receipt, "session"))).expect(200)
+    );
+    let log = homing.run(&["log", &text(&receipt, "session"), "--json"]);
+    let facts: Vec<Value> = log.expect(0).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let page =
+        homing.http().get(&format!("/api/v1/sessions/{}/facts", text(&receipt, "session"))).expect(200);
+    assert_eq!(&facts, page["items"].as_array().unwrap());
+}
+
+#[test]
+fn words_can_be_piped_in() {
+    let homing = homing();
+    assert_eq!(homing.run_with(&["send", "-f", "-"], "from a pipe\n").expect(0), "#1 from a pipe\n");
+    assert_eq!(homing.run_with(&["send", "-f"], "one\ntwo\n").expect(0), "#2 one\ntwo\n");
+}
+
+#[test]
+fn a_failed_turn_is_told_by_the_exit_code() {
+    let homing = homing();
+    let refused = homing.run(&["send", "-f", "!refuse"]);
+    refused.expect(1);
+    assert!(refused.err.contains("failed (refused)") && refused.err.contains("hint:"), "{}", refused.err);
+}
+
+#[test]
+fn each_directory_is_a_conversation_of_its_own() {
+    let homing = homing();
+    let places = ["apples", "pears"].map(|name| homing.root().join(name));
+    for place in &places {
+        fs::create_dir(place).unwrap();
+    }
+    for round in 1..=5 {
+        for place in &places {
+            let word = place.file_name().unwrap().to_str().unwrap();
+            let said = homing.run_in(place, &["send", "-f", &format!("{word} {round}")]);
+            assert_eq!(said.expect(0), format!("#{round} {word} {round}\n"));
+        }
+    }
+    for (place, mine, other) in [(&places[0], "apples", "pears"), (&places[1], "pears", "apples")] {
+        let recalled = homing.run_in(place, &["send", "-f", "!recall"]);
+        let recalled = recalled.expect(0);
+        assert!(recalled.contains(&format!("{mine} 5")) && !recalled.contains(other), "{recalled}");
+    }
+    let all = sessions(&homing, &[]);
+    let mut directories: Vec<String> = all.iter().map(|session| text(session, "directory")).collect();
+    directories.sort();
+    let known = places.map(|place| place.canonicalize().unwrap().to_str().unwrap().to_owned());
+    assert_eq!(directories, known);
+}
+
+#[test]
+fn an_unknown_session_is_refused_and_nothing_is_made() {
+    let homing = homing();
+    let said = homing.run(&["send", "--session", "ses_01k0000000000000000000000a", "hello"]);
+    said.expect(3);
+    assert!(said.err.contains("hint:"), "{}", said.err);
+    assert_eq!(sessions(&homing, &["--all"]), Vec::<Value>::new());
+}
+
+#[test]
+fn an_ended_session_is_refused_and_says_how_to_go_on() {
+    let homing = homing();
+    let receipt = homing.run(&["send", "--json", "hello"]).json(0);
+    let session = text(&receipt, "session");
+    homing.run(&["end", &session]).expect(0);
+    homing.run(&["end", &session]).expect(0);
+    let said = homing.run(&["send", "--session", &session, "hello"]);
+    said.expect(1);
+    assert!(said.err.contains("ended") && said.err.contains("--new"), "{}", said.err);
+    let problem = homing.run(&["send", "--json", "--session", &session, "hello"]).json(1);
+    assert_eq!(problem["code"], "session_ended");
+    // The conversation goes on in a new session, and the receipt says so.
+    let next = homing.run(&["send", "--json", "hello"]).json(0);
+    assert_eq!(
+        (&next["new"], &next["previous"]["session"]),
+        (&true.into(), &session.as_str().into()),
+        "{next}"
+    );
+    assert_ne!(text(&next, "session"), session);
+    assert_eq!(sessions(&homing, &["--all"]).len(), 2);
+}
+
+#[test]
+fn new_is_always_new() {
+    let homing = homing();
+    let made: Vec<String> =
+        (0..3).map(|_| text(&homing.run(&["send", "--new", "--json", "hello"]).json(0), "session")).collect();
+    assert!(made[0] != made[1] && made[1] != made[2], "{made:?}");
+    // And is not this directory's conversation.
+    assert!(homing.run(&["send", "-f", "hello"]).err.contains("(new)"));
+}
+
+#[test]
+fn a_named_session_is_used_from_anywhere() {
+    let homing = homing();
+    let receipt = homing.run(&["send", "--new", "--title", "A title", "--json", "hello"]).json(0);
+    let session = text(&receipt, "session");
+    let said = homing.run_in(homing.root(), &["send", "-f", "--session", &session, "hello"]);
+    assert_eq!(said.expect(0), "#2 hello\n");
+    assert_eq!(text(&homing.run(&["show", &session, "--json"]).json(0), "title"), "A title");
+}
+
+#[test]
+fn how_a_session_is_made_can_be_said_only_where_one_is_made() {
+    let homing = homing();
+    homing.run(&["send", "--session", "ses_x", "--agent", "scripted", "hello"]).expect(2);
+    homing.run(&["send", "--new", "--session", "ses_x", "hello"]).expect(2);
+    let unknown = homing.run(&["send", "--new", "--agent", "nobody", "hello"]);
+    unknown.expect(1);
+    assert!(unknown.err.contains("homing agents"), "{}", unknown.err);
+    homing.run(&["send", "-f", "hello"]).expect(0);
+    let ignored = homing.run(&["send", "-f", "--title", "late", "hello"]);
+    ignored.expect(0);
+    assert!(ignored.err.contains("for new sessions"), "{}", ignored.err);
+}
+
+#[test]
+fn a_conversation_can_be_named_explained_and_moved() {
+    let homing = homing();
+    assert_eq!(homing.run(&["route", "explain", "--json"]).json(0)["route"], "new");
+    let said = homing.run(&["send", "-f", "--conversation", "api:tests/1", "hello"]);
+    assert_eq!(said.expect(0), "#1 hello\n");
+    let explained = homing.run(&["route", "explain", "--conversation", "api:tests/1", "--json"]).json(0);
+    let first = text(&explained["session"], "id");
+    let second = text(&homing.run(&["send", "--new", "--json", "hello"]).json(0), "session");
+    homing.run(&["bindings", "move", "api:tests/1", &second]).expect(0);
+    assert!(homing.run(&["bindings"]).expect(0).contains(&second));
+    let said = homing.run(&["send", "-f", "--conversation", "api:tests/1", "hello"]);
+    assert_eq!(said.expect(0), "#2 hello\n");
+    assert_ne!(first, second);
+    assert_eq!(
+        homing.run(&["route", "explain", "--session", "ses_01k0000000000000000000000a"]).code,
+        Some(3)
+    );
+    homing.run(&["send", "--conversation", "cli:elsewhere/somebody/dir", "hello"]).expect(4);
+}
+
+#[test]
+fn a_chat_is_one_conversation_line_by_line() {
+    let homing = homing();
+    let said = homing.run_with(&["chat", "--new"], "one\n\ntwo\nthree");
+    assert_eq!(said.expect(0), "#1 one\n#2 two\n#3 three\n");
+    assert_eq!(sessions(&homing, &[]).len(), 1);
+    homing.run_with(&["chat", "--session", "ses_01k0000000000000000000000a"], "one\n").expect(3);
+}
+
+#[test]
+fn a_question_reaches_a_person_and_the_answer_the_agent() {
+    let homing = homing();
+    let receipt = homing.send("api:tests/1", "!ask shell");
+    let open = testkit::eventually("the agent asks", || {
+        let page = homing.run(&["approve", "--json"]).json(0);
+        page["items"].as_array().unwrap().first().cloned()
+    });
+    let approval = text(&open, "id");
+    assert!(homing.run(&["approve"]).expect(0).contains("shell"));
+    homing.run(&["approve", "yes", &approval]).expect(0);
+    let answered = homing.http().until_final(&text(&receipt, "id"));
+    assert_eq!(answered["state"], "answered", "{answered}");
+    assert!(text(&answered, "answer").contains("shell"), "{answered}");
+    assert_eq!(homing.run(&["approve", "no", &approval]).code, Some(1));
+}

@@ -39,6 +39,9 @@ pub(crate) struct BenchArgs {
     /// Let 1 GB instead of 64 MB pass the stalled readers
     #[arg(long)]
     long: bool,
+    /// Measure the programs as they were built the last time
+    #[arg(long)]
+    no_build: bool,
 }
 
 /// What is measured, in this order.
@@ -61,6 +64,9 @@ struct Measure {
 pub(crate) fn bench(args: &BenchArgs, root: &Path) -> Result<()> {
     let chosen = chosen(&args.only)?;
     ensure!(args.rounds > 0, "nothing can be said from no rounds");
+    if !args.no_build {
+        place::build(root)?;
+    }
     let bench = Bench::prepare(root, args.rounds, args.long)?;
     let mut table = Vec::new();
     for measure in chosen {

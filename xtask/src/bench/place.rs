@@ -15,6 +15,35 @@ use crate::tools;
 /// How long a server may take to come or go before something is wrong.
 const SERVER_WAIT: Duration = Duration::from_secs(20);
 
+/// Builds everything that is measured or measures.
+pub(crate) fn build(root: &Path) -> Result<()> {
+    let examples = [
+        ("homing-testkit", "load"),
+        ("homing-server", "bare"),
+        ("homing-drivers", "start"),
+        ("homing-store-sqlite", "raw"),
+        ("homing-store-sqlite", "fill"),
+    ];
+    let mut cargo = tools::cargo();
+    cargo.current_dir(root).args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "homing",
+        "--bin",
+        "homing",
+    ]);
+    for (package, example) in examples {
+        cargo.args(["--package", package, "--example", example]);
+    }
+    tools::run(&mut cargo)
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |dir| root.join(dir))
+}
+
 /// The programs, the directory, and how thoroughly to measure. The directory goes when this does.
 pub(crate) struct Bench {
     programs: PathBuf,
@@ -25,34 +54,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn prepare(root: &Path, rounds: usize, long: bool) -> Result<Self> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |dir| root.join(dir));
-        tools::run(tools::cargo().current_dir(root).args([
-            "build",
-            "--release",
-            "--locked",
-            "--package",
-            "homing",
-            "--bin",
-            "homing",
-            "--package",
-            "homing-testkit",
-            "--example",
-            "load",
-            "--package",
-            "homing-server",
-            "--example",
-            "bare",
-            "--package",
-            "homing-drivers",
-            "--example",
-            "start",
-            "--package",
-            "homing-store-sqlite",
-            "--example",
-            "raw",
-            "--example",
-            "fill",
-        ]))?;
+        let target = target(root);
         // Below the target directory: /tmp is often memory, where a durable write costs nothing.
         let place = target.join("bench").join(std::process::id().to_string());
         fs::create_dir_all(&place)?;
@@ -176,8 +178,9 @@ impl Server {
         let host = url.trim().trim_start_matches("http://").to_owned();
         let mut server = Self { child, host, token: "none".to_owned(), log, took: Duration::ZERO };
         if let Some(data) = data {
-            server.wait_until_ready(began)?;
+            ensure!(!server.host.is_empty(), "the server did not come: {}", server.log());
             server.token = fs::read_to_string(data.join("token"))?.trim().to_owned();
+            server.wait_until_ready(began)?;
         }
         server.took = began.elapsed();
         Ok(server)
@@ -194,10 +197,11 @@ impl Server {
         Ok(())
     }
 
-    /// The status of a GET without a credential.
+    /// The status of a GET.
     fn status(&self, path: &str) -> Result<u16> {
         let mut stream = TcpStream::connect(&self.host)?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.host)?;
+        let Self { host, token, .. } = self;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n")?;
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
         Ok(std::str::from_utf8(&head[9..])?.parse()?)

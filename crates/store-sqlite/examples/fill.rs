@@ -160,9 +160,10 @@ impl<'a> Log<'a> {
     }
 
     async fn append(&mut self) {
+        let term = self.filler.store.node().term;
         let append = Append {
             session: self.session,
-            term: self.filler.store.node().term,
+            term,
             after: self.written,
             facts: std::mem::take(&mut self.facts),
             drained: std::mem::take(&mut self.drained),
@@ -170,7 +171,7 @@ impl<'a> Log<'a> {
             claims: vec![],
             starts: None,
             replies: vec![],
-            wake_at: self.state.wake_at(),
+            wake_at: self.state.wake_at(term),
             awake: self.state.is_awake(),
         };
         match self.filler.store.append(append).await.expect("the store works") {

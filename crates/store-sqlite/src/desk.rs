@@ -17,6 +17,12 @@ pub(crate) type Sid = i64;
 /// People whose small numbers are remembered between changes.
 const PIDS_MAX: usize = 1_024;
 
+/// What the writer reads of a session, in the order of `Kept`.
+pub(crate) const KEPT: &str =
+    "SELECT s.sid, s.owner, p.person, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
+        s.touched_at
+     FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1";
+
 pub(crate) struct Desk {
     db: Connection,
     counters: Counters,
@@ -176,11 +182,7 @@ impl Desk {
     }
 
     pub(crate) fn kept(&self, session: SessionId) -> Result<Option<Kept>, Trouble> {
-        let mut query = self.db.prepare_cached(
-            "SELECT s.sid, s.owner, p.person, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term,
-                    s.wake_at, s.touched_at
-             FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1",
-        )?;
+        let mut query = self.db.prepare_cached(KEPT)?;
         let mut rows = query.query(params![session.stored()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let row = Columns(row);

@@ -1,5 +1,6 @@
 //! The files of one store, and how connections to them are made.
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,9 +85,16 @@ impl Files {
             None => Connection::open_with_flags(&self.database, flags)?,
         };
         db.busy_timeout(BUSY_WAIT)?;
+        plan_once(&db)?;
         db.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(db)
     }
+}
+
+/// Lets a plan depend on a statement's text alone. Otherwise SQLite compares bound values with the conditions of partial
+/// indexes, and parses and plans a statement anew each time that another value is bound.
+pub(crate) fn plan_once(db: &Connection) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// A path with something added to its last part.

@@ -12,6 +12,7 @@ use server::{Bound, Server, ServerConfig};
 use sha2::{Digest, Sha256};
 use store_sqlite::{OpenError, Options, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
@@ -100,19 +101,17 @@ impl Ready {
     }
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.
-    pub(crate) async fn until_told_to_go(self, mut words: GoWords) {
+    pub(crate) async fn until_told_to_go(self, words: GoWords) {
         let Self { engine, bound, place } = self;
-        bound.serve(words.heard()).await;
-        tracing::info!(
-            "going: running turns are stopped and everything is handed over; a second signal ends it at once"
-        );
-        tokio::select! {
-            () = engine.shutdown() => {}
-            () = words.heard() => {
-                tracing::warn!("ended at once; what was unfinished is settled at the next start");
-                std::process::exit(Exit::Failed as i32);
-            }
-        }
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(words.tell_once(tell));
+        bound
+            .serve(async {
+                // The teller lives until the process ends; if it is gone, so are we.
+                let _ = told.await;
+            })
+            .await;
+        engine.shutdown().await;
         place.withdraw();
     }
 }
@@ -129,6 +128,15 @@ impl GoWords {
     pub(crate) fn listen() -> Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn tell_once(mut self, tell: oneshot::Sender<()>) {
+        self.heard().await;
+        tracing::info!("going: running turns are stopped and handed over; a second signal ends it at once");
+        let _ = tell.send(());
+        self.heard().await;
+        tracing::warn!("ended at once; what was unfinished is settled at the next start");
+        std::process::exit(Exit::Failed as i32);
     }
 
     async fn heard(&mut self) {

@@ -157,6 +157,9 @@ impl Talk<'_> {
                     if warned {
                         let stopped = stop_message(self.remote, &receipt.id).await?;
                         self.remote.screen.say(stopped.words());
+                        if stopped.receipt.state.is_final() {
+                            return Ok(Go::On);
+                        }
                     } else {
                         self.remote.screen.say("Ctrl-C again stops this turn; Ctrl-D leaves and lets it go on");
                         warned = true;

@@ -17,7 +17,7 @@ const WORDS_SHOWN: usize = 60;
 ///
 /// What the agent already has cannot be taken back, only stopped (`homing stop`).
 #[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct QueueArgs {
     /// The session [default: this directory's]
     session: Option<String>,
@@ -58,6 +58,14 @@ enum QueueVerb {
 }
 
 pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
+    if let (Some(session), Some(_)) = (&args.session, &args.verb) {
+        return Err(Trouble::new(
+            Exit::Usage,
+            format!("a message is in one queue; {session} is one word too many"),
+        )
+        .hint("for instance `homing queue hold MESSAGE`")
+        .into());
+    }
     let client = &remote.client;
     let held = |held| MessageChange::Hold(Hold { held });
     let verdict = match args.verb {

@@ -69,6 +69,20 @@ fn sigterm_hands_everything_over() {
 }
 
 #[test]
+fn a_second_signal_ends_it_at_once() {
+    // An agent that takes its time to go keeps the first word waiting.
+    let mut homing = setup().config("[limits]\nstop_grace = \"20s\"\n").start();
+    homing.send("api:tests/1", "!hang");
+    testkit::eventually("it acts", || homing.agent_log().iter().find(|ran| ran.event == "start").map(drop));
+    homing.signal(rustix::process::Signal::TERM);
+    testkit::eventually("it is going", || homing.server_log().contains("going:").then_some(()));
+    let began = Instant::now();
+    assert_eq!(homing.terminate().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    homing.until_nothing_is_left();
+}
+
+#[test]
 fn a_kill_leaves_nothing_running_and_nothing_undecided() {
     let mut homing = homing();
     let running = homing.send("api:tests/1", "!fork-bomb 3\n!hang");

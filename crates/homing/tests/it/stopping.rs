@@ -65,7 +65,8 @@ fn what_waits_can_be_listed_changed_held_and_taken_back() {
     homing.run(&["queue", "edit", b, "other", "words"]).expect(0);
     assert_eq!(order(&homing), ["!hang", "c", "a", "other words"]);
     assert_eq!(homing.run(&["queue", "edit", b, "--revision", "0", "late"]).code, Some(1));
-    homing.run(&["queue", "hold", c]).expect(0);
+    homing.run(&["queue", "--json", "hold", c]).expect(0);
+    homing.run(&["queue", &text(&running, "session"), "hold", c]).expect(2);
     assert!(homing.run(&["queue"]).expect(0).contains("held (on request)"));
     homing.run(&["queue", "withdraw", a]).expect(0);
     homing.run(&["stop"]).expect(0);

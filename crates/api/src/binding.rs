@@ -1,6 +1,6 @@
 //! Which conversation belongs to which session.
 
-use crate::At;
+use crate::{Address, At};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -20,10 +20,7 @@ pub struct Binding {
 #[serde(deny_unknown_fields)]
 pub struct Move {
     /// The conversation.
-    #[schema(
-        max_length = 9_300,
-        pattern = "^(slack|web|cli|schedule|api|acp|mcp):([A-Za-z0-9._~-]|%[0-9A-F]{2})+(/([A-Za-z0-9._~-]|%[0-9A-F]{2})+){0,2}$"
-    )]
+    #[schema(value_type = Address)]
     pub address: String,
     /// The session it shall belong to.
     #[schema(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]

@@ -5,6 +5,7 @@
 //! here is a promise: fields are only ever added, and requests refuse fields they do not know. Nothing here knows how a
 //! session works; the server converts.
 
+mod address;
 mod agent;
 mod approval;
 mod at;
@@ -23,6 +24,7 @@ mod queue;
 mod route;
 mod session;
 
+pub use address::Address;
 pub use agent::{Abilities, Agent};
 pub use approval::{Answer, Approval, ApprovalAnswer, ApprovalState};
 pub use at::{At, NotAMoment};

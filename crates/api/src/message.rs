@@ -4,7 +4,7 @@
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
 use crate::object::object;
-use crate::{At, EndWhy, IfNew};
+use crate::{Address, At, EndWhy, IfNew};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -36,11 +36,7 @@ pub struct ToSession {
 #[serde(deny_unknown_fields)]
 pub struct ToConversation {
     /// The conversation's address.
-    #[schema(
-        max_length = 9_300,
-        pattern = "^(slack|web|cli|schedule|api|acp|mcp):([A-Za-z0-9._~-]|%[0-9A-F]{2})+(/([A-Za-z0-9._~-]|%[0-9A-F]{2})+){0,2}$",
-        example = "api:demo/1"
-    )]
+    #[schema(value_type = Address)]
     pub conversation: String,
     /// How the session is made if there is none; ignored if there is, and the receipt says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -276,7 +272,7 @@ struct MessageChangeFields {
     text: Option<String>,
     #[serde(default, deserialize_with = "present")]
     parts: Option<Vec<Part>>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present_number")]
     revision: Option<u32>,
     #[serde(default, deserialize_with = "present")]
     held: Option<bool>,
@@ -304,6 +300,15 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
 
 fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
     object(d).map(Some)
+}
+
+/// A whole number may be written with a fraction of nothing (`3.0`): to the schema that is an integer, too.
+fn present_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
+        return Ok(Some(number as u32));
+    }
+    Err(de::Error::custom(format!("invalid value: {number}, expected a whole number from 0 to {}", u32::MAX)))
 }
 
 /// How to ask for a receipt.

@@ -148,9 +148,9 @@ codes! {
     /// Not a cursor that a page of this list has given.
     BadCursor = "bad_cursor", 422, "not a cursor", "use the `next` of the page before as it is, or leave it out";
     /// No agent of this name.
-    UnknownAgent = "unknown_agent", 422, "unknown agent", "GET /api/v1/agents says which agents there are";
+    UnknownAgent = "unknown_agent", 409, "unknown agent", "GET /api/v1/agents says which agents there are";
     /// No session can be made in this directory.
-    BadDirectory = "bad_directory", 422, "unusable directory", "name an absolute path to a directory that is there";
+    BadDirectory = "bad_directory", 409, "unusable directory", "name an absolute path to a directory that is there";
     /// Too many messages of this session are unfinished.
     QueueFull = "queue_full", 429, "the queue is full", "wait until some are done, or withdraw some";
     /// Too many open sessions.

@@ -1,6 +1,6 @@
 //! Where a message would go, without sending one.
 
-use crate::{EndWhy, Previous, Session};
+use crate::{Address, EndWhy, Previous, Session};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,7 +15,7 @@ pub struct RouteQuery {
     pub session: Option<String>,
     /// Whatever session this conversation is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[param(max_length = 9_300)]
+    #[param(value_type = Option<Address>)]
     pub conversation: Option<String>,
     /// A new session; say `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

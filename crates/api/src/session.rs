@@ -1,6 +1,6 @@
 //! Sessions, as lists and single reads show them.
 
-use crate::{At, EndWhy, Links};
+use crate::{Address, At, EndWhy, Links};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -56,10 +56,7 @@ pub struct NewSession {
     pub title: Option<String>,
     /// The conversation it will belong to; it must not have an open session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(
-        max_length = 9_300,
-        pattern = "^(slack|web|cli|schedule|api|acp|mcp):([A-Za-z0-9._~-]|%[0-9A-F]{2})+(/([A-Za-z0-9._~-]|%[0-9A-F]{2})+){0,2}$"
-    )]
+    #[schema(value_type = Option<Address>)]
     pub conversation: Option<String>,
 }
 

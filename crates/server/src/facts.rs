@@ -19,6 +19,9 @@ use std::io::Write;
 /// A page of facts has at most about as many bytes, and at least one fact.
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
 
+/// Digits of a `Last-Event-ID`; whatever has more is no number of ours.
+const LAST_DIGITS_MAX: usize = 15;
+
 problems! {
     FactsProblems = [Invalid, NotFound, TooManyStreams];
 }
@@ -55,8 +58,9 @@ pub(crate) async fn facts(
 ) -> Answer<Response> {
     let after = number("after", query.after.unwrap_or(0))?;
     let limit = limit(query.limit)?;
+    let last = last_event(&headers)?;
     if stream::wanted(&headers) {
-        let after = last_event(&headers)?.unwrap_or(after);
+        let after = last.unwrap_or(after);
         drop(headers);
         let place = stream::place(&door)?;
         let follow = door.engine.follow(&caller.by, session, after).await?;
@@ -84,7 +88,8 @@ fn number(field: &'static str, number: u64) -> Answer<Number> {
 
 fn last_event(headers: &HeaderMap) -> Answer<Option<Number>> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
-    let parsed = value.to_str().ok().and_then(|text| text.parse().ok());
+    let digits = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let parsed = digits.filter(|text| text.len() <= LAST_DIGITS_MAX).and_then(|text| text.parse().ok());
     let not = || No::new(Code::Invalid, "must be the number of a fact").at("Last-Event-ID");
     number("Last-Event-ID", parsed.ok_or_else(not)?).map(Some)
 }

@@ -45,7 +45,11 @@ pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: N
     let mut response =
         match tokio::time::timeout(door.config.request_max, passed).instrument(span.clone()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(_)) => No::new(Code::Internal, "something went wrong that should not").into_response(),
+            Ok(Err(_)) => {
+                // The hook has said where; this says for whom. The others must not suffer.
+                span.in_scope(|| tracing::error!("a handler panicked"));
+                No::new(Code::Internal, "something went wrong that should not").into_response()
+            }
             Err(_) => No::new(Code::Unavailable, "this took too long").into_response(),
         };
     if let Ok(correlation) = correlation {

@@ -14,8 +14,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use std::collections::BTreeMap;
+use utoipa::openapi::schema::{SchemaType, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{IntoParams, Modify, OpenApi as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -104,9 +105,20 @@ pub fn document() -> OpenApi {
     routes().1
 }
 
+/// Requests with several forms are objects in each of them; said once more where readers of schemas look first.
+fn say_object(mut contract: OpenApi) -> OpenApi {
+    let Some(components) = contract.components.as_mut() else { return contract };
+    for name in [api::To::name(), api::NewMessage::name(), api::MessageChange::name()] {
+        if let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.get_mut(&*name) {
+            forms.schema_type = SchemaType::Type(Type::Object);
+        }
+    }
+    contract
+}
+
 /// Every path of the interface, and the document that describes them.
 pub(crate) fn routes() -> (Router<Door>, OpenApi) {
-    OpenApiRouter::with_openapi(Contract::openapi())
+    let (router, contract) = OpenApiRouter::with_openapi(Contract::openapi())
         .routes(routes!(messages::say))
         .routes(routes!(messages::receipt, messages::change, messages::withdraw))
         .routes(routes!(messages::stop))
@@ -127,7 +139,8 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
-        .split_for_parts()
+        .split_for_parts();
+    (router, say_object(contract))
 }
 
 /// Adds what is not part of the interface (the page, the document itself), and the gate in front of everything.

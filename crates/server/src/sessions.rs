@@ -123,7 +123,10 @@ pub(crate) async fn change(
     Body(change): Body<SessionChange>,
 ) -> Answer<Json<Session>> {
     change.check()?;
-    door.engine.retitle(&caller.by, session, change.title, change.archived, caller.trace).await?;
+    // Who asks for nothing changes nothing, and learns how it is.
+    if change != SessionChange::default() {
+        door.engine.retitle(&caller.by, session, change.title, change.archived, caller.trace).await?;
+    }
     Ok(Json(session_form(door.engine.session(&caller.by, session).await?)))
 }
 

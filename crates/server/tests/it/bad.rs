@@ -74,13 +74,13 @@ async fn a_body_that_is_not_as_the_schema_says_is_a_422_that_names_the_field() {
             Some("parts[0].type"),
         ),
         ("POST", SAY, br#"{"to":{"new":{"agent":"-x"}},"text":"x"}"#, 422, "invalid", Some("agent")),
-        ("POST", SAY, br#"{"to":{"new":{"agent":"none"}},"text":"x"}"#, 422, "unknown_agent", Some("agent")),
+        ("POST", SAY, br#"{"to":{"new":{"agent":"none"}},"text":"x"}"#, 409, "unknown_agent", Some("agent")),
         ("POST", SAY, br#"{"to":{"new":{"directory":"w"}},"text":"x"}"#, 422, "invalid", Some("directory")),
         (
             "POST",
             SAY,
             br#"{"to":{"new":{"directory":"/gone"}},"text":"x"}"#,
-            422,
+            409,
             "bad_directory",
             Some("directory"),
         ),
@@ -126,7 +126,7 @@ async fn a_body_that_is_not_as_the_schema_says_is_a_422_that_names_the_field() {
             "invalid",
             Some("revision"),
         ),
-        ("PATCH", "/api/v1/sessions/ses_00000000000000000000zzzzzz", b"{}", 422, "invalid", Some("title")),
+        ("PATCH", "/api/v1/sessions/ses_00000000000000000000zzzzzz", b"{}", 404, "not_found", None),
         (
             "PUT",
             "/api/v1/sessions/ses_00000000000000000000zzzzzz/queue",
@@ -270,4 +270,14 @@ async fn who_sends_too_slowly_is_not_waited_for() {
     let huge = format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: {}\r\n\r\n", "x".repeat(40_000));
     let answer = world.raw(huge.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_panic_is_one_callers_problem_and_nobody_elses() {
+    let world = World::new().await;
+    let body: &[u8] = br#"{"to":{"new":{"directory":"/panic"}},"text":"x"}"#;
+    for _ in 0..3 {
+        assert_eq!(refused(&world, "POST", SAY, body).await, (500, "internal".to_owned(), None));
+    }
+    assert_eq!(world.client().me().await.unwrap().handle, "ann");
 }

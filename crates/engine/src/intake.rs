@@ -62,10 +62,11 @@ impl Engine {
                 }
                 Acceptance::Before(accepted) => return Ok(Receipt { accepted, repeated: true }),
                 Acceptance::Conflict => return Err(Refused::KeyReused),
-                Acceptance::Moved => match unless_repeated {
-                    Some(no_route) => return Err(Refused::no_route(no_route)),
-                    None => {}
-                },
+                Acceptance::Moved => {
+                    if let Some(no_route) = unless_repeated {
+                        return Err(Refused::no_route(no_route));
+                    }
+                }
                 Acceptance::QueueFull => {
                     return Err(Refused::QueueFull { limit: self.limits().pending_max });
                 }
@@ -161,7 +162,8 @@ impl Engine {
     /// A commit that reports an error is unknown: look by id, then answer.
     async fn reconcile(&self, message: MessageId, cause: String) -> Result<Acceptance, Refused> {
         tracing::warn!(%message, cause, "looking whether a message was accepted");
-        let Some((_, row)) = self.store().receipt(message).await.map_err(|_| Refused::Unclear)? else {
+        let looked = self.store().receipt(message).await;
+        let Some((_, row)) = looked.map_err(|_| self.unclear(StoreError::Unknown(cause.clone())))? else {
             return Err(Refused::Unavailable(cause));
         };
         Ok(Acceptance::Done(Accepted {
@@ -172,6 +174,14 @@ impl Engine {
             if_new_ignored: row.if_new_ignored,
             at: row.accepted_at,
         }))
+    }
+
+    /// What may have got into an inbox is looked at, whether or not the caller asks again.
+    fn unclear(&self, error: StoreError) -> Refused {
+        if let StoreError::Unknown(_) = error {
+            self.timer().unsure();
+        }
+        error.into()
     }
 
     /// Makes a session that nobody has said anything to yet.
@@ -198,7 +208,7 @@ impl Engine {
         let session = self.new_session(&if_new, bind.clone(), None)?;
         let wish = Create { session, key, trail: self.trail("make", trace) };
         let allowed = authorize_new(by, bind.as_ref(), wish).map_err(|d| Refused::denied(d, "session"))?;
-        match self.store().create(allowed).await? {
+        match self.store().create(allowed).await.map_err(|error| self.unclear(error))? {
             Creation::Done(session) => {
                 self.keep(session);
                 Ok(Made { session, repeated: false })
@@ -252,7 +262,7 @@ impl Engine {
             let request = self.mint_request();
             let allowed = self.authorize_verb(by, &verb, request, trace).await?;
             let session = allowed.wish().session;
-            let asked = match self.store().ask(allowed).await? {
+            let asked = match self.store().ask(allowed).await.map_err(|error| self.unclear(error))? {
                 Asking::Done(asked) | Asking::Before(asked) => asked,
                 Asking::Conflict => return Err(Refused::KeyReused),
                 Asking::Moved => continue,

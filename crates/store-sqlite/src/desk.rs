@@ -135,6 +135,10 @@ impl Desk {
         self.counters.inbox
     }
 
+    pub(crate) fn last_inbox(&self) -> i64 {
+        self.counters.inbox
+    }
+
     pub(crate) fn next_place(&mut self) -> i64 {
         self.counters.place += 1;
         self.counters.place

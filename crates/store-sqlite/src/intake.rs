@@ -17,8 +17,10 @@ use store::{
     NewSession, Rebind, Rebinding, Retitle, Retitling, Wish, record,
 };
 
-/// Keys that have expired and are cleared away with each one that is remembered. More than one, so that it catches up.
-const KEYS_CLEARED: i64 = 4;
+/// Keys that have expired and are cleared away at once: a short step, between two messages.
+const KEYS_CLEARED: i64 = 64;
+/// After how many wishes that is done. Far fewer than are cleared, so that it catches up.
+const KEYS_CLEARED_EVERY: i64 = 16;
 
 pub(crate) const CLEAR_KEYS: &str = "DELETE FROM keys WHERE (by, verb, key) IN
     (SELECT by, verb, key FROM keys WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
@@ -256,7 +258,10 @@ fn remember(desk: &Desk, by: Pid, key: Option<&Key>, made: Bits, now: Moment) ->
         "INSERT OR REPLACE INTO keys (by, verb, key, hash, made, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![by, key.verb, key.key, key.hash, made, key.expires.map(|until| int(until.0))],
     )?;
-    desk.run(CLEAR_KEYS, params![int(now.0), KEYS_CLEARED]).map(drop)
+    if desk.last_inbox() % KEYS_CLEARED_EVERY == 0 {
+        desk.run(CLEAR_KEYS, params![int(now.0), KEYS_CLEARED])?;
+    }
+    Ok(())
 }
 
 fn accepted_before(desk: &Desk, message: MessageId) -> Result<Acceptance, Trouble> {

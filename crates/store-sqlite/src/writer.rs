@@ -51,13 +51,13 @@ trait Work: Send {
     fn answer(self: Box<Self>, failed: Option<StoreError>);
 }
 
-struct Job<F, T> {
+struct Change<F, T> {
     work: Option<F>,
     made: Option<T>,
     waits: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<F, T> Work for Job<F, T>
+impl<F, T> Work for Change<F, T>
 where
     F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send,
     T: Send,
@@ -99,7 +99,7 @@ impl Writer {
         F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send + 'static,
     {
         let (waits, answer) = oneshot::channel();
-        let work = Box::new(Job { work: Some(work), made: None, waits });
+        let work = Box::new(Change { work: Some(work), made: None, waits });
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         queue.send(Item { bytes, work }).await.map_err(|_| closed())?;
         // The thread went away with the change in its hands: only the file knows.

@@ -25,6 +25,8 @@ pub(crate) struct Disk {
     left: Option<BTreeMap<String, Vec<u8>>>,
     /// What had been acknowledged when the cut came.
     pub(crate) acknowledged: Vec<u64>,
+    /// Whether the log had begun to be copied into the database when the cut came.
+    pub(crate) copied: bool,
     /// So many syncs of the log fail from now on.
     pub(crate) failing_syncs: u32,
     /// What each write to the log says, if not yes.
@@ -229,6 +231,7 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, length:
     if let Some(code) = disk.write_says.filter(|_| name.ends_with("-wal")) {
         return code;
     }
+    disk.copied |= disk.left.is_none() && !name.ends_with("-wal");
     // SAFETY: SQLite's buffer has this length.
     let bytes = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length as usize) }.to_vec();
     // The last close deletes the log, and whoever opens it next begins with a new one.

@@ -57,16 +57,16 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
 
 /// The text from the arguments, or what is piped in.
 fn words_of(arguments: &[String]) -> Result<String> {
-    if !arguments.is_empty() && arguments != ["-"] {
-        return Ok(arguments.join(" "));
+    let mut text = arguments.join(" ");
+    if arguments == ["-"] || (arguments.is_empty() && !io::stdin().is_terminal()) {
+        text.clear();
+        io::stdin().read_to_string(&mut text).context("standard input")?;
     }
-    if arguments.is_empty() && io::stdin().is_terminal() {
+    if text.trim().is_empty() {
         return Err(Trouble::new(Exit::Usage, "there is nothing to say")
             .hint("homing send \"your message\", or `homing chat` for a conversation")
             .into());
     }
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text).context("standard input")?;
     Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 

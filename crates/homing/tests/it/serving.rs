@@ -1,6 +1,8 @@
 //! How servers come and go: one per directory, everything kept, nobody let in without a token.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -20,6 +22,27 @@ fn a_second_server_is_refused_within_a_second_and_told_who_has_it() {
     }
     // And the first one has not noticed.
     assert_eq!(homing.run(&["send", "-f", "hello"]).expect(0), "#1 hello\n");
+}
+
+#[test]
+fn up_prints_its_address_and_a_link_that_works_once() {
+    let homing = homing();
+    let mut command = homing.command();
+    command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(homing.root().join("other"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let printed = BufReader::new(child.stdout.take().unwrap());
+    let lines: Vec<String> = printed.lines().take(2).map(Result::unwrap).collect();
+    let [url, link] = &lines[..] else { panic!("{lines:?}") };
+    let path = link.strip_prefix(url).unwrap();
+    let browser = testkit::Http::new(url, "");
+    let signed_in = browser.get(path);
+    assert_eq!((signed_in.status, signed_in.header("location")), (303, Some("/")));
+    assert!(signed_in.header("set-cookie").unwrap().contains("HttpOnly"));
+    assert_eq!(browser.get(path).status, 410);
+    assert_eq!(browser.get("/api/v1/sessions").status, 401);
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

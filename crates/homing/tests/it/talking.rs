@@ -71,6 +71,7 @@ fn words_can_be_piped_in() {
     let homing = homing();
     assert_eq!(homing.run_with(&["send", "-f", "-"], "from a pipe\n").expect(0), "#1 from a pipe\n");
     assert_eq!(homing.run_with(&["send", "-f"], "one\ntwo\n").expect(0), "#2 one\ntwo\n");
+    homing.run_with(&["send", "-f"], "\n").expect(2);
 }
 
 #[test]

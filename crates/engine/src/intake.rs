@@ -55,11 +55,9 @@ impl Engine {
             let routed = self.resolve(inbound.clone()).await?;
             let unless_repeated = routed.unless_repeated;
             let allowed = self.authorize_message(routed, message)?;
-            match self.accept(allowed).await? {
-                Acceptance::Done(accepted) => {
-                    self.keep(accepted.session);
-                    return Ok(Receipt { accepted, repeated: false });
-                }
+            let engine = self.clone();
+            match self.surely(async move { engine.accept(allowed).await }).await? {
+                Acceptance::Done(accepted) => return Ok(Receipt { accepted, repeated: false }),
                 Acceptance::Before(accepted) => return Ok(Receipt { accepted, repeated: true }),
                 Acceptance::Conflict => return Err(Refused::KeyReused),
                 Acceptance::Moved => {
@@ -152,11 +150,29 @@ impl Engine {
 
     async fn accept(&self, allowed: Authorized<NewMessage>) -> Result<Acceptance, Refused> {
         let message = allowed.wish().message;
-        match self.store().accept(allowed).await {
-            Ok(acceptance) => Ok(acceptance),
-            Err(StoreError::Unknown(cause)) => self.reconcile(message, cause).await,
-            Err(error) => Err(error.into()),
+        let acceptance = match self.store().accept(allowed).await {
+            Ok(acceptance) => acceptance,
+            Err(StoreError::Unknown(cause)) => self.reconcile(message, cause).await?,
+            Err(error) => return Err(error.into()),
+        };
+        if let Acceptance::Done(accepted) = &acceptance {
+            self.keep(accepted.session);
         }
+        Ok(acceptance)
+    }
+
+    /// Whatever puts something into an inbox goes on to its end even if the caller hangs up: what is stored must not
+    /// wait for somebody else to come by.
+    async fn surely<T: Send + 'static>(
+        &self,
+        step: impl Future<Output = Result<T, Refused>> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        self.spawn(async move {
+            let _ = tell.send(step.await); // Whoever hung up does not want to know.
+        });
+        // The node goes down: the next start looks into every inbox.
+        told.await.unwrap_or(Err(Refused::Unclear))
     }
 
     /// A commit that reports an error is unknown: look by id, then answer.
@@ -208,16 +224,22 @@ impl Engine {
         let session = self.new_session(&if_new, bind.clone(), None)?;
         let wish = Create { session, key, trail: self.trail("make", trace) };
         let allowed = authorize_new(by, bind.as_ref(), wish).map_err(|d| Refused::denied(d, "session"))?;
-        match self.store().create(allowed).await.map_err(|error| self.unclear(error))? {
-            Creation::Done(session) => {
-                self.keep(session);
-                Ok(Made { session, repeated: false })
-            }
+        let engine = self.clone();
+        match self.surely(async move { engine.create(allowed).await }).await? {
+            Creation::Done(session) => Ok(Made { session, repeated: false }),
             Creation::Before(session) => Ok(Made { session, repeated: true }),
             Creation::Conflict => Err(Refused::KeyReused),
             Creation::Moved => Err(Refused::Changed),
             Creation::TooManyOpen => Err(Refused::TooManyOpen { limit: self.limits().open_max }),
         }
+    }
+
+    async fn create(&self, allowed: Authorized<Create>) -> Result<Creation, Refused> {
+        let creation = self.store().create(allowed).await.map_err(|error| self.unclear(error))?;
+        if let Creation::Done(session) = creation {
+            self.keep(session);
+        }
+        Ok(creation)
     }
 
     fn new_session(
@@ -262,7 +284,8 @@ impl Engine {
             let request = self.mint_request();
             let allowed = self.authorize_verb(by, &verb, request, trace).await?;
             let session = allowed.wish().session;
-            let asked = match self.store().ask(allowed).await.map_err(|error| self.unclear(error))? {
+            let engine = self.clone();
+            let asked = match self.surely(async move { engine.put(allowed).await }).await? {
                 Asking::Done(asked) | Asking::Before(asked) => asked,
                 Asking::Conflict => return Err(Refused::KeyReused),
                 Asking::Moved => continue,
@@ -272,10 +295,18 @@ impl Engine {
                 }
                 Asking::Ended(why) => return Err(Refused::SessionEnded { session, why }),
             };
-            self.keep(session);
             return self.verdict_within(asked).await;
         }
         Err(Refused::Changed)
+    }
+
+    async fn put(&self, allowed: Authorized<NewRequest>) -> Result<Asking, Refused> {
+        let session = allowed.wish().session;
+        let asking = self.store().ask(allowed).await.map_err(|error| self.unclear(error))?;
+        if let Asking::Done(_) | Asking::Before(_) = asking {
+            self.keep(session);
+        }
+        Ok(asking)
     }
 
     async fn verdict_within(&self, request: kernel::RequestId) -> Result<Granted, Refused> {

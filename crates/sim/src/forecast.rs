@@ -60,7 +60,9 @@ impl Forecast {
     pub(crate) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let odds = odds(&mut dice);
-        let happenings = happenings(&mut dice);
+        let mut happenings = happenings(&mut dice);
+        happenings.extend(shares(&mut dice));
+        happenings.sort_by_key(|(at_ms, _)| *at_ms);
         let policy = Policy {
             attempts_max: dice.between(2, 4) as u16,
             backoff_ms: 250,
@@ -119,7 +121,7 @@ fn happenings(dice: &mut Dice) -> Vec<(u64, Happening)> {
 }
 
 fn happening(dice: &mut Dice) -> Happening {
-    match dice.below(13) {
+    match dice.below(11) {
         0..=3 => Happening::Crash { down_ms: dice.between(0, 2_000) },
         4 => Happening::Restart,
         5..=7 => Happening::Takeover {
@@ -127,7 +129,12 @@ fn happening(dice: &mut Dice) -> Happening {
             ended_after_ms: dice.between(4_000, 9_000),
         },
         8..=9 => Happening::Jump { ms: dice.between(0, 600_000) as i64 - 300_000 },
-        10 => Happening::Full { ms: dice.between(100, 4_000) },
-        _ => Happening::Share,
+        _ => Happening::Full { ms: dice.between(100, 4_000) },
     }
+}
+
+/// Now and then several people talk in one session, and one of them is shut out again.
+fn shares(dice: &mut Dice) -> Vec<(u64, Happening)> {
+    let count = dice.weigh(&[(2, 0), (1, 4), (1, 12)]);
+    (0..count).map(|_| (dice.below(12_000), Happening::Share)).collect()
 }

@@ -4,7 +4,7 @@
 //! no more sessions of one person are awake than may be. Written from the laws; it knows nothing of the store's rows.
 
 use crate::notes::{Notes, short};
-use agent::{House, TreeName};
+use agent::{Did, House, Noted, TreeName};
 use kernel::{Fact, Fence, MessageId, Number, PersonId, SessionId, Term};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,10 +78,17 @@ impl Ledger {
 
     fn is_gone(&self, session: SessionId, fence: Option<Fence>, fact: &Fact) {
         let Some(fence) = fence else { return };
-        if self.house.alive().contains(&TreeName::of(session, fence)) {
+        if self.house.alive().contains(&TreeName::of(session, fence)) && !self.is_late(session, fence) {
             let how = format!("{session} {fence} still runs at {fact:?}");
             self.notes.broken("what is over has no process left", how);
         }
+    }
+
+    /// A replaced daemon may be late with a start that was buried meanwhile. It never gets the words.
+    fn is_late(&self, session: SessionId, fence: Fence) -> bool {
+        let has_words =
+            |noted: &Noted| noted.did == Did::Handed && (noted.session, noted.fence) == (session, fence);
+        self.notes.seen().takeovers > 0 && !self.house.noted().iter().any(has_words)
     }
 
     fn tell(&self, append: &Append, entry: &Entry) {

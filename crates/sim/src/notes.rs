@@ -64,7 +64,6 @@ pub(crate) struct Said {
     pub(crate) by: PersonId,
     pub(crate) to: To,
     pub(crate) text: String,
-    pub(crate) has_key: bool,
     pub(crate) answers: Vec<Result<Accepted, Refused>>,
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,

@@ -64,22 +64,37 @@ impl Person {
 
     /// Lives through the story.
     pub(crate) async fn live(mut self) {
-        for _ in 0..self.dice.between(5, 18) {
+        for _ in 0..self.dice.between(4, 14) {
             let think_ms = self.dice.weigh(&[(2, 5), (3, 200), (2, 2_000)]);
             let think_ms = self.dice.below(think_ms);
             tokio::time::sleep(Duration::from_millis(think_ms)).await;
             match self.dice.below(100) {
-                0..55 => self.say().await,
-                55..65 => self.look().await,
-                65..72 => self.answer_questions().await,
+                0..25 => self.say(None).await,
+                25..45 => self.say_much().await,
+                45..55 => self.look().await,
+                55..62 => self.answer_questions().await,
                 _ => self.change_something().await,
             }
         }
         while self.errands.join_next().await.is_some() {}
     }
 
-    async fn say(&mut self) {
-        let mut inbound = self.inbound();
+    /// Several things in a row in one place, so that some of them wait.
+    async fn say_much(&mut self) {
+        let to = match self.to() {
+            To::New => To::Conversation(web(&self.me.handle, 0)),
+            to => to,
+        };
+        for _ in 0..self.dice.between(2, 5) {
+            self.say(Some(to.clone())).await;
+        }
+        for _ in 0..self.dice.between(0, 3) {
+            self.change_something().await;
+        }
+    }
+
+    async fn say(&mut self, to: Option<To>) {
+        let mut inbound = self.inbound(to);
         let code = self.note_said(&inbound);
         let Part::Text { text } = &mut inbound.parts[0];
         *text = format!("w{code} {text}");
@@ -111,8 +126,8 @@ impl Person {
         }
     }
 
-    fn inbound(&mut self) -> Inbound {
-        let to = self.to();
+    fn inbound(&mut self, to: Option<To>) -> Inbound {
+        let to = to.unwrap_or_else(|| self.to());
         let parts = vec![Part::Text { text: words::something(&mut self.dice) }];
         let reply = self.dice.chance(300).then(|| slack(self.dice.below(3)));
         let title = self.dice.chance(100).then(|| "a title".to_owned());
@@ -130,8 +145,8 @@ impl Person {
         match self.dice.below(20) {
             0..10 => To::Conversation(web(&self.me.handle, self.dice.below(2))),
             10..13 => To::Conversation(slack(self.dice.below(2))),
-            13..17 => self.dice.pick(&known).map_or(To::New, |session| To::Session(*session)),
-            17..19 => To::New,
+            13..17 | 18 => self.dice.pick(&known).map_or(To::New, |session| To::Session(*session)),
+            17 => To::New,
             _ => To::Session(SessionId::from_bits(u128::from(self.dice.roll()))),
         }
     }
@@ -141,7 +156,6 @@ impl Person {
             by: inbound.by.person,
             to: inbound.to.clone(),
             text: String::new(),
-            has_key: inbound.trace.key.is_some(),
             answers: Vec::new(),
             edits: Vec::new(),
             unanswered: false,
@@ -178,13 +192,14 @@ impl Delivery {
     async fn once(&mut self) -> Option<Result<Receipt, Refused>> {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, inbound) = (daemon.engine.clone(), self.inbound.clone());
-        let call = daemon.call(async move { engine.send(inbound).await });
-        if self.dice.chance(100) {
-            // Whoever loses patience goes away; the daemon does not notice, and goes on.
-            let patience = Duration::from_millis(self.dice.below(500));
-            return tokio::time::timeout(patience, call).await.ok().flatten();
+        let call = async move { engine.send(inbound).await };
+        let patience = Duration::from_millis(self.dice.below(500));
+        match self.dice.below(16) {
+            // Whoever loses patience goes away; the daemon does not notice and goes on, or drops everything.
+            0 => tokio::time::timeout(patience, daemon.call(call)).await.ok().flatten(),
+            1 => tokio::time::timeout(patience, daemon.call_while_here(call)).await.ok().flatten(),
+            _ => daemon.call(call).await,
         }
-        call.await
     }
 
     /// Writes the answer down; says whether to ask again.

@@ -166,6 +166,24 @@ impl Daemon {
         task.await.ok()
     }
 
+    /// The same for a call that ends, wherever it is, when the caller goes away.
+    pub(crate) async fn call_while_here<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (gone, leaves) = tokio::sync::oneshot::channel::<()>();
+        let answer = self.call(async move {
+            tokio::select! {
+                biased;
+                _ = leaves => None,
+                answer = call => Some(answer),
+            }
+        });
+        let answer = answer.await.flatten();
+        drop(gone);
+        answer
+    }
+
     fn calls(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }

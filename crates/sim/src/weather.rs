@@ -57,7 +57,7 @@ impl Sky {
 
     /// Whether it happens now; never under a clear sky.
     pub(crate) fn strikes(&self, odds: impl Fn(&Odds) -> u64) -> bool {
-        !self.clear.load(Ordering::Relaxed) && lock(&self.dice).chance(odds(&self.odds))
+        !self.is_clear() && lock(&self.dice).chance(odds(&self.odds))
     }
 
     /// Whether a planted bug shows now, under any sky.
@@ -65,9 +65,13 @@ impl Sky {
         self.bug == Some(bug) && lock(&self.dice).chance(per_mille)
     }
 
+    pub(crate) fn is_clear(&self) -> bool {
+        self.clear.load(Ordering::Relaxed)
+    }
+
     fn is_full(&self) -> bool {
         let until = *lock(&self.full_until);
-        !self.clear.load(Ordering::Relaxed) && until.is_some_and(|until| Instant::now() < until)
+        !self.is_clear() && until.is_some_and(|until| Instant::now() < until)
     }
 
     pub(crate) async fn dawdle(&self) {

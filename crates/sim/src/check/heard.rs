@@ -44,7 +44,7 @@ fn exactly_once(scene: &Scene<'_>, code: usize, said: &Said, findings: &mut Find
         let same = acknowledged[0] == *accepted;
         findings.must(same, "the same key gets the same receipt", || format!("w{code} {acknowledged:?}"));
     }
-    let unclear = said.unanswered || said.answers.iter().any(|answer| *answer == Err(Refused::Unclear));
+    let unclear = said.unanswered || said.answers.contains(&Err(Refused::Unclear));
     let unexpected = !stored.is_empty() && acknowledged.is_empty() && !unclear;
     findings.must(!unexpected, "what was refused changes nothing", || format!("w{code} {:?}", said.answers));
 }

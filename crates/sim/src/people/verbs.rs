@@ -9,7 +9,9 @@ use std::time::Duration;
 impl Person {
     pub(super) async fn change_something(&mut self) {
         let kind = self.dice.below(32);
-        let (known, session) = (self.some_message(), self.some_session());
+        let session = self.some_session();
+        let waiting = self.some_waiting(session).await;
+        let known = waiting.or_else(|| self.some_message());
         match (kind, known, session) {
             (0..6, Some(known), _) => self.edit(known).await,
             (6..10, Some(Known { message, .. }), _) => self.ask(Verb::Withdraw { message }).await,
@@ -21,6 +23,23 @@ impl Person {
             (30, ..) => self.make().await,
             _ => {}
         }
+    }
+
+    /// Something that waits or is held, if somebody looks.
+    async fn some_waiting(&mut self, session: Option<SessionId>) -> Option<Known> {
+        let session = session.filter(|_| self.dice.chance(800))?;
+        let waiting = self.waiting(session).await;
+        let message = *self.dice.pick(&waiting)?;
+        self.gossip.heard().messages.iter().find(|known| known.message == message).copied()
+    }
+
+    async fn waiting(&mut self, session: SessionId) -> Vec<kernel::MessageId> {
+        let daemon = self.town.some_daemon(self.dice.roll()).await;
+        let (engine, me) = (daemon.engine.clone(), self.me.clone());
+        let queue = daemon.call(async move { engine.queue(&me, session).await }).await;
+        let waits = |state| matches!(state, ReceiptState::Waiting | ReceiptState::Held);
+        let rows = queue.and_then(Result::ok).into_iter().flatten().map(|queued| queued.row);
+        rows.filter(|row| waits(row.state)).map(|row| row.message).collect()
     }
 
     /// Mostly something recent, which may still wait.
@@ -53,13 +72,7 @@ impl Person {
     }
 
     async fn reorder(&mut self, session: SessionId) {
-        let daemon = self.town.some_daemon(self.dice.roll()).await;
-        let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let queue = daemon.call(async move { engine.queue(&me, session).await }).await;
-        let Some(Ok(queue)) = queue else { return };
-        let waits = |state| matches!(state, ReceiptState::Waiting | ReceiptState::Held);
-        let mut order: Vec<_> =
-            queue.iter().filter(|queued| waits(queued.row.state)).map(|queued| queued.row.message).collect();
+        let mut order = self.waiting(session).await;
         for at in (1..order.len()).rev() {
             order.swap(at, self.dice.below(at as u64 + 1) as usize);
         }

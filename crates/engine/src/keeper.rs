@@ -180,22 +180,17 @@ impl Keeper {
 
     /// Takes what the runner said, and whatever else it has said already.
     async fn hear(&mut self, first: Option<Heard>) -> Result<(), Stop> {
+        // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
+        let first = first.ok_or(Stop::Moved)?;
         let mut news = News::default();
-        let mut next = first;
-        for _ in 0..HEAR_MAX {
-            match next {
-                Some(heard) => self.take_in(heard, &mut news),
-                // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
-                None => return Err(Stop::Moved),
-            }
+        self.take_in(first, &mut news);
+        // What comes after a report depends on what is decided about it.
+        for _ in 1..HEAR_MAX {
             if !news.reports.is_empty() {
-                break; // What comes after a report depends on what is decided about it.
+                break;
             }
-            let Some(runner) = &mut self.runner else { break };
-            match runner.heard.try_recv() {
-                Ok(heard) => next = Some(heard),
-                Err(_) => break,
-            }
+            let Some(Ok(heard)) = self.runner.as_mut().map(|runner| runner.heard.try_recv()) else { break };
+            self.take_in(heard, &mut news);
         }
         self.advance(news).await
     }

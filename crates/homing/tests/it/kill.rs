@@ -17,9 +17,16 @@ const SETTLED_MAX: Duration = Duration::from_secs(10);
 /// Messages of interrupted turns that are waited for after each start.
 const WAITED_FOR: usize = 3;
 
+/// Kills come faster than anybody's: a message may be caught before it was handed over many times in a row, and that is
+/// not what this test is about.
 const CONFIG: &str = r#"
 [limits]
 awake_max = 8
+
+[policy]
+attempts_max = 1000
+backoff = "20ms"
+backoff_max = "100ms"
 "#;
 
 #[test]

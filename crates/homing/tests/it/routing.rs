@@ -35,6 +35,17 @@ fn two_terminals_and_http_interleaved_fifty_rounds_never_hear_a_word_of_each_oth
     remembers_only(&homing.converse("api:test/plums", "!recall"), "plums", 50, &["apples", "pears", "plums"]);
 }
 
+#[test]
+fn a_burst_of_words_arrives_whole_and_in_order() {
+    let homing = Homing::start(env!("CARGO_BIN_EXE_homing"));
+    let answer = homing.converse("api:test/burst", "!say 20000 10000000");
+    let words: Vec<&str> = answer.split_whitespace().skip(1).collect();
+    let expected: Vec<String> = (1..=20_000).map(|number| format!("word{number}")).collect();
+    assert!(words == expected, "{} of 20000 words, the first wrong one is {:?}", words.len(), {
+        words.iter().zip(&expected).find(|(word, expected)| *word != *expected)
+    });
+}
+
 fn remembers_only(recalled: &str, fruit: &str, rounds: usize, all: &[&str]) {
     for other in all.iter().filter(|other| **other != fruit) {
         assert!(!recalled.contains(other), "{fruit} heard of {other}:\n{recalled}");

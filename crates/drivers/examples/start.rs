@@ -15,7 +15,8 @@ use std::time::Instant;
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [exe, dir, count] = &arguments[..] else { panic!("usage: start EXE DIR COUNT") };
-    let (dir, count) = (Path::new(dir), count.parse().expect("a number of starts"));
+    let dir = std::path::absolute(dir).expect("a path");
+    let (dir, count) = (dir.as_path(), count.parse().expect("a number of starts"));
     std::fs::create_dir_all(dir).expect("a directory");
     let agent = Scripted::new(ScriptedConfig::new(exe, dir.join("home"), dir.join("locks")));
     let (mut alone, mut supervised) = (Vec::new(), Vec::new());

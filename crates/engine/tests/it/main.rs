@@ -274,9 +274,11 @@ async fn going_down_hands_everything_over() {
 #[tokio::test(start_paused = true)]
 async fn a_watcher_hears_each_fact_once_and_live_words_at_their_place() {
     let world = World::new().await;
-    let first = world.say(To::New, "!say 50 20").await.unwrap().accepted;
-    let mut follow = world.engine.follow(&world.me, first.session, Number(0)).await.unwrap();
-    let (mut at, mut live) = (0, String::new());
+    let session = world.talk(To::New, "hello").await.row.session;
+    let from = world.engine.session(&world.me, session).await.unwrap().at;
+    let mut follow = world.engine.follow(&world.me, session, from).await.unwrap();
+    let first = world.say(To::Session(session), "!say 50 20").await.unwrap().accepted;
+    let (mut at, mut live) = (from.0, String::new());
     loop {
         match follow.next().await.expect("the stream goes on") {
             Told::Live(words) => {

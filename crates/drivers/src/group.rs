@@ -38,6 +38,11 @@ impl Group {
         &self.path
     }
 
+    /// The group as a place for a process to be born in.
+    pub(crate) fn directory(&self) -> Option<File> {
+        File::open(&self.path).ok()
+    }
+
     /// Where a process writes `0` to move itself in.
     pub(crate) fn entrance(&self) -> Option<File> {
         File::options().write(true).open(self.path.join("cgroup.procs")).ok()

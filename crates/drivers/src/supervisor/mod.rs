@@ -12,7 +12,7 @@ mod spawn;
 
 use std::io;
 use std::os::fd::AsFd;
-use std::process::{Child, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -23,6 +23,7 @@ use crate::hunt::{Caught, Hunt, Mark, Process};
 use crate::lock::{Holder, Lock};
 use frame::{Exited, Frames, Kind, NotAFrame, Refused, Start, Started, Why, put_json};
 use relay::{End, Relay};
+use spawn::Spawned;
 
 /// How long the daemon may take to say what to start. It says so at once, or has died.
 const START_WAIT: Duration = Duration::from_secs(10);
@@ -106,7 +107,7 @@ impl Supervisor {
         mark: &Mark,
         group: Option<&Group>,
         lock: &mut Lock,
-    ) -> Result<(Child, Process), Refused> {
+    ) -> Result<(Spawned, Process), Refused> {
         let failed = |why: io::Error| refused(Why::Failed, why.to_string());
         let me = Process::now(process_id(std::process::id()))
             .ok_or_else(|| failed(io::Error::other("no /proc")))?;
@@ -122,7 +123,7 @@ impl Supervisor {
             let kind = if wrong.contains(&why.kind()) { Why::Wrong } else { Why::Failed };
             refused(kind, format!("{}: {why}", start.argv.first().map_or("", String::as_str)))
         })?;
-        let pid = process_id(child.id());
+        let pid = child.pid.as_raw_nonzero().get();
         // It cannot have been reaped yet, so the number is still its own.
         let agent =
             Process::now(pid).ok_or_else(|| failed(io::Error::other("the agent has no /proc entry")))?;

@@ -5,15 +5,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{PidfdFlags, Signal};
 use serde::Serialize;
 
 use super::frame::{Exited, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, put, put_json};
+use super::spawn::Spawned;
 use super::timespec;
 use crate::hunt::Hunt;
 
@@ -58,12 +58,10 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(child: Child, control: Frames, silence_max: Duration) -> io::Result<Self> {
-        let pid = Pid::from_child(&child);
+    pub(super) fn new(spawned: Spawned, control: Frames, silence_max: Duration) -> io::Result<Self> {
+        let Spawned { pid, stdin, stdout, stderr } = spawned;
         let agent = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        let agent_in: Option<OwnedFd> = child.stdin.map(Into::into);
-        let agent_out: Option<OwnedFd> = child.stdout.map(Into::into);
-        let agent_err: Option<OwnedFd> = child.stderr.map(Into::into);
+        let (agent_in, agent_out, agent_err) = (Some(stdin), Some(stdout), Some(stderr));
         for pipe in [&agent_in, &agent_out, &agent_err].into_iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }

@@ -2,11 +2,12 @@
 //!
 //! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place,
 //! `test` is the one test command, `tools` fetches the programs `test` needs, `bench` measures, `soak` kills the server until
-//! somebody is tired of it. A chore appears below when it works.
+//! somebody is tired of it, `sim` runs the whole daemon in bad weather from many seeds. A chore appears below when it works.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod house;
+mod sim;
 mod soak;
 mod test;
 mod tidy;
@@ -26,6 +27,7 @@ enum Chore {
     Tools(tools::ToolsArgs),
     Bench(bench::BenchArgs),
     Soak(soak::SoakArgs),
+    Sim(sim::SimArgs),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Chore::Tools(args) => tools::tools(&args),
         Chore::Bench(args) => bench::bench(&args, &root()),
         Chore::Soak(args) => soak::soak(&args, &root()),
+        Chore::Sim(args) => sim::sim(&args, &root()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -161,13 +161,26 @@ impl Director {
         self.crash(0).await;
     }
 
+    /// Gives somebody a grant on a session, or takes it away: at times from whoever waits for something there.
     fn share(&self, forecast: &mut Forecast) {
+        let (dice, store) = (&mut forecast.dice, self.town.store());
+        let snapshot = store.snapshot();
+        let guests: Vec<_> = snapshot
+            .receipts
+            .values()
+            .filter(|row| !row.state.is_final() && snapshot.sessions[&row.session].owner != row.by)
+            .map(|row| (row.session, row.by))
+            .collect();
+        let shut_out = dice.chance(500);
+        if let (true, Some((session, guest))) = (shut_out, dice.pick(&guests)) {
+            self.town.notes.tell(|| format!("{guest} may do nothing any more in {session}"));
+            return store.grant(*session, *guest, None);
+        }
         let sessions = self.gossip.heard().sessions.clone();
-        let grant = forecast.dice.weigh(&[(2, Some(Grant::Prompt)), (1, Some(Grant::Manage)), (2, None)]);
-        if let (Some(session), Some(with)) =
-            (forecast.dice.pick(&sessions), forecast.dice.pick(&self.town.people))
-        {
-            self.town.store().grant(*session, with.person, grant);
+        let grant = dice.weigh(&[(3, Some(Grant::Prompt)), (2, Some(Grant::Manage)), (1, None)]);
+        if let (Some(session), Some(with)) = (dice.pick(&sessions), dice.pick(&self.town.people)) {
+            self.town.notes.tell(|| format!("{} may {grant:?} in {session}", with.person));
+            store.grant(*session, with.person, grant);
         }
     }
 

@@ -34,8 +34,8 @@ pub(super) struct TurnTold {
     /// What the agent asked, and what it was told.
     pub(super) asks: BTreeMap<ApprovalId, Asked>,
     stop: Option<StopWhy>,
-    /// Whether an attempt is under way.
-    trying: bool,
+    /// Whether an attempt was under way when the turn ended.
+    pub(super) trying: bool,
     pub(super) outcome: Option<Outcome>,
 }
 

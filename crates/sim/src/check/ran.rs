@@ -65,6 +65,8 @@ fn outcomes_are_the_agents(scene: &Scene<'_>, findings: &mut Findings) {
             let end = turn.attempts.last().and_then(|fence| ends.get(&TreeName::of(*session, *fence)));
             let fits = match turn.outcome {
                 Some(Outcome::Answered) => end == Some(&Did::Finished),
+                // Between two attempts its sender lost the right to say it.
+                Some(Outcome::Failed(Failure::Refused)) if !turn.trying => true,
                 Some(Outcome::Failed(Failure::Transient)) => end != Some(&Did::Finished),
                 Some(Outcome::Failed(failure)) => end == Some(&Did::Failed(failure)),
                 Some(Outcome::Stopped | Outcome::Interrupted | Outcome::TimedOut) | None => true,

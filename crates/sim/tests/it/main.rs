@@ -1,11 +1,104 @@
 //! The simulation in the normal test run: seeds that hold the laws, and planted bugs that are found.
+//!
+//! The seeds are cut into a few tests so that they run beside each other. `cargo xtask sim` runs many more.
 
-use homing_sim::{Telling, run};
+use homing_sim::{Bug, Telling, run, sweep};
+
+/// Within so many seeds each planted bug must be found.
+const BUG_SEEDS_MAX: u64 = 100;
+
+/// The laws hold for these seeds.
+fn check(seeds: std::ops::Range<u64>) {
+    let came = sweep(seeds, Telling::default(), 1);
+    if let Some(failed) = came.failed {
+        let broken: Vec<String> = failed.broken.iter().map(ToString::to_string).collect();
+        let seed = failed.seed;
+        panic!("seed {seed}:\n{}\nsee `cargo xtask sim --seed {seed} -v`", broken.join("\n"));
+    }
+}
+
+#[test]
+fn the_laws_hold_for_seeds_0_to_249() {
+    check(0..250);
+}
+
+#[test]
+fn the_laws_hold_for_seeds_250_to_499() {
+    check(250..500);
+}
+
+#[test]
+fn the_laws_hold_for_seeds_500_to_749() {
+    check(500..750);
+}
+
+#[test]
+fn the_laws_hold_for_seeds_750_to_999() {
+    check(750..1_000);
+}
+
+/// Seeds that found something once.
+#[test]
+fn the_laws_hold_for_seeds_that_broke_them() {
+    for seed in [11, 87, 521, 1_162, 1_330, 2_704] {
+        check(seed..seed + 1);
+    }
+}
 
 #[test]
 fn the_same_seed_is_the_same_story() {
-    for seed in 0..20 {
+    let mut hashes = std::collections::BTreeSet::new();
+    for seed in 0..40 {
         let (first, second) = (run(seed, Telling::default()), run(seed, Telling::default()));
         assert_eq!(first.hash, second.hash, "seed {seed}");
+        hashes.insert(first.hash);
+    }
+    assert_eq!(hashes.len(), 40, "another seed is another story");
+}
+
+#[test]
+fn a_story_told_aloud_is_the_same_story() {
+    let aloud = Telling { aloud: true, ..Telling::default() };
+    assert_eq!(run(5, aloud).hash, run(5, Telling::default()).hash);
+}
+
+/// Plants a bug; some law must be seen to break.
+fn finds(bug: Bug) {
+    let came = sweep(0..BUG_SEEDS_MAX, Telling { bug: Some(bug), aloud: false }, 1);
+    assert!(came.failed.is_some(), "{bug:?} was not found in {BUG_SEEDS_MAX} seeds");
+}
+
+macro_rules! planted {
+    ($($name:ident: $bug:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            finds(Bug::$bug);
+        }
+    )*};
+}
+
+planted! {
+    finds_that_keys_are_not_looked_at: NoDedupe;
+    finds_that_old_keepers_write: NoFence;
+    finds_that_the_inbox_is_not_emptied: InboxKept;
+    finds_that_facts_are_believed_before_they_are_durable: EvolveBeforeDurable;
+    finds_that_a_stale_result_is_applied: StaleApplied;
+    finds_that_messages_are_acknowledged_before_they_are_durable: AckBeforeDurable;
+    finds_that_handing_over_is_not_written: HandedUnwritten;
+    finds_that_nothing_is_buried: BuryNothing;
+    finds_that_messages_go_astray: Misrouted;
+    finds_that_any_failure_is_gone: GoneForTransient;
+    finds_that_claims_are_ignored: ClaimsIgnored;
+    finds_that_facts_are_skipped: FactsSkipped;
+    finds_that_receipts_are_old: OldReceipts;
+    finds_that_wakes_are_lost: WakesLost;
+    finds_that_replies_are_posted_twice: RepliesTwice;
+}
+
+#[test]
+fn every_planted_bug_has_a_test() {
+    let names = include_str!("main.rs");
+    for bug in Bug::ALL {
+        assert!(names.contains(&format!(": {bug:?};")), "{bug:?}");
     }
 }

@@ -14,8 +14,9 @@ pub const AGENT_LENGTH_MAX: usize = 64;
 pub const MODEL_LENGTH_MAX: usize = 128;
 /// Bytes of a directory's path, as Linux has it.
 pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
-/// Characters of an address: three parts of 1,024 bytes, each byte escaped, and what stands between them.
-pub const ADDRESS_LENGTH_MAX: usize = 9_300;
+/// Characters of an address: room for a directory of 1,024 bytes, each of them escaped, and some more; a head of 8 KiB
+/// must be able to hold a cursor made from it.
+pub const ADDRESS_LENGTH_MAX: usize = 4_096;
 /// Characters of an `Idempotency-Key`.
 pub const KEY_LENGTH_MAX: usize = 255;
 /// Messages that can be put into order at once.

@@ -8,12 +8,12 @@ use std::marker::PhantomData;
 
 /// Reads a `T` that is written as an object.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(Object(PhantomData))
+    deserializer.deserialize_map(OnlyMap(PhantomData))
 }
 
-struct Object<T>(PhantomData<T>);
+struct OnlyMap<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

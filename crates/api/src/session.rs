@@ -97,7 +97,7 @@ pub struct SessionsQuery {
     pub limit: Option<u32>,
     /// Where the page before ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[param(max_length = 10_000)]
+    #[param(max_length = 4_100)]
     pub cursor: Option<String>,
 }
 

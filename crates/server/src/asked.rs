@@ -3,7 +3,7 @@
 
 use crate::door::Door;
 use crate::problem::{Answer, No};
-use api::{BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX};
+use api::{ADDRESS_LENGTH_MAX, BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
@@ -192,6 +192,10 @@ pub(crate) fn id<T: FromStr<Err = kernel::NotAnId>>(field: &'static str, text: &
 
 /// An address in a body or a query.
 pub(crate) fn address(field: &'static str, text: &str) -> Answer<kernel::Address> {
+    if text.len() > ADDRESS_LENGTH_MAX {
+        let detail = format!("{field}: longer than {ADDRESS_LENGTH_MAX} characters");
+        return Err(No::new(Code::BadAddress, detail).at(field));
+    }
     text.parse().map_err(|error: kernel::NotAnAddress| {
         No::new(Code::BadAddress, format!("{field}: {error}")).at(field)
     })

@@ -32,7 +32,7 @@ problems! {
 #[allow(dead_code)]
 pub(crate) struct LastHeader {
     /// The `id` of the last event that was received, for a stream; it beats `after`.
-    #[param(rename = "Last-Event-ID", pattern = "^[0-9]{1,15}$")]
+    #[param(rename = "Last-Event-ID", nullable = false, pattern = "^[0-9]{1,15}$")]
     last: Option<String>,
 }
 

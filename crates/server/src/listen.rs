@@ -18,8 +18,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-/// What one connection may buffer in each direction, and so the longest head of a request.
-const BUFFER_BYTES_MAX: usize = 16 * 1024;
+/// What one connection may buffer in each direction, and so the longest head of a request. The least that hyper allows:
+/// a reader that has stopped reading keeps as much of the log in memory.
+const BUFFER_BYTES_MAX: usize = 8 * 1024;
 /// Header fields in a request.
 const HEADERS_MAX: usize = 64;
 /// How long to wait after the system could not accept a connection, usually for want of file descriptors.

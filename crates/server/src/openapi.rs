@@ -67,7 +67,13 @@ pub(crate) fn problem_responses(
 pub(crate) struct KeyHeader {
     /// Your own name for this very request. The same key with the same content is the same request, for 30 days; with
     /// another content it is a 409 `idempotency_conflict`.
-    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 255, pattern = "^[!-~]+$")]
+    #[param(
+        rename = "Idempotency-Key",
+        nullable = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$"
+    )]
     key: Option<String>,
 }
 

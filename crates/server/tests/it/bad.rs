@@ -18,8 +18,11 @@ async fn refused(world: &World, method: &str, path: &str, body: &[u8]) -> (u16, 
     (status, problem.code.word().to_owned(), problem.field)
 }
 
+/// Method, path and body; and the status, the code and the field of the problem.
+type Case<'a> = (&'a str, &'a str, &'a [u8], u16, &'a str, Option<&'a str>);
+
 /// Each is refused like this, and leaves everything as it was but the audit.
-async fn check(cases: &[(&str, &str, &[u8], u16, &str, Option<&str>)]) {
+async fn check(cases: &[Case<'_>]) {
     let world = World::new().await;
     let before = world.store.snapshot();
     for (method, path, body, status, code, field) in cases {

@@ -17,8 +17,8 @@ pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 pub const PARTS_MAX: usize = 32;
 /// A caller's key may be this long.
 pub const KEY_BYTES_MAX: usize = 255;
-/// A title may be this long.
-pub const TITLE_BYTES_MAX: usize = 200;
+/// A title may be this long: 200 characters, whatever they are.
+pub const TITLE_BYTES_MAX: usize = 800;
 
 /// A message on its way in.
 #[derive(Debug, Clone)]

@@ -156,18 +156,18 @@ impl Keeper {
         let cut_at = self.unwritten_since.map(|since| since + self.engine.words_wait());
         tokio::select! {
             biased;
-            heard = runner.heard.recv() => self.hear(heard).await,
-            () = until(cut_at) => self.write_words().await,
-            () = place.called() => {
-                self.called = true;
-                Ok(())
-            }
-            () = place.closing(), if !self.closing => {
-                self.closing = true;
-                self.runner.iter_mut().for_each(Runner::stop);
-                Ok(())
-            }
+            heard = runner.heard.recv() => self.hear(heard).await?,
+            () = until(cut_at) => self.write_words().await?,
+            () = place.called() => self.called = true,
+            () = place.closing(), if !self.closing => {}
         }
+        // An agent that never stops talking must not keep us from hearing anybody else.
+        self.called |= place.was_called();
+        if place.is_closing() && !self.closing {
+            self.closing = true;
+            self.runner.iter_mut().for_each(Runner::stop);
+        }
+        Ok(())
     }
 
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.

@@ -145,8 +145,15 @@ impl Place {
 
     /// Somebody has called.
     pub(super) async fn called(&self) {
-        self.bell.sound.notified().await;
-        self.bell.rung.store(false, Ordering::Release);
+        // A sound may be left over from a call that was noticed without it.
+        while !self.was_called() {
+            self.bell.sound.notified().await;
+        }
+    }
+
+    /// Whether somebody has called since this was last asked.
+    pub(super) fn was_called(&self) -> bool {
+        self.bell.rung.swap(false, Ordering::AcqRel)
     }
 
     /// The node goes down.
@@ -156,10 +163,15 @@ impl Place {
         let _ = closing.wait_for(|closing| *closing).await;
     }
 
+    /// Whether the node goes down.
+    pub(super) fn is_closing(&self) -> bool {
+        *self.engine.keepers().closing.borrow()
+    }
+
     /// Gives the place up, unless somebody has called in the meantime.
     pub(super) fn rest(&self) -> bool {
         let mut house = self.engine.keepers().house();
-        if self.bell.rung.swap(false, Ordering::AcqRel) {
+        if self.was_called() {
             return false;
         }
         self.remove(&mut house);

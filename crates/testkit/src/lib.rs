@@ -1,7 +1,8 @@
 //! For tests only: the real binary as a test sees it from outside.
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
-//! (follow it), `agent_log` (what the scripted agent says really ran) and `leftovers` (processes that should be gone).
+//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone) and
+//! `model` (a model server without a model, for real agents).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
 
@@ -9,12 +10,14 @@ mod agent_log;
 mod homing;
 mod http;
 mod leftovers;
+mod model;
 mod sse;
 
 pub use agent_log::{Ran, agent_log};
 pub use homing::{Homing, Setup, Spoken};
 pub use http::{Answered, Http};
 pub use leftovers::{Leftover, leftovers};
+pub use model::{Asked, Protocol, Purpose, StubModel};
 pub use sse::{Follow, Heard};
 
 use std::time::{Duration, Instant};

@@ -1,0 +1,333 @@
+//! What is answered: a pure function of the request and of how often it was asked before.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::talk::{Offered, Said, Talk};
+
+/// An answer before it is put into a protocol's form.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    /// Silence before the first byte.
+    pub(super) delay: Duration,
+    pub(super) say: Say,
+    pub(super) flaw: Flaw,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Say {
+    /// Pieces of text with a pause between them.
+    Text {
+        pieces: Vec<String>,
+        pause: Duration,
+    },
+    Call {
+        tool: String,
+        arguments: Value,
+    },
+    /// Nothing but a status.
+    Status(u16),
+}
+
+/// What goes wrong on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flaw {
+    None,
+    /// The line is cut in the middle.
+    Cut,
+    /// The middle is not JSON.
+    Garbled,
+}
+
+impl Answer {
+    pub(super) fn status(status: u16) -> Self {
+        Self { delay: Duration::ZERO, say: Say::Status(status), flaw: Flaw::None }
+    }
+
+    fn text(text: String) -> Self {
+        // Two pieces, so that even a short answer is streamed.
+        let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+        let (first, second) = text.split_at(middle);
+        let pieces = [first, second].into_iter().filter(|piece| !piece.is_empty()).map(str::to_owned);
+        Self::pieces(pieces.collect(), Duration::ZERO)
+    }
+
+    fn pieces(pieces: Vec<String>, pause: Duration) -> Self {
+        Self { delay: Duration::ZERO, say: Say::Text { pieces, pause }, flaw: Flaw::None }
+    }
+
+    fn call(tool: &str, arguments: Value) -> Self {
+        let say = Say::Call { tool: tool.to_owned(), arguments };
+        Self { delay: Duration::ZERO, say, flaw: Flaw::None }
+    }
+}
+
+/// Requests an agent makes for itself offer no tools and have words like these in what the agent says itself.
+const SIDE_WORDS: &[&str] = &["title", "summar", "topic", "concise description", "words or less", "memory"];
+
+/// Whether this is a request that is no part of a turn.
+pub(super) fn is_side_call(talk: &Talk) -> bool {
+    let said = talk.system.to_lowercase();
+    talk.tools.is_empty() && SIDE_WORDS.iter().any(|word| said.contains(word))
+}
+
+/// What a request that is no part of a turn gets.
+pub(super) fn answer_side_call() -> Answer {
+    Answer::text("A stubborn title".to_owned())
+}
+
+/// What a turn gets. `before` says how often this very request was answered with a fault before.
+pub(super) fn answer(talk: &Talk, before: u32) -> Answer {
+    if let Some(Said::Tool(result)) = talk.said.last() {
+        let first = result.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        return Answer::text(format!("TOOL SAID: {}", first.trim()));
+    }
+    let line = last_line(talk);
+    directive(talk, line, before).unwrap_or_else(|| Answer::text(echo(talk, line)))
+}
+
+/// What decides about the answer.
+fn last_line(talk: &Talk) -> &str {
+    let line = talk.last_text().lines().next_back().unwrap_or_default().trim();
+    // One agent wraps an argument with a space in quotes.
+    line.strip_prefix('"').and_then(|line| line.strip_suffix('"')).unwrap_or(line)
+}
+
+fn echo(talk: &Talk, line: &str) -> String {
+    format!("ECHO: {line} [turn={}]", talk.people().count())
+}
+
+fn directive(talk: &Talk, line: &str, before: u32) -> Option<Answer> {
+    let (name, rest) = line.split_once(':').unwrap_or((line, ""));
+    match name {
+        "RECALL" => Some(Answer::text(recall(talk))),
+        "TOOL" => Some(tool(talk, rest)),
+        "SLEEP" => {
+            let delay = Duration::try_from_secs_f64(rest.parse().ok()?).ok()?;
+            Some(Answer { delay, ..Answer::text(echo(talk, line)) })
+        }
+        "CHUNKS" => {
+            let (count, pause_ms) = rest.split_once(':')?;
+            let pieces = (1..=count.parse::<u32>().ok()?).map(|number| format!("chunk {number} ")).collect();
+            Some(Answer::pieces(pieces, Duration::from_millis(pause_ms.parse().ok()?)))
+        }
+        "WORDS" => {
+            let words = (1..=rest.parse::<u32>().ok()?).map(|number| format!("word{number} ")).collect();
+            Some(Answer::pieces(vec![words], Duration::ZERO))
+        }
+        "ERR" => {
+            let (status, times) = rest.split_once(':').unwrap_or((rest, ""));
+            let times = times.parse().unwrap_or(u32::MAX);
+            let status = status.parse().ok()?;
+            Some(if before < times { Answer::status(status) } else { Answer::text(echo(talk, line)) })
+        }
+        "DROP" => Some(Answer { flaw: Flaw::Cut, ..Answer::text(echo(talk, line)) }),
+        "MALFORMED" => Some(Answer { flaw: Flaw::Garbled, ..Answer::text(echo(talk, line)) }),
+        _ => None,
+    }
+}
+
+/// The code words of everything a person said before the last thing.
+fn recall(talk: &Talk) -> String {
+    let turns = talk.people().count();
+    let earlier = talk.people().take(turns - 1).chain(before_the_last_line(talk));
+    let words: Vec<&str> = earlier.flat_map(code_words).collect();
+    let words = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+    format!("RECALL: {words} [turn={turns}]")
+}
+
+/// A failed turn's message that was glued to the last one was said earlier, too.
+fn before_the_last_line(talk: &Talk) -> Option<&str> {
+    talk.last_text().rsplit_once('\n').map(|(before, _)| before)
+}
+
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split("CODE:").skip(1).filter_map(|after| {
+        let end = after.find(|letter: char| !(letter.is_alphanumeric() || letter == '-'));
+        Some(&after[..end.unwrap_or(after.len())]).filter(|word| !word.is_empty())
+    })
+}
+
+/// What agents call the tool that runs a command. Compared without case.
+const SHELLS: &[&str] = &[
+    "bash",
+    "exec_command",
+    "shell_command",
+    "shell",
+    "run_shell_command",
+    "developer__shell",
+    "execute",
+    "run_command",
+];
+
+/// What agents call the tool that writes a file. Compared without case.
+const WRITERS: &[&str] =
+    &["write", "write_file", "writefile", "developer__write", "text_editor", "developer__text_editor"];
+
+fn tool(talk: &Talk, rest: &str) -> Answer {
+    let (kind, rest) = rest.split_once(':').unwrap_or((rest, ""));
+    match kind {
+        "bash" => shell(talk, rest),
+        "write" => {
+            let (path, text) = rest.split_once(':').unwrap_or((rest, ""));
+            match offered(talk, WRITERS) {
+                Some(tool) => Answer::call(&tool.name, write_arguments(&tool.schema, path, text)),
+                None => shell(talk, &format!("printf %s {} > {}", quoted(text), quoted(path))),
+            }
+        }
+        "raw" => {
+            let (name, arguments) = rest.split_once(':').unwrap_or((rest, "{}"));
+            match serde_json::from_str(arguments) {
+                Ok(arguments) => Answer::call(name, arguments),
+                Err(why) => Answer::text(format!("BAD ARGUMENTS: {why}")),
+            }
+        }
+        _ => Answer::text(format!("UNKNOWN KIND OF TOOL: {kind}")),
+    }
+}
+
+fn shell(talk: &Talk, command: &str) -> Answer {
+    match offered(talk, SHELLS) {
+        Some(tool) => Answer::call(&tool.name, shell_arguments(&tool.schema, command)),
+        None => Answer::text(format!("NO SHELL AMONG: {}", names(talk))),
+    }
+}
+
+fn offered<'a>(talk: &'a Talk, names: &[&str]) -> Option<&'a Offered> {
+    names.iter().find_map(|name| talk.tools.iter().find(|tool| tool.name.eq_ignore_ascii_case(name)))
+}
+
+fn names(talk: &Talk) -> String {
+    let names: Vec<&str> = talk.tools.iter().map(|tool| tool.name.as_str()).collect();
+    names.join(", ")
+}
+
+fn shell_arguments(schema: &Value, command: &str) -> Value {
+    let field = if schema["properties"]["cmd"].is_object() { "cmd" } else { "command" };
+    let command = match schema["properties"][field]["type"].as_str() {
+        Some("array") => json!(["bash", "-c", command]),
+        _ => json!(command),
+    };
+    complete(schema, [(field, command)])
+}
+
+fn write_arguments(schema: &Value, path: &str, text: &str) -> Value {
+    let known = |names: &[&'static str]| {
+        names.iter().copied().find(|name| schema["properties"][*name].is_object()).unwrap_or(names[0])
+    };
+    let path_field = known(&["file_path", "filePath", "path"]);
+    let text_field = known(&["content", "file_text", "contents", "text"]);
+    // An editor with several commands has one that writes.
+    let command = schema["properties"]["command"].is_object().then_some(("command", json!("write")));
+    complete(schema, [(path_field, json!(path)), (text_field, json!(text))].into_iter().chain(command))
+}
+
+/// Arguments with something in every other field that must be there.
+fn complete<'a>(schema: &Value, given: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let mut arguments: Map<String, Value> =
+        given.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let filler = match schema["properties"][name]["type"].as_str() {
+            Some("number" | "integer") => json!(10_000),
+            Some("boolean") => json!(false),
+            Some("array") => json!([]),
+            Some("object") => json!({}),
+            _ => json!("as the stub was told"),
+        };
+        arguments.entry(name).or_insert(filler);
+    }
+    Value::Object(arguments)
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(texts: &[&str]) -> Talk {
+        let mut talk = Talk::default();
+        for text in texts {
+            talk.person(&[text]);
+            talk.said.push(Said::Model);
+        }
+        talk.said.pop();
+        talk
+    }
+
+    #[track_caller]
+    fn check(texts: &[&str], want: &str) {
+        let answer = answer(&said(texts), 0);
+        let Say::Text { pieces, .. } = answer.say else { panic!("{answer:?}") };
+        assert_eq!(pieces.concat(), want);
+    }
+
+    #[test]
+    fn the_last_line_is_echoed_with_the_number_of_turns() {
+        check(&["hello"], "ECHO: hello [turn=1]");
+        check(&["one", "two\nthree"], "ECHO: three [turn=2]");
+        check(&["\"two words\""], "ECHO: two words [turn=1]");
+        check(&[], "ECHO:  [turn=0]");
+    }
+
+    #[test]
+    fn code_words_of_earlier_turns_are_recalled() {
+        check(&["RECALL"], "RECALL: nothing [turn=1]");
+        check(
+            &["keep CODE:maple-1, please", "and CODE:oak", "not CODE:", "RECALL"],
+            "RECALL: maple-1, oak [turn=4]",
+        );
+        check(&["CODE:elm\nERR:401\nRECALL"], "RECALL: elm [turn=1]");
+    }
+
+    #[test]
+    fn a_fault_stops_after_so_many_times() {
+        let talk = said(&["ERR:429:2"]);
+        assert_eq!(answer(&talk, 0).say, Say::Status(429));
+        assert_eq!(answer(&talk, 1).say, Say::Status(429));
+        assert!(matches!(answer(&talk, 2).say, Say::Text { .. }));
+        assert_eq!(answer(&said(&["ERR:401"]), 1_000).say, Say::Status(401));
+    }
+
+    #[test]
+    fn a_tool_is_called_by_the_name_and_the_fields_it_has() {
+        let mut talk = said(&["TOOL:bash:echo a:b"]);
+        let schema = json!({"properties": {"cmd": {"type": "string"}, "why": {"type": "string"}}, "required": ["cmd", "why"]});
+        talk.tools.push(Offered { name: "exec_command".into(), schema });
+        let want = Answer::call("exec_command", json!({"cmd": "echo a:b", "why": "as the stub was told"}));
+        assert_eq!(answer(&talk, 0), want);
+
+        let mut talk = said(&["TOOL:write:/srv/a:it's"]);
+        let schema = json!({"properties": {"command": {"type": "array"}}});
+        talk.tools.push(Offered { name: "shell".into(), schema });
+        let command = r"printf %s 'it'\''s' > '/srv/a'";
+        assert_eq!(answer(&talk, 0), Answer::call("shell", json!({"command": ["bash", "-c", command]})));
+
+        talk.tools.push(Offered {
+            name: "Write".into(),
+            schema: json!({"properties": {"file_path": {}, "content": {}}}),
+        });
+        let want = Answer::call("Write", json!({"file_path": "/srv/a", "content": "it's"}));
+        assert_eq!(answer(&talk, 0), want);
+        check(&["TOOL:bash:true"], "NO SHELL AMONG: ");
+    }
+
+    #[test]
+    fn a_tools_result_ends_the_turn() {
+        let mut talk = said(&["TOOL:bash:true"]);
+        talk.said.push(Said::Tool("\n done \nand more".into()));
+        assert_eq!(answer(&talk, 0), Answer::text("TOOL SAID: done".into()));
+    }
+
+    #[test]
+    fn a_title_is_no_turn() {
+        let mut talk = said(&["ERR:401"]);
+        talk.system = "You are a title generator.".into();
+        assert!(is_side_call(&talk));
+        talk.tools.push(Offered { name: "bash".into(), schema: Value::Null });
+        assert!(!is_side_call(&talk));
+    }
+}

@@ -2,7 +2,9 @@
 //! checkout.
 //!
 //! Everything comes from a package registry by name, through that registry's own client; nothing is downloaded by
-//! address. A program that is on the machine in the right version is used as it is.
+//! address. A program that is on the machine in the right version is used as it is. The agents are in `agents`.
+
+mod agents;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,9 +17,17 @@ use anyhow::{Context, Result, bail, ensure};
 ///
 /// `cargo xtask test` does this by itself; this is for preparing a machine, and for calling the programs by hand.
 #[derive(clap::Args)]
-pub(crate) struct ToolsArgs {}
+pub(crate) struct ToolsArgs {
+    /// Fetch the real agents instead (1.8 GB), and print the variables that tell tests where they are
+    #[arg(long)]
+    agents: bool,
+}
 
-pub(crate) fn tools(_: &ToolsArgs) -> Result<()> {
+pub(crate) fn tools(args: &ToolsArgs) -> Result<()> {
+    if args.agents {
+        print!("{}", agents::agents()?);
+        return Ok(());
+    }
     println!("cargo-nextest  {}", nextest()?.display());
     println!("cargo-deny     {}", deny()?.display());
     println!("schemathesis   {}", schemathesis()?.display());

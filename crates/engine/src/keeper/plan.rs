@@ -66,7 +66,7 @@ impl Keeper {
         for (fence, report) in &news.reports {
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
         }
-        plan.settle(slot)
+        plan.settle(slot, &self.state)
     }
 
     /// The plan as the store wants it.
@@ -108,7 +108,8 @@ struct Planning {
     given: Given,
     facts: Vec<NewFact>,
     after: Session,
-    known: BTreeSet<MessageId>,
+    /// Messages that were not known before.
+    said: Vec<MessageId>,
     drained: Vec<u64>,
     verdicts: Vec<(RequestId, Verdict)>,
 }
@@ -126,7 +127,7 @@ impl Planning {
             given,
             facts: Vec::new(),
             after: keeper.state.clone(),
-            known: unfinished(&keeper.state),
+            said: Vec::new(),
             drained: Vec::new(),
             verdicts: Vec::new(),
         }
@@ -137,7 +138,7 @@ impl Planning {
         let cause = cause_of_item(&row.item);
         match &row.item {
             InboxItem::Say { message, by } => {
-                self.known.insert(*message);
+                self.said.push(*message);
                 self.tell(Command::Say { message: *message, by: *by }, cause);
             }
             InboxItem::Wake => self.tell(Command::Wake, cause),
@@ -175,7 +176,7 @@ impl Planning {
         }
     }
 
-    fn settle(mut self, slot: Slot) -> Plan {
+    fn settle(mut self, slot: Slot, before: &Session) -> Plan {
         self.given.slot = slot;
         self.tell(Command::Wake, Cause::Keeper);
         let rules = || self.facts.iter().filter_map(rule);
@@ -186,7 +187,14 @@ impl Planning {
             _ => None,
         });
         let asked = asked.collect();
-        let finals = finished_between(&self.known, &self.after);
+        // A long queue is looked through only when something can have left it.
+        let only_grows = rules().all(|fact| matches!(fact, Fact::Queued { .. }));
+        let finals = if only_grows {
+            BTreeSet::new()
+        } else {
+            let known = unfinished(before).into_iter().chain(self.said).collect();
+            finished_between(&known, &self.after)
+        };
         Plan {
             facts: self.facts,
             after: self.after,

@@ -6,10 +6,11 @@
 use crate::files::Files;
 use crate::trouble::Trouble;
 use rusqlite::Connection;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use store::StoreError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 /// Questions are short and mostly answered from memory; two threads keep one slow page from holding up the rest.
 const READERS: usize = 2;
@@ -20,8 +21,21 @@ const STACK_BYTES: usize = 1 << 20;
 type Question = Box<dyn FnOnce(&mut Desk) + Send>;
 
 pub(crate) struct Reader {
-    queue: Option<mpsc::Sender<Question>>,
+    counter: Arc<Counter>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Where questions wait. One that arrives wakes one thread, and nobody else.
+struct Counter {
+    room: Semaphore,
+    line: Mutex<Line>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<Question>,
+    closed: bool,
 }
 
 /// A connection that is replaced when it has seen an error of the disk.
@@ -32,19 +46,20 @@ struct Desk {
 
 impl Reader {
     pub(crate) fn start(files: &Arc<Files>) -> std::io::Result<Self> {
-        let (queue, waiting) = mpsc::channel::<Question>(WAITING_MAX);
-        let waiting = Arc::new(Mutex::new(waiting));
+        let (room, line) = (Semaphore::new(WAITING_MAX), Mutex::default());
+        let counter = Arc::new(Counter { room, line, arrived: Condvar::new() });
         let threads = (0..READERS).map(|number| {
-            let (waiting, mut desk) = (waiting.clone(), Desk { files: files.clone(), db: None });
+            let (counter, mut desk) = (counter.clone(), Desk { files: files.clone(), db: None });
             std::thread::Builder::new().name(format!("homing-read-{number}")).stack_size(STACK_BYTES).spawn(
                 move || {
-                    while let Some(question) = next(&waiting) {
+                    while let Some(question) = counter.next() {
                         question(&mut desk)
                     }
                 },
             )
         });
-        Ok(Self { queue: Some(queue), threads: threads.collect::<Result<_, _>>()? })
+        let threads = threads.collect::<Result<_, _>>()?;
+        Ok(Self { counter, threads })
     }
 
     /// Answers a question from one moment of the file.
@@ -58,24 +73,50 @@ impl Reader {
         let question = Box::new(move |desk: &mut Desk| {
             let _ = waits.send(desk.answer(work).map_err(|trouble| trouble.unchanged()));
         });
-        let queue = self.queue.as_ref().ok_or_else(closed)?;
-        queue.send(question).await.map_err(|_| closed())?;
+        self.counter.put(question).await;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.queue = None;
+        self.counter.line().closed = true;
+        self.counter.arrived.notify_all();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-/// The thread that holds the lock waits for the next question, the others wait for the lock.
-fn next(waiting: &Mutex<mpsc::Receiver<Question>>) -> Option<Question> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
+impl Counter {
+    async fn put(&self, question: Question) {
+        // Never closed: whoever asks holds the reader, and it goes with the last of them.
+        if let Ok(place) = self.room.acquire().await {
+            place.forget();
+        }
+        self.line().waiting.push_back(question);
+        self.arrived.notify_one();
+    }
+
+    /// The next question, once there is one. None when there will be no more.
+    fn next(&self) -> Option<Question> {
+        let mut line = self.line();
+        loop {
+            if let Some(question) = line.waiting.pop_front() {
+                self.room.add_permits(1);
+                return Some(question);
+            }
+            if line.closed {
+                return None;
+            }
+            line = self.arrived.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        // Nobody panics while holding it; it holds only who waits.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Desk {

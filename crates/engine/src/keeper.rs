@@ -138,6 +138,9 @@ impl Keeper {
                 self.called = self.drain().await?;
             }
             self.match_outside().await?;
+            if self.closing {
+                self.runner.iter_mut().for_each(Runner::stop);
+            }
             if self.runner.is_some() {
                 self.wait(place).await?;
             } else if self.closing {
@@ -163,10 +166,7 @@ impl Keeper {
         }
         // An agent that never stops talking must not keep us from hearing anybody else.
         self.called |= place.was_called();
-        if place.is_closing() && !self.closing {
-            self.closing = true;
-            self.runner.iter_mut().for_each(Runner::stop);
-        }
+        self.closing |= place.is_closing();
         Ok(())
     }
 

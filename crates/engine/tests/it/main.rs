@@ -2,12 +2,17 @@
 
 extern crate homing_engine as engine;
 
+mod disk;
+mod tireless;
 mod world;
 
 use engine::{Granted, IfNew, Limits, ReceiptState, Refused, Told, Verb};
 use kernel::{Answer, EndWhy, Fact, Number, Outcome, Policy, To};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tireless::Tireless;
 use world::{World, address, conversation, state_and_why, trace};
 
 use ReceiptState::{Answered, Failed, Held, Running, Stopped, Waiting, Withdrawn};
@@ -415,6 +420,28 @@ async fn a_conversation_can_be_moved_to_another_open_session() {
     assert_eq!(world.talk(conversation("a"), "three").await.row.session, other);
 }
 
+/// The agent says the next thing while the keeper writes the last one down: there is always more to hear.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_never_stops_talking_can_be_stopped_and_left() {
+    let limits = Limits { verdict_wait: Duration::from_secs(1), ..Limits::default() };
+    let mut world = World::among(vec![Arc::new(Tireless)], limits, Policy::default()).await;
+    world.faults.append_ms.store(20, Ordering::Relaxed);
+    let mut inbound = world.inbound(To::New, "go on", None);
+    inbound.if_new.agent = Some("tireless".to_owned());
+    let first = world.engine.send(inbound).await.unwrap().accepted;
+    world.until_number(first.session, 100).await;
+    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.settled(first.message).await.row.state, Stopped);
+
+    let second = world.say(To::Session(first.session), "go on").await.unwrap().accepted;
+    let at = world.engine.session(&world.me, first.session).await.unwrap().at;
+    world.until_number(first.session, at.0 + 100).await;
+    let began = tokio::time::Instant::now();
+    world.restart().await;
+    assert!(began.elapsed() < Duration::from_secs(1), "the next start need not settle it");
+    assert_eq!(state_and_why(&world.settled(second.message).await), (Failed, Some("interrupted")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn ending_a_session_with_a_running_turn_stops_it_first() {
     let world = World::new().await;
@@ -477,6 +504,12 @@ impl World {
             if let Some(row) = self.engine.approvals(&self.me, 10).await.unwrap().first() {
                 return row.approval;
             }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn until_number(&self, session: kernel::SessionId, number: u64) {
+        while self.engine.session(&self.me, session).await.unwrap().at.0 < number {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

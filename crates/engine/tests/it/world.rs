@@ -1,7 +1,8 @@
 //! A small world for one test: the real engine over the memory store, with the scripted agent in-process, in paused
 //! time. It can crash and start again; what is durable stays.
 
-use agent::{House, HouseConfig, InProcess};
+use crate::disk::{Disk, Faults};
+use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     CallerKey, Clock, Engine, Granted, Ground, IfNew, Inbound, Limits, Mint, Part, Receipt, ReceiptState,
     ReceiptView, Refused, StoredEntry, Trace, Verb, Wiring,
@@ -52,6 +53,8 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
     pub(crate) house: Arc<House>,
+    others: Vec<Arc<dyn Agent>>,
+    pub(crate) faults: Arc<Faults>,
     mint: Arc<Counter>,
     clock: Arc<TestClock>,
     pub(crate) limits: Limits,
@@ -65,6 +68,11 @@ impl World {
     }
 
     pub(crate) async fn with(limits: Limits, policy: Policy) -> Self {
+        Self::among(Vec::new(), limits, policy).await
+    }
+
+    /// With other agents beside the scripted one.
+    pub(crate) async fn among(others: Vec<Arc<dyn Agent>>, limits: Limits, policy: Policy) -> Self {
         let store = MemoryStore::new(NodeId::from_bits(1));
         let house = House::new(HouseConfig { seed: 7, linger_ms: 50 });
         let mint = Arc::new(Counter::default());
@@ -75,9 +83,11 @@ impl World {
             handle: "ann".to_owned(),
             client: None,
         };
-        let engine = start(&store, &house, &mint, &clock, limits, policy).await;
+        let faults = Arc::new(Faults::default());
+        let disk = Disk { inner: store.clone(), faults: faults.clone() };
+        let engine = start(disk, &house, &others, &mint, &clock, limits, policy).await;
         let me = engine.owner(fresh).await.unwrap();
-        Self { engine, store, house, mint, clock, limits, policy, me }
+        Self { engine, store, house, others, faults, mint, clock, limits, policy, me }
     }
 
     /// The process dies here, and another one starts.
@@ -94,8 +104,9 @@ impl World {
 
     async fn start_again(&mut self) {
         self.store = self.store.reopen();
-        self.engine =
-            start(&self.store, &self.house, &self.mint, &self.clock, self.limits, self.policy).await;
+        let Self { store, house, others, faults, mint, clock, limits, policy, .. } = &*self;
+        let disk = Disk { inner: store.clone(), faults: faults.clone() };
+        self.engine = start(disk, house, others, mint, clock, *limits, *policy).await;
     }
 
     pub(crate) async fn say(&self, to: To, text: &str) -> Result<Receipt, Refused> {
@@ -186,17 +197,19 @@ pub(crate) fn state_and_why(view: &ReceiptView) -> (ReceiptState, Option<&'stati
 }
 
 async fn start(
-    store: &MemoryStore,
+    disk: Disk,
     house: &Arc<House>,
+    others: &[Arc<dyn Agent>],
     mint: &Arc<Counter>,
     clock: &Arc<TestClock>,
     limits: Limits,
     policy: Policy,
 ) -> Engine {
-    let agent = InProcess::new(house.clone());
+    let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::new(InProcess::new(house.clone()))];
+    agents.extend(others.iter().cloned());
     Engine::start(Wiring {
-        store: Arc::new(store.clone()),
-        agents: vec![Arc::new(agent)],
+        store: Arc::new(disk),
+        agents,
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
         clock: clock.clone(),

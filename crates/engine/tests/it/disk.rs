@@ -1,0 +1,92 @@
+//! The store of a test as it is on a disk: writing takes its time, and an answer may get lost.
+
+use kernel::*;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use store::*;
+
+/// What is the matter with the disk. Nothing, at first.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// How long an append takes.
+    pub(crate) append_ms: AtomicU64,
+    /// The answer to the next append that ends a turn gets lost; the append does not.
+    pub(crate) loses_end: Mutex<bool>,
+}
+
+pub(crate) struct Disk {
+    pub(crate) inner: MemoryStore,
+    pub(crate) faults: std::sync::Arc<Faults>,
+}
+
+impl Disk {
+    async fn write(&self, append: Append) -> Result<Appending, StoreError> {
+        let ms = self.faults.append_ms.load(Ordering::Relaxed);
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+        let ends = append.facts.iter().any(|new| matches!(new.entry, Entry::Rule(Fact::TurnEnded { .. })));
+        let written = self.inner.append(append).await?;
+        if ends && std::mem::take(&mut *self.faults.loses_end.lock().unwrap()) {
+            return Err(StoreError::Unknown("the answer got lost".to_owned()));
+        }
+        Ok(written)
+    }
+}
+
+macro_rules! pass {
+    ($($name:ident($($arg:ident: $of:ty),*) -> $out:ty;)*) => {$(
+        fn $name(&self, $($arg: $of),*) -> Reply<'_, $out> {
+            self.inner.$name($($arg),*)
+        }
+    )*};
+}
+
+impl Store for Disk {
+    fn append(&self, append: Append) -> Reply<'_, Appending> {
+        Box::pin(self.write(append))
+    }
+    fn node(&self) -> NodeRow {
+        self.inner.node()
+    }
+    fn gauges(&self) -> Gauges {
+        self.inner.gauges()
+    }
+
+    pass! {
+        find(org: OrgId, to: To) -> Finding;
+        accept(wish: Authorized<NewMessage>) -> Acceptance;
+        create(wish: Authorized<Create>) -> Creation;
+        ask(wish: Authorized<NewRequest>) -> Asking;
+        verdict(request: RequestId) -> Option<Verdict>;
+        rebind(wish: Authorized<Rebind>) -> Rebinding;
+        retitle(wish: Authorized<Retitle>) -> Retitling;
+        audit(entry: AuditEntry) -> ();
+        load(session: SessionId) -> Option<Loaded>;
+        inbox(session: SessionId, limit: usize) -> Vec<InboxRow>;
+        checkpoint(session: SessionId, at: Number, facts: Vec<Fact>) -> ();
+        words(message: MessageId) -> Option<bytes::Bytes>;
+        next_wake() -> Option<Moment>;
+        wake(now: Moment, limit: usize) -> Vec<SessionId>;
+        unfinished(after: Option<SessionId>, limit: usize) -> Vec<SessionId>;
+        outbox_take(now: Moment, limit: usize) -> Vec<Outgoing>;
+        outbox_settle(outgoing: u64, became: Became) -> bool;
+        outbox_list(state: OutgoingState, limit: usize) -> Vec<Outgoing>;
+        session(session: SessionId) -> Option<(Record, SessionRow)>;
+        sessions(query: SessionsQuery) -> Vec<SessionRow>;
+        facts(session: SessionId, after: Number, limit: usize, bytes: usize) -> Vec<StoredFact>;
+        story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
+        receipt(message: MessageId) -> Option<(Record, ReceiptRow)>;
+        queue(session: SessionId) -> Vec<ReceiptRow>;
+        bindings(org: OrgId, person: PersonId, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
+        approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
+        approvals(org: OrgId, person: PersonId, limit: usize) -> Vec<ApprovalRow>;
+        heads(org: OrgId, person: PersonId, after: u64, limit: usize) -> Vec<Head>;
+        owner(fresh: Principal) -> Principal;
+        add_token(token: TokenRow) -> ();
+        token(hash: [u8; 32], now: Moment) -> Option<Principal>;
+        nodes() -> Vec<NodeRow>;
+        announce(url: String) -> ();
+    }
+}

@@ -99,6 +99,12 @@ impl Fanout {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    /// Facts may have been written that nobody was told: whoever watches comes back and reads the log.
+    pub(crate) fn cut(&self, session: SessionId) {
+        self.rings().sessions.remove(&session);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
     pub(crate) fn tell_live(&self, session: SessionId, live: Live) {
         if let Some(ring) = self.ring(session) {
             let _ = ring.send(Told::Live(Arc::new(live)));

@@ -95,13 +95,16 @@ pub(crate) async fn keep(engine: Engine, place: Place) {
         };
         match stop {
             Stop::Fenced | Stop::Closed => return place.leave(),
-            Stop::Moved => {}
+            Stop::Moved => engine.fanout().cut(place.session()),
             Stop::Store(StoreError::Damaged(cause)) => {
                 tracing::error!(session = %place.session(), cause, "this session cannot be kept");
                 return place.leave();
             }
             Stop::Store(error) => {
                 tracing::warn!(session = %place.session(), %error, "keeping again in a moment");
+                if let StoreError::Unknown(_) = error {
+                    engine.fanout().cut(place.session());
+                }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(longest);
             }

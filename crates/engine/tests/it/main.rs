@@ -6,7 +6,7 @@ mod disk;
 mod tireless;
 mod world;
 
-use engine::{Granted, IfNew, Limits, ReceiptState, Refused, Told, Verb};
+use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told, Verb};
 use kernel::{Answer, EndWhy, Fact, Number, Outcome, Policy, To};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -440,6 +440,32 @@ async fn an_agent_that_never_stops_talking_can_be_stopped_and_left() {
     world.restart().await;
     assert!(began.elapsed() < Duration::from_secs(1), "the next start need not settle it");
     assert_eq!(state_and_why(&world.settled(second.message).await), (Failed, Some("interrupted")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "one").await.row.session;
+    let mut at = world.engine.session(&world.me, session).await.unwrap().at;
+    let mut follow = world.engine.follow(&world.me, session, at).await.unwrap();
+    let nothing = tokio::time::timeout(Duration::from_secs(1), follow.next()).await;
+    assert!(nothing.is_err(), "it has read the log to its end");
+    *world.faults.loses_end.lock().unwrap() = true;
+    world.say(To::Session(session), "two").await.unwrap();
+    loop {
+        let told = tokio::time::timeout(Duration::from_secs(60), follow.next()).await;
+        match told.expect("nobody says that the turn is over") {
+            Some(Told::Fact(shared)) => {
+                assert_eq!(shared.fact.number, at.next());
+                at = shared.fact.number;
+                if matches!(shared.fact.entry, StoredEntry::Rule(Fact::TurnEnded { .. })) {
+                    return;
+                }
+            }
+            Some(Told::Live(_)) => {}
+            None => follow = world.engine.follow(&world.me, session, at).await.unwrap(),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

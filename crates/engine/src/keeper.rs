@@ -285,8 +285,10 @@ impl Keeper {
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
     async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
         let mut slot = if self.closing { Slot::Unasked } else { Slot::Free };
-        let mut limit = DRAIN_MAX;
-        for _ in 0..ADVANCE_MAX {
+        let (mut limit, mut tries) = (DRAIN_MAX, 0);
+        // A message whose sender may not say it any more takes a try of its own: however many wait, each goes once.
+        while tries < ADVANCE_MAX + news.revoked.len() {
+            tries += 1;
             let plan = self.plan(&news, slot);
             if plan.is_empty() {
                 return Ok(());
@@ -308,6 +310,7 @@ impl Keeper {
                     self.share = Share::Refused;
                     self.engine.keepers().crowded(self.session);
                 }
+                Appending::Revoked(message) if news.revoked.contains(&message) => {}
                 Appending::Revoked(message) => news.revoked.push(message),
             }
         }

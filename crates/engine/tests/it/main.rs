@@ -469,6 +469,23 @@ async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_may_say_nothing_any_more_has_all_that_waits_refused_however_much_it_is() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!hang").await.unwrap().accepted;
+    let mut waiting = Vec::new();
+    for n in 0..100 {
+        waiting.push(world.say(To::Session(first.session), &format!("word{n}")).await.unwrap().accepted);
+    }
+    world.house_has_handed(first.message).await;
+    world.store.disable(world.me.person);
+    world.ask(Verb::Stop { message: first.message }).await.unwrap();
+    for one in waiting {
+        let view = world.settled(one.message).await;
+        assert_eq!(state_and_why(&view), (ReceiptState::Refused, Some("not_allowed")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn ending_a_session_with_a_running_turn_stops_it_first() {
     let world = World::new().await;
     let first = world.say(conversation("a"), "!hang").await.unwrap().accepted;

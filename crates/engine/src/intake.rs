@@ -141,7 +141,10 @@ impl Engine {
                 authorize(&inbound.by, Act::Say, &record, wish).map_err(denied)
             }
             (Route::Existing(_), None) => Err(Refused::NotFound { what: "session" }),
-            (Route::Create { bind, previous }, _) => {
+            (Route::Create { bind, previous }, before) => {
+                // A past that the sender may not see is none.
+                let seen = self.seen_or_unknown(&inbound.by, before.as_ref()).is_ok();
+                let previous = previous.filter(|_| seen);
                 let session = self.new_session(&inbound.if_new, bind.clone(), previous)?;
                 authorize_new(&inbound.by, bind.as_ref(), wish(Into::Create(session), false)).map_err(denied)
             }

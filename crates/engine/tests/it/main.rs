@@ -486,6 +486,18 @@ async fn whoever_may_say_nothing_any_more_has_all_that_waits_refused_however_muc
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_conversations_past_is_nothing_to_whoever_may_not_see_it() {
+    let world = World::new().await;
+    let session = world.talk(conversation("a"), "one").await.row.session;
+    world.ask(Verb::End { session }).await.unwrap();
+    let mut bob = world.inbound(conversation("a"), "two", None);
+    bob.by.person = kernel::PersonId::from_bits(2);
+    bob.by.handle = "bob".to_owned();
+    let accepted = world.engine.send(bob).await.unwrap().accepted;
+    assert_eq!((accepted.created, accepted.previous), (true, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn ending_a_session_with_a_running_turn_stops_it_first() {
     let world = World::new().await;
     let first = world.say(conversation("a"), "!hang").await.unwrap().accepted;

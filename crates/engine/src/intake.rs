@@ -559,7 +559,8 @@ fn check_parts(parts: &[Part]) -> Result<(), Refused> {
         return invalid(format!("more than {PARTS_MAX} parts"));
     }
     let bytes: usize = parts.iter().map(|Part::Text { text }| text.len()).sum();
-    if bytes > TEXT_BYTES_MAX {
+    // The agent reads them as one text, with a line's end between two.
+    if bytes + parts.len().saturating_sub(1) > TEXT_BYTES_MAX {
         return invalid(format!("more than {TEXT_BYTES_MAX} bytes of text"));
     }
     if parts.iter().all(|Part::Text { text }| text.trim().is_empty()) {

@@ -498,6 +498,14 @@ async fn a_conversations_past_is_nothing_to_whoever_may_not_see_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn parts_that_are_too_long_as_one_text_are_refused_at_once() {
+    let world = World::new().await;
+    let mut inbound = world.inbound(To::New, &"x".repeat(engine::TEXT_BYTES_MAX / 2), None);
+    inbound.parts.push(inbound.parts[0].clone());
+    assert!(matches!(world.engine.send(inbound).await, Err(Refused::Invalid { field: "parts", .. })));
+}
+
+#[tokio::test(start_paused = true)]
 async fn ending_a_session_with_a_running_turn_stops_it_first() {
     let world = World::new().await;
     let first = world.say(conversation("a"), "!hang").await.unwrap().accepted;

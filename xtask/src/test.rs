@@ -4,6 +4,7 @@
 //! that a missing comma is known before anything is built.
 
 mod examples;
+mod fuzz;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +18,8 @@ use crate::{tidy, tools};
 
 /// Run every check and every test, in the order that fails soonest
 ///
-/// Formatting, tidy, clippy, cargo deny, all tests, then doc tests. Fetches the programs it needs on the first run.
+/// Formatting, tidy, clippy, cargo deny, all tests, doc tests, then ten thousand
+/// requests made from the contract. Fetches the programs it needs on the first run.
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
     /// Run only these steps, in the order of the list (names as in the closing table)
@@ -33,6 +35,7 @@ const STEPS: &[Step] = &[
     Step { name: "deny", run: deny },
     Step { name: "tests", run: tests },
     Step { name: "doc tests", run: doc_tests },
+    Step { name: "http fuzz", run: http_fuzz },
 ];
 
 struct Step {
@@ -199,6 +202,11 @@ fn doc_tests(root: &Path) -> Result<Tally> {
         cargo.args(["--package", package]);
     }
     tools::run(&mut cargo)?;
+    Ok(Tally::default())
+}
+
+fn http_fuzz(root: &Path) -> Result<Tally> {
+    fuzz::http_fuzz(root, &target(root))?;
     Ok(Tally::default())
 }
 

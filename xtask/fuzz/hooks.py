@@ -1,0 +1,346 @@
+"""What schemathesis does around each request of the HTTP fuzz, and what it checks beyond the contract.
+
+Owns three things, in this order: the ground (sessions, messages and an open question that requests can be about), the
+aim (a generated id that is well formed is often replaced by one that exists, so that requests get past "not found"),
+and the law: a refusal leaves every table but the audit as it was, and so does a read.
+
+One question holds the only place for a running turn, so what the requests add waits and no agent writes in between.
+`settle` waits for the keepers after each accepted change; only then is the next request made. Nothing here writes to
+the database: it is opened read-only, beside the server.
+
+HOMING_FUZZ_DATA names the data directory, HOMING_FUZZ_REPORT the file that gets the counts.
+"""
+
+import atexit
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import time
+from collections import Counter
+from pathlib import Path
+
+import requests
+import schemathesis
+
+DATA = Path(os.environ["HOMING_FUZZ_DATA"])
+REPORT = Path(os.environ["HOMING_FUZZ_REPORT"])
+# How long the keepers may take to work off what was accepted.
+SETTLE_SECONDS_MAX = 20
+SETTLE_PAUSE_SECONDS = 0.002
+# Longer than words of an agent wait before they are written down (`words_wait` in the server's configuration).
+WORDS_SECONDS = 0.1
+# How long a turn may take to ask its question, and how often it is tried.
+PLACE_SECONDS = 2
+PLACE_TRIES_MAX = 10
+# How many of the newest rows an aim chooses from; old ones have often ended.
+AIM_ROWS = 48
+
+
+# The ground.
+
+
+class Server:
+    """The server as the ground needs it: a few requests of our own, which nobody counts."""
+
+    def __init__(self):
+        self.url = (DATA / "url").read_text().strip()
+        self.session = requests.Session()
+        self.session.headers["Authorization"] = "Bearer " + (DATA / "token").read_text().strip()
+
+    def ask(self, method, path, body=None):
+        answer = self.session.request(method, self.url + "/api/v1" + path, json=body, timeout=30)
+        answer.raise_for_status()
+        return answer.json()
+
+    def say(self, conversation, text):
+        return self.ask("POST", "/messages", {"to": {"conversation": conversation}, "text": text})
+
+    def prepare(self):
+        for text in ["hello", "!fail after", "kept back by the failure before it"]:
+            self.say("api:ground/1", text)
+        ended = self.say("api:ground/2", "hello")["session"]
+        TABLES.settle()
+        self.ask("POST", f"/sessions/{ended}/end")
+        TABLES.settle()
+
+    def take_the_place(self):
+        """Lets a turn ask a question, which holds the place until somebody answers or stops it."""
+        session = self.ask("POST", "/sessions", {})["id"]
+        for _ in range(PLACE_TRIES_MAX):
+            # If the place was not quite free, the next message lets the keeper look again.
+            self.ask("POST", "/messages", {"to": {"session": session}, "text": "!ask the-fuzz"})
+            if TABLES.has_question_within(PLACE_SECONDS):
+                break
+        # What the agent said before it asked may be written down a moment later.
+        version = None
+        while version != TABLES.version():
+            version = TABLES.version()
+            time.sleep(WORDS_SECONDS)
+        assert TABLES.is_quiet() and TABLES.has_question(), "the place cannot be taken"
+
+
+class Tables:
+    """Every table but the audit, seen from outside."""
+
+    def __init__(self):
+        # Hooks are called by one worker, which is not the thread that loads this file.
+        path = f"file:{DATA / 'homing.db'}?mode=ro"
+        self.db = sqlite3.connect(path, uri=True, isolation_level=None, check_same_thread=False)
+        names = self.column("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        names = [name for name in names if name != "audit" and not name.startswith("sqlite_")]
+        self.whole = {name: self.query_of(name) for name in names}
+        self.seen = None
+        self.seen_version = None
+
+    def query_of(self, name):
+        columns = [row[1] for row in self.db.execute(f"PRAGMA table_info({name})")]
+        # Says which keeper wrote last, and nothing about the session.
+        columns = [column for column in columns if (name, column) != ("sessions", "term")]
+        quoted = "||','||".join(f'quote("{column}")' for column in columns)
+        return f"SELECT group_concat({quoted}, ';') FROM {name}"
+
+    def column(self, sql, *values):
+        return [row[0] for row in self.db.execute(sql, values)]
+
+    def version(self):
+        """Another number whenever somebody else has committed anything."""
+        return self.column("PRAGMA data_version")[0]
+
+    def digests(self):
+        self.db.execute("BEGIN")
+        try:
+            every = ((name, self.column(sql)[0] or "") for name, sql in self.whole.items())
+            return {name: hashlib.blake2b(text.encode(), digest_size=16).digest() for name, text in every}
+        finally:
+            self.db.execute("COMMIT")
+
+    def look(self):
+        """Which tables are not as they were at the last look."""
+        version = self.version()
+        if version == self.seen_version:
+            return []
+        before, self.seen, self.seen_version = self.seen or {}, self.digests(), version
+        return [name for name, digest in self.seen.items() if before.get(name) != digest]
+
+    def is_quiet(self):
+        """Nothing waits for a keeper, and what runs waits for an answer."""
+        busy, running, asking = self.db.execute(
+            "SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM messages WHERE state = 'running'),"
+            " (SELECT count(*) FROM approvals WHERE state = 'open')"
+        ).fetchone()
+        return busy == 0 and running == asking
+
+    def settle(self):
+        began = time.monotonic()
+        while not self.is_quiet():
+            assert time.monotonic() - began < SETTLE_SECONDS_MAX, "the keepers do not come to rest"
+            time.sleep(SETTLE_PAUSE_SECONDS)
+
+    def was_judged(self):
+        """Whether the last wish got as far as a keeper, and was refused there."""
+        return self.column("SELECT verdict FROM requests ORDER BY rid DESC LIMIT 1")[0] not in (None, "done")
+
+    def has_question(self):
+        return bool(self.column("SELECT 1 FROM approvals WHERE state = 'open'"))
+
+    def has_question_within(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self.has_question():
+            time.sleep(SETTLE_PAUSE_SECONDS)
+        return self.has_question()
+
+
+TABLES = Tables()
+SERVER = Server()
+
+
+# The aim.
+
+LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+ID = re.compile(r"(ses|msg|apr)_[0-7][0-9a-hjkmnp-tv-z]{25}")
+ROWS_OF = {"ses": ("sessions", "sid"), "msg": ("messages", "mid"), "apr": ("approvals", "aid")}
+
+
+def spell(kind, bits):
+    number = int.from_bytes(bits, "big")
+    return f"{kind}_" + "".join(LETTERS[number >> (5 * place) & 31] for place in range(25, -1, -1))
+
+
+class Aim:
+    """Chooses by a hash of what was generated, so that the same request is aimed the same way at the same ground."""
+
+    def __init__(self, case):
+        generated = json.dumps([case.path_parameters, case.query, case.body], default=repr, sort_keys=True)
+        self.dice = hashlib.blake2b(f"{case.method} {case.path} {generated}".encode(errors="replace")).digest()
+        self.at = 0
+
+    def roll(self, sides):
+        self.at += 1
+        return self.dice[self.at % len(self.dice)] % sides
+
+    def pick(self, choices):
+        return choices[self.roll(len(choices))]
+
+    def id(self, text):
+        """An id that exists, three times out of four."""
+        if not isinstance(text, str) or not ID.fullmatch(text) or self.roll(4) == 0:
+            return text
+        kind = text[:3]
+        table, key = ROWS_OF[kind]
+        known = TABLES.column(f"SELECT id FROM {table} ORDER BY {key} DESC LIMIT {AIM_ROWS}")
+        return spell(kind, self.pick(known)) if known else text
+
+    def conversation(self, text):
+        known = TABLES.column("SELECT address FROM bindings ORDER BY bid DESC LIMIT ?", AIM_ROWS)
+        return self.pick(known) if known and self.roll(2) else text
+
+    def body(self, body, path):
+        if not isinstance(body, dict):
+            return
+        for name in ("session", "conversation", "address"):
+            if name == "session":
+                body.update({name: self.id(body[name])} if name in body else {})
+            elif isinstance(body.get(name), str) and re.match(r"(api|slack|schedule|acp|mcp):[^/]+", body[name]):
+                body[name] = self.conversation(body[name])
+        # Names that the schema allows and this server does not have.
+        if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", str(body.get("agent", ""))) and self.roll(4):
+            body["agent"] = "scripted"
+        if str(body.get("directory", "")).startswith("/") and self.roll(4):
+            body["directory"] = str(DATA.parent)
+        if isinstance(body.get("revision"), int) and body["revision"] >= 0 and self.roll(2):
+            body["revision"] = 0
+        if isinstance(body.get("order"), list) and all(ID.fullmatch(str(one)) for one in body["order"]):
+            body["order"] = self.order(path) if self.roll(2) else body["order"]
+        for name in ("to", "new", "if_new"):
+            self.body(body.get(name), path)
+
+    def order(self, path):
+        """What waits in the session that the path names, the other way round."""
+        waiting = TABLES.db.execute(
+            "SELECT s.id, m.id FROM messages m JOIN sessions s USING (sid)"
+            " WHERE m.state IN ('waiting', 'held') ORDER BY m.seat DESC"
+        )
+        return [spell("msg", message) for session, message in waiting if spell("ses", session) in path][:1_000]
+
+
+@schemathesis.hook
+def before_call(context, case, **kwargs):
+    aim = Aim(case)
+    if "id" in (case.path_parameters or {}):
+        case.path_parameters["id"] = aim.id(case.path_parameters["id"])
+    for query in [case.query or {}]:
+        if "session" in query:
+            query["session"] = aim.id(query["session"])
+        # A receipt that never becomes final would be waited for to the end.
+        if str(query.get("wait")).isdecimal() and int(query["wait"]) <= 60:
+            query["wait"] = 0 if aim.roll(32) else 1
+    key = (case.headers or {}).get("Idempotency-Key")
+    if isinstance(key, str) and re.fullmatch(r"[!-~]{1,255}", key) and aim.roll(4) == 0:
+        case.headers["Idempotency-Key"] = f"again-{aim.roll(8)}"
+    aim.body(case.body, str((case.path_parameters or {}).get("id")))
+    LAW.before()
+
+
+# The law.
+
+# A keeper's "no" to a wish that was safe already: its record stays, so that whoever asks again hears the same.
+JUDGED = {"requests", "keys", "counters"}
+# Statuses of the HTTP layer itself, which speaks before we do and has no words of ours: a head that is too long.
+NOT_OURS = {414, 431}
+# What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, titles
+# are counted in bytes, and a query cannot say "one of these".
+BEYOND_SCHEMA = {("bad_cursor", "cursor"), ("invalid", "title"), ("invalid", "route")}
+
+
+class Law:
+    """What one request may change."""
+
+    def __init__(self):
+        self.counts = Counter()
+        self.broken = None
+
+    def before(self):
+        TABLES.look()
+
+    def after(self, case, response):
+        status = response.status_code
+        self.counts["requests"] += 1
+        self.counts[f"status {status}"] += 1
+        self.counts[f"operation {case.operation.label}"] += 1
+        self.broken = None
+        if 400 <= status < 500 or case.method.upper() in ("GET", "HEAD"):
+            self.broken = self.changed_by(case, response)
+        TABLES.settle()
+        if not TABLES.has_question():
+            SERVER.take_the_place()
+
+    def changed_by(self, case, response):
+        self.counts["requests that may change nothing"] += 1
+        changed = set(TABLES.look())
+        if response.status_code == 409 and "requests" in changed and changed <= JUDGED and TABLES.was_judged():
+            self.counts["verdicts of keepers"] += 1
+            return None
+        return f"{case.method} answered with {response.status_code} has changed {sorted(changed)}" if changed else None
+
+    def report(self):
+        REPORT.write_text(json.dumps(self.counts, indent=2, sort_keys=True) + "\n")
+
+
+LAW = Law()
+atexit.register(LAW.report)
+
+
+@schemathesis.hook
+def after_load_schema(context, schema):
+    TABLES.settle()
+    SERVER.prepare()
+    SERVER.take_the_place()
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    LAW.after(case, response)
+
+
+@schemathesis.hook
+def filter_failure(context, failure, case, response):
+    return response.status_code not in NOT_OURS
+
+
+@schemathesis.check
+def refusals_and_reads_change_nothing(ctx, response, case):
+    assert LAW.broken is None, LAW.broken
+
+
+@schemathesis.check
+def problems_are_told_in_full(ctx, response, case):
+    """Every refusal is a problem with its own status, a code and a hint."""
+    if response.status_code < 400 or response.status_code in NOT_OURS:
+        return
+    problem = response.json()
+    assert problem["status"] == response.status_code, problem
+    assert problem["code"] and problem["hint"] and problem["type"].endswith(problem["code"]), problem
+
+
+@schemathesis.check
+def only_a_documented_503(ctx, response, case):
+    assert response.status_code < 500 or response.status_code == 503, response.status_code
+
+
+@schemathesis.check
+def what_the_schema_allows_is_not_called_invalid(ctx, response, case):
+    """Like positive_data_acceptance, but knows our codes: a good request may name what is not there."""
+    if response.status_code not in (400, 413, 415, 422) or not is_allowed_by_schema(case):
+        return
+    problem = response.json()
+    field = problem.get("field", case.operation.path.rsplit("/", 1)[-1])
+    assert (problem["code"], field) in BEYOND_SCHEMA, problem
+
+
+def is_allowed_by_schema(case):
+    """A case that is called positive may still have another part that is not: it may be about one parameter."""
+    meta = case.meta
+    parts = list(meta.components.values()) if meta else []
+    return bool(parts) and meta.generation.mode.is_positive and all(part.mode.is_positive for part in parts)

@@ -25,7 +25,7 @@ pub struct Queued {
     pub by: String,
     /// How often its words were replaced; say this when you change them.
     pub revision: u32,
-    /// Its words.
+    /// Its words, or how they begin if there are more than 4 KiB; the message itself has all of them (`words=true`).
     pub text: String,
     /// When it was accepted.
     pub accepted_at: At,

@@ -18,6 +18,8 @@ use tokio::sync::{broadcast, watch};
 
 /// An answer longer than this is cut in a receipt; the log has all of it.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What of a waiting message's words a queue shows: a thousand may wait, of a mebibyte each.
+const QUEUED_BYTES_MAX: usize = 4 * 1024;
 /// Facts read at once while a watcher catches up, so that many slow watchers cost little memory.
 const CATCH_UP_FACTS: usize = 64;
 /// And how many bytes of them.
@@ -35,7 +37,7 @@ pub struct ReceiptView {
     pub notice: Option<String>,
 }
 
-/// A waiting or running message, with its words.
+/// A waiting or running message, with the beginning of its words; `Engine::words` has all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedView {
     pub row: ReceiptRow,
@@ -167,13 +169,15 @@ impl Engine {
         })
     }
 
-    /// The messages of a session that are not final, in the order in which they run, with their words.
+    /// The messages of a session that are not final, in the order in which they run, with how their words begin.
     pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, Refused> {
         self.seen(by, session).await?;
         let mut queue = Vec::new();
         for row in self.store().queue(session).await? {
             let words = self.store().words(row.message).await?;
-            let text = words.and_then(|words| plain_text(&words)).unwrap_or_default();
+            let mut text = words.and_then(|words| plain_text(&words)).unwrap_or_default();
+            text.truncate(text.floor_char_boundary(QUEUED_BYTES_MAX));
+            text.shrink_to_fit();
             queue.push(QueuedView { row, text });
         }
         Ok(queue)

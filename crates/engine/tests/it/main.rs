@@ -498,6 +498,17 @@ async fn a_conversations_past_is_nothing_to_whoever_may_not_see_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queue_shows_how_long_messages_begin_and_each_has_all_its_words() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!hang").await.unwrap().accepted;
+    let long = format!("x{}", "é".repeat(100_000));
+    let waits = world.say(To::Session(first.session), &long).await.unwrap().accepted;
+    let shown = world.engine.queue(&world.me, first.session).await.unwrap().pop().unwrap().text;
+    assert!(shown.len() <= 4 * 1024 && long.starts_with(&shown), "{} bytes are shown", shown.len());
+    assert_eq!(world.engine.words(&world.me, waits.message).await.unwrap(), long);
+}
+
+#[tokio::test(start_paused = true)]
 async fn parts_that_are_too_long_as_one_text_are_refused_at_once() {
     let world = World::new().await;
     let mut inbound = world.inbound(To::New, &"x".repeat(engine::TEXT_BYTES_MAX / 2), None);

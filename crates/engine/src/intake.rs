@@ -54,7 +54,7 @@ impl Engine {
         for _ in 0..RESOLVE_MAX {
             let routed = self.resolve(inbound.clone()).await?;
             let unless_repeated = routed.unless_repeated;
-            let allowed = self.authorize_message(routed, message)?;
+            let (allowed, unless_made) = self.authorize_message(routed, message)?;
             let engine = self.clone();
             match self.surely(async move { engine.accept(allowed).await }).await? {
                 Acceptance::Done(accepted) => return Ok(Receipt { accepted, repeated: false }),
@@ -69,7 +69,8 @@ impl Engine {
                     return Err(Refused::QueueFull { limit: self.limits().pending_max });
                 }
                 Acceptance::TooManyOpen => {
-                    return Err(Refused::TooManyOpen { limit: self.limits().open_max });
+                    let limit = self.limits().open_max;
+                    return Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }));
                 }
             }
         }
@@ -121,7 +122,7 @@ impl Engine {
         &self,
         routed: Routed,
         message: MessageId,
-    ) -> Result<Authorized<NewMessage>, Refused> {
+    ) -> Result<(Authorized<NewMessage>, Option<Refused>), Refused> {
         let Routed { inbound, route, record, unless_repeated: _ } = routed;
         let denied = |denied| Refused::denied(denied, "session");
         let wish = |into, if_new_ignored| NewMessage {
@@ -138,15 +139,17 @@ impl Engine {
             (Route::Existing(session), Some(record)) => {
                 let into = Into::Existing { session, through: through(&inbound.to) };
                 let wish = wish(into, !inbound.if_new.is_empty());
-                authorize(&inbound.by, Act::Say, &record, wish).map_err(denied)
+                Ok((authorize(&inbound.by, Act::Say, &record, wish).map_err(denied)?, None))
             }
             (Route::Existing(_), None) => Err(Refused::NotFound { what: "session" }),
             (Route::Create { bind, previous }, before) => {
                 // A past that the sender may not see is none.
                 let seen = self.seen_or_unknown(&inbound.by, before.as_ref()).is_ok();
                 let previous = previous.filter(|_| seen);
-                let session = self.new_session(&inbound.if_new, bind.clone(), previous)?;
-                authorize_new(&inbound.by, bind.as_ref(), wish(Into::Create(session), false)).map_err(denied)
+                let (session, unless_made) =
+                    self.new_or_made_before(&inbound.if_new, bind.clone(), previous, &inbound.trace)?;
+                let wish = wish(Into::Create(session), false);
+                Ok((authorize_new(&inbound.by, bind.as_ref(), wish).map_err(denied)?, unless_made))
             }
         }
     }
@@ -224,7 +227,7 @@ impl Engine {
     ) -> Result<Made, Refused> {
         check_trace(trace)?;
         let key = self.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
-        let session = self.new_session(&if_new, bind.clone(), None)?;
+        let (session, unless_made) = self.new_or_made_before(&if_new, bind.clone(), None, trace)?;
         let wish = Create { session, key, trail: self.trail("make", trace) };
         let allowed = authorize_new(by, bind.as_ref(), wish).map_err(|d| Refused::denied(d, "session"))?;
         let engine = self.clone();
@@ -233,7 +236,10 @@ impl Engine {
             Creation::Before(session) => Ok(Made { session, repeated: true }),
             Creation::Conflict => Err(Refused::KeyReused),
             Creation::Moved => Err(Refused::Changed),
-            Creation::TooManyOpen => Err(Refused::TooManyOpen { limit: self.limits().open_max }),
+            Creation::TooManyOpen => {
+                let limit = self.limits().open_max;
+                Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }))
+            }
         }
     }
 
@@ -243,6 +249,30 @@ impl Engine {
             self.keep(session);
         }
         Ok(creation)
+    }
+
+    /// A session that cannot be made any more may have been made before, by this very wish. The store looks the key up
+    /// before anything else, and makes nothing where none may be open: then the refusal is the answer.
+    fn new_or_made_before(
+        &self,
+        if_new: &IfNew,
+        bind: Option<Address>,
+        previous: Option<(SessionId, kernel::EndWhy)>,
+        trace: &Trace,
+    ) -> Result<(NewSession, Option<Refused>), Refused> {
+        match self.new_session(if_new, bind.clone(), previous) {
+            Ok(session) => Ok((session, None)),
+            Err(refused @ (Refused::UnknownAgent { .. } | Refused::BadDirectory { .. }))
+                if trace.key.is_some() =>
+            {
+                let (directory, agent) = (String::new(), String::new());
+                let scope = Scope { directory, agent, model: None, mode: None };
+                let session = self.mint_session();
+                let never = NewSession { session, scope, title: None, bind, previous: None, open_max: 0 };
+                Ok((never, Some(refused)))
+            }
+            Err(refused) => Err(refused),
+        }
     }
 
     fn new_session(

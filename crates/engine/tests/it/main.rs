@@ -129,6 +129,28 @@ async fn a_repeated_key_is_looked_up_even_when_its_session_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_repeated_key_is_looked_up_even_when_such_a_session_cannot_be_made_any_more() {
+    let mut world = World::among(vec![Arc::new(Tireless)], Limits::default(), Policy::default()).await;
+    let if_new = IfNew { agent: Some("tireless".to_owned()), ..IfNew::default() };
+    let mut said = world.inbound(To::New, "hello", Some("k"));
+    said.if_new = if_new.clone();
+    let first = world.engine.send(said.clone()).await.unwrap();
+    world.ask(Verb::Stop { message: first.accepted.message }).await.unwrap();
+    let made = world.engine.make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
+
+    world.others.clear();
+    world.restart().await;
+    let again = world.engine.send(said.clone()).await.unwrap();
+    assert_eq!((again.accepted, again.repeated), (first.accepted, true));
+    let again = world.engine.make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
+    assert_eq!((again.session, again.repeated), (made.session, true));
+    said.trace = trace(Some("another"));
+    assert!(matches!(world.engine.send(said).await, Err(Refused::UnknownAgent { .. })));
+    let another = world.engine.make(&world.me, if_new, None, trace(Some("another"))).await;
+    assert!(matches!(another, Err(Refused::UnknownAgent { .. })));
+}
+
+#[tokio::test(start_paused = true)]
 async fn stopping_twice_is_fine_and_never_touches_the_next_turn() {
     let world = World::new().await;
     let first = world.say(To::New, "!hang").await.unwrap().accepted;

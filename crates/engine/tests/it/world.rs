@@ -53,7 +53,7 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
     pub(crate) house: Arc<House>,
-    others: Vec<Arc<dyn Agent>>,
+    pub(crate) others: Vec<Arc<dyn Agent>>,
     pub(crate) faults: Arc<Faults>,
     mint: Arc<Counter>,
     clock: Arc<TestClock>,

@@ -56,12 +56,15 @@ impl Way {
 }
 
 fn key_of(headers: &HeaderMap) -> Answer<Option<String>> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let text = value.to_str().ok().filter(|key| (1..=KEY_LENGTH_MAX).contains(&key.len()));
+    let mut keys = headers.get_all("idempotency-key").iter();
+    let Some(value) = keys.next() else { return Ok(None) };
+    // Of two keys nobody could say which one is meant.
+    let text = value.to_str().ok().filter(|_| keys.next().is_none());
+    let text = text.filter(|key| (1..=KEY_LENGTH_MAX).contains(&key.len()));
     match text.filter(|key| key.bytes().all(|byte| byte.is_ascii_graphic())) {
         Some(key) => Ok(Some(key.to_owned())),
         None => {
-            let detail = format!("must be 1 to {KEY_LENGTH_MAX} visible ASCII characters");
+            let detail = format!("must be one key of 1 to {KEY_LENGTH_MAX} visible ASCII characters");
             Err(No::new(Code::Invalid, detail).at("Idempotency-Key"))
         }
     }

@@ -133,13 +133,10 @@ fn check_host<'a>(door: &Inner, request: &'a Request) -> Answer<&'a str> {
 
 /// A page of another site may not use us, whatever it sends along. Programs send no `Origin`.
 fn check_origin(host: &str, headers: &HeaderMap) -> Answer<()> {
-    match headers.get(header::ORIGIN) {
-        None => Ok(()),
-        Some(origin) if is_ours(host, origin) => Ok(()),
-        Some(_) => {
-            Err(No::new(Code::BadOrigin, "the request comes from a page of another site").at("Origin"))
-        }
+    if headers.get_all(header::ORIGIN).iter().all(|origin| is_ours(host, origin)) {
+        return Ok(());
     }
+    Err(No::new(Code::BadOrigin, "the request comes from a page of another site").at("Origin"))
 }
 
 fn is_ours(host: &str, origin: &HeaderValue) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::door::{Door, Inner};
 use crate::page::kind_page;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use engine::TokenRow;
@@ -60,8 +61,9 @@ pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Option<&'a 
 }
 
 /// Signs a browser in.
-pub(crate) async fn sign_in(State(door): State<Door>, Path(code): Path<String>) -> Response {
-    if !door.sign_ins.take(&code) {
+pub(crate) async fn sign_in(State(door): State<Door>, code: Result<Path<String>, PathRejection>) -> Response {
+    // What is not even a text is answered like any other code that is not ours.
+    if !code.is_ok_and(|Path(code)| door.sign_ins.take(&code)) {
         return kind_page(
             StatusCode::GONE,
             "This link has been used, or it is too old.",

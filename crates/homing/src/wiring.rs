@@ -192,7 +192,14 @@ async fn open_door(engine: &Engine, config: &Config, place: &Place, mint: &Growi
     let hash = Sha256::digest(place.token_or_fresh()?.as_bytes()).into();
     let (person, made_at) = (owner.person, world::now());
     engine
-        .add_token(TokenRow { hash, person, purpose: "machine", client: None, made_at, expires: None })
+        .add_token(TokenRow {
+            hash,
+            person,
+            purpose: TokenRow::MACHINE,
+            client: None,
+            made_at,
+            expires: None,
+        })
         .await?;
     let mut door = ServerConfig::new(&config.listen, owner.person);
     door.allowed_hosts = config.allowed_hosts.clone();

@@ -39,6 +39,12 @@ fn principal(row: &Row<'_>) -> Result<Principal, Trouble> {
 }
 
 pub(crate) fn add_token(desk: &mut Desk, token: &TokenRow) -> Result<(), Trouble> {
+    if token.purpose == TokenRow::MACHINE {
+        desk.run(
+            "DELETE FROM tokens WHERE (purpose = ?1 AND person = ?2) OR expires <= ?3",
+            params![TokenRow::MACHINE, token.person.stored(), int(token.made_at.0)],
+        )?;
+    }
     desk.run(
         "INSERT OR REPLACE INTO tokens (hash, person, purpose, client, made_at, expires)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

@@ -158,6 +158,9 @@ pub trait Store: Send + Sync + 'static {
     fn owner(&self, fresh: Principal) -> Reply<'_, Principal>;
 
     /// Lets a credential in. Only the hash of the secret is ever stored.
+    ///
+    /// A machine's credential takes the place of every other one of its person, so that replacing the file in the data
+    /// directory revokes what was in it. Whatever had expired when it was made is cleared away with them.
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()>;
 
     /// Whose credential this is; none if it is unknown or has expired.

@@ -229,6 +229,11 @@ pub struct TokenRow {
     pub expires: Option<Moment>,
 }
 
+impl TokenRow {
+    /// The purpose of the credential in the data directory. A person has one of these at a time.
+    pub const MACHINE: &'static str = "machine";
+}
+
 /// A running copy of Homing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {

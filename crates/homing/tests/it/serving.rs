@@ -67,6 +67,18 @@ fn a_restart_keeps_sessions_and_what_was_promised() {
 }
 
 #[test]
+fn a_token_that_was_thrown_away_lets_nobody_in() {
+    let mut homing = homing();
+    let old = homing.http().token.clone();
+    assert!(homing.terminate().success());
+    std::fs::remove_file(homing.data().join("token")).unwrap();
+    homing.restart();
+    assert_ne!(homing.http().token, old);
+    let asks = |token: &str| testkit::Http::new(&homing.http().host, token).get("/api/v1/me").status;
+    assert_eq!((asks(&old), asks(&homing.http().token)), (401, 200));
+}
+
+#[test]
 fn sigterm_hands_everything_over() {
     let mut homing = homing();
     let running = homing.send("api:tests/1", "!hang");

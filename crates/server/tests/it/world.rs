@@ -78,10 +78,12 @@ impl World {
         let store = MemoryStore::new(NodeId::from_bits(1));
         let engine = start(&store, limits).await;
         let me = engine.owner(me()).await.unwrap();
-        for (secret, client) in [(TOKEN, None), (ROBOT, Some("robot".to_owned()))] {
+        for (secret, purpose, client) in
+            [(TOKEN, TokenRow::MACHINE, None), (ROBOT, "client", Some("robot".to_owned()))]
+        {
             let hash = Sha256::digest(secret.as_bytes()).into();
             let (person, made_at) = (me.person, engine.now());
-            let token = TokenRow { hash, person, purpose: "machine", client, made_at, expires: None };
+            let token = TokenRow { hash, person, purpose, client, made_at, expires: None };
             engine.add_token(token).await.unwrap();
         }
         Self::open(engine, store, "127.0.0.1:0", set_up).await

@@ -159,6 +159,7 @@ macro_rules! conformance {
             // people
             the_machines_person_is_made_once,
             a_credential_lets_in_until_it_expires,
+            a_machines_credential_replaces_the_one_before,
             a_disabled_persons_credential_lets_nobody_in,
             each_start_has_a_higher_term
         );

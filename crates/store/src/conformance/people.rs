@@ -9,7 +9,7 @@ fn token(hash: u8, expires: Option<u64>, client: Option<&str>) -> TokenRow {
     TokenRow {
         hash: [hash; 32],
         person: me().person,
-        purpose: "machine",
+        purpose: "browser",
         client: client.map(String::from),
         made_at: Moment(1),
         expires: expires.map(Moment),
@@ -36,6 +36,31 @@ pub async fn a_credential_lets_in_until_it_expires<F: Fixture>() {
     assert_eq!(whose(2, 499).await, Some(named));
     assert_eq!(whose(2, 500).await, None);
     assert_eq!(whose(3, 1).await, None);
+}
+
+pub async fn a_machines_credential_replaces_the_one_before<F: Fixture>() {
+    let on = F::fresh().await;
+    on.store().owner(me()).await.unwrap();
+    let machine = |hash, made_at| TokenRow {
+        purpose: TokenRow::MACHINE,
+        made_at: Moment(made_at),
+        ..token(hash, None, None)
+    };
+    for token in [machine(1, 1), token(2, Some(500), None), token(3, Some(501), None)] {
+        on.store().add_token(token).await.unwrap();
+    }
+    let known = async |on: &F| {
+        let mut known = vec![];
+        for hash in 1..=4 {
+            known.extend(on.store().token([hash; 32], Moment(1)).await.unwrap().map(|_| hash));
+        }
+        known
+    };
+    assert_eq!(known(&on).await, [1, 2, 3]);
+    on.store().add_token(machine(4, 500)).await.unwrap();
+    assert_eq!(known(&on).await, [3, 4], "the old one and what had expired are gone, the browser stays");
+    on.store().add_token(machine(4, 500)).await.unwrap();
+    assert_eq!(known(&on.reopen().await).await, [3, 4], "each start brings the same one again");
 }
 
 pub async fn a_disabled_persons_credential_lets_nobody_in<F: Fixture>() {

@@ -148,6 +148,12 @@ impl Contents {
     }
 
     pub(super) fn add_token(&mut self, token: TokenRow) {
+        if token.purpose == TokenRow::MACHINE {
+            self.tokens.retain(|_, other| {
+                let replaced = other.purpose == TokenRow::MACHINE && other.person == token.person;
+                !replaced && other.expires.is_none_or(|until| token.made_at < until)
+            });
+        }
         self.tokens.insert(token.hash, token);
         self.committed();
     }

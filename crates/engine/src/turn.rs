@@ -112,6 +112,13 @@ impl Runner {
         self.handed = self.handed || self.orders.try_send(Order::Hand(message)).is_ok();
     }
 
+    /// Lets it end, and waits until it has: no order comes any more, and nobody hears what it says.
+    pub(crate) async fn part(self) {
+        let Self { orders, mut heard, .. } = self;
+        drop(orders);
+        while heard.recv().await.is_some() {}
+    }
+
     pub(crate) fn stop(&mut self) {
         self.stopped = self.stopped || self.orders.try_send(Order::Stop).is_ok();
     }
@@ -137,7 +144,13 @@ struct FarEnd {
 impl FarEnd {
     async fn run(&mut self, agent: &dyn Agent, launch: Launch, grace_ms: u64) -> Report {
         let tree = launch.tree.clone();
-        let mut running = match agent.start(launch).await {
+        let started = tokio::select! {
+            biased;
+            started = agent.start(launch) => started,
+            // The next keeper buries this attempt; nothing may come up after that.
+            () = self.say.closed() => Err(Trouble::transient("its keeper has gone")),
+        };
+        let mut running = match started {
             Ok(running) => running,
             Err(trouble) => {
                 bury(agent, &tree).await;

@@ -99,7 +99,7 @@ fn planted() -> bool {
     for bug in Bug::ALL {
         let came = sweep(0..BUG_SEEDS_MAX, Telling { bug: Some(bug), aloud: false }, 1);
         match came.failed {
-            Some(failed) => println!("{:<42} {:>5}  {}", bug.words(), failed.seed, failed.broken[0].law),
+            Some(failed) => println!("{:<42} {:>5}  {}", bug.words(), failed.seed, laws(&failed)),
             None => {
                 println!("{:<42}     –  NOT FOUND in {BUG_SEEDS_MAX} seeds", bug.words());
                 all = false;
@@ -107,6 +107,17 @@ fn planted() -> bool {
         }
     }
     all
+}
+
+/// The first few laws that were seen to break.
+fn laws(failed: &Verdict) -> String {
+    let mut laws: Vec<&str> = Vec::new();
+    for broken in &failed.broken {
+        if !laws.contains(&broken.law) && laws.len() < 3 {
+            laws.push(broken.law);
+        }
+    }
+    laws.join("; ")
 }
 
 fn figures(figures: &Figures) -> String {

@@ -108,16 +108,14 @@ impl Director {
         let mut coming = std::mem::take(&mut forecast.happenings).into_iter().peekable();
         loop {
             let next = coming.peek().map(|(at_ms, _)| began + Duration::from_millis(*at_ms));
+            let next = next.unwrap_or(began + STORM_MAX);
             let weather = self.daemon.weather.clone();
             tokio::select! {
                 biased;
                 () = weather.death() => self.crash(forecast.dice.below(500)).await,
-                () = tokio::time::sleep_until(next.unwrap_or(began + STORM_MAX)) => match coming.next() {
+                () = tokio::time::sleep_until(next), if !self.town.sky.is_clear() => match coming.next() {
                     Some((_, happening)) => self.happen(happening, forecast).await,
-                    None => {
-                        self.town.sky.clear_up();
-                        while people.join_next().await.is_some() {}
-                    }
+                    None => self.town.sky.clear_up(),
                 },
                 gone = people.join_next() => if gone.is_none() { return },
             }

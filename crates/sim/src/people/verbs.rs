@@ -88,7 +88,8 @@ impl Person {
         };
         let trace =
             Trace { door: "sim", correlation: "sim".to_owned(), key: Some(CallerKey::Idempotency(key)) };
-        loop {
+        let mut tries = 0;
+        while !self.town.is_enough(&mut tries) {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
             let (engine, me) = (daemon.engine.clone(), self.me.clone());
             let (wish, how) = (verb.clone(), trace.clone());

@@ -37,10 +37,11 @@ fn the_laws_hold_for_seeds_750_to_999() {
     check(750..1_000);
 }
 
-/// Seeds that found something once.
+/// Seeds that find what was wrong once: an endless "try again", a caller who hung up, a session that was made and a wake
+/// that was written without anybody being told, an agent that came up after it had been buried.
 #[test]
 fn the_laws_hold_for_seeds_that_broke_them() {
-    for seed in [11, 87, 521, 1_162, 1_330, 2_704] {
+    for seed in [9, 87, 1_162, 1_193, 33_452] {
         check(seed..seed + 1);
     }
 }

@@ -186,7 +186,8 @@ impl Engine {
         tracing::warn!(%message, cause, "looking whether a message was accepted");
         let looked = self.store().receipt(message).await;
         let Some((_, row)) = looked.map_err(|_| self.unclear(StoreError::Unknown(cause.clone())))? else {
-            return Err(Refused::Unavailable(cause));
+            // It is not there now; a file that could not be settled may still bring it back with the next start.
+            return Err(self.unclear(StoreError::Unknown(cause)));
         };
         Ok(Acceptance::Done(Accepted {
             message,

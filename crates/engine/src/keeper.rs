@@ -31,6 +31,9 @@ const CHECKPOINT_FACTS: usize = 128;
 /// The first wait after an error, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// How long a dead keeper's runner may take to end, on top of the agent's own grace.
+const PART_MAX: Duration = Duration::from_secs(5);
+
 /// Why a keeper stops before its session rests.
 #[derive(Debug)]
 enum Stop {
@@ -67,18 +70,6 @@ struct Keeper {
     /// Whether somebody has called since the inbox was last looked at.
     called: bool,
     closing: bool,
-    share: Share,
-}
-
-/// What a keeper knows of the slots that sessions share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Share {
-    /// It has neither held nor wanted one: one that was offered to it goes on to the next who waits.
-    Untouched,
-    /// It has held one, and whoever waits was told when it was freed.
-    Held,
-    /// It was refused one, and will be told.
-    Refused,
 }
 
 /// Keeps one session until it rests, another keeper has it, or the node goes down.
@@ -88,7 +79,10 @@ pub(crate) async fn keep(engine: Engine, place: Place) {
         let stop = match Keeper::open(&engine, place.session()).await {
             Ok(Some(mut keeper)) => match keeper.live(&place).await {
                 Ok(()) => return,
-                Err(stop) => stop,
+                Err(stop) => {
+                    keeper.part().await;
+                    stop
+                }
             },
             Ok(None) => return,
             Err(error) => Stop::Store(error),
@@ -131,7 +125,6 @@ impl Keeper {
             parts: 0,
             called: true,
             closing: false,
-            share: Share::Untouched,
         }))
     }
 
@@ -305,10 +298,9 @@ impl Keeper {
                     limit *= 4;
                     news.rows = self.engine.store().inbox(self.session, limit).await?;
                 }
-                Appending::Claimed(_) => {
+                Appending::Claimed(claim) => {
                     slot = Slot::Taken;
-                    self.share = Share::Refused;
-                    self.engine.keepers().crowded(self.session);
+                    self.engine.keepers().crowded(claim, self.session);
                 }
                 Appending::Revoked(message) if news.revoked.contains(&message) => {}
                 Appending::Revoked(message) => news.revoked.push(message),
@@ -340,9 +332,9 @@ impl Keeper {
     fn believe(&mut self, plan: Plan, at: Number) {
         let first = self.at;
         self.at = at;
-        let freed = !self.state.claims().is_empty() && plan.after.claims().is_empty();
-        if !plan.after.claims().is_empty() {
-            self.share = Share::Held;
+        let (had, has) = (self.state.claims(), plan.after.claims());
+        if has.iter().any(|claim| !had.contains(claim)) {
+            self.engine.keepers().served(self.session);
         }
         self.rules += plan.facts.iter().filter(|fact| matches!(fact.entry, Entry::Rule(_))).count();
         self.state = plan.after;
@@ -354,8 +346,8 @@ impl Keeper {
         if let Some(moment) = self.state.wake_at(self.term) {
             self.engine.timer().expect(moment);
         }
-        if freed {
-            self.engine.wake_crowded();
+        for claim in had.iter().filter(|claim| !has.contains(claim)) {
+            self.engine.wake_crowded(claim);
         }
     }
 
@@ -417,10 +409,18 @@ impl Keeper {
         self.engine.agents_by_name().get(&self.scope.agent).cloned()
     }
 
-    async fn rest(&mut self) {
-        if self.share == Share::Untouched {
-            self.engine.wake_crowded();
+    /// Waits for its runner to end, so that nothing of it comes up after the next keeper has looked.
+    async fn part(&mut self) {
+        if let Some(runner) = self.runner.take() {
+            let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
+            if tokio::time::timeout(grace + PART_MAX, runner.part()).await.is_err() {
+                tracing::warn!(session = %self.session, "a runner does not end; the next keeper buries it");
+            }
         }
+    }
+
+    async fn rest(&mut self) {
+        self.engine.pass_on(self.session);
         if self.rules < CHECKPOINT_FACTS {
             return;
         }

@@ -155,7 +155,12 @@ impl Engine {
 
     /// Every fact after a number, those to come included, and live words.
     pub async fn follow(&self, by: &Principal, session: SessionId, after: Number) -> Result<Follow, Refused> {
-        self.seen(by, session).await?;
+        let (_, row) = self.seen(by, session).await?;
+        if after > row.at {
+            // A number of another log, or of one that was given up by a restore: silence would look like an answer.
+            let reason = format!("the log ends at {}: begin again from there, or from 0", row.at);
+            return Err(Refused::Invalid { field: "after", reason });
+        }
         // Watch first, then read: what happens in between is heard twice, and told once.
         let ring = self.fanout().watch(session).ok_or(Refused::Unavailable("shutting down".into()))?;
         Ok(Follow {

@@ -363,7 +363,7 @@ impl Default for Policy {
             turn_ms_max: 60 * 60 * 1_000,
             hold_ms_max: 7 * 24 * 60 * 60 * 1_000,
             ask_ms_max: 30 * 60 * 1_000,
-            crowded_ms: 30_000,
+            crowded_ms: 10 * 60 * 1_000,
             after_failure: AfterFailure::Hold,
         }
     }

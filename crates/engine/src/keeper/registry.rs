@@ -5,7 +5,7 @@
 
 use crate::Engine;
 use crate::lease::Lease;
-use kernel::SessionId;
+use kernel::{Claim, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,8 +28,10 @@ pub(crate) struct Keepers {
 #[derive(Debug, Default)]
 struct House {
     kept: BTreeMap<SessionId, Arc<Bell>>,
-    /// Sessions that wait for a slot, so that one that is freed is used at once.
-    crowded: VecDeque<SessionId>,
+    /// Sessions that wait for a claim, so that one that is freed is used at once.
+    crowded: BTreeMap<Claim, VecDeque<SessionId>>,
+    /// Sessions to which one was offered just now, and which one.
+    offered: BTreeMap<SessionId, Claim>,
 }
 
 /// How a keeper is called.
@@ -59,11 +61,29 @@ impl Keepers {
         self.house().kept.len()
     }
 
-    pub(crate) fn crowded(&self, session: SessionId) {
-        let crowded = &mut self.house().crowded;
+    /// This session was refused the claim, and wants to be told when it is free.
+    pub(crate) fn crowded(&self, claim: Claim, session: SessionId) {
+        let mut house = self.house();
+        house.offered.remove(&session);
+        let crowded = house.crowded.entry(claim).or_default();
         if !crowded.contains(&session) {
             crowded.push_back(session);
         }
+    }
+
+    /// This session has what it waited for.
+    pub(crate) fn served(&self, session: SessionId) {
+        let mut house = self.house();
+        house.offered.remove(&session);
+        house.crowded.retain(|_, waiting| {
+            waiting.retain(|other| *other != session);
+            !waiting.is_empty()
+        });
+    }
+
+    /// What was offered to this session, which does not want it any more.
+    fn declined(&self, session: SessionId) -> Option<Claim> {
+        self.house().offered.remove(&session)
     }
 
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
@@ -124,10 +144,22 @@ impl Engine {
         }
     }
 
-    /// A slot is free: whoever has waited longest asks again. If it does not want it any more, it passes it on.
-    pub(crate) fn wake_crowded(&self) {
-        let next = self.keepers().house().crowded.pop_front();
-        next.into_iter().for_each(|session| self.keep(session));
+    /// The claim is free: whoever has waited longest for it asks again. If it does not want it any more, it passes it on.
+    pub(crate) fn wake_crowded(&self, claim: &Claim) {
+        let mut house = self.keepers().house();
+        let next = house.crowded.get_mut(claim).and_then(VecDeque::pop_front);
+        if let Some(session) = next {
+            house.offered.insert(session, claim.clone());
+            drop(house);
+            self.keep(session);
+        }
+    }
+
+    /// A session goes to rest without having used what it was offered.
+    pub(crate) fn pass_on(&self, session: SessionId) {
+        if let Some(claim) = self.keepers().declined(session) {
+            self.wake_crowded(&claim);
+        }
     }
 }
 

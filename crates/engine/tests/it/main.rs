@@ -624,3 +624,13 @@ fn order<T>(facts: &[Fact], pick: impl Fn(&Fact) -> Option<T>) -> Vec<T> {
 fn name(fact: &Fact) -> String {
     format!("{fact:?}").split([' ', '{', '(']).next().unwrap_or_default().to_owned()
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_number_beyond_the_log_is_refused_and_not_answered_with_silence() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "hello").await.row.session;
+    let last = world.engine.session(&world.me, session).await.unwrap().at;
+    assert!(world.engine.follow(&world.me, session, last).await.is_ok());
+    let beyond = world.engine.follow(&world.me, session, last.next()).await;
+    assert!(matches!(beyond, Err(Refused::Invalid { field: "after", .. })));
+}

@@ -95,9 +95,9 @@ impl Ready {
         self.bound.url()
     }
 
-    /// A link that signs a browser in, once.
-    pub(crate) fn sign_in_link(&self) -> String {
-        self.bound.sign_in_link()
+    /// A link that signs a browser in, once, and an answer when it does so no more.
+    pub(crate) fn sign_in(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
+        self.bound.sign_in()
     }
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.

@@ -69,7 +69,13 @@ impl Bound {
 
     /// A link that signs the machine's person in, once, within ten minutes.
     pub fn sign_in_link(&self) -> String {
-        format!("{}/in/{}", self.url(), self.door.sign_ins.mint())
+        self.sign_in().0
+    }
+
+    /// The same, with an answer when the link works no more: it was used, or its time is over.
+    pub fn sign_in(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
+        let (code, spent) = self.door.sign_ins.mint();
+        (format!("{}/in/{code}", self.url()), spent)
     }
 
     /// Answers until `shutdown` does; then accepts nothing more, ends streams, and lets requests finish for a while.

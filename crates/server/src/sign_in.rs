@@ -11,6 +11,7 @@ use kernel::PersonId;
 use sha2::{Digest, Sha256};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// How long a link is good for.
 const LINK_MAX: Duration = Duration::from_secs(10 * 60);
@@ -24,7 +25,15 @@ const COOKIE_SECONDS: u64 = 30 * 24 * 60 * 60;
 pub(crate) struct SignIns {
     owner: PersonId,
     cookie: String,
-    links: Mutex<Vec<([u8; 32], Instant)>>,
+    links: Mutex<Vec<Link>>,
+}
+
+#[derive(Debug)]
+struct Link {
+    hash: [u8; 32],
+    since: Instant,
+    /// Never sent: whoever waits hears that the link is gone.
+    _there: oneshot::Sender<()>,
 }
 
 impl SignIns {
@@ -33,22 +42,26 @@ impl SignIns {
         Self { owner, cookie: format!("homing_{port}"), links: Mutex::default() }
     }
 
-    /// A code that works once, within `LINK_MAX`.
-    pub(crate) fn mint(&self) -> String {
+    /// A code that works once, within `LINK_MAX`, and an answer when it works no more.
+    pub(crate) fn mint(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
         let code = secret();
+        let (there, gone) = oneshot::channel();
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if links.len() == LINKS_MAX {
             links.remove(0);
         }
-        links.push((hash(&code), Instant::now()));
-        code
+        links.push(Link { hash: hash(&code), since: Instant::now(), _there: there });
+        let spent = async {
+            let _ = tokio::time::timeout(LINK_MAX, gone).await;
+        };
+        (code, spent)
     }
 
     fn take(&self, code: &str) -> bool {
         let hash = hash(code);
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|(_, since)| since.elapsed() < LINK_MAX);
-        let found = links.iter().position(|(known, _)| *known == hash);
+        links.retain(|link| link.since.elapsed() < LINK_MAX);
+        let found = links.iter().position(|link| link.hash == hash);
         found.map(|index| links.remove(index)).is_some()
     }
 }
@@ -103,4 +116,27 @@ fn hash(secret: &str) -> [u8; 32] {
 /// More than 240 random bits.
 fn secret() -> String {
     format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use std::pin::pin;
+
+    fn sign_ins() -> SignIns {
+        SignIns::new(PersonId::from_bits(1), 4747)
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_hears_that_a_link_works_no_more() {
+        let sign_ins = sign_ins();
+        let (code, used) = sign_ins.mint();
+        let (_, other) = sign_ins.mint();
+        let mut used = pin!(used);
+        assert!((&mut used).now_or_never().is_none());
+        assert!(sign_ins.take(&code));
+        assert!(used.now_or_never().is_some());
+        assert!(other.now_or_never().is_none());
+    }
 }

@@ -1,5 +1,9 @@
 //! `homing up`: the server and its page, for the person in front of it.
 
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
@@ -28,7 +32,7 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
     start_log(&config, screen)?;
     let words = GoWords::listen()?;
     let ready = Ready::start(&config, place).await?;
-    let (url, link) = (ready.url(), ready.sign_in_link());
+    let (url, (link, spent)) = (ready.url(), ready.sign_in());
     if screen.json {
         screen
             .object(&json!({ "url": url, "sign_in": link, "data": place.dir, "pid": std::process::id() }))?;
@@ -38,10 +42,19 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
         screen.line(&url)?;
         screen.line(&link)?;
     }
-    if screen.out_is_terminal && !args.no_browser && has_display() {
-        open(&link);
-    }
+    let page = if screen.out_is_terminal && !args.no_browser && has_display() {
+        open_browser(&link, place)
+    } else {
+        None
+    };
+    let tidying = tokio::spawn(async {
+        spent.await;
+        drop(page);
+    });
     ready.until_told_to_go(words).await;
+    tidying.abort();
+    // Its page is gone when it is.
+    let _ = tidying.await;
     screen.progress("everything is handed over; `homing up` goes on from here");
     Ok(Exit::Done)
 }
@@ -70,8 +83,62 @@ fn has_display() -> bool {
 }
 
 /// Opens the link with whatever the desktop uses. If that fails, the link is on the screen.
-fn open(link: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let quiet = || Stdio::null();
-    let _ = Command::new(program).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
+fn open_browser(link: &str, place: &Place) -> Option<SignInPage> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let page = SignInPage::write(own.as_deref().unwrap_or(&place.dir), link).ok()?;
+    page.opener().spawn().ok()?;
+    Some(page)
+}
+
+/// A page that leads to the sign-in link, for its owner's eyes; removed when dropped. What a program was started with
+/// can be read by everybody on the machine, so the browser gets the name of this file and not the link.
+#[derive(Debug)]
+struct SignInPage(PathBuf);
+
+impl SignInPage {
+    fn write(dir: &Path, link: &str) -> io::Result<Self> {
+        let page = Self(dir.join(format!("homing-sign-in-{}.html", std::process::id())));
+        // Left by a process of the same number that was killed.
+        let _ = fs::remove_file(&page.0);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&page.0)?;
+        writeln!(
+            file,
+            "<!doctype html><meta charset=\"utf-8\"><title>Homing</title>\
+             <meta http-equiv=\"refresh\" content=\"0; url={link}\"><a href=\"{link}\">Sign in</a>"
+        )?;
+        Ok(page)
+    }
+
+    fn opener(&self) -> Command {
+        let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
+        command.arg(&self.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+impl Drop for SignInPage {
+    fn drop(&mut self) {
+        // A page that stays leads nowhere: its link has been used, is too old, or went with its server.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_browser_is_told_of_a_page_that_only_its_owner_can_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let page = SignInPage::write(dir.path(), "http://127.0.0.1:4747/in/secret").unwrap();
+        let again = SignInPage::write(dir.path(), "http://127.0.0.1:4747/in/secret").unwrap();
+        let path = page.0.clone();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::read_to_string(&path).unwrap().contains("url=http://127.0.0.1:4747/in/secret"));
+        let opener = again.opener();
+        assert_eq!(opener.get_args().collect::<Vec<_>>(), [path.as_os_str()]);
+        drop(page);
+        assert!(!path.exists());
+    }
 }

@@ -443,6 +443,7 @@ impl Engine {
         trace: &Trace,
     ) -> Result<(), Refused> {
         let denied = |denied| Refused::denied(denied, "session");
+        check_trace(trace)?;
         authorize_address(by, &address).map_err(denied)?;
         for _ in 0..RESOLVE_MAX {
             let finding = self.store().find(by.org, To::Conversation(address.clone())).await?;
@@ -455,9 +456,12 @@ impl Engine {
                 authorize(by, Act::Rule, record, ()).map_err(denied)?;
             }
             let record = self.record(to).await?;
-            let wish = Rebind { address: address.clone(), from, to, trail: self.trail("rebind", trace) };
+            let key = self.key("rebind", trace, &(address.to_string(), to.to_string()));
+            let trail = self.trail("rebind", trace);
+            let wish = Rebind { address: address.clone(), from, to, key, trail };
             match self.store().rebind(authorize(by, Act::Rule, &record, wish).map_err(denied)?).await? {
-                Rebinding::Done => return Ok(()),
+                Rebinding::Done | Rebinding::Before => return Ok(()),
+                Rebinding::Conflict => return Err(Refused::KeyReused),
                 Rebinding::Moved => {}
                 Rebinding::Ended(why) => return Err(Refused::SessionEnded { session: to, why }),
             }

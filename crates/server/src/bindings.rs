@@ -13,7 +13,7 @@ use engine::BindingRow;
 problems! {
     ListProblems = [Invalid, BadCursor];
     MoveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, NotFound, NotAllowed,
-        AddressNotYours, SessionEnded, Changed, DiskFull, Unclear];
+        AddressNotYours, SessionEnded, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// List bindings

@@ -112,7 +112,7 @@ pub(crate) async fn read(
 
 /// Change what a session is called, or whether lists show it
 #[utoipa::path(
-    patch, path = "/api/v1/sessions/{id}", tag = "sessions", operation_id = "change_session", params(SessionName, KeyHeader),
+    patch, path = "/api/v1/sessions/{id}", tag = "sessions", operation_id = "change_session", params(SessionName),
     request_body = SessionChange,
     responses((status = 200, description = "It is so.", body = Session), ChangeProblems),
 )]

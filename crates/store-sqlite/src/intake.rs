@@ -157,8 +157,13 @@ pub(crate) fn ask(desk: &mut Desk, wish: &Authorized<NewRequest>) -> Result<Aski
 }
 
 pub(crate) fn rebind(desk: &mut Desk, wish: &Authorized<Rebind>) -> Result<Rebinding, Trouble> {
-    let (by, Rebind { address, from, to, trail }) = (wish.by(), wish.wish());
+    let (by, Rebind { address, from, to, key, trail }) = (wish.by(), wish.wish());
     let pid = desk.pid_of(by)?;
+    match known(desk, pid, key.as_ref(), trail.at)? {
+        Known::Never => {}
+        Known::Before(_) => return Ok(Rebinding::Before),
+        Known::Conflict => return Ok(Rebinding::Conflict),
+    }
     let bound = bound_to(desk, by.org, address)?;
     let kept = desk.kept(*to)?.filter(|kept| kept.bears(by.org, *to, wish.witness()));
     let Some(kept) = kept.filter(|_| bound.map(|(_, session)| session) == *from) else {
@@ -177,6 +182,7 @@ pub(crate) fn rebind(desk: &mut Desk, wish: &Authorized<Rebind>) -> Result<Rebin
         )?),
         None => bind(desk, by.org, address, kept.sid, kept.owner, trail.at)?,
     }
+    remember(desk, pid, key.as_ref(), to.stored(), trail.at)?;
     desk.audit(pid, trail, Some(*to), None, None)?;
     Ok(Rebinding::Done)
 }

@@ -391,6 +391,8 @@ pub struct Rebind {
     pub from: Option<SessionId>,
     /// The session it shall belong to (whose record was authorized).
     pub to: SessionId,
+    /// What makes a repetition harmless.
+    pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
 }
@@ -400,6 +402,10 @@ pub struct Rebind {
 pub enum Rebinding {
     /// It is so.
     Done,
+    /// The key has been used for this; it was so then, and nothing is changed now.
+    Before,
+    /// The key has been used for something else.
+    Conflict,
     /// Somebody was faster, or the right is gone: look again.
     Moved,
     /// The session has ended.

@@ -164,6 +164,30 @@ async fn a_failed_receipt_says_how_to_go_on() {
 }
 
 #[tokio::test]
+async fn a_repeated_move_is_the_same_move() {
+    let world = World::new().await;
+    let client = world.client();
+    let made = |title: &'static str| {
+        let client = client.clone();
+        async move {
+            client.make_session(&NewSession { title: Some(title.into()), ..NewSession::default() }).await
+        }
+    };
+    let (one, two) = (made("one").await.unwrap().id, made("two").await.unwrap().id);
+    let to = |key: &'static str, session: &str| {
+        let body = serde_json::json!({ "address": "api:test/m", "session": session }).to_string();
+        let post = world.ask("POST", "/api/v1/bindings/move").header("content-type", "application/json");
+        let post = post.header("idempotency-key", key).body(body);
+        async move { post.send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!((to("k1", &one).await, to("k2", &two).await), (200, 200));
+    // The first one arrives once more, late: it must not undo the second one.
+    assert_eq!((to("k1", &one).await, to("k1", &two).await), (200, 409));
+    let bound = client.bindings(&PageQuery::default()).await.unwrap().items;
+    assert_eq!(bound.iter().map(|row| &row.session).collect::<Vec<_>>(), [&two]);
+}
+
+#[tokio::test]
 async fn waiting_messages_can_be_edited_held_moved_and_taken_back() {
     let world = World::new().await;
     let client = world.client();

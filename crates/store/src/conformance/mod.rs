@@ -109,6 +109,7 @@ macro_rules! conformance {
             a_session_that_has_ended_can_be_asked_for_nothing,
             a_wish_whose_right_has_changed_is_moved,
             a_conversation_can_be_moved_to_another_open_session,
+            a_repeated_rebinding_changes_nothing,
             rebinding_compares_the_right,
             a_title_and_the_archive_can_be_changed_one_by_one,
             there_is_one_audit_entry_per_command_or_refusal,

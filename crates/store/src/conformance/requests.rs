@@ -133,8 +133,12 @@ pub async fn a_wish_whose_right_has_changed_is_moved<F: Fixture>() {
 }
 
 async fn rebind(store: &dyn Store, from: Option<SessionId>, to: SessionId) -> Rebinding {
+    rebind_as(store, from, to, None).await
+}
+
+async fn rebind_as(store: &dyn Store, from: Option<SessionId>, to: SessionId, key: Option<Key>) -> Rebinding {
     let (record, _) = store.session(to).await.unwrap().unwrap();
-    let wish = Rebind { address: address("a"), from, to, trail: trail("rebind", 3_000) };
+    let wish = Rebind { address: address("a"), from, to, key, trail: trail("rebind", 3_000) };
     store.rebind(authorize(&me(), Act::Rule, &record, wish).unwrap()).await.unwrap()
 }
 
@@ -167,13 +171,33 @@ pub async fn a_conversation_can_be_moved_to_another_open_session<F: Fixture>() {
     assert_eq!(found().await, Found::Open(ses(4)));
 }
 
+pub async fn a_repeated_rebinding_changes_nothing<F: Fixture>() {
+    let on = F::fresh().await;
+    let store = on.store();
+    for n in 1..=2 {
+        open(store, n).await;
+    }
+    let keyed = |body| Some(key("rebind", "k", body));
+    assert_eq!(rebind_as(store, None, ses(1), keyed(1)).await, Rebinding::Done);
+    assert_eq!(rebind(store, Some(ses(1)), ses(2)).await, Rebinding::Done);
+    let on = on.reopen().await;
+    let before = picture(&on).await;
+    let again = async |to, body| rebind_as(on.store(), Some(ses(2)), to, keyed(body)).await;
+    assert_eq!(again(ses(1), 1).await, Rebinding::Before, "somebody has moved it on since");
+    assert_eq!(again(ses(1), 2).await, Rebinding::Conflict);
+    assert_eq!(picture(&on).await, before);
+    write(on.store(), ses(1), vec![opened(), ended()]).await;
+    assert_eq!(again(ses(1), 1).await, Rebinding::Before, "whatever has become of the session");
+}
+
 pub async fn rebinding_compares_the_right<F: Fixture>() {
     let on = F::fresh().await;
     open(on.store(), 1).await;
     let (record, _) = on.store().session(ses(1)).await.unwrap().unwrap();
     on.grant(ses(1), friend().person, Some(Grant::View)).await;
     let before = picture(&on).await;
-    let wish = Rebind { address: address("a"), from: None, to: ses(1), trail: trail("rebind", 3_000) };
+    let wish =
+        Rebind { address: address("a"), from: None, to: ses(1), key: None, trail: trail("rebind", 3_000) };
     let wish = authorize(&me(), Act::Rule, &record, wish).unwrap();
     assert_eq!(on.store().rebind(wish).await.unwrap(), Rebinding::Moved);
     let wish = Retitle { session: ses(1), title: None, archived: Some(true), trail: trail("retitle", 3_000) };

@@ -120,7 +120,12 @@ impl Contents {
     }
 
     pub(super) fn rebind(&mut self, wish: &Authorized<Rebind>) -> Rebinding {
-        let (by, Rebind { address, from, to, trail }) = (wish.by(), wish.wish());
+        let (by, Rebind { address, from, to, key, trail }) = (wish.by(), wish.wish());
+        match self.known(by, key.as_ref(), trail.at) {
+            Known::Never => {}
+            Known::Before(Outcome::Session(_)) => return Rebinding::Before,
+            Known::Before(_) | Known::Conflict => return Rebinding::Conflict,
+        }
         let place = (by.org, address.to_string());
         let bound = self.bound.get(&place).map(|binding| binding.session);
         match self.sessions.get(to) {
@@ -135,6 +140,7 @@ impl Contents {
             let binding = BindingRow { address: address.clone(), session: *to, since: trail.at };
             self.bound.insert(place, binding);
         }
+        self.remember(by, key.as_ref(), Outcome::Session(*to));
         self.granted(by, *to, trail);
         Rebinding::Done
     }

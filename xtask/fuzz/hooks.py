@@ -125,12 +125,19 @@ class Tables:
         return [name for name, digest in self.seen.items() if before.get(name) != digest]
 
     def is_quiet(self):
-        """Nothing waits for a keeper, and what runs waits for an answer."""
-        busy, running, asking = self.db.execute(
-            "SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM messages WHERE state = 'running'),"
-            " (SELECT count(*) FROM approvals WHERE state = 'open')"
-        ).fetchone()
-        return busy == 0 and running == asking
+        """Nothing waits for a keeper, and what runs waits for an answer and is not about to be stopped."""
+        busy = self.column(
+            """
+            SELECT EXISTS (SELECT 1 FROM inbox) OR EXISTS (
+                SELECT 1 FROM messages AS m WHERE state = 'running' AND (
+                    NOT EXISTS (SELECT 1 FROM approvals AS a WHERE a.sid = m.sid AND a.state = 'open')
+                    OR EXISTS (SELECT 1 FROM facts AS f WHERE f.sid = m.sid AND f.number > m.first AND f.rule = 1
+                               AND (f.fact LIKE '{"stop_asked"%' OR f.fact LIKE '{"end_asked"%'))
+                )
+            )
+            """
+        )
+        return busy == [0]
 
     def settle(self):
         began = time.monotonic()

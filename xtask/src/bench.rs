@@ -68,6 +68,13 @@ pub(crate) fn bench(args: &BenchArgs, root: &Path) -> Result<()> {
         place::build(root)?;
     }
     let bench = Bench::prepare(root, args.rounds, args.long)?;
+    let busy = place::busy_share()?;
+    if busy > 0.1 {
+        eprintln!(
+            "others keep this machine busy ({:.0} %): the figures will be worse, and less sure",
+            busy * 100.0
+        );
+    }
     let mut table = Vec::new();
     for measure in chosen {
         let began = Instant::now();
@@ -78,7 +85,7 @@ pub(crate) fn bench(args: &BenchArgs, root: &Path) -> Result<()> {
     }
     print!("{}", figure::print(&table));
     if args.only.is_empty() {
-        figure::write_page(root, &table, args.rounds)?;
+        figure::write_page(root, &table, args.rounds, busy)?;
     }
     Ok(())
 }

@@ -76,10 +76,11 @@ pub(crate) fn print(table: &[(&str, Figure)]) -> String {
 /// The lines between which the page has its figures; all else in it is written by people.
 const MARKS: (&str, &str) = ("<!-- figures: written by `cargo xtask bench` -->\n", "<!-- end of figures -->");
 
-pub(crate) fn write_page(root: &Path, table: &[(&str, Figure)], rounds: usize) -> Result<()> {
+pub(crate) fn write_page(root: &Path, table: &[(&str, Figure)], rounds: usize, busy: f64) -> Result<()> {
     let path = root.join("docs/performance.md");
     let page = fs::read_to_string(&path)?;
-    let figures = format!("Medians of {rounds} rounds on {}.\n\n{}\n", machine(), print(table));
+    let others = format!("others used {:.0} % of it when the run began", busy * 100.0);
+    let figures = format!("Medians of {rounds} rounds on {}; {others}.\n\n{}", machine(), print(table));
     fs::write(&path, replace(&page, &figures).context("docs/performance.md has lost its marks")?)?;
     Ok(())
 }

@@ -44,6 +44,24 @@ fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |dir| root.join(dir))
 }
 
+/// What share of the machine others use while we do nothing.
+pub(crate) fn busy_share() -> Result<f64> {
+    let before = processor_time()?;
+    std::thread::sleep(Duration::from_secs(1));
+    let after = processor_time()?;
+    let (idle, all) = (after.0 - before.0, after.1 - before.1);
+    Ok(1.0 - idle / all.max(1.0))
+}
+
+/// Idle time and all time of all processors since the machine was started, in the kernel's ticks.
+fn processor_time() -> Result<(f64, f64)> {
+    let text = fs::read_to_string("/proc/stat")?;
+    let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    let ticks: Vec<f64> = fields.map(str::parse).collect::<Result<_, _>>()?;
+    ensure!(ticks.len() > 4, "/proc/stat is not as we know it");
+    Ok((ticks[3] + ticks[4], ticks.iter().sum()))
+}
+
 /// The programs, the directory, and how thoroughly to measure. The directory goes when this does.
 pub(crate) struct Bench {
     programs: PathBuf,

@@ -13,9 +13,17 @@ pub(super) fn read(body: &Value) -> Talk {
         ..Talk::default()
     };
     for message in body["messages"].as_array().into_iter().flatten() {
-        if message["role"] == "assistant" {
-            talk.said.push(Said::Model);
-            continue;
+        match message["role"].as_str() {
+            Some("assistant") => {
+                talk.said.push(Said::Model);
+                continue;
+            }
+            // Claude Code describes its surroundings in the middle of the conversation.
+            Some("system") => {
+                talk.system += &texts(&message["content"]).join("\n");
+                continue;
+            }
+            _ => {}
         }
         for block in message["content"].as_array().into_iter().flatten() {
             if block["type"] == "tool_result" {
@@ -116,6 +124,7 @@ mod tests {
             "model": "stub-1", "system": [{"type": "text", "text": "be good"}], "stream": true,
             "messages": [
                 {"role": "user", "content": "hello"},
+                {"role": "system", "content": "\nhere"},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]},
                 {"role": "user", "content": [
                     {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "done"}]},
@@ -125,7 +134,10 @@ mod tests {
             "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
         }));
         let want = [Said::Person("hello".into()), Said::Model, Said::Tool("done".into())];
-        assert_eq!((talk.said.as_slice(), talk.streamed, talk.system.as_str()), (&want[..], true, "be good"));
+        assert_eq!(
+            (talk.said.as_slice(), talk.streamed, talk.system.as_str()),
+            (&want[..], true, "be good\nhere")
+        );
         assert_eq!(talk.tools[0].name, "Bash");
     }
 }

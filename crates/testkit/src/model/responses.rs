@@ -33,10 +33,15 @@ fn read_item(talk: &mut Talk, item: &Value) {
         ("message", Some("assistant")) => talk.said.push(Said::Model),
         ("message", _) => talk.person(&texts(&item["content"])),
         ("function_call_output" | "custom_tool_call_output", _) => {
-            talk.said.push(Said::Tool(texts(&item["output"]).join("\n")));
+            talk.said.push(Said::Tool(printed(&texts(&item["output"]).join("\n")).to_owned()));
         }
         _ => {}
     }
+}
+
+/// Codex puts a few lines about the process before what it printed.
+fn printed(output: &str) -> &str {
+    output.split_once("\nOutput:\n").map_or(output, |(_, printed)| printed)
 }
 
 pub(super) fn whole(draft: Draft<'_>) -> Value {
@@ -129,7 +134,7 @@ mod tests {
                 {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
                 {"type": "reasoning", "summary": []},
                 {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"},
-                {"type": "function_call_output", "call_id": "c", "output": "done"},
+                {"type": "function_call_output", "call_id": "c", "output": "Chunk ID: 1\nOutput:\ndone"},
             ],
             "tools": [{"type": "function", "name": "shell", "parameters": {}}, {"type": "web_search"}],
         }));

@@ -101,13 +101,14 @@ fn admit(door: &Inner, request: &Request) -> Answer<Admitted> {
     if is_open(path) {
         return Ok(Admitted::Anybody);
     }
-    let secret = match (bearer(request.headers()), cookie_of(door, request.headers())) {
-        (Some(token), _) => token,
-        (None, Some(cookie)) => {
+    let secret = match bearer(request.headers()) {
+        Some(token) => token,
+        None => {
+            let cookie = cookie_of(door, request.headers())?;
+            let cookie = cookie.ok_or_else(|| missing("this needs a credential"))?;
             check_same_site(host, request)?;
             cookie
         }
-        (None, None) => return Err(missing("this needs a credential")),
     };
     Ok(Admitted::Holder(Sha256::digest(secret.as_bytes()).into()))
 }

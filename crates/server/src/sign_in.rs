@@ -2,11 +2,13 @@
 
 use crate::door::{Door, Inner};
 use crate::page::kind_page;
+use crate::problem::{Answer, No};
+use api::Code;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use engine::TokenRow;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kernel::PersonId;
 use sha2::{Digest, Sha256};
 use std::sync::{Mutex, PoisonError};
@@ -57,32 +59,71 @@ impl SignIns {
         (code, spent)
     }
 
-    fn take(&self, code: &str) -> bool {
+    /// Takes a link away, so that nobody else can use it meanwhile.
+    fn take(&self, code: &str) -> Option<Taken<'_>> {
         let hash = hash(code);
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.since.elapsed() < LINK_MAX);
-        let found = links.iter().position(|link| link.hash == hash);
-        found.map(|index| links.remove(index)).is_some()
+        let index = links.iter().position(|link| link.hash == hash)?;
+        Some(Taken { sign_ins: self, link: Some(links.remove(index)) })
     }
 }
 
-/// The secret in our cookie, if the browser sent one.
-pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Option<&'a str> {
+/// A link in use. Unless it is spent it works again: whoever could not be let in has not used it.
+struct Taken<'a> {
+    sign_ins: &'a SignIns,
+    link: Option<Link>,
+}
+
+impl Taken<'_> {
+    fn spend(mut self) {
+        self.link = None;
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let mut links = self.sign_ins.links.lock().unwrap_or_else(PoisonError::into_inner);
+        // As one of the oldest it is the one that goes if there are too many.
+        if links.len() < LINKS_MAX {
+            links.insert(0, link);
+        }
+    }
+}
+
+/// The secret in our cookie, if the browser sent one. Other pages of this machine can add one of the same name, and of
+/// two nobody could say which one is ours.
+pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Option<&'a str>> {
     let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == door.sign_ins.cookie).map(|(_, secret)| secret)
+    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut ours = pairs.filter(|(name, _)| *name == door.sign_ins.cookie).map(|(_, secret)| secret);
+    let first = ours.next();
+    match ours.next() {
+        None => Ok(first),
+        Some(_) => Err(No::new(Code::Unauthenticated, "there are two cookies of our name").at("Cookie")),
+    }
 }
 
 /// Signs a browser in.
-pub(crate) async fn sign_in(State(door): State<Door>, code: Result<Path<String>, PathRejection>) -> Response {
+pub(crate) async fn sign_in(
+    State(door): State<Door>,
+    method: Method,
+    code: Result<Path<String>, PathRejection>,
+) -> Response {
     // What is not even a text is answered like any other code that is not ours.
-    if !code.is_ok_and(|Path(code)| door.sign_ins.take(&code)) {
+    let taken = code.ok().and_then(|Path(code)| door.sign_ins.take(&code));
+    let Some(taken) = taken else {
         return kind_page(
             StatusCode::GONE,
             "This link has been used, or it is too old.",
             "A sign-in link works once, for ten minutes. Start the server again with <code>homing up</code>: it \
              prints a new one.",
         );
+    };
+    // Whoever only looks, as programs do that show links, has not used it.
+    if method == Method::HEAD {
+        return onwards();
     }
     let secret = secret();
     let now = door.engine.now();
@@ -95,18 +136,22 @@ pub(crate) async fn sign_in(State(door): State<Door>, code: Result<Path<String>,
         expires: Some(now.after_ms(COOKIE_SECONDS * 1_000)),
     };
     if let Err(refused) = door.engine.add_token(token).await {
-        return crate::problem::No::from(refused).into_response();
+        return No::from(refused).into_response();
     }
+    taken.spend();
     let cookie = format!(
         "{}={secret}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict",
         door.sign_ins.cookie
     );
-    let mut response = StatusCode::SEE_OTHER.into_response();
-    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/"));
+    let mut response = onwards();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
+}
+
+fn onwards() -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response()
 }
 
 fn hash(secret: &str) -> [u8; 32] {
@@ -135,8 +180,32 @@ mod tests {
         let (_, other) = sign_ins.mint();
         let mut used = pin!(used);
         assert!((&mut used).now_or_never().is_none());
-        assert!(sign_ins.take(&code));
+        sign_ins.take(&code).unwrap().spend();
         assert!(used.now_or_never().is_some());
         assert!(other.now_or_never().is_none());
+    }
+
+    #[test]
+    fn a_link_that_let_nobody_in_works_again() {
+        let sign_ins = sign_ins();
+        let (code, _) = sign_ins.mint();
+        let failing = sign_ins.take(&code).unwrap();
+        assert!(sign_ins.take(&code).is_none(), "somebody is at it");
+        drop(failing);
+        sign_ins.take(&code).unwrap().spend();
+        assert!(sign_ins.take(&code).is_none());
+    }
+
+    #[test]
+    fn links_that_come_back_do_not_add_up() {
+        let sign_ins = sign_ins();
+        let (code, _) = sign_ins.mint();
+        let taken = sign_ins.take(&code);
+        for _ in 0..LINKS_MAX {
+            let _ = sign_ins.mint();
+        }
+        drop(taken);
+        let _ = sign_ins.mint();
+        assert_eq!(sign_ins.links.lock().unwrap().len(), LINKS_MAX);
     }
 }

@@ -93,6 +93,9 @@ async fn a_page_of_another_site_may_not_use_us() {
 #[tokio::test]
 async fn a_sign_in_link_works_once() {
     let world = World::new().await;
+    let looked = world.http.head(&world.sign_in).send().await.unwrap();
+    assert_eq!(looked.status(), StatusCode::SEE_OTHER);
+    assert!(!looked.headers().contains_key("set-cookie"), "who only looks does not use it");
     let answer = world.http.get(&world.sign_in).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     assert_eq!(answer.headers()["location"], "/");
@@ -104,6 +107,12 @@ async fn a_sign_in_link_works_once() {
     let me =
         world.http.get(format!("{}/api/v1/me", world.url)).header("cookie", cookie).send().await.unwrap();
     assert_eq!(me.status(), StatusCode::OK);
+    let name = cookie.split('=').next().unwrap();
+    for lines in [vec![format!("{name}=x; {cookie}")], vec![cookie.to_owned(), format!("{name}=x")]] {
+        let ask = world.http.get(format!("{}/api/v1/me", world.url));
+        let ask = lines.iter().fold(ask, |ask, line| ask.header("cookie", line));
+        problem(ask.send().await.unwrap(), 401, "unauthenticated").await;
+    }
 
     for link in [world.sign_in.clone(), format!("{}/in/never-minted", world.url)] {
         let answer = world.http.get(link).send().await.unwrap();

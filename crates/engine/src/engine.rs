@@ -158,6 +158,12 @@ impl Engine {
         Ok(self.store().announce(url).await?)
     }
 
+    /// Whether the store answers: reads something small that is not remembered anywhere else.
+    pub async fn ready(&self) -> Result<(), Refused> {
+        self.store().next_wake().await?;
+        Ok(())
+    }
+
     /// The store's own figures.
     pub fn gauges(&self) -> Gauges {
         self.store().gauges()

@@ -32,7 +32,7 @@ pub(crate) async fn healthz() -> Response {
     responses((status = 200, description = "It can.", body = serde_json::Value), ReadyProblems),
 )]
 pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Response> {
-    door.engine.nodes().await?;
+    door.engine.ready().await?;
     Ok(json_bytes(StatusCode::OK, "{\"status\":\"ready\"}"))
 }
 

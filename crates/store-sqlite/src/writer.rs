@@ -85,10 +85,12 @@ impl Writer {
         let tally = desk.tally();
         let wal = Wal::start(files.clone())?;
         let room = Room { files, waiting, desk: Some(desk), tally: tally.clone(), wal };
-        let thread = std::thread::Builder::new()
-            .name("homing-write".into())
-            .stack_size(STACK_BYTES)
-            .spawn(move || room.work())?;
+        let thread = std::thread::Builder::new().name("homing-write".into()).stack_size(STACK_BYTES).spawn(
+            move || {
+                let _end = EndWithUs;
+                room.work();
+            },
+        )?;
         Ok(Self { queue: Some(queue), thread: Some(thread), tally })
     }
 
@@ -120,6 +122,19 @@ impl Drop for Writer {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+/// Ends the process if the thread panics. One that can never write again must not look alive: whoever watches over it
+/// starts another, which reads what is durable.
+struct EndWithUs;
+
+impl Drop for EndWithUs {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("the thread that writes has panicked; the process ends");
+            std::process::abort();
         }
     }
 }
@@ -255,5 +270,35 @@ fn apart(desk: &mut Desk, work: &mut dyn Work) -> Result<Outcome, Trouble> {
             desk.take_back()?;
             Ok(Outcome::Failed(trouble.unchanged()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open::{Options, open};
+    use kernel::{Moment, NodeId};
+    use std::os::unix::process::ExitStatusExt;
+
+    /// Set in the process that is to end.
+    const DOOMED: &str = "HOMING_TEST_DOOMED_IN";
+
+    #[test]
+    fn a_process_whose_writer_panics_ends() {
+        if let Some(dir) = std::env::var_os(DOOMED) {
+            let opened = open(dir.as_ref(), &Options::new(NodeId::from_bits(1), "here", Moment(1))).unwrap();
+            let writer = Writer::start(opened.files, opened.desk).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let _ = runtime.block_on(writer.change::<(), _>(0, |_| panic!("as a mistake would")));
+            // Waits for the thread: from here on only it could have ended us.
+            drop(writer);
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let name = "writer::tests::a_process_whose_writer_panics_ends";
+        let mut doomed = std::process::Command::new(std::env::current_exe().unwrap());
+        let ended = doomed.args(["--exact", name]).env(DOOMED, dir.path()).output().unwrap();
+        let abort = rustix::process::Signal::ABORT.as_raw();
+        assert_eq!(ended.status.signal(), Some(abort), "{ended:?}");
     }
 }

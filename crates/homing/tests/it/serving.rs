@@ -79,6 +79,15 @@ fn a_token_that_was_thrown_away_lets_nobody_in() {
 }
 
 #[test]
+fn a_server_whose_file_cannot_be_read_is_not_ready() {
+    let homing = homing();
+    homing.http().get("/readyz").expect(200);
+    let file = rusqlite::Connection::open(homing.data().join("homing.db")).unwrap();
+    file.execute_batch("PRAGMA foreign_keys = OFF; DROP TABLE sessions").unwrap();
+    assert_eq!(homing.http().get("/readyz").status, 503);
+}
+
+#[test]
 fn sigterm_hands_everything_over() {
     let mut homing = homing();
     let running = homing.send("api:tests/1", "!hang");

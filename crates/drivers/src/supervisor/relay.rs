@@ -22,6 +22,8 @@ const OUTGOING_BYTES_MAX: usize = 128 * 1024;
 /// Words for the agent that it has not taken: the longest message as its driver may write it. A daemon that sends
 /// more has lost its mind.
 const INPUT_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How many naps the longest silence has. We look at the clock after each: if one took longer, we were not running.
+const NAPS: u32 = 10;
 /// How much is read at once.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -55,6 +57,8 @@ pub(super) struct Relay {
     agent_err: Option<OwnedFd>,
     silence_max: Duration,
     heard: Instant,
+    /// When we last looked at the clock.
+    looked: Instant,
 }
 
 impl Relay {
@@ -69,7 +73,7 @@ impl Relay {
         rustix::io::ioctl_fionbio(io::stdin(), true)?;
         rustix::io::ioctl_fionbio(io::stdout(), true)?;
         let (outgoing, input, input_closes) = (Vec::new(), Vec::new(), false);
-        let heard = Instant::now();
+        let now = Instant::now();
         Ok(Self {
             control,
             outgoing,
@@ -80,7 +84,8 @@ impl Relay {
             agent_out,
             agent_err,
             silence_max,
-            heard,
+            heard: now,
+            looked: now,
         })
     }
 
@@ -118,7 +123,7 @@ impl Relay {
     }
 
     fn round(&mut self) -> io::Result<Option<End>> {
-        if self.heard.elapsed() >= self.silence_max {
+        if self.silence() >= self.silence_max {
             return Ok(Some(End::Alone));
         }
         self.wait()?;
@@ -138,7 +143,21 @@ impl Relay {
         Ok(None)
     }
 
-    /// Sleeps until somebody has something to say or to take, or the daemon has been silent for too long.
+    /// How long the daemon has been silent while we were there to listen. When the whole machine was frozen it could not
+    /// say anything either, and may be woken after us.
+    fn silence(&mut self) -> Duration {
+        let now = Instant::now();
+        let absent = (now - self.looked).saturating_sub(self.nap());
+        self.looked = now;
+        self.heard = now.min(self.heard + absent);
+        now - self.heard
+    }
+
+    fn nap(&self) -> Duration {
+        self.silence_max / NAPS
+    }
+
+    /// Sleeps until somebody has something to say or to take, but not for long.
     fn wait(&self) -> io::Result<()> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let has_room = self.outgoing.len() < OUTGOING_BYTES_MAX;
@@ -156,7 +175,7 @@ impl Relay {
             let pipes = self.agent_out.iter().chain(&self.agent_err);
             ready.extend(pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         }
-        poll(&mut ready, self.silence_max.saturating_sub(self.heard.elapsed()))
+        poll(&mut ready, self.nap())
     }
 
     fn obey(&mut self) -> io::Result<Option<End>> {
@@ -216,13 +235,13 @@ impl Relay {
                     self.control.bytes().clear();
                     self.heard = Instant::now();
                 }
-                Read::Nothing if self.heard.elapsed() >= self.silence_max => {
+                Read::Nothing if self.silence() >= self.silence_max => {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 Read::Nothing => {}
             }
             let mut ready = [PollFd::new(&stdout, PollFlags::OUT), PollFd::new(&stdin, PollFlags::IN)];
-            poll(&mut ready, self.silence_max.saturating_sub(self.heard.elapsed()))?;
+            poll(&mut ready, self.nap())?;
         }
     }
 }

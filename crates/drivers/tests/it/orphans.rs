@@ -140,6 +140,27 @@ async fn they_are_gone_after_the_daemon_missed_its_beats() {
     assert!(daemon.wait().unwrap().success(), "it hears of the death and goes");
 }
 
+/// A freeze of the whole machine is no silence, whoever is woken first.
+#[tokio::test]
+async fn they_live_on_after_everything_was_frozen() {
+    let bench = Bench::new();
+    let (mut daemon, tree) = daemon(&bench, "2000");
+    let supervisor = bench.supervisor_of(&tree);
+    signal(daemon.id() as i32, Signal::STOP);
+    // It hears the last beat.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    signal(supervisor, Signal::STOP);
+    tokio::time::sleep(Duration::from_millis(3_000)).await;
+    signal(supervisor, Signal::CONT);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    signal(daemon.id() as i32, Signal::CONT);
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(bench.left(&tree) >= 6, "it beats again, and its tree is there");
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    bench.nothing_left_within(&tree, Duration::from_secs(2)).await;
+}
+
 #[tokio::test]
 async fn a_daemon_that_beats_is_left_alone() {
     let bench = Bench::with(|config| ScriptedConfig { silence_ms_max: 1_500, ..config });

@@ -46,7 +46,8 @@ struct Door {
 #[derive(Debug)]
 pub(super) struct Shared {
     book: Mutex<Book>,
-    answers: AtomicU64,
+    /// The next number of a line or an answer.
+    numbers: AtomicU64,
     /// Set at the start: two stubs one after the other must not use the same ids.
     began_ms: u128,
 }
@@ -57,7 +58,8 @@ struct Book {
     answer_all: Option<u16>,
     /// How often a conversation as it stands was answered with a fault.
     faults: HashMap<String, u32>,
-    lines: Vec<TcpStream>,
+    /// Open connections by number, so that they can be cut from outside.
+    lines: HashMap<u64, TcpStream>,
     telling: bool,
     bodies: Option<PathBuf>,
 }
@@ -67,7 +69,7 @@ impl Server {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let shared = Arc::new(Shared { book: Mutex::default(), answers: AtomicU64::new(0), began_ms });
+        let shared = Arc::new(Shared { book: Mutex::default(), numbers: AtomicU64::new(0), began_ms });
         let door = Mutex::new(Some(Door::open(listener, Arc::clone(&shared))));
         Ok(Self { address, shared, door })
     }
@@ -135,11 +137,13 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, closed: &Arc<AtomicBool>
             return;
         }
         let Ok(stream) = stream else { continue };
-        shared.keep_line(&stream);
         let (shared, closed) = (Arc::clone(shared), Arc::clone(closed));
+        // Here and not in its thread: `refuse` waits for this loop and then cuts every line there is.
+        let number = shared.keep_line(&stream);
         std::thread::spawn(move || {
             // A line that breaks off is the agent's affair: it was killed, or it hung up.
-            drop(Line::new(stream, shared, closed).and_then(Line::serve));
+            drop(Line::new(stream, Arc::clone(&shared), closed).and_then(Line::serve));
+            shared.let_go(number);
         });
     }
 }
@@ -162,21 +166,27 @@ impl Shared {
         (book.telling, book.bodies) = (true, bodies);
     }
 
-    fn keep_line(&self, stream: &TcpStream) {
-        let mut book = lock(&self.book);
-        // Lines that have ended are of no interest any more.
-        book.lines.retain(|line| line.peer_addr().is_ok());
-        book.lines.extend(stream.try_clone());
+    fn keep_line(&self, stream: &TcpStream) -> u64 {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        lock(&self.book).lines.extend(stream.try_clone().map(|line| (number, line)));
+        number
+    }
+
+    /// Hangs up. The other end would wait for ever on a line that we only forget.
+    fn let_go(&self, number: u64) {
+        if let Some(line) = lock(&self.book).lines.remove(&number) {
+            drop(line.shutdown(Shutdown::Both));
+        }
     }
 
     fn cut_lines(&self) {
-        for line in lock(&self.book).lines.drain(..) {
+        for (_, line) in lock(&self.book).lines.drain() {
             drop(line.shutdown(Shutdown::Both));
         }
     }
 
     fn next_id(&self) -> String {
-        format!("{:x}{:04}", self.began_ms, self.answers.fetch_add(1, Ordering::Relaxed))
+        format!("{:x}{:04}", self.began_ms, self.numbers.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Decides about a request and writes it down.
@@ -252,7 +262,6 @@ impl Line {
             self.pause(answer.delay)?;
             self.write_answer(&request, &understood, &answer)?;
             if request.closes || answer.flaw == Flaw::Cut {
-                self.writer.shutdown(Shutdown::Both)?;
                 break;
             }
         }

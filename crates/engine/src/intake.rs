@@ -162,7 +162,7 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         if let Acceptance::Done(accepted) = &acceptance {
-            self.keep(accepted.session);
+            self.keep_soon(accepted.session);
         }
         Ok(acceptance)
     }

@@ -31,6 +31,9 @@ const CHECKPOINT_FACTS: usize = 128;
 /// The first wait after an error, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
+/// How long messages that only queue may stay in the inbox of a session whose turn is under way. They are as safe there;
+/// whatever cannot wait (a stop, an edit) takes them along at once.
+const SOON: Duration = Duration::from_millis(50);
 /// How long a dead keeper's runner may take to end, on top of the agent's own grace.
 const PART_MAX: Duration = Duration::from_secs(5);
 
@@ -69,6 +72,8 @@ struct Keeper {
     parts: u32,
     /// Whether somebody has called since the inbox was last looked at.
     called: bool,
+    /// When to look because of what can wait a little.
+    look_at: Option<Instant>,
     closing: bool,
 }
 
@@ -124,6 +129,7 @@ impl Keeper {
             unwritten_since: None,
             parts: 0,
             called: true,
+            look_at: None,
             closing: false,
         }))
     }
@@ -131,6 +137,8 @@ impl Keeper {
     async fn live(&mut self, place: &Place) -> Result<(), Stop> {
         loop {
             while self.called {
+                place.hush();
+                self.look_at = None;
                 self.called = self.drain().await?;
             }
             self.match_outside().await?;
@@ -158,10 +166,16 @@ impl Keeper {
             heard = runner.heard.recv() => self.hear(heard).await?,
             () = until(cut_at) => self.write_words().await?,
             () = place.called() => self.called = true,
+            () = place.whispered(), if self.look_at.is_none() => {}
+            () = until(self.look_at) => {}
             () = place.closing(), if !self.closing => {}
         }
         // An agent that never stops talking must not keep us from hearing anybody else.
         self.called |= place.was_called();
+        if place.is_whispered() {
+            let now = Instant::now();
+            self.called |= *self.look_at.get_or_insert(now + SOON) <= now;
+        }
         self.closing |= place.is_closing();
         Ok(())
     }

@@ -39,12 +39,20 @@ struct House {
 struct Bell {
     rung: AtomicBool,
     sound: Notify,
+    /// Something is in the inbox that can wait a little.
+    whispered: AtomicBool,
+    whisper: Notify,
 }
 
 impl Bell {
     fn ring(&self) {
         self.rung.store(true, Ordering::Release);
         self.sound.notify_one();
+    }
+
+    fn whisper(&self) {
+        self.whispered.store(true, Ordering::Release);
+        self.whisper.notify_one();
     }
 }
 
@@ -117,9 +125,18 @@ impl Keepers {
 impl Engine {
     /// Sees to it that somebody looks at this session's inbox from now on.
     pub(crate) fn keep(&self, session: SessionId) {
+        self.call(session, Bell::ring);
+    }
+
+    /// The same for what can wait while a turn is under way: several messages then become facts in one append.
+    pub(crate) fn keep_soon(&self, session: SessionId) {
+        self.call(session, Bell::whisper);
+    }
+
+    fn call(&self, session: SessionId, how: fn(&Bell)) {
         let mut house = self.keepers().house();
         if let Some(bell) = house.kept.get(&session) {
-            bell.ring();
+            how(bell);
             return;
         }
         if *self.keepers().closing.borrow() {
@@ -200,10 +217,26 @@ impl Place {
         *self.engine.keepers().closing.borrow()
     }
 
+    /// Somebody has something to say that can wait a little.
+    pub(super) async fn whispered(&self) {
+        while !self.is_whispered() {
+            self.bell.whisper.notified().await;
+        }
+    }
+
+    pub(super) fn is_whispered(&self) -> bool {
+        self.bell.whispered.load(Ordering::Acquire)
+    }
+
+    /// Called before the inbox is read: whatever is put into it from now on is said again.
+    pub(super) fn hush(&self) {
+        self.bell.whispered.store(false, Ordering::Release);
+    }
+
     /// Gives the place up, unless somebody has called in the meantime.
     pub(super) fn rest(&self) -> bool {
         let mut house = self.engine.keepers().house();
-        if self.was_called() {
+        if self.was_called() || self.is_whispered() {
             return false;
         }
         self.remove(&mut house);

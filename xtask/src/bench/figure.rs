@@ -144,10 +144,14 @@ pub(crate) fn both(p50: f64, p99: f64) -> String {
 }
 
 pub(crate) fn rate(per_second: f64) -> String {
-    let digits = format!("{per_second:.0}");
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).expect("digits")).collect();
-    format!("{}/s", groups.join(","))
+    format!("{}/s", count(per_second))
+}
+
+/// A whole number with its thousands set apart.
+pub(crate) fn count(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let groups = digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits"));
+    groups.collect::<Vec<_>>().join(",")
 }
 
 pub(crate) fn megabytes(bytes: f64) -> String {

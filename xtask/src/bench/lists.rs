@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::figure::{Figure, Rounds, both};
+use super::figure::{Figure, Rounds, both, count};
 use super::place::Bench;
 
 /// The sessions with many facts are for `pages`, which uses the same directory.
@@ -29,7 +29,8 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     let few = rounds.median("100.p50_us");
     let figures = sizes.map(|size| {
         let (p50, p99) = (rounds.median(&format!("{size}.p50_us")), rounds.median(&format!("{size}.p99_us")));
-        let figure = Figure::new(format!("list 50 of {size} sessions, p50 / p99"), both(p50, p99));
+        let figure =
+            Figure::new(format!("list 50 of {} sessions, p50 / p99", count(size as f64)), both(p50, p99));
         if size == 100 {
             figure
         } else {

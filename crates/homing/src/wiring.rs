@@ -60,6 +60,7 @@ pub(crate) struct Ready {
 impl Ready {
     /// Takes the directory, settles what is unfinished, takes the address, and writes down where it is.
     pub(crate) async fn start(config: &Config, place: &Place) -> Result<Self> {
+        allow_many_files();
         let mint = Arc::new(GrowingMint::default());
         let options = Options::new(NodeId::from_bits(mint.bits()), world::host(), world::now());
         let store = SqliteStore::open(&place.dir, &options).map_err(|error| cannot_open(error, place))?;
@@ -252,5 +253,16 @@ pub(crate) fn cannot_open(error: OpenError, place: &Place) -> Trouble {
             .hint("name a directory on a local disk with --data DIR"),
         OpenError::Io(_) => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
             .hint("the directory must be there or possible to make, and writable for you"),
+    }
+}
+
+/// Each connection is an open file, and the usual soft limit of 1,024 would be spent by a thousand watchers. What the
+/// system lets us have, we take; if it does not, we go on with less.
+fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: now.maximum, maximum: now.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
     }
 }

@@ -292,7 +292,7 @@ impl Keeper {
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
     async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
         let mut slot = if self.closing { Slot::Unasked } else { Slot::Free };
-        let (mut limit, mut tries) = (DRAIN_MAX, 0);
+        let (mut limit, mut tries, mut waits) = (DRAIN_MAX, 0, false);
         // A message whose sender may not say it any more takes a try of its own: however many wait, each goes once.
         while tries < ADVANCE_MAX + news.revoked.len() {
             tries += 1;
@@ -312,10 +312,13 @@ impl Keeper {
                     limit *= 4;
                     news.rows = self.engine.store().inbox(self.session, limit).await?;
                 }
-                Appending::Claimed(claim) => {
-                    slot = Slot::Taken;
+                // Say that we wait, then ask once more: what becomes free from now on is offered to us, and what became
+                // free before is seen.
+                Appending::Claimed(claim) if !waits => {
+                    waits = true;
                     self.engine.keepers().crowded(claim, self.session);
                 }
+                Appending::Claimed(_) => slot = Slot::Taken,
                 Appending::Revoked(message) if news.revoked.contains(&message) => {}
                 Appending::Revoked(message) => news.revoked.push(message),
             }

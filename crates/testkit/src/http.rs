@@ -134,13 +134,19 @@ impl Http {
     /// The receipt of a message once it is final.
     #[track_caller]
     pub fn until_final(&self, message: &str) -> Value {
+        self.until_final_within(message, WAIT_MAX)
+    }
+
+    /// The receipt of a message once it is final, where much stands before it.
+    #[track_caller]
+    pub fn until_final_within(&self, message: &str, wait: Duration) -> Value {
         let began = std::time::Instant::now();
         loop {
             let receipt = self.get(&format!("/api/v1/messages/{message}?wait={RECEIPT_WAIT_S}")).expect(200);
             if is_final(&receipt) {
                 return receipt;
             }
-            assert!(began.elapsed() < WAIT_MAX, "not final in {WAIT_MAX:?}: {receipt}");
+            assert!(began.elapsed() < wait, "not final in {wait:?}: {receipt}");
         }
     }
 

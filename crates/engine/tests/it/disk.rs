@@ -13,6 +13,8 @@ pub(crate) struct Faults {
     pub(crate) append_ms: AtomicU64,
     /// The answer to the next append that ends a turn gets lost; the append does not.
     pub(crate) loses_end: Mutex<bool>,
+    /// How long it takes until we hear that a claim was refused.
+    pub(crate) refusal_ms: AtomicU64,
 }
 
 pub(crate) struct Disk {
@@ -30,6 +32,10 @@ impl Disk {
         let written = self.inner.append(append).await?;
         if ends && std::mem::take(&mut *self.faults.loses_end.lock().unwrap()) {
             return Err(StoreError::Unknown("the answer got lost".to_owned()));
+        }
+        let ms = self.faults.refusal_ms.load(Ordering::Relaxed);
+        if ms > 0 && matches!(written, Appending::Claimed(_)) {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
         }
         Ok(written)
     }

@@ -634,3 +634,15 @@ async fn a_number_beyond_the_log_is_refused_and_not_answered_with_silence() {
     let beyond = world.engine.follow(&world.me, session, last.next()).await;
     assert!(matches!(beyond, Err(Refused::Invalid { field: "after", .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_becomes_free_while_it_is_being_refused_is_used_at_once() {
+    let world = World::with(Limits { awake_max: 1, ..Limits::default() }, Policy::default()).await;
+    world.faults.refusal_ms.store(5_000, std::sync::atomic::Ordering::Relaxed);
+    let first = world.say(To::New, "!sleep 1000").await.unwrap().accepted;
+    world.house_has_handed(first.message).await;
+    let began = tokio::time::Instant::now();
+    let second = world.say(To::New, "hello").await.unwrap().accepted;
+    assert_eq!(world.settled(second.message).await.row.state, Answered);
+    assert!(began.elapsed() < Duration::from_secs(60), "it waited for {:?}", began.elapsed());
+}

@@ -62,7 +62,7 @@ pub async fn it_is_ready_before_it_is_handed_anything(on: &dyn Candidate) {
 pub async fn it_finishes_with_its_whole_answer(on: &dyn Candidate) {
     let ended = turn(on, "one\ntwo\n!say 3 0\n!unheard-of").await;
     assert_eq!(ended.text, "#1 one\ntwo\nword1 word2 word3\nunknown directive: !unheard-of");
-    assert!(matches!(&ended.last, AgentEvent::Finished { native } if *native == ended.native));
+    assert!(matches!(&ended.last, AgentEvent::Finished { native, .. } if *native == ended.native));
     assert_eq!(on.left(&ended.tree), 0);
 }
 
@@ -116,7 +116,7 @@ pub async fn a_conversation_that_is_gone_stays_gone(on: &dyn Candidate) {
 
 pub async fn an_unknown_conversation_is_gone(on: &dyn Candidate) {
     for id in ["00000000-dead-4000-8000-000000000000", "../../etc/passwd", ""] {
-        let mut talk = Talk::begin(on, 1, Some(Native(id.to_owned()))).await;
+        let mut talk = Talk::begin(on, 1, Some(Native::new(id))).await;
         assert!(
             matches!(talk.next().await, AgentEvent::Failed(Trouble { failure: Failure::Gone, .. })),
             "{id}"
@@ -129,7 +129,7 @@ pub async fn a_new_id_is_reported(on: &dyn Candidate) {
     let second = first.and_then(on, "pear\n!newid").await;
     assert_eq!(second.text, "#2 pear");
     assert_ne!(first.native, second.native);
-    assert!(matches!(&second.last, AgentEvent::Finished { native } if *native == second.native));
+    assert!(matches!(&second.last, AgentEvent::Finished { native, .. } if *native == second.native));
     assert_eq!(second.and_then(on, "plum").await.text, "#3 plum");
     assert_eq!(first.and_then(on, "fig").await.text, "#2 fig", "the old id keeps what it knew");
 }
@@ -246,7 +246,7 @@ pub async fn a_dropped_attempt_can_be_buried(on: &dyn Candidate) {
 
 pub async fn burying_twice_or_nothing_is_fine(on: &dyn Candidate) {
     let ended = turn(on, "hello").await;
-    let never = TreeName::of(on.session(), fence(7));
+    let never = TreeName::of(on.session());
     for tree in [&ended.tree, &ended.tree, &never, &never] {
         assert_eq!(wait(on.agent().bury(tree.clone())).await.expect("nothing hinders it").killed, 0);
     }

@@ -14,6 +14,9 @@ pub const TEXT_BYTES_MAX: usize = 16 * 1024;
 /// The longest detail for people: a tool's input or output, an error's words. The rest is cut off.
 pub const DETAIL_BYTES_MAX: usize = 8 * 1024;
 
+/// The most entries of a list that an agent shows: its commands, its models, the steps of its plan.
+pub const CHOICES_MAX: usize = 200;
+
 /// The longest native id an agent may have. A longer one is no id.
 pub const NATIVE_BYTES_MAX: usize = 512;
 
@@ -30,18 +33,29 @@ pub enum AgentEvent {
     Reasoning { text: String },
     /// It uses a tool.
     ToolCall { call: String, tool: String, input: String },
+    /// More of what a tool prints while it runs.
+    ToolProgress { call: String, output: String },
     /// What came of a tool.
     ToolResult { call: String, output: String, failed: bool },
+    /// What it means to do, in order; each time the whole list.
+    Plan { steps: Vec<Step> },
+    /// It says that it changed a file.
+    FileChanged { path: String, change: Change },
     /// It asks, and waits for `answer`; `question` is its own key.
     Asked { question: String, tool: String, detail: String },
+    /// It no longer asks, and takes no answer.
+    Withdrawn { question: String },
     /// What it has cost since the last time it said so.
-    Usage { input_tokens: u64, output_tokens: u64 },
+    Usage(Usage),
+    /// What it says about itself: said when it is up, and again when some of it changes.
+    About(Box<About>),
     /// Something people should read that is no part of the answer.
     Notice { text: String },
     /// Something we do not understand, kept for the record.
     Other { raw: String },
-    /// The agent says that it has finished. The tree is gone.
-    Finished { native: Option<Native> },
+    /// The agent says that it has finished, and with which word of its own (`end_turn`, `max_tokens` …; may be empty).
+    /// The tree is gone, or is kept for the session's next turn and does nothing.
+    Finished { native: Option<Native>, reason: String },
     /// The agent says that it has failed. The tree is gone.
     Failed(Trouble),
     /// It went away without a word of its own. The tree is gone if `verified` says so.
@@ -53,6 +67,80 @@ impl AgentEvent {
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Finished { .. } | Self::Failed(_) | Self::Died { .. })
     }
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// How far a step of a plan is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Not begun.
+    Waiting,
+    /// Being done.
+    Active,
+    /// Done.
+    Done,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It has other words in it.
+    Edited,
+    /// It is no more.
+    Removed,
+}
+
+/// What a turn cost, as far as the agent says so. Tokens and cost are since the last time, never sums of before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens that were read, those from a cache included.
+    pub input_tokens: u64,
+    /// Tokens that were written, those of reasoning included.
+    pub output_tokens: u64,
+    /// Of those read, how many came from a cache.
+    pub cached_tokens: u64,
+    /// In millionths of a dollar.
+    pub cost_micros: Option<u64>,
+    /// How full the model's window is now: tokens in it, and how many fit.
+    pub window: Option<(u64, u64)>,
+}
+
+/// What an agent says about itself. What it does not say is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Its own version.
+    pub version: String,
+    /// The directory it says it works in.
+    pub directory: String,
+    /// The model it says it uses.
+    pub model: String,
+    /// The mode it says it is in.
+    pub mode: String,
+    /// The models one may choose.
+    pub models: Vec<Choice>,
+    /// The modes one may choose.
+    pub modes: Vec<Choice>,
+    /// Its slash commands, without the slash.
+    pub commands: Vec<Choice>,
+}
+
+/// Something that can be chosen from an agent's own list. At most `CHOICES_MAX` of a list are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// What to say to choose it.
+    pub name: String,
+    /// In a few words, for people; may be empty.
+    pub description: String,
 }
 
 /// A failure: what can be done about it, and words for people.

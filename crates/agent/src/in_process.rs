@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::scripted::{HANGING, Memory, Script, Step, answered};
 use crate::{
     Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running,
-    TreeName, Trouble, Verified,
+    Setup, TreeName, Trouble, Usage, Verified,
 };
 
 /// Events an attempt may be ahead of its reader; then it waits, as a process does when its pipe is full.
@@ -52,6 +52,7 @@ struct Rooms {
 
 #[derive(Debug, Clone)]
 struct Alive {
+    fence: Fence,
     task: AbortHandle,
     gone: watch::Receiver<bool>,
 }
@@ -108,9 +109,14 @@ impl House {
         self.rooms().alive.keys().cloned().collect()
     }
 
+    /// Whether that attempt is still running.
+    pub fn runs(&self, session: SessionId, fence: Fence) -> bool {
+        self.rooms().alive.get(&TreeName::of(session)).is_some_and(|alive| alive.fence == fence)
+    }
+
     /// What the agent remembers of a conversation.
     pub fn memory(&self, native: &Native) -> Option<Memory> {
-        self.rooms().memories.get(&native.0).cloned()
+        self.rooms().memories.get(&native.id).cloned()
     }
 
     fn rooms(&self) -> MutexGuard<'_, Rooms> {
@@ -123,7 +129,7 @@ impl House {
         rooms.natives += 1;
         let id = format!("{:08x}-0000-4000-8000-{:012x}", self.config.seed & 0xffff_ffff, rooms.natives);
         rooms.memories.insert(id.clone(), memory);
-        Native(id)
+        Native::new(id)
     }
 
     /// Ends an attempt and waits until it is no more. Answers whether there was one.
@@ -152,7 +158,7 @@ impl InProcess {
         let (words, heard) = mpsc::channel(WORDS_AHEAD_MAX);
         let (leave, gone) = watch::channel(false);
         let (house, tree) = (self.house.clone(), launch.tree.clone());
-        let native = launch.native.clone();
+        let (native, fence) = (launch.native.clone(), launch.fence);
         {
             // Held until it is entered, or a quick task on another thread would leave before it was.
             let mut rooms = house.rooms();
@@ -162,7 +168,7 @@ impl InProcess {
             let body = Body { house: house.clone(), launch, native, say, heard, leave, over: None };
             rooms.noted.push(body.noted(Did::Up));
             let task = tokio::spawn(body.live()).abort_handle();
-            rooms.alive.insert(tree.clone(), Alive { task, gone: gone.clone() });
+            rooms.alive.insert(tree.clone(), Alive { fence, task, gone: gone.clone() });
         }
         Ok(Attempt { house, tree, said, words, gone, last: None, verified: None })
     }
@@ -179,6 +185,10 @@ impl Agent for InProcess {
 
     fn look(&self) -> Reply<'_, Found> {
         Box::pin(async { Found::Here { version: env!("CARGO_PKG_VERSION").to_owned() } })
+    }
+
+    fn setup(&self) -> Setup {
+        Setup { kind: "scripted", ..Setup::default() }
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
@@ -307,9 +317,9 @@ impl Body {
             self.native = Some(self.house.mint(Memory::default()));
             return Ok(());
         };
-        match self.house.rooms().memories.get_mut(&native.0) {
+        match self.house.rooms().memories.get_mut(&native.id) {
             Some(memory) => memory.wake(),
-            None => Err(Trouble::new(Failure::Gone, format!("there is no conversation {}", native.0))),
+            None => Err(Trouble::new(Failure::Gone, format!("there is no conversation {}", native.id))),
         }
     }
 
@@ -355,8 +365,9 @@ impl Body {
             self.tell(AgentEvent::Text { text: words }).await;
         }
         let input_tokens = message.text.split_whitespace().count() as u64;
-        self.tell(AgentEvent::Usage { input_tokens, output_tokens: words_said }).await;
-        Some(AgentEvent::Finished { native: self.native.clone() })
+        self.tell(AgentEvent::Usage(Usage { input_tokens, output_tokens: words_said, ..Usage::default() }))
+            .await;
+        Some(AgentEvent::Finished { native: self.native.clone(), reason: String::new() })
     }
 
     async fn wait_for_message(&mut self) -> Message {
@@ -390,7 +401,7 @@ impl Body {
     }
 
     fn keep(&self, step: Step, text: &str) {
-        let Some(Native(id)) = &self.native else { return };
+        let Some(Native { id, .. }) = &self.native else { return };
         let mut rooms = self.house.rooms();
         if step == Step::Forget {
             rooms.memories.remove(id);

@@ -12,9 +12,13 @@ mod port;
 pub mod scripted;
 mod tree;
 
-pub use event::{AgentEvent, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, TEXT_BYTES_MAX, Trouble, bounded, pieces};
+pub use event::{
+    About, AgentEvent, CHOICES_MAX, Change, Choice, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, Progress, Step,
+    TEXT_BYTES_MAX, Trouble, Usage, bounded, pieces,
+};
 pub use in_process::{Did, House, HouseConfig, InProcess, Noted};
 pub use port::{
-    Abilities, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Verified,
+    Abilities, Account, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Reply,
+    Running, Setup, Verified,
 };
 pub use tree::TreeName;

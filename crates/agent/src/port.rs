@@ -2,14 +2,15 @@
 //!
 //! The order of one attempt: the engine makes `AttemptStarted` durable, calls `start`, waits for `Ready`, makes `Handed`
 //! durable, calls `hand`, then listens to `next` until it says `Finished`, `Failed` or `Died`. Only the agent's own
-//! terminal event finishes a turn; an exit status never does. When one of these three arrives, the attempt's whole
-//! process tree has been seen gone.
+//! terminal event finishes a turn; an exit status never does. When `Failed` or `Died` arrives, the attempt's whole
+//! process tree has been seen gone; after `Finished` it is gone too, or the driver keeps it for the session's next turn.
 
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use kernel::{Fence, MessageId, Native, SessionId};
+use kernel::{Fence, MessageId, Native, PersonId, SessionId};
 
 use crate::{AgentEvent, TreeName, Trouble};
 
@@ -27,8 +28,11 @@ pub trait Agent: Send + Sync + 'static {
     /// What it can do. The same answer each time.
     fn abilities(&self) -> Abilities;
 
-    /// Whether it is here and could be started.
+    /// Whether it is here and could be started. Takes as long as asking the program for its version.
     fn look(&self) -> Reply<'_, Found>;
+
+    /// What a person should know about how it is set up: which program, whose home, whether it asks before it acts.
+    fn setup(&self) -> Setup;
 
     /// Starts the process of one attempt and returns once it exists. Nothing of the message has left us then: the
     /// launch names it only so that the agent's own records can. Dropping the future, or later the `Running`, ends
@@ -39,6 +43,19 @@ pub trait Agent: Send + Sync + 'static {
     /// tree was seen gone. Fine to call twice, and for an attempt that never came to exist. An error means that it
     /// could not be made sure: nothing may be started in that session yet.
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>>;
+
+    /// Ends the process that is kept for a session between its turns, if there is one, and answers when it is gone. No
+    /// turn of that session runs then.
+    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+        // Whoever keeps no process has none to end.
+        let _ = session;
+        Box::pin(async {})
+    }
+
+    /// Ends every process that is kept between turns, and answers when they are gone. The server is going.
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// One attempt going on.
@@ -66,7 +83,7 @@ pub struct Launch {
     pub session: SessionId,
     /// The attempt itself.
     pub fence: Fence,
-    /// How its processes are called; `TreeName::of(session, fence)`.
+    /// How its processes are called; `TreeName::of(session)`.
     pub tree: TreeName,
     /// The scope's directory, absolute.
     pub directory: PathBuf,
@@ -76,6 +93,8 @@ pub struct Launch {
     pub model: Option<String>,
     /// The scope's mode, if it names one.
     pub mode: Option<String>,
+    /// Whose sign-in the agent is to use.
+    pub account: Account,
     /// The message this attempt is for. Its words come later, by `hand`.
     pub message: MessageId,
 }
@@ -86,14 +105,52 @@ impl Launch {
         Self {
             session,
             fence,
-            tree: TreeName::of(session, fence),
+            tree: TreeName::of(session),
             directory: directory.into(),
             native: None,
             model: None,
             mode: None,
+            account: Account::House,
             message,
         }
     }
+}
+
+/// Whose sign-in an attempt uses.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum Account {
+    /// That of whoever runs Homing: what the agent's home and the configuration hold.
+    #[default]
+    House,
+    /// A person's own: variables for the agent's environment, which stand there in place of the house's.
+    Person { person: PersonId, secrets: Vec<(String, String)> },
+}
+
+impl fmt::Debug for Account {
+    /// Never the secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::House => f.write_str("House"),
+            Self::Person { person, .. } => write!(f, "Person({person})"),
+        }
+    }
+}
+
+/// How an agent is set up, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// The kind of driver: `claude`, `codex`, `opencode`, `acp`, `command`, `scripted`.
+    pub kind: &'static str,
+    /// The program that is started.
+    pub program: String,
+    /// The home it gets.
+    pub home: String,
+    /// It acts without asking, because the configuration says so.
+    pub bypasses: bool,
+    /// Whether its process is kept between turns.
+    pub is_kept: bool,
+    /// The variables by which a person may give it their own sign-in.
+    pub secrets: Vec<String>,
 }
 
 /// What is said to the agent.
@@ -129,6 +186,28 @@ pub struct Abilities {
     pub asks: bool,
     /// It says what a turn cost.
     pub usage: bool,
+    /// It lists its slash commands.
+    pub commands: bool,
+    /// It lists its models, and one can be chosen.
+    pub models: bool,
+    /// It lists its modes, and one can be chosen.
+    pub modes: bool,
+    /// It takes images.
+    pub images: bool,
+    /// How its memory follows when a session moves to another directory.
+    pub memory: MemoryMove,
+}
+
+/// How the memory of a conversation follows a change of directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MemoryMove {
+    /// The agent goes on with the same id elsewhere, and works there.
+    Resume,
+    /// The file that holds the memory has to be carried along first.
+    Carry,
+    /// It does not follow; the transcript has to be told again.
+    #[default]
+    Replay,
 }
 
 /// What `look` saw.

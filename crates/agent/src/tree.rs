@@ -1,20 +1,20 @@
-//! The name of an attempt's process tree, fixed before the tree exists.
+//! The name of a session's process tree, fixed before the tree exists.
 
 use std::fmt;
 
-use kernel::{Fence, SessionId};
+use kernel::SessionId;
 
-/// Names everything an attempt starts: its lock file, its control group and the mark in its environment. Made of the
-/// session and the fence alone, so that a keeper that starts after a crash finds it without having been told. Only
-/// letters, digits, `_` and `-`: safe as a file name.
+/// Names everything that runs for a session: its lock file, its control group and the mark in its environment. Made of
+/// the session alone, so that two processes for one session cannot exist whoever starts them, a process that is kept
+/// between turns stays the session's, and a keeper that starts after a crash finds it without having been told. Only
+/// letters, digits and `_`: safe as a file name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeName(String);
 
 impl TreeName {
-    /// The tree of that attempt.
-    pub fn of(session: SessionId, fence: Fence) -> Self {
-        let Fence { term, epoch, turn, attempt } = fence;
-        Self(format!("{session}-{term}-{epoch}-{turn}-{attempt}"))
+    /// The tree of that session.
+    pub fn of(session: SessionId) -> Self {
+        Self(session.to_string())
     }
 
     /// The name, as it stands in file names.

@@ -125,7 +125,13 @@ pub enum RuleFact {
     /// A process may exist from here on.
     AttemptStarted { fence: Fence, until: At },
     /// The agent confirmed its own name for this conversation.
-    Confirmed { native: String, epoch: u32 },
+    Confirmed {
+        native: String,
+        /// The agent, its home and its directory: elsewhere the name may mean nothing.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        place: String,
+        epoch: u32,
+    },
     /// The message may have been acted on from here on.
     Handed { turn: u32, attempt: u16 },
     /// The attempt failed before the message was handed over; it is tried again then.

@@ -158,6 +158,11 @@ impl Hunt {
         self.caught(true)
     }
 
+    /// How many processes there are now.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.look().len()).unwrap_or(u32::MAX)
+    }
+
     /// Takes note of children that have ended. Answers whether there are children left at all; without any, nothing
     /// descends from us, whatever a list of processes says.
     pub(crate) fn reap(&mut self) -> bool {

@@ -1,16 +1,25 @@
 //! The far side of a process boundary.
 //!
 //! Read in this order: `supervisor` (the small process between us and each running agent), `tree` (our end of it),
-//! `bury` (how we make sure that nothing of an attempt is left), `spoken` (an agent that talks in lines, as a
-//! `Running`), then a folder per agent: `scripted`. Below them: `hunt`, `group` and `lock` find, hold and end the
+//! `bury` (how we make sure that nothing of a session is left), `spoken` (an agent that talks in lines, as a
+//! `Running`), `keep` (processes that wait for the next turn), `shell` (what all drivers of real programs share), then a
+//! folder per agent: `claude`, `codex`, `opencode`, `acp`, `command`, `scripted`. Below them: `hunt`, `group` and `lock` find, hold and end the
 //! processes of an attempt. `ground` looks at directories before a session is made in one. Nothing here touches a store.
 
+pub mod acp;
 mod bury;
+pub mod claude;
+pub mod codex;
+pub mod command;
 pub mod ground;
 mod group;
 mod hunt;
+mod keep;
+mod lines;
 mod lock;
+pub mod opencode;
 mod scripted;
+mod shell;
 mod spoken;
 mod supervisor;
 mod tree;
@@ -18,5 +27,6 @@ mod tree;
 pub use bury::bury;
 pub use hunt::count_marked;
 pub use scripted::{Scripted, ScriptedConfig, scripted_agent};
+pub use shell::{ShellConfig, TurnLimits};
 pub use supervisor::supervise;
 pub use tree::{Exit, Plan, Tree, TreeEvent};

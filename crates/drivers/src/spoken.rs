@@ -1,56 +1,214 @@
-//! An agent that talks in lines, as a `Running`: one process for one turn.
+//! An agent that talks in lines, as a `Running`: one attempt in one process, which may be kept for the next.
 //!
 //! Everything that is particular to an agent is in its `Tongue`, which is pure. What is the same for all is here: lines
-//! are cut to a bound, the terminal event is held back until the whole tree is gone, an end without one is a death, and
-//! a stop is polite before it is not.
+//! are cut to a bound, a turn has a bound of time and of output, the terminal event is held back until the whole tree is
+//! gone or the process is kept, an end without one is a death, and a stop is polite before it is not.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    AgentEvent, Answer, Buried, MESSAGE_BYTES_MAX, Message, Reply, Running, TreeName, Trouble, Verified,
+    AgentEvent, Answer, Buried, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Trouble, Verified,
     bounded,
 };
+use kernel::Failure;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bury::bury;
+use crate::keep::Keep;
+use crate::lines::{LINE_BYTES_MAX, Line, Lines};
+use crate::supervisor::frame::PIECE_BYTES_MAX;
 use crate::tree::{Exit, Tree, TreeEvent};
 
-/// The longest line of an agent. What is longer is left out, and a notice says so.
-pub(crate) const LINE_BYTES_MAX: usize = 1024 * 1024;
 /// How much of what an agent complained about is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
 /// How long an agent may take to leave after it said that it is done. Then it is ended, and nobody is hurt.
 const LEAVE_WAIT: Duration = Duration::from_millis(2_000);
 /// How long the supervisor may take to end a tree. It promises two seconds; then we do it ourselves.
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
+/// How long a supervisor may take to count its tree. Then the process is not kept.
+const COUNT_WAIT: Duration = Duration::from_millis(1_000);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
 
-/// How one agent's lines are read and written. Knows nothing of processes.
+/// How one agent's lines are read and written. Knows nothing of processes and of time.
 pub(crate) trait Tongue: Send + 'static {
+    /// The process is up: what we say first. `Ready` follows when the agent is ready for the message, or at once.
+    fn open(&mut self, out: &mut Out);
     /// What a line says. Never fails: what cannot be understood is `Other`.
-    fn read(&mut self, line: &str) -> Vec<AgentEvent>;
-    /// The bytes that hand over a message.
-    fn message(&mut self, message: &Message) -> Vec<u8>;
-    /// The bytes that answer a question.
-    fn answer(&mut self, question: &str, answer: &Answer) -> Vec<u8>;
+    fn read(&mut self, line: &str, out: &mut Out);
+    /// The beginning of a line that was too long to be kept.
+    fn read_head(&mut self, head: &str, out: &mut Out) {
+        let _ = head;
+        let text = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes; it was left out");
+        out.event(AgentEvent::Notice { text });
+    }
+    /// Hands over a message.
+    fn hand(&mut self, message: &Message, out: &mut Out);
+    /// Answers a question. A question that is not asked, or no longer, says nothing.
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out);
+    /// Asks the agent to stop the turn. Whoever says nothing here gets a signal (SIGINT) instead.
+    fn interrupt(&mut self, out: &mut Out) {
+        let _ = out;
+    }
+    /// The process has gone without a terminal event. What it complained about may say why.
+    fn gone(&mut self, complaint: &str) -> Option<Trouble> {
+        let _ = complaint;
+        None
+    }
+    /// Another attempt begins in the same process, which has been idle. `Ready` has to follow, as after `open`.
+    fn again(&mut self, launch: &Launch, out: &mut Out) {
+        let _ = (launch, out);
+    }
+    /// Whether the process goes by itself when its input ends. One that does not is ended at once.
+    fn leaves_on_eof(&self) -> bool {
+        true
+    }
 }
 
-/// One turn of an agent that talks in lines.
-pub(crate) struct Spoken<T> {
-    tongue: T,
-    tree: Tree,
-    name: TreeName,
+/// What a tongue has to say, in both directions.
+#[derive(Debug, Default)]
+pub(crate) struct Out {
+    events: Vec<AgentEvent>,
+    bytes: Vec<u8>,
+    is_input_over: bool,
+    is_interrupted: bool,
+}
+
+impl Out {
+    /// To the engine.
+    pub(crate) fn event(&mut self, event: AgentEvent) {
+        self.events.push(event);
+    }
+
+    /// To the agent. Lines need their end.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// To the agent: a value and a line's end.
+    pub(crate) fn send_line(&mut self, value: &serde_json::Value) {
+        self.send(value.to_string().as_bytes());
+        self.send(b"\n");
+    }
+
+    /// Nothing more will be said to the agent.
+    pub(crate) fn close_input(&mut self) {
+        self.is_input_over = true;
+    }
+
+    /// The agent says that its turn was interrupted. That is its last word, and neither success nor failure.
+    pub(crate) fn interrupted(&mut self) {
+        self.is_interrupted = true;
+    }
+
+    /// What is to be said to the agent, when nobody hears the rest.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// What was said so far: to the engine, to the agent, and whether the turn was interrupted. For tests of tongues.
+    #[cfg(test)]
+    pub(crate) fn take(&mut self) -> (Vec<AgentEvent>, String, bool) {
+        let Self { events, bytes, is_interrupted, .. } = std::mem::take(self);
+        (events, String::from_utf8(bytes).expect("we write text"), is_interrupted)
+    }
+}
+
+/// What a turn may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// From the start of the process until it is ready for the message.
+    pub(crate) start_max: Duration,
+    /// From the message to the last word.
+    pub(crate) turn_max: Duration,
+    /// Bytes on both outputs together, in one turn.
+    pub(crate) output_bytes_max: u64,
+}
+
+/// A second line to an agent that does not talk over its own input and output: a task at the other end says what it
+/// hears in lines and takes what we say. Dropping it ends the task.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) to: mpsc::Sender<Vec<u8>>,
+    pub(crate) from: mpsc::Receiver<String>,
+}
+
+/// A process and whoever understands it.
+pub(crate) struct Parts<T> {
+    pub(crate) tongue: T,
+    pub(crate) tree: Tree,
+    pub(crate) side: Option<Side>,
+    pub(crate) lines: Lines,
+    /// How many processes there were when it was first ready.
+    pub(crate) processes: Option<u32>,
+}
+
+impl<T: Tongue> Parts<T> {
+    pub(crate) fn new(tongue: T, tree: Tree, side: Option<Side>) -> Self {
+        Self { tongue, tree, side, lines: Lines::default(), processes: None }
+    }
+
+    /// What happens next in the process. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Heard {
+        let Some(side) = &mut self.side else { return Heard::Tree(self.tree.next().await) };
+        tokio::select! {
+            event = self.tree.next() => Heard::Tree(event),
+            Some(line) = side.from.recv() => Heard::Side(line),
+        }
+    }
+
+    /// Says to the agent what its tongue wants said.
+    pub(crate) async fn say(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        match &self.side {
+            None => self.tree.input(bytes).await,
+            Some(side) => {
+                let gone = |_| Trouble::transient("the agent does not take words");
+                side.to.send_timeout(bytes.to_vec(), crate::tree::INPUT_WAIT).await.map_err(gone)
+            }
+        }
+    }
+
+    /// Lets the tongue read what came, and answers what it made of it.
+    pub(crate) fn read(&mut self, line: Line) -> Out {
+        let mut out = Out::default();
+        match line {
+            Line::Whole(text) => self.tongue.read(&text, &mut out),
+            Line::TooLong(head) => self.tongue.read_head(&head, &mut out),
+        }
+        out
+    }
+}
+
+/// Something that happened in a process.
+pub(crate) enum Heard {
+    Tree(TreeEvent),
+    Side(String),
+}
+
+/// One attempt of an agent that talks in lines.
+pub(crate) struct Spoken<T: Tongue> {
+    /// The process. Gone when it is kept for the next attempt.
+    parts: Option<Parts<T>>,
+    launch: Launch,
     locks: PathBuf,
-    lines: Lines,
+    keep: Option<Arc<Keep<T>>>,
+    bounds: Bounds,
     complaint: Vec<u8>,
+    output_bytes: u64,
     said: VecDeque<AgentEvent>,
     /// The agent's terminal event, held back until everything is gone.
     last: Option<AgentEvent>,
+    /// What is to be said to the agent, when there is time to say it.
+    unsaid: Vec<u8>,
     phase: Phase,
+    /// Until when what is going on may take; then it is ended.
+    until: Instant,
+    is_ready: bool,
     /// The burial, once it was begun; a dropped future does not begin another.
     burial: Option<JoinHandle<Result<Buried, Trouble>>>,
     /// Somebody waits for the end and nobody takes what is said.
@@ -61,32 +219,51 @@ pub(crate) struct Spoken<T> {
 enum Phase {
     /// It runs.
     Talking,
+    /// It has said its last and may be kept; the supervisor counts what is there until then.
+    Counting { until: Instant },
     /// It has said its last; it may leave by itself until then.
     Leaving { until: Instant },
     /// It was told to end; the supervisor has until then to see it gone.
     Ending { until: Instant },
     /// Its supervisor is gone, so it has to be buried.
     Lost,
-    /// Nothing is left, or what is left cannot be ended.
+    /// Nothing is left, or what is left cannot be ended, or it is kept.
     Over(Verified),
 }
 
 impl<T: Tongue> Spoken<T> {
-    pub(crate) fn new(tongue: T, tree: Tree, name: TreeName, locks: PathBuf) -> Self {
-        let (lines, complaint, said) = (Lines::default(), Vec::new(), VecDeque::new());
-        Self {
-            tongue,
-            tree,
-            name,
+    /// An attempt in a new process, or in one that was kept: then `parts` has been here before.
+    pub(crate) fn new(
+        mut parts: Parts<T>,
+        launch: Launch,
+        locks: PathBuf,
+        keep: Option<Arc<Keep<T>>>,
+        bounds: Bounds,
+    ) -> Self {
+        let mut out = Out::default();
+        match parts.processes {
+            None => parts.tongue.open(&mut out),
+            Some(_) => parts.tongue.again(&launch, &mut out),
+        }
+        let mut spoken = Self {
+            parts: Some(parts),
+            launch,
             locks,
-            lines,
-            complaint,
-            said,
+            keep,
+            bounds,
+            complaint: Vec::new(),
+            output_bytes: 0,
+            said: VecDeque::new(),
             last: None,
+            unsaid: Vec::new(),
             phase: Phase::Talking,
+            until: Instant::now() + bounds.start_max,
+            is_ready: false,
             burial: None,
             is_stopping: false,
-        }
+        };
+        spoken.heed(out);
+        spoken
     }
 
     async fn hear(&mut self) -> AgentEvent {
@@ -103,94 +280,228 @@ impl<T: Tongue> Spoken<T> {
 
     /// One step towards the end. Cancel-safe: what has happened is in `self` before the next await.
     async fn go_on(&mut self) {
-        match self.phase {
-            Phase::Talking => {
-                let event = self.tree.next().await;
-                self.take(event);
+        if !self.unsaid.is_empty() {
+            if let Err(trouble) = self.say_piece().await {
+                self.unsaid.clear();
+                self.finish(AgentEvent::Failed(trouble));
             }
-            Phase::Leaving { until } => tokio::select! {
-                event = self.tree.next() => self.take(event),
-                () = tokio::time::sleep_until(until) => self.kill(),
-            },
-            Phase::Ending { until } => tokio::select! {
-                event = self.tree.next() => self.take(event),
-                () = tokio::time::sleep_until(until) => self.phase = Phase::Lost,
-            },
-            Phase::Lost => {
-                let begin = || tokio::spawn(bury(self.locks.clone(), self.name.clone()));
-                let buried = self.burial.get_or_insert_with(begin).await;
-                self.burial = None;
-                self.phase = Phase::Over(match buried {
-                    Ok(Ok(buried)) => Verified { killed: buried.killed, gone: true },
-                    _ => Verified { killed: 0, gone: false },
-                });
-            }
-            Phase::Over(_) => {}
+            return;
+        }
+        let Some(parts) = &mut self.parts else { return };
+        let until = match self.phase {
+            Phase::Talking => self.until,
+            Phase::Counting { until } | Phase::Leaving { until } | Phase::Ending { until } => until,
+            Phase::Lost => return self.be_buried().await,
+            Phase::Over(_) => return,
+        };
+        tokio::select! {
+            heard = parts.next() => self.take(heard),
+            () = tokio::time::sleep_until(until) => self.be_late(),
         }
     }
 
-    fn take(&mut self, event: TreeEvent) {
-        match event {
-            TreeEvent::Output(bytes) => {
-                for line in self.lines.cut(&bytes) {
+    /// Some of what the tongue wants said. Cancel-safe: a piece is sent whole or stays unsaid.
+    async fn say_piece(&mut self) -> Result<(), Trouble> {
+        let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
+        let piece =
+            if parts.side.is_some() { self.unsaid.len() } else { self.unsaid.len().min(PIECE_BYTES_MAX) };
+        parts.say(&self.unsaid[..piece]).await?;
+        self.unsaid.drain(..piece);
+        Ok(())
+    }
+
+    async fn be_buried(&mut self) {
+        let begin = || tokio::spawn(bury(self.locks.clone(), self.launch.tree.clone()));
+        let buried = self.burial.get_or_insert_with(begin).await;
+        self.burial = None;
+        self.phase = Phase::Over(match buried {
+            Ok(Ok(buried)) => Verified { killed: buried.killed, gone: true },
+            _ => Verified { killed: 0, gone: false },
+        });
+    }
+
+    fn be_late(&mut self) {
+        match self.phase {
+            Phase::Talking => {
+                let trouble = if self.is_ready {
+                    format!("the turn took more than {} s", self.bounds.turn_max.as_secs())
+                } else {
+                    format!("the agent was not ready within {} s", self.bounds.start_max.as_secs())
+                };
+                self.finish(AgentEvent::Failed(Trouble::transient(trouble)));
+                self.kill();
+            }
+            Phase::Counting { .. } => self.leave(),
+            Phase::Leaving { .. } => self.kill(),
+            Phase::Ending { .. } => self.phase = Phase::Lost,
+            Phase::Lost | Phase::Over(_) => {}
+        }
+    }
+
+    fn take(&mut self, heard: Heard) {
+        match heard {
+            Heard::Side(line) => self.read(Line::Whole(line)),
+            Heard::Tree(TreeEvent::Output(bytes)) => {
+                self.count_output(bytes.len());
+                let Some(parts) = &mut self.parts else { return };
+                for line in parts.lines.cut(&bytes) {
                     self.read(line);
                 }
             }
-            TreeEvent::Errors(bytes) => {
+            Heard::Tree(TreeEvent::Errors(bytes)) => {
+                self.count_output(bytes.len());
                 self.complaint.extend_from_slice(&bytes);
                 let excess = self.complaint.len().saturating_sub(COMPLAINT_BYTES_MAX);
                 self.complaint.drain(..excess);
             }
-            TreeEvent::Exited(exit) => {
-                if let Some(line) = self.lines.rest() {
-                    self.read(line);
-                }
-                if self.last.is_none() {
-                    self.complain(exit);
-                } else if exit.killed > 0 && !self.is_stopping {
-                    let text = format!("ended {} processes that the agent had left behind", exit.killed);
-                    self.said.push_back(AgentEvent::Notice { text });
-                }
-                self.phase = Phase::Over(Verified { killed: exit.killed, gone: exit.gone });
-            }
-            TreeEvent::Lost => self.phase = Phase::Lost,
+            Heard::Tree(TreeEvent::Counted(processes)) => self.counted(processes),
+            Heard::Tree(TreeEvent::Exited(exit)) => self.exited(exit),
+            Heard::Tree(TreeEvent::Lost) => self.phase = Phase::Lost,
+        }
+    }
+
+    fn exited(&mut self, exit: Exit) {
+        if let Some(line) = self.parts.as_mut().and_then(|parts| parts.lines.rest()) {
+            self.read(line);
+        }
+        if self.last.is_none() {
+            self.complain(exit);
+        } else if exit.killed > 0 && !self.is_stopping && self.leaves_on_eof() {
+            let text = format!("ended {} processes that the agent had left behind", exit.killed);
+            self.said.push_back(AgentEvent::Notice { text });
+        }
+        self.phase = Phase::Over(Verified { killed: exit.killed, gone: exit.gone });
+    }
+
+    fn count_output(&mut self, bytes: usize) {
+        self.output_bytes += bytes as u64;
+        if self.output_bytes > self.bounds.output_bytes_max && self.phase == Phase::Talking {
+            let most = self.bounds.output_bytes_max;
+            let trouble = Trouble::transient(format!("the agent printed more than {most} bytes in one turn"));
+            self.finish(AgentEvent::Failed(trouble));
+            self.kill();
         }
     }
 
     fn read(&mut self, line: Line) {
-        let events = match line {
-            Line::Whole(text) => self.tongue.read(&text),
-            Line::TooLong => {
-                let text =
-                    format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes; it was left out");
-                vec![AgentEvent::Notice { text }]
-            }
-        };
+        let Some(parts) = &mut self.parts else { return };
+        let out = parts.read(line);
+        self.heed(out);
+    }
+
+    /// Does what a tongue says.
+    fn heed(&mut self, out: Out) {
+        let Out { events, bytes, is_input_over, is_interrupted } = out;
+        self.unsaid.extend(bytes);
         for event in events {
-            // After its last word an agent has nothing to say.
-            if self.last.is_some() {
-                return;
-            }
-            if event.is_last() {
-                self.last = Some(event);
-                if self.phase == Phase::Talking {
-                    self.tree.close_input();
-                    self.phase = Phase::Leaving { until: Instant::now() + LEAVE_WAIT };
-                }
-            } else if !self.is_stopping || self.said.len() < EVENTS_WHILE_STOPPING_MAX {
-                self.said.push_back(event);
-            }
+            self.heed_event(event);
+        }
+        if is_interrupted && self.last.is_none() && self.phase == Phase::Talking {
+            self.leave();
+        }
+        if is_input_over && let Some(parts) = &self.parts {
+            parts.tree.close_input();
         }
     }
 
+    fn heed_event(&mut self, event: AgentEvent) {
+        // After its last word an agent has nothing to say.
+        if self.last.is_some() {
+            return;
+        }
+        match &event {
+            event if event.is_last() => return self.finish(event.clone()),
+            AgentEvent::Ready { .. } => self.be_ready(),
+            AgentEvent::About(about) if !self.is_where_it_should_be(&about.directory) => {
+                let (it, we) = (&about.directory, self.launch.directory.display());
+                let trouble = format!("the agent works in {it}, but this session's directory is {we}");
+                return self.finish(AgentEvent::Failed(Trouble::refused(trouble)));
+            }
+            _ => {}
+        }
+        if !self.is_stopping || self.said.len() < EVENTS_WHILE_STOPPING_MAX {
+            self.said.push_back(event);
+        }
+    }
+
+    fn be_ready(&mut self) {
+        self.is_ready = true;
+        // Between `Ready` and the message nothing is late: the engine has its own bound.
+        self.until = Instant::now() + self.bounds.turn_max;
+        if let Some(parts) = &self.parts
+            && self.keep.is_some()
+            && parts.processes.is_none()
+        {
+            parts.tree.count();
+        }
+    }
+
+    fn is_where_it_should_be(&self, directory: &str) -> bool {
+        let real = |path: &std::path::Path| std::fs::canonicalize(path).ok();
+        let there = std::path::Path::new(directory);
+        directory.is_empty() || there == self.launch.directory || real(there) == real(&self.launch.directory)
+    }
+
+    /// Its last word. A process that did well may be kept.
+    fn finish(&mut self, event: AgentEvent) {
+        if self.last.is_some() {
+            return;
+        }
+        let is_well = matches!(event, AgentEvent::Finished { .. });
+        self.last = Some(event);
+        let Some(parts) = &self.parts else { return };
+        if self.phase != Phase::Talking {
+            return;
+        }
+        if is_well && self.keep.is_some() && parts.processes.is_some() && !self.is_stopping {
+            parts.tree.count();
+            self.phase = Phase::Counting { until: Instant::now() + COUNT_WAIT };
+        } else {
+            self.leave();
+        }
+    }
+
+    fn counted(&mut self, processes: u32) {
+        let Some(parts) = &mut self.parts else { return };
+        let before = *parts.processes.get_or_insert(processes);
+        if !matches!(self.phase, Phase::Counting { .. }) {
+            return;
+        }
+        // What a turn leaves behind is ended with it, whether or not the process could be kept.
+        if processes > before || self.is_stopping {
+            return self.leave();
+        }
+        if let (Some(keep), Some(parts)) = (&self.keep, self.parts.take()) {
+            let native = match &self.last {
+                Some(AgentEvent::Finished { native, .. }) => native.clone(),
+                _ => None,
+            };
+            keep.put(parts, &self.launch, native);
+            self.phase = Phase::Over(Verified { killed: 0, gone: true });
+        }
+    }
+
+    fn leave(&mut self) {
+        if !self.leaves_on_eof() {
+            return self.kill();
+        }
+        if let Some(parts) = &self.parts {
+            parts.tree.close_input();
+        }
+        self.phase = Phase::Leaving { until: Instant::now() + LEAVE_WAIT };
+    }
+
+    fn leaves_on_eof(&self) -> bool {
+        self.parts.as_ref().is_some_and(|parts| parts.tongue.leaves_on_eof())
+    }
+
     fn complain(&mut self, exit: Exit) {
-        let how = match (exit.code, exit.signal) {
-            (Some(code), _) => format!("exit code {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "an unknown end".to_owned(),
-        };
-        let complaint = format!("{how}\n{}", String::from_utf8_lossy(&self.complaint));
-        self.complaint = complaint.into_bytes();
+        let complaint = String::from_utf8_lossy(&self.complaint).trim().to_owned();
+        let parts = self.parts.as_mut().filter(|_| !self.is_stopping);
+        if let Some(trouble) = parts.and_then(|parts| parts.tongue.gone(&complaint)) {
+            self.last = Some(AgentEvent::Failed(trouble));
+        }
+        self.complaint = format!("{}\n{complaint}", exit.words()).into_bytes();
     }
 
     fn end(&mut self, verified: Verified) -> AgentEvent {
@@ -205,20 +516,34 @@ impl<T: Tongue> Spoken<T> {
     }
 
     fn kill(&mut self) {
-        self.tree.kill();
+        if let Some(parts) = &self.parts {
+            parts.tree.kill();
+        }
         self.phase = Phase::Ending { until: Instant::now() + KILL_WAIT };
     }
 
     async fn stop_now(&mut self, grace: Duration) -> Verified {
         self.is_stopping = true;
         if self.phase == Phase::Talking && !grace.is_zero() {
-            self.tree.interrupt();
+            self.interrupt();
             let _ = tokio::time::timeout(grace, self.go_on_until_over()).await;
         }
-        if matches!(self.phase, Phase::Talking | Phase::Leaving { .. }) {
+        if matches!(self.phase, Phase::Talking | Phase::Counting { .. } | Phase::Leaving { .. }) {
             self.kill();
         }
         self.go_on_until_over().await
+    }
+
+    fn interrupt(&mut self) {
+        let Some(parts) = &mut self.parts else { return };
+        let mut out = Out::default();
+        if self.is_ready {
+            parts.tongue.interrupt(&mut out);
+        }
+        if out.bytes.is_empty() {
+            parts.tree.interrupt();
+        }
+        self.heed(out);
     }
 
     async fn go_on_until_over(&mut self) -> Verified {
@@ -228,6 +553,17 @@ impl<T: Tongue> Spoken<T> {
             }
             self.go_on().await;
         }
+    }
+
+    async fn say(&mut self, speak: impl FnOnce(&mut T, &mut Out)) -> Result<(), Trouble> {
+        let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
+        let mut out = Out::default();
+        speak(&mut parts.tongue, &mut out);
+        self.heed(out);
+        while !self.unsaid.is_empty() {
+            self.say_piece().await?;
+        }
+        Ok(())
     }
 }
 
@@ -241,14 +577,14 @@ impl<T: Tongue> Running for Spoken<T> {
             if message.text.len() > MESSAGE_BYTES_MAX {
                 return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
             }
-            let bytes = self.tongue.message(&message);
-            self.tree.input(&bytes).await
+            self.until = Instant::now() + self.bounds.turn_max;
+            self.say(|tongue, out| tongue.hand(&message, out)).await
         })
     }
 
     fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
-        let bytes = self.tongue.answer(question, &answer);
-        Box::pin(async move { self.tree.input(&bytes).await })
+        let question = question.to_owned();
+        Box::pin(async move { self.say(|tongue, out| tongue.answer(&question, &answer, out)).await })
     }
 
     fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified> {
@@ -256,82 +592,19 @@ impl<T: Tongue> Running for Spoken<T> {
     }
 }
 
+/// Whether what an agent says about a conversation we asked for may be taken at its word: it is gone only where it was
+/// made. Elsewhere the agent may just not look in the right place.
+pub(crate) fn gone_if_here(launch: &Launch, place: &str, detail: impl std::fmt::Display) -> Trouble {
+    match &launch.native {
+        Some(native) if !native.place.is_empty() && native.place != place => Trouble::refused(format!(
+            "the agent does not know this conversation here: it was made at {}, and this is {place}. Put it back as it \
+             was, or start a new session. ({detail})",
+            native.place
+        )),
+        _ => Trouble::new(Failure::Gone, detail),
+    }
+}
+
 fn died(detail: &str, verified: Verified) -> AgentEvent {
     AgentEvent::Died { detail: bounded(detail, agent::DETAIL_BYTES_MAX), verified }
-}
-
-/// A line of an agent, made harmless.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Line {
-    Whole(String),
-    TooLong,
-}
-
-/// Cuts bytes into lines and never holds more than one line and its bound.
-#[derive(Debug, Default)]
-struct Lines {
-    partial: Vec<u8>,
-    is_too_long: bool,
-}
-
-impl Lines {
-    /// The lines that end in these bytes.
-    fn cut(&mut self, bytes: &[u8]) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
-        while let Some(part) = parts.next() {
-            self.add(part);
-            if parts.peek().is_some() {
-                lines.extend(self.rest());
-            }
-        }
-        lines
-    }
-
-    /// What has come since the last end of a line. Empty lines say nothing.
-    fn rest(&mut self) -> Option<Line> {
-        let partial = std::mem::take(&mut self.partial);
-        if std::mem::take(&mut self.is_too_long) {
-            return Some(Line::TooLong);
-        }
-        let text = String::from_utf8_lossy(&partial);
-        (!text.trim().is_empty()).then(|| Line::Whole(text.into_owned()))
-    }
-
-    fn add(&mut self, part: &[u8]) {
-        if self.is_too_long || self.partial.len() + part.len() > LINE_BYTES_MAX {
-            self.is_too_long = true;
-            self.partial = Vec::new();
-        } else {
-            self.partial.extend_from_slice(part);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn whole(text: &str) -> Line {
-        Line::Whole(text.to_owned())
-    }
-
-    #[test]
-    fn lines_are_whole_however_they_are_cut() {
-        let mut lines = Lines::default();
-        let seen: Vec<Line> = b"one\n\ntwo\xff\nthr".chunks(1).flat_map(|bytes| lines.cut(bytes)).collect();
-        assert_eq!(seen, [whole("one"), whole("two\u{fffd}")]);
-        assert_eq!(lines.rest(), Some(whole("thr")));
-        assert_eq!(lines.rest(), None);
-    }
-
-    #[test]
-    fn an_endless_line_takes_no_room_and_the_next_one_is_read() {
-        let mut lines = Lines::default();
-        for _ in 0..100 {
-            assert!(lines.cut(&[b'x'; 64 * 1024]).is_empty());
-            assert!(lines.partial.capacity() <= 2 * LINE_BYTES_MAX);
-        }
-        assert_eq!(lines.cut(b"\nnext\n"), [Line::TooLong, whole("next")]);
-    }
 }

@@ -16,8 +16,8 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::supervisor::frame::{
-    Exited, FRAME_BYTES_MAX, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, Refused, Start, Started, Why, put,
-    put_json,
+    Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, Refused, Start, Started, Why,
+    put, put_json,
 };
 
 /// How often we say that we are there.
@@ -27,7 +27,7 @@ pub(crate) const SILENCE_MS_MAX: u64 = 5_000;
 /// How long a supervisor may take to start an agent before we take it for lost.
 const START_WAIT: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to take words. It takes them at once, whatever the agent does.
-const INPUT_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const INPUT_WAIT: Duration = Duration::from_secs(10);
 /// Frames that wait to be written. Words are cut into at most 128 of them, and the writer takes them as they come.
 const FRAMES_WAITING_MAX: usize = 16;
 /// How much is read at once.
@@ -92,6 +92,8 @@ pub enum TreeEvent {
     Errors(Vec<u8>),
     /// It has ended, and so has everything it had started.
     Exited(Exit),
+    /// How many processes the tree has now.
+    Counted(u32),
     /// The supervisor is gone without a word. What became of the tree is unknown until it is buried.
     Lost,
 }
@@ -107,6 +109,17 @@ pub struct Exit {
     pub killed: u32,
     /// Whether everything was seen gone.
     pub gone: bool,
+}
+
+impl Exit {
+    /// In words, for people.
+    pub(crate) fn words(&self) -> String {
+        match (self.code, self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "an unknown end".to_owned(),
+        }
+    }
 }
 
 /// One supervised process tree.
@@ -162,6 +175,12 @@ impl Tree {
                     let Exited { code, signal, killed, gone } = exited;
                     return TreeEvent::Exited(Exit { code, signal, killed, gone });
                 }
+                Some((Kind::Counted, body)) => {
+                    let Ok(counted) = serde_json::from_slice::<Counted>(&body) else {
+                        return TreeEvent::Lost;
+                    };
+                    return TreeEvent::Counted(counted.processes);
+                }
                 Some(_) => {}
                 None => return TreeEvent::Lost,
             }
@@ -180,6 +199,11 @@ impl Tree {
     /// No more words.
     pub fn close_input(&self) {
         self.order(Kind::CloseInput);
+    }
+
+    /// Asks how many processes there are; `Counted` answers.
+    pub fn count(&self) {
+        self.order(Kind::Count);
     }
 
     /// Asks the agent to stop.

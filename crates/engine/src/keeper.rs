@@ -374,7 +374,7 @@ impl Keeper {
             Due::Nothing => self.runner = None,
             Due::Bury(fence) => {
                 if self.runner.as_ref().is_none_or(|runner| runner.fence != fence) {
-                    let tree = TreeName::of(self.session, fence);
+                    let tree = TreeName::of(self.session);
                     self.runner = Some(Runner::burial(&self.engine, self.agent(), fence, tree));
                 }
             }
@@ -469,8 +469,8 @@ fn story_of(event: &AgentEvent) -> Option<Story<'_>> {
         AgentEvent::ToolResult { call, output, failed } => {
             Some(Story::ToolResult { call, output, failed: *failed })
         }
-        AgentEvent::Usage { input_tokens, output_tokens } => {
-            Some(Story::Usage { input_tokens: *input_tokens, output_tokens: *output_tokens })
+        AgentEvent::Usage(usage) => {
+            Some(Story::Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens })
         }
         AgentEvent::Notice { text } => Some(Story::Notice { text }),
         AgentEvent::Other { raw } => Some(Story::Other { raw }),
@@ -478,6 +478,11 @@ fn story_of(event: &AgentEvent) -> Option<Story<'_>> {
         AgentEvent::Text { .. }
         | AgentEvent::Reasoning { .. }
         | AgentEvent::Asked { .. }
+        | AgentEvent::ToolProgress { .. }
+        | AgentEvent::Plan { .. }
+        | AgentEvent::FileChanged { .. }
+        | AgentEvent::Withdrawn { .. }
+        | AgentEvent::About(_)
         | AgentEvent::Ready { .. }
         | AgentEvent::Native(_)
         | AgentEvent::Finished { .. }

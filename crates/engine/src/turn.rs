@@ -7,7 +7,7 @@
 
 use crate::Engine;
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble, Verified};
-use kernel::{Answer, ApprovalId, Fence, Report};
+use kernel::{Answer, ApprovalId, Failure, Fence, Report};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,12 +144,13 @@ struct FarEnd {
 impl FarEnd {
     async fn run(&mut self, agent: &dyn Agent, launch: Launch, grace_ms: u64) -> Report {
         let tree = launch.tree.clone();
-        let started = tokio::select! {
-            biased;
-            started = agent.start(launch) => started,
-            // The next keeper buries this attempt; nothing may come up after that.
-            () = self.say.closed() => Err(Trouble::transient("its keeper has gone")),
-        };
+        let mut started = self.start(agent, launch.clone()).await;
+        // Something that still runs for this session is of no attempt that anybody knows: a late start of a daemon that
+        // was replaced. It goes first.
+        if started.as_ref().is_err_and(|trouble| trouble.failure == Failure::Busy) {
+            bury(agent, &tree).await;
+            started = self.start(agent, launch).await;
+        }
         let mut running = match started {
             Ok(running) => running,
             Err(trouble) => {
@@ -162,6 +163,15 @@ impl FarEnd {
             bury(agent, &tree).await;
         }
         report
+    }
+
+    async fn start(&self, agent: &dyn Agent, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
+        tokio::select! {
+            biased;
+            started = agent.start(launch) => started,
+            // The next keeper buries this attempt; nothing may come up after that.
+            () = self.say.closed() => Err(Trouble::transient("its keeper has gone")),
+        }
     }
 
     async fn listen(&mut self, running: &mut dyn Running, grace_ms: u64) -> (Report, Verified) {
@@ -182,7 +192,7 @@ impl FarEnd {
             };
             match event {
                 AgentEvent::Ready { native } => self.say(Heard::Report(Report::Ready { native })).await,
-                AgentEvent::Finished { native } => return (Report::Finished { native }, gone),
+                AgentEvent::Finished { native, .. } => return (Report::Finished { native }, gone),
                 AgentEvent::Failed(trouble) => return (self.failed(trouble).await, gone),
                 AgentEvent::Died { detail, verified } => return self.died(detail, end, verified).await,
                 other => self.say(Heard::Event(other)).await,

@@ -1,4 +1,6 @@
-//! What went wrong with an agent, by what can be done about it.
+//! What went wrong with an agent, by what can be done about it, and what an agent calls a conversation.
+
+use alloc::string::String;
 
 /// How an attempt failed. Drivers translate each agent's own words into one of these; what they cannot place is
 /// `Transient`, because taking a network error for a death is worse than asking once more.
@@ -19,6 +21,24 @@ impl Failure {
     pub const ALL: [Self; 4] = [Self::Gone, Self::Busy, Self::Transient, Self::Refused];
 }
 
-/// The agent's own name for a conversation. Opaque to us; belongs to (agent, home, directory).
+/// The agent's own name for a conversation, and where that name means something. Opaque to us.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Native(pub alloc::string::String);
+pub struct Native {
+    /// What the agent calls it.
+    pub id: String,
+    /// The agent, its home and its directory, in the driver's words. Elsewhere the agent may not know the id, which
+    /// does not mean that the conversation is gone. Empty when it was written down before places were.
+    pub place: String,
+}
+
+impl Native {
+    /// A name that holds wherever it is used.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), place: String::new() }
+    }
+
+    /// The same name, made there.
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
+    }
+}

@@ -132,7 +132,9 @@ fn rule_fact(fact: &Fact) -> api::RuleFact {
         Fact::AttemptStarted { fence, until } => {
             Wire::AttemptStarted { fence: fence_form(*fence), until: at(*until) }
         }
-        Fact::Confirmed { native, epoch } => Wire::Confirmed { native: native.0.clone(), epoch: epoch.0 },
+        Fact::Confirmed { native, epoch } => {
+            Wire::Confirmed { native: native.id.clone(), place: native.place.clone(), epoch: epoch.0 }
+        }
         Fact::Handed { turn, attempt } => Wire::Handed { turn: turn.0, attempt: attempt.0 },
         Fact::AttemptFailed { turn, attempt, failure, again_at } => Wire::AttemptFailed {
             turn: turn.0,

@@ -6,7 +6,7 @@
 use crate::bug::Bug;
 use crate::weather::Sky;
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, InProcess, Launch, Message, Reply, Running,
+    Abilities, Agent, AgentEvent, Answer, Buried, Found, InProcess, Launch, Message, Reply, Running, Setup,
     TreeName, Trouble, Verified,
 };
 use kernel::{Fact, Failure, Fence, Native, SessionId};
@@ -63,15 +63,15 @@ impl Witness {
             return None;
         }
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.remove(&session).map(|native| AgentEvent::Finished { native })
+        ended.remove(&session).map(|native| AgentEvent::Finished { native, reason: String::new() })
     }
 
     fn hears(&self, session: SessionId, event: AgentEvent) -> AgentEvent {
         match event {
-            AgentEvent::Finished { native } => {
+            AgentEvent::Finished { native, reason } => {
                 let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
                 ended.insert(session, native.clone());
-                AgentEvent::Finished { native }
+                AgentEvent::Finished { native, reason }
             }
             AgentEvent::Failed(trouble) if self.sky.lies(Bug::GoneForTransient, 1_000) => {
                 AgentEvent::Failed(Trouble { failure: Failure::Gone, ..trouble })
@@ -92,6 +92,10 @@ impl Agent for Leash {
 
     fn look(&self) -> Reply<'_, Found> {
         self.inner.look()
+    }
+
+    fn setup(&self) -> Setup {
+        self.inner.setup()
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {

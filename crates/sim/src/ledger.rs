@@ -4,7 +4,7 @@
 //! no more sessions of one person are awake than may be. Written from the laws; it knows nothing of the store's rows.
 
 use crate::notes::{Notes, short};
-use agent::{Did, House, Noted, TreeName};
+use agent::{Did, House, Noted};
 use kernel::{Fact, Fence, MessageId, Number, PersonId, SessionId, Term};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,7 +78,7 @@ impl Ledger {
 
     fn is_gone(&self, session: SessionId, fence: Option<Fence>, fact: &Fact) {
         let Some(fence) = fence else { return };
-        if self.house.alive().contains(&TreeName::of(session, fence)) && !self.is_late(session, fence) {
+        if self.house.runs(session, fence) && !self.is_late(session, fence) {
             let how = format!("{session} {fence} still runs at {fact:?}");
             self.notes.broken("what is over has no process left", how);
         }

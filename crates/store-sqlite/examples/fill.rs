@@ -84,7 +84,7 @@ impl Filler {
         log.tell(Command::Open { scope });
         log.tell(Command::Say { message, by: self.owner.person });
         let fence = log.fence.expect("a free session starts a turn");
-        log.tell(Command::Report { fence, report: Report::Ready { native: Some(Native("bench".into())) } });
+        log.tell(Command::Report { fence, report: Report::Ready { native: Some(Native::new("bench")) } });
         for said in 0..facts.saturating_sub(log.facts.len() + 1) {
             log.say(said as u64);
             if log.facts.len() >= PIECE {

@@ -5,17 +5,25 @@ mod process;
 mod tongue;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, TreeName, Trouble};
+use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
 
 use crate::bury::bury;
-use crate::spoken::Spoken;
+use crate::spoken::{Bounds, Parts, Spoken};
 use crate::tree::{Plan, SILENCE_MS_MAX, Tree};
 pub use process::scripted_agent;
 use tongue::ScriptedTongue;
 
 /// The variable that names the file in which the agent says what really ran.
 const LOG_VARIABLE: &str = "HOMING_SCRIPTED_LOG";
+
+/// It is ours and does as it is told, also when that takes long: its turns are bounded by whoever runs it.
+const BOUNDS: Bounds = Bounds {
+    start_max: Duration::from_secs(60),
+    turn_max: Duration::from_secs(7 * 24 * 60 * 60),
+    output_bytes_max: u64::MAX,
+};
 
 /// Where the scripted agent is and keeps its things.
 #[derive(Debug, Clone)]
@@ -61,7 +69,7 @@ impl Scripted {
     fn plan(&self, launch: &Launch) -> Plan {
         let ScriptedConfig { exe, home, locks, log, silence_ms_max, group } = &self.config;
         let mut argv = vec![words(exe), "scripted-agent".to_owned(), words(home)];
-        argv.extend(launch.native.iter().map(|native| native.0.clone()));
+        argv.extend(launch.native.iter().map(|native| native.id.clone()));
         let fence = launch.fence;
         let mut env = vec![
             (
@@ -101,6 +109,11 @@ impl Agent for Scripted {
         })
     }
 
+    fn setup(&self) -> Setup {
+        let (program, home) = (words(&self.config.exe), words(&self.config.home));
+        Setup { kind: "scripted", program, home, ..Setup::default() }
+    }
+
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         Box::pin(async move {
             for directory in [&self.config.home, &self.config.locks] {
@@ -108,8 +121,9 @@ impl Agent for Scripted {
                 std::fs::create_dir_all(directory).map_err(failed)?;
             }
             let tree = Tree::start(&self.plan(&launch)).await?;
+            let parts = Parts::new(ScriptedTongue, tree, None);
             let locks = self.config.locks.clone();
-            Ok(Box::new(Spoken::new(ScriptedTongue, tree, launch.tree, locks)) as Box<dyn Running>)
+            Ok(Box::new(Spoken::new(parts, launch, locks, None, BOUNDS)) as Box<dyn Running>)
         })
     }
 

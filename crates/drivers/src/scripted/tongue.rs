@@ -5,11 +5,13 @@
 //! `usage {input, output}`, and at last `finished {native}` or `failed {kind, detail}`; the last one may come instead of
 //! `ready`. It hears `message {id, text}` once and `answer {question, allow, reason}`.
 
-use agent::{AgentEvent, Answer, DETAIL_BYTES_MAX, Message, NATIVE_BYTES_MAX, Trouble, bounded, pieces};
+use agent::{
+    AgentEvent, Answer, DETAIL_BYTES_MAX, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
+};
 use kernel::{Failure, Native};
 use serde::{Deserialize, Serialize};
 
-use crate::spoken::Tongue;
+use crate::spoken::{Out, Tongue};
 
 /// The longest key, name or the like in an event.
 const NAME_BYTES_MAX: usize = 256;
@@ -80,28 +82,30 @@ pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
 pub(super) struct ScriptedTongue;
 
 impl Tongue for ScriptedTongue {
-    fn read(&mut self, line: &str) -> Vec<AgentEvent> {
-        let Ok(said) = serde_json::from_str(line) else {
-            return vec![AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }];
-        };
-        match said {
-            Said::Text { text } => {
-                pieces(&text).map(|text| AgentEvent::Text { text: text.to_owned() }).collect()
+    fn open(&mut self, _: &mut Out) {}
+
+    fn read(&mut self, line: &str, out: &mut Out) {
+        match serde_json::from_str(line) {
+            Ok(Said::Text { text }) => {
+                for piece in pieces(&text) {
+                    out.event(AgentEvent::Text { text: piece.to_owned() });
+                }
             }
-            other => vec![event(other)],
+            Ok(said) => out.event(event(said)),
+            Err(_) => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
         }
     }
 
-    fn message(&mut self, message: &Message) -> Vec<u8> {
-        line(&Heard::Message { id: message.id.to_string(), text: message.text.clone() })
+    fn hand(&mut self, message: &Message, out: &mut Out) {
+        out.send(&line(&Heard::Message { id: message.id.to_string(), text: message.text.clone() }));
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer) -> Vec<u8> {
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
         let (allow, reason) = match answer {
             Answer::Allow => (true, String::new()),
             Answer::Deny { reason } => (false, reason.clone()),
         };
-        line(&Heard::Answer { question: question.to_owned(), allow, reason })
+        out.send(&line(&Heard::Answer { question: question.to_owned(), allow, reason }));
     }
 }
 
@@ -126,15 +130,17 @@ fn event(said: Said) -> AgentEvent {
         Said::ToolResult { call, output, failed } => {
             AgentEvent::ToolResult { call: name(call), output: detail(output), failed }
         }
-        Said::Usage { input, output } => AgentEvent::Usage { input_tokens: input, output_tokens: output },
-        Said::Finished { native } => AgentEvent::Finished { native: id(native) },
+        Said::Usage { input, output } => {
+            AgentEvent::Usage(Usage { input_tokens: input, output_tokens: output, ..Usage::default() })
+        }
+        Said::Finished { native } => AgentEvent::Finished { native: id(native), reason: String::new() },
         Said::Failed { kind, detail } => AgentEvent::Failed(Trouble::new(kind.into(), detail)),
     }
 }
 
 /// An id is never cut: half of one is another.
 fn id(native: String) -> Option<Native> {
-    (!native.is_empty() && native.len() <= NATIVE_BYTES_MAX).then_some(Native(native))
+    (!native.is_empty() && native.len() <= NATIVE_BYTES_MAX).then(|| Native::new(native))
 }
 
 #[cfg(test)]
@@ -142,7 +148,9 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Vec<AgentEvent> {
-        ScriptedTongue.read(line)
+        let mut out = Out::default();
+        ScriptedTongue.read(line, &mut out);
+        out.take().0
     }
 
     #[test]
@@ -157,7 +165,7 @@ mod tests {
         );
         assert_eq!(
             read(r#"{"type":"finished","native":"a"}"#),
-            [AgentEvent::Finished { native: Some(Native("a".to_owned())) }]
+            [AgentEvent::Finished { native: Some(Native::new("a")), reason: String::new() }]
         );
     }
 

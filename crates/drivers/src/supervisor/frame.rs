@@ -21,15 +21,17 @@ pub(crate) enum Kind {
     Beat,
     Interrupt,
     Kill,
+    Count,
     Started,
     Refused,
     Output,
     Errors,
     Exited,
+    Counted,
 }
 
 impl Kind {
-    const ALL: [(u8, Self); 11] = [
+    const ALL: [(u8, Self); 13] = [
         (b'S', Self::Start),
         (b'I', Self::Input),
         (b'C', Self::CloseInput),
@@ -41,6 +43,8 @@ impl Kind {
         (b'o', Self::Output),
         (b'e', Self::Errors),
         (b'x', Self::Exited),
+        (b'N', Self::Count),
+        (b'n', Self::Counted),
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {
@@ -103,6 +107,12 @@ pub(crate) struct Exited {
     pub(crate) signal: Option<i32>,
     pub(crate) killed: u32,
     pub(crate) gone: bool,
+}
+
+/// How many processes the tree has.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) processes: u32,
 }
 
 /// Somebody on the other side is not who we think.

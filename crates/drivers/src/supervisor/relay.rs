@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
 use serde::Serialize;
 
-use super::frame::{Exited, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, put, put_json};
+use super::frame::{Counted, Exited, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, put, put_json};
 use super::spawn::Spawned;
 use super::timespec;
 use crate::hunt::Hunt;
@@ -51,6 +51,8 @@ pub(super) struct Relay {
     outgoing: Vec<u8>,
     input: Vec<u8>,
     input_closes: bool,
+    /// The daemon wants to know how many processes there are.
+    wants_count: bool,
     agent: OwnedFd,
     agent_in: Option<OwnedFd>,
     agent_out: Option<OwnedFd>,
@@ -79,6 +81,7 @@ impl Relay {
             outgoing,
             input,
             input_closes,
+            wants_count: false,
             agent,
             agent_in,
             agent_out,
@@ -107,6 +110,9 @@ impl Relay {
                 return End::Exited;
             }
             hunt.forget_all_but(agent);
+            if std::mem::take(&mut self.wants_count) {
+                self.tell(Kind::Counted, &Counted { processes: hunt.count() });
+            }
         }
     }
 
@@ -189,6 +195,7 @@ impl Relay {
                 Kind::Interrupt => {
                     let _ = rustix::process::pidfd_send_signal(&self.agent, Signal::INT);
                 }
+                Kind::Count => self.wants_count = true,
                 Kind::Kill => return Ok(Some(End::Told)),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }

@@ -10,7 +10,7 @@ use agent::{Agent, AgentEvent, Launch, TreeName};
 use homing_drivers::ScriptedConfig;
 use rustix::process::Signal;
 
-use crate::bench::{Bench, WAIT, count_commands, far_side, fence, signal};
+use crate::bench::{Bench, WAIT, count_commands, far_side, signal};
 
 /// Leaves five of them and then does nothing, deaf to polite signals itself.
 const STUBBORN: &str = "!fork-bomb 5\n!hang";
@@ -231,7 +231,7 @@ fn daemon(bench: &Bench, silence_ms: &str) -> (Child, TreeName) {
     let mut daemon = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(daemon.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains(HANGING)));
-    let tree = TreeName::of(session, fence());
+    let tree = TreeName::of(session);
     assert!(bench.left(&tree) >= 6);
     (daemon, tree)
 }
@@ -257,5 +257,5 @@ fn assert_no_group(tree: &TreeName) {
 fn benches_and_daemons_name_trees_alike() {
     let bench = Bench::new();
     let launch: Launch = bench.launch();
-    assert_eq!(launch.tree, TreeName::of(launch.session, fence()));
+    assert_eq!(launch.tree, TreeName::of(launch.session));
 }

@@ -1,8 +1,8 @@
 //! An agent that always has something more to say, and says it at once.
 
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, Message, Reply, Running, TreeName, Trouble,
-    Verified,
+    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, Message, Reply, Running, Setup, TreeName,
+    Trouble, Verified,
 };
 use std::future::ready;
 
@@ -23,6 +23,10 @@ impl Agent for Tireless {
 
     fn look(&self) -> Reply<'_, Found> {
         Box::pin(ready(Found::Here { version: "1".to_owned() }))
+    }
+
+    fn setup(&self) -> Setup {
+        Setup::default()
     }
 
     fn start(&self, _: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {

@@ -335,7 +335,7 @@ pub(crate) fn step(text: &str) -> Step {
         ["policy", "go", "on"] => Step::AfterFailure(AfterFailure::GoOn),
         ["policy", "hold"] => Step::AfterFailure(AfterFailure::Hold),
         ["known", native, "under", "epoch", epoch] => {
-            Step::Confirmed { native: Native(native.into()), epoch: Epoch(number(epoch) as u32) }
+            Step::Confirmed { native: Native::new(native), epoch: Epoch(number(epoch) as u32) }
         }
         [ref words @ .., "of", which] => Step::Report { of: attempt(which), report: report(words, text) },
         [ref words @ .., "of", which, "term", term] => {
@@ -352,10 +352,10 @@ pub(crate) fn step(text: &str) -> Step {
 fn report(words: &[&str], text: &str) -> Report {
     match words {
         ["ready"] => Report::Ready { native: None },
-        ["ready", "as", native] => Report::Ready { native: Some(Native((*native).into())) },
+        ["ready", "as", native] => Report::Ready { native: Some(Native::new(*native)) },
         ["asks", a] => Report::Asked { approval: approval(a) },
         ["finished"] => Report::Finished { native: None },
-        ["finished", "as", native] => Report::Finished { native: Some(Native((*native).into())) },
+        ["finished", "as", native] => Report::Finished { native: Some(Native::new(*native)) },
         ["failed", "gone"] => Report::Failed(Failure::Gone),
         ["failed", "busy"] => Report::Failed(Failure::Busy),
         ["failed", "transient"] => Report::Failed(Failure::Transient),
@@ -437,7 +437,7 @@ fn fact_in_words(fact: &Fact) -> String {
         Fact::Crowded { until } => format!("crowded until {}", until.0),
         Fact::TurnStarted { turn, message } => format!("turn {turn} of {}", m(message)),
         Fact::AttemptStarted { fence, .. } => format!("attempt {}", fence_in_words(fence)),
-        Fact::Confirmed { native, .. } => format!("confirmed {}", native.0),
+        Fact::Confirmed { native, .. } => format!("confirmed {}", native.id),
         Fact::Handed { turn, attempt } => format!("handed {turn}.{attempt}"),
         Fact::AttemptFailed { turn, attempt, failure, again_at } => {
             format!("attempt {turn}.{attempt} {}, again at {}", failure_in_words(*failure), again_at.0)
@@ -507,7 +507,7 @@ fn due_in_words(world: &World) -> String {
                 homing_kernel::Step::Work => "work",
                 homing_kernel::Step::Stop => "stop",
             };
-            let resume = run.resume.map(|native| format!(" as {}", native.0)).unwrap_or_default();
+            let resume = run.resume.map(|native| format!(" as {}", native.id)).unwrap_or_default();
             let answers = run
                 .answers
                 .iter()

@@ -49,7 +49,7 @@ fn every_rule_fact() -> Vec<Fact> {
         Fact::Crowded { until: SOON },
         Fact::TurnStarted { turn, message: MESSAGE },
         Fact::AttemptStarted { fence: FENCE, until: SOON },
-        Fact::Confirmed { native: Native("n\"1".into()), epoch: Epoch(1) },
+        Fact::Confirmed { native: Native::new("n\"1"), epoch: Epoch(1) },
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: SOON },
         Fact::Asked { approval: APPROVAL, turn, until: SOON },

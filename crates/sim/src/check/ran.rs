@@ -3,7 +3,7 @@
 use super::log::Asked;
 use super::{Findings, Scene};
 use crate::notes::{code_of, short};
-use agent::{Did, Noted, TreeName};
+use agent::{Did, Noted};
 use kernel::{Answer, Failure, Fence, MessageId, Native, Outcome, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,14 +55,14 @@ fn at_most_once(scene: &Scene<'_>, findings: &mut Findings) {
 
 /// A turn has come to what its own attempt has come to, and no other.
 fn outcomes_are_the_agents(scene: &Scene<'_>, findings: &mut Findings) {
-    let mut ends: BTreeMap<TreeName, Did> = BTreeMap::new();
+    let mut ends: BTreeMap<(SessionId, Fence), Did> = BTreeMap::new();
     let is_end = |noted: &&Noted| !matches!(noted.did, Did::Up | Did::Handed | Did::Acted);
     for noted in scene.noted.iter().filter(is_end) {
-        ends.insert(TreeName::of(noted.session, noted.fence), noted.did);
+        ends.insert((noted.session, noted.fence), noted.did);
     }
     for (session, told) in &scene.told {
         for turn in &told.turns {
-            let end = turn.attempts.last().and_then(|fence| ends.get(&TreeName::of(*session, *fence)));
+            let end = turn.attempts.last().and_then(|fence| ends.get(&(*session, *fence)));
             let fits = match turn.outcome {
                 Some(Outcome::Answered) => end == Some(&Did::Finished),
                 // Between two attempts its sender lost the right to say it.

@@ -199,7 +199,9 @@ impl Lives {
 
     fn report(&mut self, n: u32) -> Report {
         match self.dice.roll(12) {
-            0..=4 => Report::Ready { native: Some(Native(format!("native-{}", n % 3))) },
+            0..=4 => Report::Ready {
+                native: Some(Native::new(format!("native-{}", n % 3)).at(format!("place-{}", n % 2))),
+            },
             5 => {
                 self.approvals.push(apr(n));
                 Report::Asked { approval: apr(n) }

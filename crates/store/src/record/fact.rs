@@ -137,6 +137,8 @@ enum FactRecord {
     },
     Confirmed {
         native: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        place: String,
         epoch: u32,
     },
     Handed {
@@ -207,7 +209,9 @@ impl From<&Fact> for FactRecord {
             Fact::AttemptStarted { fence, until } => {
                 Self::AttemptStarted { fence: (*fence).into(), until: until.0 }
             }
-            Fact::Confirmed { native, epoch } => Self::Confirmed { native: native.0.clone(), epoch: epoch.0 },
+            Fact::Confirmed { native, epoch } => {
+                Self::Confirmed { native: native.id.clone(), place: native.place.clone(), epoch: epoch.0 }
+            }
             Fact::Handed { turn, attempt } => Self::Handed { turn: turn.0, attempt: attempt.0 },
             Fact::AttemptFailed { turn, attempt, failure, again_at } => Self::AttemptFailed {
                 turn: turn.0,
@@ -250,7 +254,9 @@ impl From<FactRecord> for Fact {
             R::AttemptStarted { fence, until } => {
                 Self::AttemptStarted { fence: fence.into(), until: Moment(until) }
             }
-            R::Confirmed { native, epoch } => Self::Confirmed { native: Native(native), epoch: Epoch(epoch) },
+            R::Confirmed { native, place, epoch } => {
+                Self::Confirmed { native: Native::new(native).at(place), epoch: Epoch(epoch) }
+            }
             R::Handed { turn, attempt } => Self::Handed { turn: Turn(turn), attempt: Attempt(attempt) },
             R::AttemptFailed { turn, attempt, failure, again_at } => Self::AttemptFailed {
                 turn: Turn(turn),

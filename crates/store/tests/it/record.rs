@@ -40,7 +40,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Crowded { until },
         Fact::TurnStarted { turn, message: msg(1) },
         Fact::AttemptStarted { fence, until },
-        Fact::Confirmed { native: Native("a \"name\"".into()), epoch: Epoch(1) },
+        Fact::Confirmed { native: Native::new("a \"name\"").at("a \"place\""), epoch: Epoch(1) },
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: until },
         Fact::Asked { approval, turn, until },
@@ -97,7 +97,7 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"crowded":{"until":1700000000000}}
         {"turn_started":{"turn":2,"message":"msg_00000000000000000000000001"}}
         {"attempt_started":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"until":1700000000000}}
-        {"confirmed":{"native":"a \"name\"","epoch":1}}
+        {"confirmed":{"native":"a \"name\"","place":"a \"place\"","epoch":1}}
         {"handed":{"turn":2,"attempt":3}}
         {"attempt_failed":{"turn":2,"attempt":3,"failure":"busy","again_at":1700000000000}}
         {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000}}
@@ -322,7 +322,7 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::Crowded { .. } => Fact::Crowded { until },
             Fact::TurnStarted { .. } => Fact::TurnStarted { turn, message },
             Fact::AttemptStarted { .. } => Fact::AttemptStarted { fence, until },
-            Fact::Confirmed { .. } => Fact::Confirmed { native: Native(text), epoch },
+            Fact::Confirmed { .. } => Fact::Confirmed { native: Native::new(text.clone()).at(text), epoch },
             Fact::Handed { .. } => Fact::Handed { turn, attempt },
             Fact::AttemptFailed { failure, .. } => {
                 Fact::AttemptFailed { turn, attempt, failure, again_at: until }

@@ -1,0 +1,1 @@
+//! Claude Code, by lines of JSON in a process that is kept between turns.

@@ -1,0 +1,1 @@
+//! Codex, by its app server.

@@ -1,0 +1,1 @@
+//! Any program: the message in, the answer out.

@@ -1,0 +1,258 @@
+//! The processes that are kept between turns: at most so many, each for so long, each for its own session alone.
+//!
+//! A kept process is looked after by a task of its own, which hears what it says, so that it never waits for us, and
+//! notices when it goes. It is given back only for the same session, conversation, directory, model, mode and account,
+//! and only when its supervisor has just said that it is there; otherwise it is ended, and seen gone, first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent::{Account, Launch, TreeName};
+use kernel::Native;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::bury::bury;
+use crate::lines::Line;
+use crate::spoken::{Heard, Parts, Tongue};
+use crate::tree::TreeEvent;
+
+/// How long a kept process may take to show that it is there. Then it is ended and another one is started.
+const PROOF_WAIT: Duration = Duration::from_millis(1_000);
+/// How long a kept process may take to go when its input ends, and how long its supervisor may take to end it.
+const LEAVE_WAIT: Duration = Duration::from_millis(500);
+const KILL_WAIT: Duration = Duration::from_millis(4_000);
+
+/// How many are kept, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeepConfig {
+    pub(crate) kept_max: usize,
+    pub(crate) idle_max: Duration,
+}
+
+pub(crate) struct Keep<T: Tongue> {
+    config: KeepConfig,
+    locks: PathBuf,
+    kept: Mutex<BTreeMap<TreeName, Kept<T>>>,
+    numbers: AtomicU64,
+}
+
+/// What a process was started for. Another turn has to want the same.
+#[derive(Clone, PartialEq, Eq)]
+struct Wanted {
+    native: Option<Native>,
+    directory: PathBuf,
+    model: Option<String>,
+    mode: Option<String>,
+    account: Account,
+}
+
+impl Wanted {
+    fn of(launch: &Launch, native: Option<Native>) -> Self {
+        let Launch { directory, model, mode, account, .. } = launch.clone();
+        Self { native, directory, model, mode, account }
+    }
+}
+
+/// A kept process, as the others see it.
+struct Kept<T: Tongue> {
+    /// Which of all that were ever kept.
+    number: u64,
+    wanted: Wanted,
+    since: Instant,
+    calls: mpsc::Sender<Call<T>>,
+}
+
+enum Call<T: Tongue> {
+    /// Whoever calls wants to go on with it.
+    Take(oneshot::Sender<Parts<T>>),
+    /// It is to be ended; answers by being dropped when it is gone.
+    End(oneshot::Sender<()>),
+}
+
+impl<T: Tongue> Keep<T> {
+    pub(crate) fn new(config: KeepConfig, locks: PathBuf) -> Arc<Self> {
+        Arc::new(Self { config, locks, kept: Mutex::default(), numbers: AtomicU64::new(0) })
+    }
+
+    /// Keeps a process for the session's next turn. If there are too many, the one that waits longest goes.
+    pub(crate) fn put(self: &Arc<Self>, parts: Parts<T>, launch: &Launch, native: Option<Native>) {
+        let (calls, called) = mpsc::channel(1);
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let kept = Kept { number, wanted: Wanted::of(launch, native), since: Instant::now(), calls };
+        let name = launch.tree.clone();
+        tokio::spawn(self.clone().look_after(name.clone(), number, parts, called));
+        let excess = {
+            let mut all = self.kept();
+            all.insert(name, kept);
+            if all.len() > self.config.kept_max {
+                let oldest = all.iter().min_by_key(|(_, kept)| kept.since).map(|(name, _)| name.clone());
+                oldest.and_then(|name| all.remove(&name))
+            } else {
+                None
+            }
+        };
+        // Its task notices that nobody can call it any more.
+        drop(excess);
+    }
+
+    /// The session's process, if there is one that fits and is there. One that does not is gone afterwards.
+    pub(crate) async fn take(&self, launch: &Launch) -> Option<Parts<T>> {
+        let kept = self.kept().remove(&launch.tree)?;
+        if kept.wanted == Wanted::of(launch, launch.native.clone()) {
+            let (give, given) = oneshot::channel();
+            if kept.calls.send(Call::Take(give)).await.is_ok()
+                && let Ok(parts) = given.await
+            {
+                return Some(parts);
+            }
+        }
+        self.end(kept).await;
+        None
+    }
+
+    /// Ends the process of that tree, if one is kept.
+    pub(crate) async fn release(&self, tree: &TreeName) {
+        let kept = self.kept().remove(tree);
+        if let Some(kept) = kept {
+            self.end(kept).await;
+        }
+    }
+
+    /// Ends all of them.
+    pub(crate) async fn close(&self) {
+        let all = std::mem::take(&mut *self.kept());
+        let mut waiting = Vec::new();
+        for kept in all.into_values() {
+            let (tell, told) = oneshot::channel();
+            let _ = kept.calls.send(Call::End(tell)).await;
+            waiting.push(told);
+        }
+        for told in waiting {
+            let _ = told.await;
+        }
+    }
+
+    async fn end(&self, kept: Kept<T>) {
+        let (tell, told) = oneshot::channel();
+        let _ = kept.calls.send(Call::End(tell)).await;
+        let _ = told.await;
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<TreeName, Kept<T>>> {
+        // Nothing panics while holding it.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn look_after(
+        self: Arc<Self>,
+        name: TreeName,
+        number: u64,
+        mut parts: Parts<T>,
+        mut called: mpsc::Receiver<Call<T>>,
+    ) {
+        let until = Instant::now() + self.config.idle_max;
+        let call = loop {
+            tokio::select! {
+                call = called.recv() => break call,
+                heard = parts.next() => if !listen(&mut parts, heard).await { break None },
+                () = tokio::time::sleep_until(until) => break None,
+            }
+        };
+        if call.is_none() {
+            self.forget(&name, number);
+        }
+        // Somebody may have called while we were leaving.
+        match call.or_else(|| called.try_recv().ok()) {
+            Some(Call::Take(give)) => {
+                if is_there(&mut parts).await {
+                    if let Err(parts) = give.send(parts) {
+                        self.see_gone(name, parts).await;
+                    }
+                } else {
+                    self.see_gone(name, parts).await;
+                    drop(give);
+                }
+            }
+            Some(Call::End(tell)) => {
+                self.see_gone(name, parts).await;
+                drop(tell);
+            }
+            None => self.see_gone(name, parts).await,
+        }
+    }
+
+    /// Takes our own entry out. Another process of the same session may have been put there meanwhile.
+    fn forget(&self, name: &TreeName, number: u64) {
+        let mut all = self.kept();
+        if all.get(name).is_some_and(|kept| kept.number == number) {
+            all.remove(name);
+        }
+    }
+
+    async fn see_gone(&self, name: TreeName, mut parts: Parts<T>) {
+        if parts.tongue.leaves_on_eof() {
+            parts.tree.close_input();
+            if tokio::time::timeout(LEAVE_WAIT, until_over(&mut parts)).await == Ok(true) {
+                return;
+            }
+        }
+        parts.tree.kill();
+        if tokio::time::timeout(KILL_WAIT, until_over(&mut parts)).await != Ok(true) {
+            drop(parts);
+            let buried = bury(self.locks.clone(), name.clone()).await;
+            if let Err(trouble) = buried {
+                tracing::warn!(tree = %name, %trouble, "a process that was kept may still be there");
+            }
+        }
+    }
+}
+
+/// Hears what an idle process says, which is no part of any turn. Answers whether it is still there.
+async fn listen<T: Tongue>(parts: &mut Parts<T>, heard: Heard) -> bool {
+    let lines = match heard {
+        Heard::Tree(TreeEvent::Exited(_) | TreeEvent::Lost) => return false,
+        Heard::Tree(TreeEvent::Output(bytes)) => parts.lines.cut(&bytes),
+        Heard::Tree(TreeEvent::Errors(_) | TreeEvent::Counted(_)) => Vec::new(),
+        Heard::Side(line) => vec![Line::Whole(line)],
+    };
+    for line in lines {
+        let bytes = parts.read(line).into_bytes();
+        if !bytes.is_empty() && parts.say(&bytes).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether its supervisor says, now, that it is there.
+async fn is_there<T: Tongue>(parts: &mut Parts<T>) -> bool {
+    parts.tree.count();
+    let proof = async {
+        loop {
+            match parts.next().await {
+                Heard::Tree(TreeEvent::Counted(processes)) => return processes > 0,
+                heard => {
+                    if !listen(parts, heard).await {
+                        return false;
+                    }
+                }
+            }
+        }
+    };
+    tokio::time::timeout(PROOF_WAIT, proof).await == Ok(true)
+}
+
+/// Waits for the end; whether everything was seen gone.
+async fn until_over<T: Tongue>(parts: &mut Parts<T>) -> bool {
+    loop {
+        match parts.next().await {
+            Heard::Tree(TreeEvent::Exited(exit)) => return exit.gone,
+            Heard::Tree(TreeEvent::Lost) => return false,
+            Heard::Tree(_) | Heard::Side(_) => {}
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! OpenCode, by its HTTP server, one for each session.

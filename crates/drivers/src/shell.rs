@@ -1,0 +1,281 @@
+//! What all drivers of real programs share: how the program is found, which environment, home and limits it gets, how
+//! it is started under a supervisor, and how its process is kept between turns.
+//!
+//! A driver brings the arguments, the variables of its own and a `Tongue`; everything else is here, so that a new
+//! driver has nothing to forget.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Account, Buried, Found, Launch, Running, TreeName, Trouble};
+use tokio::process::Command;
+
+use crate::bury::bury;
+use crate::keep::{Keep, KeepConfig};
+use crate::spoken::{Bounds, Parts, Side, Spoken, Tongue};
+use crate::tree::{Plan, SILENCE_MS_MAX, Tree};
+
+/// How long a program may take to say its version.
+const VERSION_WAIT: Duration = Duration::from_secs(20);
+/// The longest version we show.
+const VERSION_BYTES_MAX: usize = 100;
+/// Where programs are looked for when our own environment does not say.
+const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// How one agent's program is run.
+#[derive(Debug, Clone)]
+pub struct ShellConfig {
+    /// What people call the agent.
+    pub name: String,
+    /// The program that has `supervise`: our own.
+    pub exe: PathBuf,
+    /// The directory of the locks. Made when needed.
+    pub locks: PathBuf,
+    /// The agent's program: a path, or a name that is looked for in the environment's `PATH`.
+    pub program: String,
+    /// Arguments that come before the driver's own.
+    pub args: Vec<String>,
+    /// The agent's whole environment but for what the driver adds. Nothing is inherited.
+    pub env: Vec<(String, String)>,
+    /// The home it gets as `HOME`. `{session}` in it stands for the session's id: then each session has its own.
+    pub home: String,
+    /// It may act without asking.
+    pub bypasses: bool,
+    /// The most processes that are kept between turns; 0 keeps none.
+    pub kept_max: usize,
+    /// How long a process is kept.
+    pub idle_max: Duration,
+    /// What a turn may take.
+    pub limits: TurnLimits,
+    /// How long the daemon may be silent before a supervisor ends its tree.
+    pub silence_ms_max: u64,
+    /// Whether trees get a control group, where one can be made.
+    pub group: bool,
+}
+
+/// What one agent may take.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnLimits {
+    /// From the start of the process until it is ready.
+    pub start_max: Duration,
+    /// From the message to the last word.
+    pub turn_max: Duration,
+    /// What it may print in one turn.
+    pub output_bytes_max: u64,
+    /// Memory of the whole tree, if bounded.
+    pub memory_bytes_max: Option<u64>,
+    /// Processes of the whole tree, if bounded.
+    pub processes_max: Option<u32>,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self {
+            start_max: Duration::from_secs(60),
+            turn_max: Duration::from_secs(60 * 60),
+            output_bytes_max: 64 * 1024 * 1024,
+            memory_bytes_max: None,
+            processes_max: None,
+        }
+    }
+}
+
+impl ShellConfig {
+    /// The usual limits, with nothing in the environment but where programs are.
+    pub fn new(
+        name: impl Into<String>,
+        exe: impl Into<PathBuf>,
+        locks: impl Into<PathBuf>,
+        program: impl Into<String>,
+        home: impl Into<String>,
+    ) -> Self {
+        let path = std::env::var("PATH").unwrap_or_else(|_| PATH_FALLBACK.to_owned());
+        Self {
+            name: name.into(),
+            exe: exe.into(),
+            locks: locks.into(),
+            program: program.into(),
+            args: Vec::new(),
+            env: vec![("PATH".to_owned(), path)],
+            home: home.into(),
+            bypasses: false,
+            kept_max: 4,
+            idle_max: Duration::from_secs(5 * 60),
+            limits: TurnLimits::default(),
+            silence_ms_max: SILENCE_MS_MAX,
+            group: true,
+        }
+    }
+}
+
+/// One agent's program, ready to be started.
+pub(crate) struct Shell<T: Tongue> {
+    pub(crate) config: ShellConfig,
+    keep: Option<Arc<Keep<T>>>,
+}
+
+impl<T: Tongue> Shell<T> {
+    pub(crate) fn new(config: ShellConfig) -> Self {
+        let here = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let config = ShellConfig { exe: here(&config.exe), locks: here(&config.locks), ..config };
+        let ShellConfig { kept_max, idle_max, .. } = config;
+        let keep = (kept_max > 0).then(|| Keep::new(KeepConfig { kept_max, idle_max }, config.locks.clone()));
+        Self { config, keep }
+    }
+
+    /// The home of that session's agent.
+    pub(crate) fn home(&self, launch: &Launch) -> String {
+        self.config.home.replace("{session}", &launch.session.to_string())
+    }
+
+    /// Where a conversation's native id means something: agent, home and directory.
+    pub(crate) fn place(&self, launch: &Launch) -> String {
+        format!("{}:{}:{}", self.config.name, self.home(launch), launch.directory.display())
+    }
+
+    /// The program as a path, if it is there and may be started.
+    pub(crate) fn program(&self) -> Option<PathBuf> {
+        if self.config.program.contains('/') {
+            return Some(PathBuf::from(&self.config.program)).filter(|path| is_program(path));
+        }
+        let path = self.config.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        std::env::split_paths(path.unwrap_or(PATH_FALLBACK))
+            .map(|directory| directory.join(&self.config.program))
+            .find(|path| is_program(path))
+    }
+
+    /// Whether the program is there, and what it says when asked for its version with these arguments.
+    pub(crate) async fn look(&self, version_args: &[&str]) -> Found {
+        let Some(program) = self.program() else {
+            return Found::Missing { what: format!("there is no program {:?}", self.config.program) };
+        };
+        let mut command = Command::new(&program);
+        command.args(&self.config.args).args(version_args).env_clear().envs(self.config.env.iter().cloned());
+        command.env("HOME", self.config.home.replace("{session}", "look")).stdin(std::process::Stdio::null());
+        command.current_dir("/").kill_on_drop(true);
+        let missing = |why: String| Found::Missing { what: format!("{}: {why}", program.display()) };
+        match tokio::time::timeout(VERSION_WAIT, command.output()).await {
+            Ok(Ok(output)) if output.status.success() => {
+                match version_in(&String::from_utf8_lossy(&output.stdout)) {
+                    Some(version) => Found::Here { version },
+                    None => missing("it does not say its version".to_owned()),
+                }
+            }
+            Ok(Ok(output)) => {
+                let complaint =
+                    String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
+                missing(agent::bounded(&complaint, 300))
+            }
+            Ok(Err(why)) => missing(why.to_string()),
+            Err(_) => missing(format!("it did not say its version within {} s", VERSION_WAIT.as_secs())),
+        }
+    }
+
+    /// Goes on in the process that is kept for this session, or starts one with these arguments, variables and words.
+    /// `begin` is asked for the tongue, and for the second line if the agent needs one, only in the latter case.
+    pub(crate) async fn start(
+        &self,
+        launch: Launch,
+        args: Vec<String>,
+        env: Vec<(String, String)>,
+        begin: impl FnOnce() -> (T, Option<Side>),
+    ) -> Result<Box<dyn Running>, Trouble> {
+        let kept = match &self.keep {
+            Some(keep) => keep.take(&launch).await,
+            None => None,
+        };
+        let parts = match kept {
+            Some(parts) => parts,
+            None => {
+                let tree = Tree::start(&self.plan(&launch, args, env)?).await?;
+                let (tongue, side) = begin();
+                Parts::new(tongue, tree, side)
+            }
+        };
+        let (locks, keep) = (self.config.locks.clone(), self.keep.clone());
+        Ok(Box::new(Spoken::new(parts, launch, locks, keep, self.bounds())))
+    }
+
+    pub(crate) async fn bury(&self, tree: TreeName) -> Result<Buried, Trouble> {
+        if let Some(keep) = &self.keep {
+            keep.release(&tree).await;
+        }
+        make_directory(&self.config.locks)?;
+        bury(self.config.locks.clone(), tree).await
+    }
+
+    pub(crate) async fn release(&self, tree: TreeName) {
+        if let Some(keep) = &self.keep {
+            keep.release(&tree).await;
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        if let Some(keep) = &self.keep {
+            keep.close().await;
+        }
+    }
+
+    fn bounds(&self) -> Bounds {
+        let TurnLimits { start_max, turn_max, output_bytes_max, .. } = self.config.limits;
+        Bounds { start_max, turn_max, output_bytes_max }
+    }
+
+    fn plan(&self, launch: &Launch, args: Vec<String>, own: Vec<(String, String)>) -> Result<Plan, Trouble> {
+        let program = self.program().ok_or_else(|| {
+            Trouble::refused(format!(
+                "there is no program {:?}; install it, or set its path",
+                self.config.program
+            ))
+        })?;
+        let home = self.home(launch);
+        make_directory(&self.config.locks)?;
+        make_directory(Path::new(&home))?;
+        let mut argv = vec![program.to_string_lossy().into_owned()];
+        argv.extend(self.config.args.iter().cloned().chain(args));
+        let mut env = self.config.env.clone();
+        env.push(("HOME".to_owned(), home));
+        env.extend(own);
+        if let Account::Person { secrets, .. } = &launch.account {
+            env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| secret == name));
+            env.extend(secrets.iter().cloned());
+        }
+        let ShellConfig { exe, locks, .. } = &self.config;
+        let plan = Plan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
+        let ShellConfig { silence_ms_max, group, .. } = self.config;
+        Ok(Plan { env, silence_ms_max, group, ..plan })
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), Trouble> {
+    std::fs::create_dir_all(path).map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+/// The first word that looks like a version in what a program says.
+fn version_in(text: &str) -> Option<String> {
+    let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
+    let words = text.split(|c: char| c.is_whitespace() || matches!(c, '/' | ',' | '(' | ')'));
+    words
+        .map(|word| word.trim_start_matches('v'))
+        .find(is_version)
+        .map(|word| agent::bounded(word, VERSION_BYTES_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        assert_eq!(version_in("codex-cli 0.166.0\n").as_deref(), Some("0.166.0"));
+        assert_eq!(version_in("2.1.325 (Claude Code)").as_deref(), Some("2.1.325"));
+        assert_eq!(version_in(" v22.1.0").as_deref(), Some("22.1.0"));
+        assert_eq!(version_in("hello 5 you"), None);
+    }
+}

@@ -14,6 +14,7 @@ mod pages;
 mod place;
 mod stalled;
 mod start;
+mod turns;
 mod word;
 
 use std::path::Path;
@@ -52,6 +53,7 @@ const MEASURES: &[Measure] = &[
     Measure { name: "fanout", take: fanout::take },
     Measure { name: "stalled", take: stalled::take },
     Measure { name: "word", take: word::take },
+    Measure { name: "turns", take: turns::take },
     Measure { name: "start", take: start::take },
     Measure { name: "memory", take: memory::take },
 ];

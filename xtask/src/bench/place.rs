@@ -19,6 +19,7 @@ const SERVER_WAIT: Duration = Duration::from_secs(20);
 pub(crate) fn build(root: &Path) -> Result<()> {
     let examples = [
         ("homing-testkit", "load"),
+        ("homing-testkit", "clock-agent"),
         ("homing-server", "bare"),
         ("homing-drivers", "start"),
         ("homing-store-sqlite", "raw"),

@@ -11,6 +11,7 @@ mod http;
 mod make;
 mod proc;
 mod stall;
+mod turns;
 mod word;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ async fn main() {
             "burst" => fanout::burst(&asked).await,
             "echo" => fanout::echo(&asked).await,
             "stall" => stall::stall(&asked).await,
+            "turns" => turns::turns(&asked).await,
             "word" => word::word(&asked).await,
             other => panic!("nobody can measure {other}"),
         }

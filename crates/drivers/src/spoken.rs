@@ -60,6 +60,22 @@ pub(crate) trait Tongue: Send + 'static {
         let _ = complaint;
         None
     }
+    /// The process has gone without a terminal event, and so has everything it had started. Where the agent's contract
+    /// says what an exit status means, its last word may be said here; otherwise a status proves nothing.
+    fn exited(&mut self, exit: &Exit, complaint: &str, out: &mut Out) {
+        let _ = exit;
+        if let Some(trouble) = self.gone(complaint) {
+            out.event(AgentEvent::Failed(trouble));
+        }
+    }
+    /// Whether what the process prints is wanted as it comes, by `read_bytes`, and not in lines.
+    fn reads_bytes(&self) -> bool {
+        false
+    }
+    /// Something it printed, cut anywhere.
+    fn read_bytes(&mut self, bytes: &[u8], out: &mut Out) {
+        let _ = (bytes, out);
+    }
     /// Another attempt begins in the same process, which has been idle. `Ready` has to follow, as after `open`.
     fn again(&mut self, launch: &Launch, out: &mut Out) {
         let _ = (launch, out);
@@ -343,10 +359,7 @@ impl<T: Tongue> Spoken<T> {
             Heard::Side(line) => self.read(Line::Whole(line)),
             Heard::Tree(TreeEvent::Output(bytes)) => {
                 self.count_output(bytes.len());
-                let Some(parts) = &mut self.parts else { return };
-                for line in parts.lines.cut(&bytes) {
-                    self.read(line);
-                }
+                self.read_output(&bytes);
             }
             Heard::Tree(TreeEvent::Errors(bytes)) => {
                 self.count_output(bytes.len());
@@ -366,7 +379,8 @@ impl<T: Tongue> Spoken<T> {
         }
         if self.last.is_none() {
             self.complain(exit);
-        } else if exit.killed > 0 && !self.is_stopping && self.leaves_on_eof() {
+        }
+        if self.last.is_some() && exit.killed > 0 && !self.is_stopping && self.leaves_on_eof() {
             let text = format!("ended {} processes that the agent had left behind", exit.killed);
             self.said.push_back(AgentEvent::Notice { text });
         }
@@ -380,6 +394,18 @@ impl<T: Tongue> Spoken<T> {
             let trouble = Trouble::transient(format!("the agent printed more than {most} bytes in one turn"));
             self.finish(AgentEvent::Failed(trouble));
             self.kill();
+        }
+    }
+
+    fn read_output(&mut self, bytes: &[u8]) {
+        let Some(parts) = &mut self.parts else { return };
+        if parts.tongue.reads_bytes() {
+            let mut out = Out::default();
+            parts.tongue.read_bytes(bytes, &mut out);
+            return self.heed(out);
+        }
+        for line in parts.lines.cut(bytes) {
+            self.read(line);
         }
     }
 
@@ -497,9 +523,16 @@ impl<T: Tongue> Spoken<T> {
 
     fn complain(&mut self, exit: Exit) {
         let complaint = String::from_utf8_lossy(&self.complaint).trim().to_owned();
-        let parts = self.parts.as_mut().filter(|_| !self.is_stopping);
-        if let Some(trouble) = parts.and_then(|parts| parts.tongue.gone(&complaint)) {
-            self.last = Some(AgentEvent::Failed(trouble));
+        let mut out = Out::default();
+        if let Some(parts) = self.parts.as_mut().filter(|_| !self.is_stopping) {
+            parts.tongue.exited(&exit, &complaint, &mut out);
+        }
+        for event in out.events {
+            if event.is_last() {
+                self.last.get_or_insert(event);
+            } else {
+                self.said.push_back(event);
+            }
         }
         self.complaint = format!("{}\n{complaint}", exit.words()).into_bytes();
     }

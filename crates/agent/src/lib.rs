@@ -19,6 +19,6 @@ pub use event::{
 pub use in_process::{Did, House, HouseConfig, InProcess, Noted};
 pub use port::{
     Abilities, Account, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Reply,
-    Running, Setup, Verified,
+    Running, Setup, SignIn, Verified,
 };
 pub use tree::TreeName;

@@ -34,6 +34,11 @@ pub trait Agent: Send + Sync + 'static {
     /// What a person should know about how it is set up: which program, whose home, whether it asks before it acts.
     fn setup(&self) -> Setup;
 
+    /// Whether it looks signed in, by its files and variables alone: no turn is run, so only a turn proves it.
+    fn sign_in(&self) -> SignIn {
+        SignIn::Unknown
+    }
+
     /// Starts the process of one attempt and returns once it exists. Nothing of the message has left us then: the
     /// launch names it only so that the agent's own records can. Dropping the future, or later the `Running`, ends
     /// whatever was started, soon but not at once; `bury` is how to be sure.
@@ -151,6 +156,18 @@ pub struct Setup {
     pub is_kept: bool,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Vec<String>,
+}
+
+/// Whether an agent looks signed in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SignIn {
+    /// Nobody can tell without a turn, or it needs none.
+    #[default]
+    Unknown,
+    /// It does; `by` names the file or the variable that says so, never what is in it.
+    Here { by: String },
+    /// It does not; `how` says what to do.
+    Missing { how: String },
 }
 
 /// What is said to the agent.

@@ -148,7 +148,7 @@ pub enum RuleFact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// Nobody can answer any more: its turn is over. Final.
+    /// Nobody can answer any more: its turn is over, or the agent took the question back. Final.
     Lapsed { approval: String },
     /// The turn is to stop. `why`: `asked`, `time_limit` or `ending`.
     StopAsked {
@@ -175,7 +175,7 @@ pub enum RuleFact {
     /// The session is over. Final.
     Ended { why: EndWhy },
     /// A report came too late, or from the wrong attempt, and was not applied. `kind`: `ready`, `said`, `asked`,
-    /// `finished`, `failed`, `stopped` or `lost`.
+    /// `withdrawn`, `finished`, `failed`, `stopped` or `lost`.
     Stale { fence: Fence, kind: String },
 }
 

@@ -41,7 +41,7 @@ fn rule_fact(rule: &RuleFact) -> String {
             let nobody = if by.is_none() { ", because nobody answered in time" } else { "" };
             format!("{approval}: {answer}{nobody}")
         }
-        RuleFact::Lapsed { approval } => format!("{approval} lapsed: its turn is over"),
+        RuleFact::Lapsed { approval } => format!("{approval} lapsed: nobody can answer it any more"),
         RuleFact::StopAsked { turn, why, .. } => format!("turn {turn} is to stop ({})", plain(why)),
         RuleFact::TurnEnded { turn, outcome: o, failure: f } => {
             let failure = f.map(|f| format!(" ({})", self::failure(f))).unwrap_or_default();

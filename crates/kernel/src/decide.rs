@@ -204,6 +204,8 @@ impl Session {
                     Stage::Working { .. } => vec![],
                     Stage::Resting { .. } | Stage::Starting { .. } | Stage::Stopping { .. } => vec![],
                 },
+                // Open or not is all that counts: an answer that came first stays.
+                Report::Withdrawn { approval } => running.open(approval).filter_map(lapsed).collect(),
                 Report::Finished { native } => self.finished(running, native, given),
                 Report::Failed(failure) => self.failed(running, failure, given),
                 Report::Stopped | Report::Lost => self.lost(running, given),
@@ -384,8 +386,7 @@ impl Session {
 
     fn open_ask(&self, wanted: crate::ApprovalId) -> Result<(), Refusal> {
         let Work::Busy(running) = &self.work else { return Err(Refusal::TooLate) };
-        let open = |ask: &Ask| matches!(ask, Ask::Open { approval, .. } if *approval == wanted);
-        if running.asks.iter().any(open) { Ok(()) } else { Err(Refusal::TooLate) }
+        running.open(wanted).next().map(|_| ()).ok_or(Refusal::TooLate)
     }
 }
 
@@ -394,10 +395,15 @@ impl Running {
         self.asks.iter().any(|ask| ask.approval() == approval)
     }
 
+    /// The question of this name, while nobody has answered it.
+    fn open(&self, wanted: crate::ApprovalId) -> impl Iterator<Item = &Ask> {
+        self.asks.iter().filter(move |ask| matches!(ask, Ask::Open { approval, .. } if *approval == wanted))
+    }
+
     fn late_asks(&self, now: Moment) -> Facts {
         let late = self.asks.iter().filter_map(|ask| match ask {
             Ask::Open { approval, until } if *until <= now => Some(*approval),
-            Ask::Open { .. } | Ask::Answered { .. } => None,
+            Ask::Open { .. } | Ask::Answered { .. } | Ask::Lapsed { .. } => None,
         });
         late.map(|approval| Fact::Answered { approval, answer: Answer::No, by: None }).collect()
     }
@@ -410,7 +416,7 @@ fn held(message: MessageId, why: HoldWhy, given: &Given) -> Fact {
 fn lapsed(ask: &Ask) -> Option<Fact> {
     match ask {
         Ask::Open { approval, .. } => Some(Fact::Lapsed { approval: *approval }),
-        Ask::Answered { .. } => None,
+        Ask::Answered { .. } | Ask::Lapsed { .. } => None,
     }
 }
 

@@ -105,7 +105,7 @@ impl Session {
         let Work::Busy(running) = &self.work else { return Vec::new() };
         let asks = running.asks.iter().filter_map(|ask| match ask {
             Ask::Open { until, .. } => Some(*until),
-            Ask::Answered { .. } => None,
+            Ask::Answered { .. } | Ask::Lapsed { .. } => None,
         });
         match running.stage {
             Stage::Resting { again_at, .. } => alloc::vec![again_at],
@@ -204,7 +204,7 @@ impl Waiting {
 
 fn answered(ask: &Ask) -> Option<(ApprovalId, Answer)> {
     match ask {
-        Ask::Open { .. } => None,
+        Ask::Open { .. } | Ask::Lapsed { .. } => None,
         Ask::Answered { approval, answer } => Some((*approval, *answer)),
     }
 }

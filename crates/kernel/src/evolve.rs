@@ -36,7 +36,7 @@ impl Session {
             Fact::Answered { approval, answer, .. } => {
                 self.ask(Ask::Answered { approval: *approval, answer: *answer });
             }
-            Fact::Lapsed { .. } => {} // Its turn is over in the same append, and the question with it.
+            Fact::Lapsed { approval } => self.ask(Ask::Lapsed { approval: *approval }),
             Fact::StopAsked { turn, why } => self.stop_stage(*turn, *why),
             Fact::TurnEnded { turn, .. } => {
                 self.work = Work::Idle;
@@ -126,7 +126,9 @@ impl Ask {
     /// The question's id.
     pub fn approval(&self) -> crate::ApprovalId {
         match self {
-            Self::Open { approval, .. } | Self::Answered { approval, .. } => *approval,
+            Self::Open { approval, .. } | Self::Answered { approval, .. } | Self::Lapsed { approval } => {
+                *approval
+            }
         }
     }
 }

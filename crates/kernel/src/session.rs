@@ -60,6 +60,8 @@ pub enum Report {
     Ready { native: Option<Native> },
     /// The agent asks a person. We minted the approval's id for its question.
     Asked { approval: ApprovalId },
+    /// The agent no longer asks, and takes no answer.
+    Withdrawn { approval: ApprovalId },
     /// The agent said itself that it has finished; its processes are gone.
     Finished { native: Option<Native> },
     /// The attempt failed; its processes are gone.
@@ -76,6 +78,7 @@ impl Report {
         match self {
             Self::Ready { .. } => ReportKind::Ready,
             Self::Asked { .. } => ReportKind::Asked,
+            Self::Withdrawn { .. } => ReportKind::Withdrawn,
             Self::Finished { .. } => ReportKind::Finished,
             Self::Failed(_) => ReportKind::Failed,
             Self::Stopped => ReportKind::Stopped,
@@ -91,6 +94,7 @@ pub enum ReportKind {
     Ready,
     Said,
     Asked,
+    Withdrawn,
     Finished,
     Failed,
     Stopped,
@@ -141,7 +145,7 @@ pub enum Fact {
     Asked { approval: ApprovalId, turn: Turn, until: Moment },
     /// Somebody answered, or nobody did in time. Final.
     Answered { approval: ApprovalId, answer: Answer, by: Option<PersonId> },
-    /// Nobody can answer any more: its turn is over. Final.
+    /// Nobody can answer any more: its turn is over, or the agent took the question back. Final.
     Lapsed { approval: ApprovalId },
     /// The turn is to stop.
     StopAsked { turn: Turn, why: StopWhy },
@@ -322,6 +326,8 @@ pub enum Ask {
     Open { approval: ApprovalId, until: Moment },
     /// It was answered.
     Answered { approval: ApprovalId, answer: Answer },
+    /// The agent took it back.
+    Lapsed { approval: ApprovalId },
 }
 
 /// What a session may count on, decided by whoever configures it; values, never constants in the rules.

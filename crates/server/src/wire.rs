@@ -225,6 +225,7 @@ fn kind_word(kind: ReportKind) -> String {
         ReportKind::Ready => "ready",
         ReportKind::Said => "said",
         ReportKind::Asked => "asked",
+        ReportKind::Withdrawn => "withdrawn",
         ReportKind::Finished => "finished",
         ReportKind::Failed => "failed",
         ReportKind::Stopped => "stopped",

@@ -56,6 +56,8 @@ const QUESTIONS: &[&str] = &[
     "ready",
     "asks",
     "asks again",
+    "takes back",
+    "takes back 1",
     "answer 1 yes",
     "answer 1 no",
     "answer 2 yes",

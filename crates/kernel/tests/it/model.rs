@@ -247,6 +247,11 @@ impl Model {
                     self.questions.insert(*approval, Question::Open { until });
                 }
             }
+            Report::Withdrawn { approval } => {
+                if let Some(question @ Question::Open { .. }) = self.questions.get_mut(approval) {
+                    *question = Question::Lapsed;
+                }
+            }
             Report::Finished { native } if *handed => {
                 if let Some(native) = native {
                     self.name = Some((native.clone(), epoch));

@@ -935,6 +935,40 @@ fn open_questions_lapse_with_their_turn() {
 }
 
 #[test]
+fn a_question_that_the_agent_takes_back_lapses() {
+    check(
+        "say; ready; asks; takes back; answer 1 yes; takes back; asks 1; wake; finished",
+        expect![[r#"
+        say            queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready          handed 1.1                             work 1.1 m1
+        asks           asked a1 until 200                     work 1.1 m1
+        takes back     lapsed a1                              work 1.1 m1
+        answer 1 yes   no: too late                           work 1.1 m1
+        takes back                                            work 1.1 m1
+        asks 1                                                work 1.1 m1
+        wake           stop turn 1 (time limit)               stop 1.1 m1
+        finished       turn 1 answered                        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn an_answer_that_came_first_is_not_taken_back() {
+    check(
+        "say; ready; asks; answer 1 yes; takes back; takes back 1 of 1.1 term 7; finished",
+        expect![[r#"
+        say                          queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready                        handed 1.1                             work 1.1 m1
+        asks                         asked a1 until 200                     work 1.1 m1
+        answer 1 yes                 answered a1 yes                        work 1.1 m1 a1: yes
+        takes back                                                          work 1.1 m1 a1: yes
+        takes back 1 of 1.1 term 7   stale withdrawn of 1.1 term 7          work 1.1 m1 a1: yes
+        finished                     turn 1 answered                        nothing
+    "#]],
+    );
+}
+
+#[test]
 fn the_questions_of_an_interrupted_turn_lapse() {
     check(
         "say 1; ready; asks 1; crash; lost; answer 1 yes",

@@ -22,6 +22,8 @@ pub(crate) enum Step {
     AskNext,
     /// The agent asks what it asked last, once more; something new if it has not asked yet.
     AskAgain,
+    /// The agent takes back what it asked last; something it never asked if it has not asked yet.
+    TakeBack,
     /// Whatever runs now is stopped, by the name of its message.
     StopRunning,
     /// A runner reports.
@@ -138,6 +140,12 @@ impl World {
             Step::AskAgain => {
                 let last = self.session.running().and_then(|running| running.asks.last());
                 tell(self.asks(last.map_or(self.ledger.next_approval(), |ask| ask.approval())))
+            }
+            Step::TakeBack => {
+                let last = self.session.running().and_then(|running| running.asks.last());
+                let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
+                let report = Report::Withdrawn { approval };
+                tell(Command::Report { fence: self.fence(Of::Latest), report })
             }
             Step::Report { of, report } => {
                 tell(Command::Report { fence: self.fence(*of), report: report.clone() })
@@ -328,6 +336,7 @@ pub(crate) fn step(text: &str) -> Step {
         }
         ["asks"] => Step::AskNext,
         ["asks", "again"] => Step::AskAgain,
+        ["takes", "back"] => Step::TakeBack,
         ["crash"] => Step::Crash,
         ["no", "slot"] => Step::Slot(Slot::Taken),
         ["a", "slot"] => Step::Slot(Slot::Free),
@@ -354,6 +363,7 @@ fn report(words: &[&str], text: &str) -> Report {
         ["ready"] => Report::Ready { native: None },
         ["ready", "as", native] => Report::Ready { native: Some(Native::new(*native)) },
         ["asks", a] => Report::Asked { approval: approval(a) },
+        ["takes", "back", a] => Report::Withdrawn { approval: approval(a) },
         ["finished"] => Report::Finished { native: None },
         ["finished", "as", native] => Report::Finished { native: Some(Native::new(*native)) },
         ["failed", "gone"] => Report::Failed(Failure::Gone),

@@ -198,7 +198,7 @@ impl Lives {
     }
 
     fn report(&mut self, n: u32) -> Report {
-        match self.dice.roll(12) {
+        match self.dice.roll(13) {
             0..=4 => Report::Ready {
                 native: Some(Native::new(format!("native-{}", n % 3)).at(format!("place-{}", n % 2))),
             },
@@ -209,6 +209,7 @@ impl Lives {
             6..=8 => Report::Finished { native: None },
             9 => Report::Failed(Failure::ALL[self.dice.roll(4) as usize]),
             10 => Report::Stopped,
+            11 => Report::Withdrawn { approval: self.approvals.last().copied().unwrap_or(apr(n)) },
             _ => Report::Lost,
         }
     }

@@ -90,6 +90,7 @@ words! {
         ReportKind::Ready = "ready",
         ReportKind::Said = "said",
         ReportKind::Asked = "asked",
+        ReportKind::Withdrawn = "withdrawn",
         ReportKind::Finished = "finished",
         ReportKind::Failed = "failed",
         ReportKind::Stopped = "stopped",

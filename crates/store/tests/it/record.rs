@@ -63,10 +63,11 @@ fn one_of_each() -> Vec<Fact> {
     facts
 }
 
-const KINDS: [ReportKind; 7] = [
+const KINDS: [ReportKind; 8] = [
     ReportKind::Ready,
     ReportKind::Said,
     ReportKind::Asked,
+    ReportKind::Withdrawn,
     ReportKind::Finished,
     ReportKind::Failed,
     ReportKind::Stopped,
@@ -121,6 +122,7 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"ready"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"said"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"asked"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"withdrawn"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"finished"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"failed"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"stopped"}}

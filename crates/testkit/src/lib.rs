@@ -1,8 +1,8 @@
 //! For tests only: the real binary as a test sees it from outside.
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
-//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone) and
-//! `model` (a model server without a model, for real agents).
+//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone),
+//! `model` (a model server without a model) and `stage` (a real agent with a home of its own in front of it).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
 
@@ -12,6 +12,7 @@ mod http;
 mod leftovers;
 mod model;
 mod sse;
+mod stage;
 
 pub use agent_log::{Ran, agent_log};
 pub use homing::{Homing, Setup, Spoken};
@@ -19,6 +20,7 @@ pub use http::{Answered, Http};
 pub use leftovers::{Leftover, leftovers};
 pub use model::{Asked, Protocol, Purpose, StubModel};
 pub use sse::{Follow, Heard};
+pub use stage::{RealAgent, Stage};
 
 use std::time::{Duration, Instant};
 

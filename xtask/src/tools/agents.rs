@@ -90,13 +90,23 @@ pub(crate) fn agents() -> Result<Agents> {
         says: "1.34.0",
     };
     let cache = cache()?;
-    Ok(Agents {
+    let agents = Agents {
         codex: codex.get(&cache)?,
         claude: claude.get(&cache)?,
         opencode: opencode.get(&cache)?,
         claude_agent_acp: claude_agent_acp.get(&cache)?,
         goose: goose.get(&cache)?,
-    })
+    };
+    note(&agents, &cache)?;
+    Ok(agents)
+}
+
+/// Writes down where the agents are, so that a test that is run by hand finds them, too.
+fn note(agents: &Agents, cache: &Path) -> Result<()> {
+    let (written, whole) =
+        (cache.join(format!("agents.env.{}", std::process::id())), cache.join("agents.env"));
+    std::fs::write(&written, agents.to_string())?;
+    std::fs::rename(&written, &whole).with_context(|| format!("could not write {}", whole.display()))
 }
 
 /// A machine as the agents' packages call it.

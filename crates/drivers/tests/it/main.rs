@@ -2,4 +2,5 @@
 
 mod bench;
 mod orphans;
+mod real;
 mod scripted;

@@ -1,0 +1,315 @@
+//! A stage for one real agent: its program, a home with its settings in it, a stub model to talk to, and a directory to
+//! work in. Everything is below one temporary directory and on loopback.
+//!
+//! A program that is not there fails the test: what was not run was not tested. Nothing here starts an agent; a test
+//! takes `program`, `args`, `env` and `home` and does so itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::StubModel;
+
+/// The key every agent is given. The stub takes any.
+const KEY: &str = "sk-stub";
+/// The model every agent is told to use.
+const MODEL: &str = "stub-1";
+/// The file in the cache of tools that says where the agents are.
+const AGENTS_FILE: &str = "homing-tools/agents.env";
+
+/// A real agent we test with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RealAgent {
+    Claude,
+    Codex,
+    OpenCode,
+    ClaudeAgentAcp,
+    Goose,
+}
+
+impl RealAgent {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::OpenCode, Self::ClaudeAgentAcp, Self::Goose];
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::OpenCode => "opencode",
+            Self::ClaudeAgentAcp => "claude-agent-acp",
+            Self::Goose => "goose",
+        }
+    }
+
+    /// Where it is: as its variable says, or as the cache of tools says. Panics where neither does.
+    #[track_caller]
+    pub fn program(self) -> PathBuf {
+        let variable = format!("HOMING_TEST_{}", self.name().to_uppercase().replace('-', "_"));
+        let said = std::env::var_os(&variable).map(PathBuf::from).or_else(|| in_cache(&variable));
+        let remedy = "run `cargo xtask tools --agents`, or set the variable to where it is";
+        let program = said.unwrap_or_else(|| panic!("{} is missing ({variable}); {remedy}", self.name()));
+        assert!(program.is_file(), "{variable} says {}, which is no file; {remedy}", program.display());
+        program
+    }
+}
+
+/// What `cargo xtask tools --agents` wrote down.
+fn in_cache(variable: &str) -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
+    let written = fs::read_to_string(cache.join(AGENTS_FILE)).ok()?;
+    let mut lines = written.lines().filter_map(|line| line.split_once('='));
+    lines.find(|(name, _)| *name == variable).map(|(_, path)| PathBuf::from(path))
+}
+
+/// One real agent with everything it needs around it. Gone when it is dropped.
+#[derive(Debug)]
+pub struct Stage {
+    pub agent: RealAgent,
+    /// The model it talks to.
+    pub model: StubModel,
+    place: TempDir,
+}
+
+impl Stage {
+    /// A new home and a new model for that agent.
+    #[track_caller]
+    pub fn new(agent: RealAgent) -> Self {
+        let place = tempfile::tempdir().expect("a temporary directory can be made");
+        let stage = Self { agent, model: StubModel::start(), place };
+        for directory in [stage.home(), stage.locks(), stage.directory()] {
+            fs::create_dir_all(directory).expect("a directory can be made there");
+        }
+        stage.write_settings();
+        stage
+    }
+
+    /// The program, as a path.
+    #[track_caller]
+    pub fn program(&self) -> String {
+        text(&self.agent.program())
+    }
+
+    /// The arguments without which it does not speak ACP; none for those that do not.
+    pub fn args(&self) -> Vec<String> {
+        match self.agent {
+            RealAgent::Goose => vec!["acp".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Its environment: the stub model, no telemetry, no updates, few retries. Without `HOME` and `PATH`.
+    pub fn env(&self) -> Vec<(String, String)> {
+        let url = self.model.url();
+        let pairs: &[(&str, &str)] = match self.agent {
+            RealAgent::Claude | RealAgent::ClaudeAgentAcp => &[
+                ("ANTHROPIC_API_KEY", KEY),
+                ("ANTHROPIC_BASE_URL", &url),
+                ("DISABLE_TELEMETRY", "1"),
+                ("DISABLE_AUTOUPDATER", "1"),
+                ("DISABLE_ERROR_REPORTING", "1"),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+                ("CLAUDE_CODE_MAX_RETRIES", "1"),
+            ],
+            RealAgent::Codex => &[("STUB_KEY", KEY)],
+            RealAgent::OpenCode => &[
+                ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+                ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+                ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+            ],
+            RealAgent::Goose => &[
+                ("GOOSE_PROVIDER", "openai"),
+                ("GOOSE_MODEL", MODEL),
+                ("GOOSE_MODE", "approve"),
+                ("GOOSE_DISABLE_KEYRING", "1"),
+                ("GOOSE_TELEMETRY_ENABLED", "false"),
+                ("OPENAI_API_KEY", KEY),
+                ("OPENAI_HOST", &url),
+                ("OPENAI_BASE_PATH", "v1/chat/completions"),
+            ],
+        };
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    /// Its home, with its settings in it.
+    pub fn home(&self) -> PathBuf {
+        self.place.path().join("home")
+    }
+
+    /// A directory for supervisors' locks.
+    pub fn locks(&self) -> PathBuf {
+        self.place.path().join("locks")
+    }
+
+    /// The directory it works in, without links in its path.
+    pub fn directory(&self) -> PathBuf {
+        self.canonical().join("project")
+    }
+
+    /// Another directory to work in.
+    pub fn another_directory(&self, name: &str) -> PathBuf {
+        let directory = self.canonical().join(name);
+        fs::create_dir_all(&directory).expect("a directory can be made there");
+        directory
+    }
+
+    fn canonical(&self) -> PathBuf {
+        self.place.path().canonicalize().expect("the place is there")
+    }
+
+    /// Deletes what the agent knows of that conversation, as a person who tidies up would. Agents that keep all of them
+    /// in one database lose all of them. No process of that home may run.
+    #[track_caller]
+    pub fn lose(&self, native: &str) {
+        let files = self.files_of(native);
+        assert!(!files.is_empty(), "{} has no file of {native}", self.agent.name());
+        for file in files {
+            fs::remove_file(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        }
+    }
+
+    /// Tears some bytes off the end of the conversation's file, as a power cut would. Only for agents whose
+    /// conversations are files of lines.
+    #[track_caller]
+    pub fn tear(&self, native: &str, bytes: u64) {
+        for path in self.files_of(native) {
+            let file = fs::OpenOptions::new().write(true).open(&path).expect("it can be written");
+            let length = file.metadata().expect("it is there").len();
+            file.set_len(length.saturating_sub(bytes)).expect("it can be cut");
+        }
+    }
+
+    /// The files that hold that conversation.
+    pub fn files_of(&self, native: &str) -> Vec<PathBuf> {
+        let (below, wanted): (&str, Box<dyn Fn(&str) -> bool + '_>) = match self.agent {
+            RealAgent::Claude | RealAgent::ClaudeAgentAcp => {
+                (".claude/projects", Box::new(move |name| name == format!("{native}.jsonl")))
+            }
+            RealAgent::Codex => (
+                ".codex/sessions",
+                Box::new(move |name| {
+                    name.starts_with("rollout-") && name.ends_with(&format!("{native}.jsonl"))
+                }),
+            ),
+            RealAgent::OpenCode => {
+                (".local/share/opencode", Box::new(|name| name.starts_with("opencode.db")))
+            }
+            RealAgent::Goose => {
+                (".local/share/goose/sessions", Box::new(|name| name.starts_with("sessions.db")))
+            }
+        };
+        let mut found = Vec::new();
+        walk(&self.home().join(below), &mut |path| {
+            if path.file_name().is_some_and(|name| wanted(&name.to_string_lossy())) {
+                found.push(path.to_path_buf());
+            }
+        });
+        found
+    }
+
+    fn write_settings(&self) {
+        match self.agent {
+            RealAgent::Codex => self.write(".codex/config.toml", &codex_settings(&self.model.url_v1())),
+            RealAgent::OpenCode => {
+                self.write(".config/opencode/opencode.json", &opencode_settings(&self.model.url_v1()));
+            }
+            RealAgent::Claude | RealAgent::ClaudeAgentAcp | RealAgent::Goose => {}
+        }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.home().join(path);
+        fs::create_dir_all(path.parent().expect("it is below the home"))
+            .expect("a directory can be made there");
+        fs::write(path, text).expect("a file can be written there");
+    }
+}
+
+fn codex_settings(url_v1: &str) -> String {
+    format!(
+        r#"model = "{MODEL}"
+model_provider = "stub"
+check_for_update_on_startup = false
+
+[model_providers.stub]
+name = "stub"
+base_url = "{url_v1}"
+env_key = "STUB_KEY"
+wire_api = "responses"
+request_max_retries = 1
+stream_max_retries = 1
+
+[features]
+plugins = false
+apps = false
+unbounded_connection_retries = false
+"#
+    )
+}
+
+fn opencode_settings(url_v1: &str) -> String {
+    serde_json::json!({
+        "autoupdate": false,
+        "share": "disabled",
+        "enabled_providers": ["stub"],
+        "model": format!("stub/{MODEL}"),
+        "small_model": format!("stub/{MODEL}"),
+        "provider": {"stub": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Stub",
+            "options": {"baseURL": url_v1, "apiKey": KEY},
+            "models": {MODEL: {
+                "name": "Stub 1",
+                "limit": {"context": 200_000, "output": 8_192},
+                "cost": {"input": 1, "output": 2},
+            }},
+        }},
+    })
+    .to_string()
+}
+
+fn walk(directory: &Path, see: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            walk(&path, see);
+        } else {
+            see(&path);
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("the path is text").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_conversation_is_the_only_one_that_is_lost() {
+        let stage = Stage::new(RealAgent::Claude);
+        let files = stage.home().join(".claude/projects/-srv");
+        fs::create_dir_all(&files).unwrap();
+        for id in ["a", "b"] {
+            fs::write(files.join(format!("{id}.jsonl")), "{\"n\": 1}\n").unwrap();
+        }
+        stage.tear("b", 3);
+        stage.lose("a");
+        assert_eq!(stage.files_of("a"), [] as [PathBuf; 0]);
+        assert_eq!(fs::read_to_string(&stage.files_of("b")[0]).unwrap(), "{\"n\": ");
+    }
+
+    #[test]
+    fn every_agent_is_told_of_the_stub() {
+        for agent in RealAgent::ALL {
+            let stage = Stage::new(agent);
+            let mut told = format!("{:?}", stage.env());
+            walk(&stage.home(), &mut |path| told += &fs::read_to_string(path).unwrap());
+            assert!(told.contains(&stage.model.url()), "{told}");
+        }
+    }
+}

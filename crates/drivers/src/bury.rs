@@ -12,7 +12,7 @@ use kernel::Failure;
 
 use crate::group::Group;
 use crate::hunt::{Hunt, Mark, Process};
-use crate::lock::Lock;
+use crate::lock::{Holder, Lock};
 
 /// How long a supervisor that has lost its daemon may take to end its tree by itself. It promises two seconds.
 const LOCK_WAIT: Duration = Duration::from_millis(3_000);
@@ -35,10 +35,13 @@ fn bury_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
     let mark = Mark::new(tree.as_str(), locks);
     // Its group was made below the group its supervisor was in, which need not be ours.
     // The agent may be able to write where the lock is, so a record that names another group is none.
+    let holder = lock.holder();
     let is_ours = |path: &PathBuf| path.file_name().is_some_and(|name| *name == *mark.group_name());
-    let recorded = lock.holder().and_then(|holder| holder.group).filter(is_ours).and_then(Group::at);
+    let recorded =
+        holder.as_ref().and_then(|holder| holder.group.clone()).filter(is_ours).and_then(Group::at);
     let groups = recorded.into_iter().chain(Group::find(&mark.group_name())).collect();
-    let caught = Hunt::from_outside(mark, groups).until_gone(Instant::now() + HUNT_WAIT);
+    let known = holder.map(known).unwrap_or_default();
+    let caught = Hunt::from_outside(mark, groups, known).until_gone(Instant::now() + HUNT_WAIT);
     if !caught.gone {
         return Err(Trouble::transient(format!("processes of {tree} cannot be ended")));
     }
@@ -46,6 +49,13 @@ fn bury_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(Trouble::transient(why)),
         _ => Ok(Buried { killed: caught.killed }),
     }
+}
+
+/// The processes that a supervisor had seen below it. None of them can be older than it was: such a record is not its own.
+fn known(holder: Holder) -> Vec<Process> {
+    let Holder { started: since, seen, .. } = holder;
+    let seen = seen.into_iter().map(|(pid, started)| Process { pid, started });
+    seen.filter(|process| process.started >= since).collect()
 }
 
 /// Waits for the lock; then for the lock of a dead supervisor.

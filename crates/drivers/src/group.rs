@@ -3,8 +3,16 @@
 //! Everything here may fail, and then `hunt` finds the processes by their parents and their mark instead.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use crate::supervisor::frame::{Limit, Limits};
+
+/// How many threads a process may have on average before the kernel lets the tree have no more: it counts threads, and
+/// we count processes. Only what grows faster than we look ever comes so far.
+const THREADS_PER_PROCESS: u64 = 32;
+/// By this attribute a service manager says that a group is in the hands of whoever runs in it.
+const DELEGATED: &str = "user.delegate";
 
 /// The control group of one attempt.
 #[derive(Debug, Clone)]
@@ -13,9 +21,9 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Makes it below our own group. `None` where we may not, or where there is no such thing.
+    /// Makes it where trees have their groups. `None` where we may not, or where there is no such thing.
     pub(crate) fn make(name: &str) -> Option<Self> {
-        let path = own_group()?.join(name);
+        let path = place()?.join(name);
         match std::fs::create_dir(&path) {
             Ok(()) => {}
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
@@ -24,9 +32,9 @@ impl Group {
         Self::at(path)
     }
 
-    /// The one that should be below our own group, if it is there.
+    /// The one that should be where trees have their groups, if it is there.
     pub(crate) fn find(name: &str) -> Option<Self> {
-        Self::at(own_group()?.join(name))
+        Self::at(place()?.join(name))
     }
 
     /// The one at that place, if it is there.
@@ -48,9 +56,37 @@ impl Group {
         File::options().write(true).open(self.path.join("cgroup.procs")).ok()
     }
 
+    /// Lets the kernel keep the tree within its limits. Answers those that it does not keep, which are ours to see to: it
+    /// only bounds groups below one that has no processes of its own and whose owner lets us. Processes are always ours,
+    /// because the kernel refuses to make more and lets the agent go on; its bound is for what is faster than we look.
+    pub(crate) fn keep_within(&self, limits: Limits) -> Limits {
+        let above = self.path.parent().unwrap_or(&self.path);
+        for controller in ["+memory", "+pids"] {
+            put(&above.join("cgroup.subtree_control"), controller);
+        }
+        if let Some(processes_max) = limits.processes_max {
+            put(&self.path.join("pids.max"), &(u64::from(processes_max) * THREADS_PER_PROCESS).to_string());
+        }
+        let bounds = |bytes_max: &u64| put(&self.path.join("memory.max"), &bytes_max.to_string());
+        let memory_bytes_max = limits.memory_bytes_max.filter(|bytes_max| !bounds(bytes_max));
+        if limits.memory_bytes_max.is_some() && memory_bytes_max.is_none() {
+            // No way out through the swap, and no half of a tree that goes on.
+            put(&self.path.join("memory.swap.max"), "0");
+            put(&self.path.join("memory.oom.group"), "1");
+        }
+        Limits { memory_bytes_max, ..limits }
+    }
+
+    /// The limit for which the kernel has ended something in it, if it has.
+    pub(crate) fn exceeded(&self) -> Option<Limit> {
+        let seen = std::fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
+        let kills = seen.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse::<u64>().ok());
+        kills.is_some_and(|kills| kills > 0).then_some(Limit::Memory)
+    }
+
     /// Ends everything in it and below it. Older kernels cannot; the hunt does it then.
     pub(crate) fn kill(&self) {
-        let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
+        put(&self.path.join("cgroup.kill"), "1");
     }
 
     /// Everything alive in it and below it.
@@ -81,6 +117,28 @@ impl Group {
     }
 }
 
+/// Writes into a file that the kernel has put there; whether there is one and it took this.
+fn put(file: &Path, text: &str) -> bool {
+    let open = File::options().write(true).open(file);
+    open.is_ok_and(|mut file| file.write_all(text.as_bytes()).is_ok())
+}
+
+/// Where trees have their groups: below our own, or beside it if a service manager put us into a part of what it gave us
+/// (systemd's `DelegateSubgroup=`). Only then can the kernel keep limits, because a group with processes in it may not
+/// bound those below.
+fn place() -> Option<PathBuf> {
+    let own = own_group()?;
+    match own.parent() {
+        Some(above) if is_delegated(above) => Some(above.to_path_buf()),
+        _ => Some(own),
+    }
+}
+
+fn is_delegated(group: &Path) -> bool {
+    let mut value = [0; 1];
+    rustix::fs::getxattr(group, DELEGATED, &mut value) == Ok(1) && value == *b"1"
+}
+
 fn own_group() -> Option<PathBuf> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -102,6 +160,48 @@ fn unified_mount(line: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A directory that looks like a group of a kernel which keeps limits.
+    fn group_with(files: &[&str]) -> (tempfile::TempDir, Group) {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("homing-x");
+        std::fs::create_dir(&path).unwrap();
+        for file in files.iter().chain(&["cgroup.procs"]) {
+            std::fs::write(path.join(file), "").unwrap();
+        }
+        (above, Group::at(path).unwrap())
+    }
+
+    const LIMITS: Limits = Limits { memory_bytes_max: Some(4_000_000), processes_max: Some(100) };
+
+    #[test]
+    fn a_limit_that_the_kernel_keeps_is_not_ours() {
+        let (above, group) = group_with(&["memory.max", "memory.swap.max", "memory.oom.group", "pids.max"]);
+        std::fs::write(above.path().join("cgroup.subtree_control"), "").unwrap();
+        assert_eq!(group.keep_within(LIMITS), Limits { memory_bytes_max: None, ..LIMITS });
+        let read = |file| std::fs::read_to_string(group.path().join(file)).unwrap();
+        assert_eq!([read("memory.max"), read("memory.swap.max")], ["4000000", "0"]);
+        assert_eq!([read("memory.oom.group"), read("pids.max")], ["1", "3200"]);
+    }
+
+    #[test]
+    fn a_limit_that_the_kernel_does_not_keep_is_ours() {
+        let (_above, group) = group_with(&[]);
+        assert_eq!(group.keep_within(LIMITS), LIMITS);
+        assert!(!group.path().join("memory.max").exists(), "only the kernel makes these files");
+        assert_eq!(group.keep_within(Limits::default()), Limits::default());
+    }
+
+    #[test]
+    fn a_kill_by_the_kernel_is_seen_and_mere_pressure_is_not() {
+        let (_above, group) = group_with(&[]);
+        assert_eq!(group.exceeded(), None);
+        for (kills, seen) in [(0, None), (2, Some(Limit::Memory))] {
+            let events = format!("low 0\nhigh 3\nmax 51\noom 4\noom_kill {kills}\noom_group_kill 1\n");
+            std::fs::write(group.path().join("memory.events"), events).unwrap();
+            assert_eq!(group.exceeded(), seen);
+        }
+    }
 
     #[test]
     fn the_unified_hierarchy_is_found_among_mounts() {

@@ -2,7 +2,8 @@
 //!
 //! A process belongs to a tree if it descends from the supervisor (which is a subreaper, so whoever loses its parent
 //! becomes the supervisor's child), if it is in the tree's control group, or if its environment has the tree's mark.
-//! Each way alone has a gap; a process has to slip through all three. Numbers are used again by the kernel, so a process
+//! Each way alone has a gap; a process has to slip through all three. Who comes from outside, after the supervisor's
+//! own sudden end, has the supervisor's last list of them in place of the first. Numbers are used again by the kernel, so a process
 //! is its number and its start time, and signals go through a descriptor that was opened before the time was compared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use agent::TreeName;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 
 use crate::group::Group;
+use crate::supervisor::frame::Limit;
 
 /// The variable that marks every process of a tree with the tree's name.
 pub(crate) const TREE_VARIABLE: &str = "HOMING_TREE";
@@ -120,6 +122,8 @@ pub(crate) struct Caught {
 pub(crate) struct Hunt {
     mark: Mark,
     groups: Vec<Group>,
+    /// Processes that somebody who saw them says are of this tree.
+    known: Vec<Process>,
     /// The subreaper that all of them descend from, if that is us.
     root: Option<i32>,
     killed: BTreeSet<Process>,
@@ -128,15 +132,15 @@ pub(crate) struct Hunt {
 }
 
 impl Hunt {
-    /// By a stranger: whatever is in these groups or carries the mark.
-    pub(crate) fn from_outside(mark: Mark, groups: Vec<Group>) -> Self {
-        Self { mark, groups, root: None, killed: BTreeSet::new(), reaped: Vec::new() }
+    /// By a stranger: whatever is in these groups, carries the mark, or is one of these or descends from one.
+    pub(crate) fn from_outside(mark: Mark, groups: Vec<Group>, known: Vec<Process>) -> Self {
+        Self { mark, groups, known, root: None, killed: BTreeSet::new(), reaped: Vec::new() }
     }
 
     /// By the tree's own subreaper, this process.
     pub(crate) fn from_above(mark: Mark, group: Option<Group>) -> Self {
         let root = Some(rustix::process::getpid().as_raw_nonzero().get());
-        Self { root, ..Self::from_outside(mark, group.into_iter().collect()) }
+        Self { root, ..Self::from_outside(mark, group.into_iter().collect(), Vec::new()) }
     }
 
     /// Kills what it finds until it finds nothing, or until the time is over.
@@ -158,9 +162,25 @@ impl Hunt {
         self.caught(true)
     }
 
-    /// How many processes there are now.
-    pub(crate) fn count(&self) -> u32 {
-        u32::try_from(self.look().len()).unwrap_or(u32::MAX)
+    /// The processes there are now: all that descend from us, and all in the group. Costs as much as the tree is large,
+    /// however many processes the machine has.
+    pub(crate) fn family(&self) -> BTreeSet<Process> {
+        let mut found = BTreeSet::new();
+        let mut todo: Vec<i32> = self.root.into_iter().flat_map(children_of).collect();
+        todo.extend(self.groups.iter().flat_map(Group::members));
+        while let Some(pid) = todo.pop() {
+            let Some(stat) = Stat::read(pid) else { continue };
+            // One that has ended and was not reaped yet is no longer there, and has no children.
+            if !stat.has_ended() && found.insert(Process { pid, started: stat.started }) {
+                todo.extend(children_of(pid));
+            }
+        }
+        found
+    }
+
+    /// The limit for which the kernel has ended something of the tree, if it has.
+    pub(crate) fn exceeded(&self) -> Option<Limit> {
+        self.groups.iter().find_map(Group::exceeded)
     }
 
     /// Takes note of children that have ended. Answers whether there are children left at all; without any, nothing
@@ -204,6 +224,12 @@ impl Hunt {
         let mut ours = self.root.map(|root| descendants(&all, root)).unwrap_or_default();
         ours.extend(self.groups.iter().flat_map(Group::members));
         ours.extend(all.keys().filter(|pid| self.mark.is_on(**pid)));
+        for known in &self.known {
+            if all.get(&known.pid).is_some_and(|stat| stat.started == known.started) {
+                ours.insert(known.pid);
+                ours.extend(descendants(&all, known.pid));
+            }
+        }
         ours.remove(&rustix::process::getpid().as_raw_nonzero().get());
         // What has ended and only waits to be reaped was not killed by us and cannot be.
         let alive = |stat: &&Stat| !stat.has_ended();
@@ -261,6 +287,13 @@ fn processes() -> BTreeMap<i32, Stat> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(|pid| Some((pid, Stat::read(pid)?))).collect()
+}
+
+/// The children of a process, whichever of its threads has made them.
+fn children_of(pid: i32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
 fn descendants(all: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {

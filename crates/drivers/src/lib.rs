@@ -28,5 +28,6 @@ pub use bury::bury;
 pub use hunt::count_marked;
 pub use scripted::{Scripted, ScriptedConfig, scripted_agent};
 pub use shell::{ShellConfig, TurnLimits};
+pub use supervisor::frame::Limit;
 pub use supervisor::supervise;
 pub use tree::{Exit, Plan, Tree, TreeEvent};

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 /// How often the name may lead elsewhere before we give up; each time somebody else made progress.
 const RACES_MAX: u32 = 100;
 /// The longest record in a lock file; more than that was not written by us.
-const HOLDER_BYTES_MAX: u64 = 16 * 1024;
+const HOLDER_BYTES_MAX: u64 = 64 * 1024;
+/// The most processes of a tree that are written down. A tree with more is found by its other marks.
+const SEEN_MAX: usize = 1_000;
 
 /// Who holds a lock, as it wrote itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,9 @@ pub(crate) struct Holder {
     pub(crate) started: u64,
     /// The control group of its tree, if it made one.
     pub(crate) group: Option<PathBuf>,
+    /// The processes of its tree, as it last saw them: number and start time. For whoever comes after its sudden death.
+    #[serde(default)]
+    pub(crate) seen: Vec<(i32, u64)>,
 }
 
 /// A lock we hold. Dropping it frees it and leaves the file.
@@ -69,11 +74,14 @@ impl Lock {
         read_holder(&File::open(path).ok()?)
     }
 
-    /// Writes itself into it.
-    pub(crate) fn sign(&mut self, holder: &Holder) -> io::Result<()> {
-        self.file.set_len(0)?;
+    /// Writes itself into it. One write, then what is left of a longer record goes: whenever we are killed, the file begins
+    /// with a whole record.
+    pub(crate) fn sign(&mut self, holder: &mut Holder) -> io::Result<()> {
+        holder.seen.truncate(SEEN_MAX);
+        let text = serde_json::to_vec(holder)?;
         self.file.rewind()?;
-        self.file.write_all(&serde_json::to_vec(holder)?)
+        self.file.write_all(&text)?;
+        self.file.set_len(text.len() as u64)
     }
 
     /// Removes the file, then frees the lock, in this order: nobody can hold a lock that has no name.
@@ -94,7 +102,8 @@ fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
 fn read_holder(file: &File) -> Option<Holder> {
     let mut text = Vec::new();
     file.take(HOLDER_BYTES_MAX).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+    // What comes after the first record belongs to an older one that was longer.
+    serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()
 }
 
 #[cfg(test)]
@@ -107,14 +116,36 @@ mod tests {
         let path = here.path().join("a.lock");
         let mut lock = Lock::try_take(&path).unwrap().unwrap();
         assert!(Lock::try_take(&path).unwrap().is_none());
-        let holder = Holder { pid: 7, started: 9, group: Some("/x".into()) };
-        lock.sign(&Holder { group: None, ..holder.clone() }).unwrap();
-        lock.sign(&holder).unwrap();
+        let mut holder = Holder { pid: 7, started: 9, group: Some("/x".into()), seen: vec![(1, 2)] };
+        lock.sign(&mut Holder { group: None, seen: vec![(1, 2); 500], ..holder.clone() }).unwrap();
+        lock.sign(&mut holder).unwrap();
         assert_eq!(Lock::holder_at(&path), Some(holder.clone()));
         drop(lock);
         let mut again = Lock::try_take(&path).unwrap().unwrap();
         assert_eq!(again.holder(), Some(holder));
         again.remove().unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_record_is_whole_whenever_its_writer_is_killed() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("a.lock");
+        let mut holder = Holder { pid: 7, started: 9, group: None, seen: vec![(1, 2)] };
+        Lock::try_take(&path).unwrap().unwrap().sign(&mut holder).unwrap();
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend_from_slice(b"of a longer record\"}");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(Lock::holder_at(&path), Some(holder));
+    }
+
+    #[test]
+    fn a_record_stays_readable_however_large_its_tree() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("a.lock");
+        let seen = vec![(i32::MAX, u64::MAX); 10 * SEEN_MAX];
+        let mut holder = Holder { pid: 7, started: 9, group: None, seen };
+        Lock::try_take(&path).unwrap().unwrap().sign(&mut holder).unwrap();
+        assert_eq!(Lock::holder_at(&path).unwrap().seen.len(), SEEN_MAX);
     }
 }

@@ -54,7 +54,7 @@ pub struct ShellConfig {
     pub group: bool,
 }
 
-/// What one agent may take.
+/// What one agent may take. Each has its key below `agents.NAME` in the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnLimits {
     /// From the start of the process until it is ready.
@@ -63,9 +63,10 @@ pub struct TurnLimits {
     pub turn_max: Duration,
     /// What it may print in one turn.
     pub output_bytes_max: u64,
-    /// Memory of the whole tree, if bounded.
+    /// Memory of the whole tree, tools included, if bounded. Not bounded by default: a build that an agent runs may need as
+    /// much as the machine has, and only who owns the machine knows how much to spare.
     pub memory_bytes_max: Option<u64>,
-    /// Processes of the whole tree, if bounded.
+    /// Processes of the whole tree, if bounded. The default is far above any build, and far below a fork bomb.
     pub processes_max: Option<u32>,
 }
 
@@ -76,7 +77,7 @@ impl Default for TurnLimits {
             turn_max: Duration::from_secs(60 * 60),
             output_bytes_max: 64 * 1024 * 1024,
             memory_bytes_max: None,
-            processes_max: None,
+            processes_max: Some(2_000),
         }
     }
 }
@@ -218,8 +219,10 @@ impl<T: Tongue> Shell<T> {
     }
 
     fn bounds(&self) -> Bounds {
-        let TurnLimits { start_max, turn_max, output_bytes_max, .. } = self.config.limits;
-        Bounds { start_max, turn_max, output_bytes_max }
+        let TurnLimits { start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max } =
+            self.config.limits;
+        let name = self.config.name.clone();
+        Bounds { name, start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max }
     }
 
     fn plan(&self, launch: &Launch, args: Vec<String>, own: Vec<(String, String)>) -> Result<Plan, Trouble> {
@@ -244,7 +247,8 @@ impl<T: Tongue> Shell<T> {
         let ShellConfig { exe, locks, .. } = &self.config;
         let plan = Plan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
         let ShellConfig { silence_ms_max, group, .. } = self.config;
-        Ok(Plan { env, silence_ms_max, group, ..plan })
+        let TurnLimits { memory_bytes_max, processes_max, .. } = self.config.limits;
+        Ok(Plan { env, silence_ms_max, group, memory_bytes_max, processes_max, ..plan })
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::bury::bury;
 use crate::keep::Keep;
 use crate::lines::{LINE_BYTES_MAX, Line, Lines};
-use crate::supervisor::frame::PIECE_BYTES_MAX;
+use crate::supervisor::frame::{Limit, PIECE_BYTES_MAX};
 use crate::tree::{Exit, Tree, TreeEvent};
 
 /// How much of what an agent complained about is kept, for the story of its death.
@@ -135,15 +135,51 @@ impl Out {
     }
 }
 
-/// What a turn may take.
-#[derive(Debug, Clone, Copy)]
+/// What a turn may take, and of whom. Each of these has a key in the configuration, which is named when it was too little.
+#[derive(Debug, Clone)]
 pub(crate) struct Bounds {
+    /// What people call the agent.
+    pub(crate) name: String,
     /// From the start of the process until it is ready for the message.
     pub(crate) start_max: Duration,
     /// From the message to the last word.
     pub(crate) turn_max: Duration,
     /// Bytes on both outputs together, in one turn.
     pub(crate) output_bytes_max: u64,
+    /// Memory of the whole tree.
+    pub(crate) memory_bytes_max: Option<u64>,
+    /// Processes of the whole tree.
+    pub(crate) processes_max: Option<u32>,
+}
+
+impl Bounds {
+    /// It took too much; a person may let it have more.
+    fn exceeded(&self, what: impl std::fmt::Display, key: &str) -> AgentEvent {
+        let trouble = format!("{what}; if that is as it should be, raise agents.{}.{key}", self.name);
+        AgentEvent::Failed(Trouble::transient(trouble))
+    }
+
+    fn exceeded_by_tree(&self, limit: Limit) -> AgentEvent {
+        match limit {
+            Limit::Memory => {
+                let most = amount(self.memory_bytes_max.unwrap_or_default());
+                self.exceeded(format!("the agent's processes used more than {most} of memory"), "memory_max")
+            }
+            Limit::Processes => {
+                let most = self.processes_max.unwrap_or_default();
+                self.exceeded(format!("the agent had more than {most} processes"), "processes_max")
+            }
+        }
+    }
+}
+
+/// Bytes, for people.
+fn amount(bytes: u64) -> String {
+    match bytes {
+        1_000_000_000.. => format!("{:.1} GB", bytes as f64 / 1e9),
+        1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{bytes} bytes"),
+    }
 }
 
 /// A second line to an agent that does not talk over its own input and output: a task at the other end says what it
@@ -261,6 +297,7 @@ impl<T: Tongue> Spoken<T> {
             None => parts.tongue.open(&mut out),
             Some(_) => parts.tongue.again(&launch, &mut out),
         }
+        let start_max = bounds.start_max;
         let mut spoken = Self {
             parts: Some(parts),
             launch,
@@ -273,7 +310,7 @@ impl<T: Tongue> Spoken<T> {
             last: None,
             unsaid: Vec::new(),
             phase: Phase::Talking,
-            until: Instant::now() + bounds.start_max,
+            until: Instant::now() + start_max,
             is_ready: false,
             burial: None,
             is_stopping: false,
@@ -339,12 +376,15 @@ impl<T: Tongue> Spoken<T> {
     fn be_late(&mut self) {
         match self.phase {
             Phase::Talking => {
-                let trouble = if self.is_ready {
-                    format!("the turn took more than {} s", self.bounds.turn_max.as_secs())
+                let Bounds { start_max, turn_max, .. } = self.bounds;
+                let last = if self.is_ready {
+                    let late = format!("the turn took more than {turn_max:?}");
+                    self.bounds.exceeded(late, "turn_max")
                 } else {
-                    format!("the agent was not ready within {} s", self.bounds.start_max.as_secs())
+                    let late = format!("the agent was not ready within {start_max:?}");
+                    self.bounds.exceeded(late, "start_max")
                 };
-                self.finish(AgentEvent::Failed(Trouble::transient(trouble)));
+                self.finish(last);
                 self.kill();
             }
             Phase::Counting { .. } => self.leave(),
@@ -377,7 +417,10 @@ impl<T: Tongue> Spoken<T> {
         if let Some(line) = self.parts.as_mut().and_then(|parts| parts.lines.rest()) {
             self.read(line);
         }
-        if self.last.is_none() {
+        let limit = exit.limit.filter(|_| self.last.is_none() && !self.is_stopping);
+        if let Some(limit) = limit {
+            self.last = Some(self.bounds.exceeded_by_tree(limit));
+        } else if self.last.is_none() {
             self.complain(exit);
         }
         if self.last.is_some() && exit.killed > 0 && !self.is_stopping && self.leaves_on_eof() {
@@ -390,9 +433,10 @@ impl<T: Tongue> Spoken<T> {
     fn count_output(&mut self, bytes: usize) {
         self.output_bytes += bytes as u64;
         if self.output_bytes > self.bounds.output_bytes_max && self.phase == Phase::Talking {
-            let most = self.bounds.output_bytes_max;
-            let trouble = Trouble::transient(format!("the agent printed more than {most} bytes in one turn"));
-            self.finish(AgentEvent::Failed(trouble));
+            let most = amount(self.bounds.output_bytes_max);
+            let last =
+                self.bounds.exceeded(format!("the agent printed more than {most} in one turn"), "output_max");
+            self.finish(last);
             self.kill();
         }
     }

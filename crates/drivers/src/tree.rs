@@ -3,7 +3,7 @@
 //! The beating is done by a task of its own, so that a daemon that is busy with something else is not taken for dead.
 //! Dropping a `Tree` closes the line, and the supervisor ends everything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::supervisor::frame::{
-    Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, Refused, Start, Started, Why,
+    Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, Limit, Limits, NotAFrame, PIECE_BYTES_MAX, Refused, Start, Started, Why,
     put, put_json,
 };
 
@@ -54,6 +54,13 @@ pub struct Plan {
     pub group: bool,
     /// The most open files of each of the agent's processes, if not ours.
     pub files_max: Option<u64>,
+    /// Whether the agent finds its input closed from the beginning, because it would wait for the end of it.
+    pub closes_input: bool,
+    /// The most memory of the whole tree, if bounded. The kernel keeps it where the tree has a control group that can; else
+    /// the supervisor measures, four times a second.
+    pub memory_bytes_max: Option<u64>,
+    /// The most processes of the whole tree, if bounded. The supervisor counts them once a second.
+    pub processes_max: Option<u32>,
 }
 
 impl Plan {
@@ -65,8 +72,20 @@ impl Plan {
         argv: Vec<String>,
         directory: PathBuf,
     ) -> Self {
-        let (env, silence_ms_max, group, files_max) = (Vec::new(), SILENCE_MS_MAX, true, None);
-        Self { supervisor, locks, tree, argv, env, directory, silence_ms_max, group, files_max }
+        Self {
+            supervisor,
+            locks,
+            tree,
+            argv,
+            env: Vec::new(),
+            directory,
+            silence_ms_max: SILENCE_MS_MAX,
+            group: true,
+            files_max: None,
+            closes_input: false,
+            memory_bytes_max: None,
+            processes_max: None,
+        }
     }
 
     fn start(&self) -> Start {
@@ -79,6 +98,11 @@ impl Plan {
             silence_ms_max: self.silence_ms_max,
             group: self.group,
             files_max: self.files_max,
+            closes_input: self.closes_input,
+            limits: Limits {
+                memory_bytes_max: self.memory_bytes_max,
+                processes_max: self.processes_max,
+            },
         }
     }
 }
@@ -109,6 +133,8 @@ pub struct Exit {
     pub killed: u32,
     /// Whether everything was seen gone.
     pub gone: bool,
+    /// The limit that the tree was ended for, if it was.
+    pub limit: Option<Limit>,
 }
 
 impl Exit {
@@ -155,7 +181,7 @@ impl Tree {
         let beats = tokio::spawn(write(to, waiting)).abort_handle();
         let mut tree =
             Self { pid: 0, orders, beats, from, frames: Frames::default(), _supervisor: supervisor };
-        tokio::time::timeout(START_WAIT, tree.wait_for_start()).await.map_err(|_| lost())??;
+        tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory)).await.map_err(|_| lost())??;
         Ok(tree)
     }
 
@@ -172,8 +198,8 @@ impl Tree {
                 Some((Kind::Errors, bytes)) => return TreeEvent::Errors(bytes),
                 Some((Kind::Exited, body)) => {
                     let Ok(exited) = serde_json::from_slice::<Exited>(&body) else { return TreeEvent::Lost };
-                    let Exited { code, signal, killed, gone } = exited;
-                    return TreeEvent::Exited(Exit { code, signal, killed, gone });
+                    let Exited { code, signal, killed, gone, limit } = exited;
+                    return TreeEvent::Exited(Exit { code, signal, killed, gone, limit });
                 }
                 Some((Kind::Counted, body)) => {
                     let Ok(counted) = serde_json::from_slice::<Counted>(&body) else {
@@ -221,12 +247,13 @@ impl Tree {
         let _ = self.orders.try_send(frame_of(kind, &[]));
     }
 
-    async fn wait_for_start(&mut self) -> Result<(), Trouble> {
+    async fn wait_for_start(&mut self, directory: &Path) -> Result<(), Trouble> {
         match self.frame().await {
             Some((Kind::Started, body)) => {
                 let started: Started = serde_json::from_slice(&body).map_err(Trouble::transient)?;
                 self.pid = started.pid;
-                Ok(())
+                // Refused before the agent has heard a word; dropping the line ends it.
+                started.directory.map_or(Ok(()), |there| be_in(directory, Path::new(&there)))
             }
             Some((Kind::Refused, body)) => {
                 let refused: Refused = serde_json::from_slice(&body).map_err(Trouble::transient)?;
@@ -264,6 +291,18 @@ impl Drop for Tree {
         // It may be in the middle of a write that a stopped supervisor never takes; the line has to close all the same.
         self.beats.abort();
     }
+}
+
+/// Whether the agent is where it should be. What was a link to a directory a moment ago may lead elsewhere now.
+fn be_in(directory: &Path, there: &Path) -> Result<(), Trouble> {
+    let should = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+    if should == there {
+        return Ok(());
+    }
+    let (it, we) = (there.display(), should.display());
+    Err(Trouble::refused(format!(
+        "the agent was started in {it}, but this session's directory is {we}; nothing was said to it"
+    )))
 }
 
 fn frame_of(kind: Kind, body: &[u8]) -> Vec<u8> {

@@ -75,12 +75,34 @@ pub(crate) struct Start {
     pub(crate) group: bool,
     /// The most open files of each of its processes, if not ours.
     pub(crate) files_max: Option<u64>,
+    /// Whether the agent finds its input closed from the beginning.
+    pub(crate) closes_input: bool,
+    /// How much of the machine the tree may take.
+    pub(crate) limits: Limits,
+}
+
+/// How much of the machine a whole tree may take, where that is bounded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    pub(crate) memory_bytes_max: Option<u64>,
+    pub(crate) processes_max: Option<u32>,
+}
+
+/// A limit that a tree went beyond, which was its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Limit {
+    /// Its processes used more memory than they may.
+    Memory,
+    /// It had more processes than it may.
+    Processes,
 }
 
 /// The agent runs.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) pid: i32,
+    /// Where it runs, as the kernel says. Nothing if it has already ended.
+    pub(crate) directory: Option<String>,
 }
 
 /// Nothing was started.
@@ -107,6 +129,7 @@ pub(crate) struct Exited {
     pub(crate) signal: Option<i32>,
     pub(crate) killed: u32,
     pub(crate) gone: bool,
+    pub(crate) limit: Option<Limit>,
 }
 
 /// How many processes the tree has.

@@ -2,13 +2,14 @@
 //! the daemon goes away, it does.
 //!
 //! `homing supervise` runs this before there is any runtime: one thread, one `poll`, a few buffers. It reads a `Start`,
-//! takes the attempt's lock, starts the agent, carries bytes to and fro, and ends the tree when the agent's own process
-//! ends, when the daemon says so, closes the line or is silent for too long. It answers `Exited` when it has seen
+//! takes the tree's lock, starts the agent, carries bytes to and fro, and ends the tree when the agent's own process
+//! ends, when the tree takes more than it may, when the daemon says so, closes the line or is silent for too long. It answers `Exited` when it has seen
 //! everything gone and freed the lock. It never reads what the agent says.
 
 pub(crate) mod frame;
 mod relay;
 mod spawn;
+mod watch;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -21,9 +22,10 @@ use rustix::process::{Resource, Rlimit};
 use crate::group::Group;
 use crate::hunt::{Caught, Hunt, Mark, Process};
 use crate::lock::{Holder, Lock};
-use frame::{Exited, Frames, Kind, NotAFrame, Refused, Start, Started, Why, put_json};
+use frame::{Exited, Frames, Kind, Limit, NotAFrame, Refused, Start, Started, Why, put_json};
 use relay::{End, Relay};
 use spawn::Spawned;
+use watch::Watch;
 
 /// How long the daemon may take to say what to start. It says so at once, or has died.
 const START_WAIT: Duration = Duration::from_secs(10);
@@ -49,6 +51,7 @@ struct Supervisor {
     lock: Lock,
     hunt: Hunt,
     relay: Relay,
+    watch: Watch,
     agent: Process,
 }
 
@@ -83,16 +86,18 @@ impl Supervisor {
             Err(why) => return Err(refused(Why::Failed, format!("{}: {why}", path.display()))),
         };
         let group = start.group.then(|| Group::make(&mark.group_name())).flatten();
-        let silence_max = Duration::from_millis(start.silence_ms_max);
-        let launched = Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(child, agent)| {
-            let relay = Relay::new(child, control, silence_max);
-            Ok((relay.map_err(|why| refused(Why::Failed, why.to_string()))?, agent))
-        });
+        let limits = group.as_ref().map_or(start.limits, |group| group.keep_within(start.limits));
+        let launched =
+            Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(child, agent, holder)| {
+                let relay = Relay::new(child, control, start);
+                let relay = relay.map_err(|why| refused(Why::Failed, why.to_string()))?;
+                Ok((relay, agent, Watch::new(limits, holder)))
+            });
         let mut hunt = Hunt::from_above(mark, group);
         match launched {
-            Ok((mut relay, agent)) => {
-                relay.tell(Kind::Started, &Started { pid: agent.pid });
-                Ok(Self { lock, hunt, relay, agent })
+            Ok((mut relay, agent, watch)) => {
+                relay.tell(Kind::Started, &Started { pid: agent.pid, directory: directory_of(agent) });
+                Ok(Self { lock, hunt, relay, watch, agent })
             }
             Err(refused) => {
                 hunt.until_gone(Instant::now() + KILL_WAIT);
@@ -107,12 +112,13 @@ impl Supervisor {
         mark: &Mark,
         group: Option<&Group>,
         lock: &mut Lock,
-    ) -> Result<(Spawned, Process), Refused> {
+    ) -> Result<(Spawned, Process, Holder), Refused> {
         let failed = |why: io::Error| refused(Why::Failed, why.to_string());
         let me = Process::now(process_id(std::process::id()))
             .ok_or_else(|| failed(io::Error::other("no /proc")))?;
         let group_path = group.map(|group| group.path().to_path_buf());
-        lock.sign(&Holder { pid: me.pid, started: me.started, group: group_path }).map_err(failed)?;
+        let mut holder = Holder { pid: me.pid, started: me.started, group: group_path, seen: Vec::new() };
+        lock.sign(&mut holder).map_err(failed)?;
         limit(start).map_err(failed)?;
         if !start.directory.is_dir() {
             return Err(refused(Why::Wrong, format!("{} is not a directory", start.directory.display())));
@@ -127,18 +133,21 @@ impl Supervisor {
         // It cannot have been reaped yet, so the number is still its own.
         let agent =
             Process::now(pid).ok_or_else(|| failed(io::Error::other("the agent has no /proc entry")))?;
-        Ok((child, agent))
+        Ok((child, agent, holder))
     }
 
     fn run(mut self) -> ExitCode {
-        let end = self.relay.until_the_end(&mut self.hunt, self.agent.pid);
+        let end =
+            self.relay.until_the_end(&mut self.hunt, &mut self.watch, &mut self.lock, self.agent.pid);
+        // Asked while the group is there.
+        let limit = if let End::Over(limit) = end { Some(limit) } else { self.hunt.exceeded() };
         let mut caught = self.hunt.until_gone(Instant::now() + KILL_WAIT);
         let mut lock = Some(self.lock);
         if caught.gone {
             free(&mut lock);
         }
         if end != End::Alone {
-            let exited = exited(&self.hunt, self.agent.pid, caught);
+            let exited = exited(&self.hunt, self.agent.pid, caught, limit);
             // A daemon that went away meanwhile will bury what it finds: nothing.
             let _ = self.relay.farewell(&exited);
         }
@@ -192,14 +201,21 @@ fn limit(start: &Start) -> io::Result<()> {
     Ok(())
 }
 
-fn exited(hunt: &Hunt, agent: i32, caught: Caught) -> Exited {
+fn exited(hunt: &Hunt, agent: i32, caught: Caught, limit: Option<Limit>) -> Exited {
     let status = hunt.status_of(agent);
     Exited {
         code: status.and_then(|status| status.exit_status()),
         signal: status.and_then(|status| status.terminating_signal()),
         killed: caught.killed,
         gone: caught.gone,
+        limit,
     }
+}
+
+/// Where a process is, as the kernel says. One that has ended is nowhere.
+fn directory_of(process: Process) -> Option<String> {
+    let directory = std::fs::read_link(format!("/proc/{}/cwd", process.pid)).ok()?;
+    Some(directory.to_string_lossy().into_owned())
 }
 
 fn free(lock: &mut Option<Lock>) {

@@ -12,10 +12,12 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
 use serde::Serialize;
 
-use super::frame::{Counted, Exited, Frames, Kind, NotAFrame, PIECE_BYTES_MAX, put, put_json};
+use super::frame::{Counted, Exited, Frames, Kind, Limit, NotAFrame, PIECE_BYTES_MAX, Start, put, put_json};
 use super::spawn::Spawned;
 use super::timespec;
+use super::watch::Watch;
 use crate::hunt::Hunt;
+use crate::lock::Lock;
 
 /// Bytes for the daemon that it has not taken. Above this we no longer read the agent.
 const OUTGOING_BYTES_MAX: usize = 128 * 1024;
@@ -32,6 +34,8 @@ const READ_BYTES: usize = 16 * 1024;
 pub(super) enum End {
     /// The agent's own process has ended.
     Exited,
+    /// The tree takes more than it may.
+    Over(Limit),
     /// The daemon says so.
     Told,
     /// The daemon is gone, silent or out of its mind.
@@ -64,7 +68,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(spawned: Spawned, control: Frames, silence_max: Duration) -> io::Result<Self> {
+    pub(super) fn new(spawned: Spawned, control: Frames, start: &Start) -> io::Result<Self> {
         let Spawned { pid, stdin, stdout, stderr } = spawned;
         let agent = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
         let (agent_in, agent_out, agent_err) = (Some(stdin), Some(stdout), Some(stderr));
@@ -74,7 +78,7 @@ impl Relay {
         // Each end of a pipe has its own mode: the daemon's ends stay as they are.
         rustix::io::ioctl_fionbio(io::stdin(), true)?;
         rustix::io::ioctl_fionbio(io::stdout(), true)?;
-        let (outgoing, input, input_closes) = (Vec::new(), Vec::new(), false);
+        let (outgoing, input, input_closes) = (Vec::new(), Vec::new(), start.closes_input);
         let now = Instant::now();
         Ok(Self {
             control,
@@ -86,7 +90,7 @@ impl Relay {
             agent_in,
             agent_out,
             agent_err,
-            silence_max,
+            silence_max: Duration::from_millis(start.silence_ms_max),
             heard: now,
             looked: now,
         })
@@ -97,9 +101,15 @@ impl Relay {
     }
 
     /// Carries bytes until there is a reason to end the tree.
-    pub(super) fn until_the_end(&mut self, hunt: &mut Hunt, agent: i32) -> End {
+    pub(super) fn until_the_end(
+        &mut self,
+        hunt: &mut Hunt,
+        watch: &mut Watch,
+        lock: &mut Lock,
+        agent: i32,
+    ) -> End {
         loop {
-            match self.round() {
+            match self.round(watch.wait()) {
                 Ok(None) => {}
                 Ok(Some(end)) => return end,
                 // Without a working line to the daemon we are alone.
@@ -110,8 +120,12 @@ impl Relay {
                 return End::Exited;
             }
             hunt.forget_all_but(agent);
+            if let Some(limit) = watch.look(hunt, lock) {
+                return End::Over(limit);
+            }
             if std::mem::take(&mut self.wants_count) {
-                self.tell(Kind::Counted, &Counted { processes: hunt.count() });
+                let processes = u32::try_from(hunt.family().len()).unwrap_or(u32::MAX);
+                self.tell(Kind::Counted, &Counted { processes });
             }
         }
     }
@@ -128,11 +142,11 @@ impl Relay {
         self.flush()
     }
 
-    fn round(&mut self) -> io::Result<Option<End>> {
+    fn round(&mut self, wait_max: Duration) -> io::Result<Option<End>> {
         if self.silence() >= self.silence_max {
             return Ok(Some(End::Alone));
         }
-        self.wait()?;
+        self.wait(wait_max)?;
         match read_some(io::stdin(), self.control.bytes())? {
             Read::End => return Ok(Some(End::Alone)),
             Read::Some | Read::Nothing => {}
@@ -164,7 +178,7 @@ impl Relay {
     }
 
     /// Sleeps until somebody has something to say or to take, but not for long.
-    fn wait(&self) -> io::Result<()> {
+    fn wait(&self, wait_max: Duration) -> io::Result<()> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let has_room = self.outgoing.len() < OUTGOING_BYTES_MAX;
         let mut ready = vec![
@@ -181,7 +195,7 @@ impl Relay {
             let pipes = self.agent_out.iter().chain(&self.agent_err);
             ready.extend(pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         }
-        poll(&mut ready, self.nap())
+        poll(&mut ready, self.nap().min(wait_max))
     }
 
     fn obey(&mut self) -> io::Result<Option<End>> {

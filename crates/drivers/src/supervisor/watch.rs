@@ -1,0 +1,110 @@
+//! Looks at the tree now and then: writes down what is in it, and says when it takes more than it may.
+//!
+//! What is written down is for whoever buries the tree after the supervisor's own sudden death: a process that has shed
+//! its mark and lost its parents can be found by nothing else. Memory is measured only where the kernel does not keep the
+//! limit. A look costs as much as the tree is large, well below a millisecond for an agent.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::frame::{Limit, Limits};
+use crate::hunt::{Hunt, Process};
+use crate::lock::{Holder, Lock};
+
+/// How often we look.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often we look where memory is ours to measure: it can grow fast.
+const MEASURE_EVERY: Duration = Duration::from_millis(250);
+
+pub(super) struct Watch {
+    /// The limits that are ours to keep.
+    limits: Limits,
+    holder: Holder,
+    seen: BTreeSet<Process>,
+    next: Instant,
+}
+
+impl Watch {
+    /// The first look is due at once: what a start brings up is written down early.
+    pub(super) fn new(limits: Limits, holder: Holder) -> Self {
+        Self { limits, holder, seen: BTreeSet::new(), next: Instant::now() }
+    }
+
+    /// How long until the next look.
+    pub(super) fn wait(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks, if it is time to. Answers the limit that the tree is beyond.
+    pub(super) fn look(&mut self, hunt: &Hunt, lock: &mut Lock) -> Option<Limit> {
+        if !self.wait().is_zero() {
+            return None;
+        }
+        let every = if self.limits.memory_bytes_max.is_some() { MEASURE_EVERY } else { LOOK_EVERY };
+        self.next = Instant::now() + every;
+        let family = hunt.family();
+        let limit = self.exceeded(&family);
+        if family != self.seen {
+            self.holder.seen = family.iter().map(|process| (process.pid, process.started)).collect();
+            // A list that cannot be written is one of several ways to find them.
+            let _ = lock.sign(&mut self.holder);
+            self.seen = family;
+        }
+        limit
+    }
+
+    fn exceeded(&self, family: &BTreeSet<Process>) -> Option<Limit> {
+        let Limits { memory_bytes_max, processes_max } = self.limits;
+        if processes_max.is_some_and(|processes_max| family.len() > processes_max as usize) {
+            return Some(Limit::Processes);
+        }
+        let bytes_max = memory_bytes_max?;
+        // Pages that several of them share count for each here, so this is only a hint; the exact sum costs more.
+        let at_most: u64 = family.iter().map(|process| resident_bytes(process.pid)).sum();
+        let is_over = at_most > bytes_max
+            && family.iter().map(|process| proportional_bytes(process.pid)).sum::<u64>() > bytes_max;
+        is_over.then_some(Limit::Memory)
+    }
+}
+
+fn resident_bytes(pid: i32) -> u64 {
+    bytes_in(&format!("/proc/{pid}/status"), "VmRSS:").unwrap_or(0)
+}
+
+/// Its share of the pages it has. Where we may not ask, all of them.
+fn proportional_bytes(pid: i32) -> u64 {
+    bytes_in(&format!("/proc/{pid}/smaps_rollup"), "Pss:").unwrap_or_else(|| resident_bytes(pid))
+}
+
+/// A figure that stands in kilobytes behind its name.
+fn bytes_in(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let figure = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(figure.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_a_share_of_what_it_holds() {
+        let me = std::process::id().cast_signed();
+        let (all, share) = (resident_bytes(me), proportional_bytes(me));
+        assert!(share > 0 && share <= all, "{share} of {all}");
+        assert_eq!((resident_bytes(-1), proportional_bytes(-1)), (0, 0));
+    }
+
+    #[test]
+    fn each_limit_is_kept_and_none_is_none() {
+        let me = BTreeSet::from([Process::now(std::process::id().cast_signed()).unwrap()]);
+        let holder = Holder { pid: 1, started: 1, group: None, seen: Vec::new() };
+        let exceeded = |memory_bytes_max, processes_max| {
+            Watch::new(Limits { memory_bytes_max, processes_max }, holder.clone()).exceeded(&me)
+        };
+        assert_eq!(exceeded(None, None), None);
+        assert_eq!(exceeded(Some(u64::MAX), Some(1)), None);
+        assert_eq!(exceeded(Some(4_096), None), Some(Limit::Memory));
+        assert_eq!(exceeded(None, Some(0)), Some(Limit::Processes));
+    }
+}

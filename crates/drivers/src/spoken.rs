@@ -265,6 +265,8 @@ pub(crate) struct Spoken<T: Tongue> {
     burial: Option<JoinHandle<Result<Buried, Trouble>>>,
     /// Somebody waits for the end and nobody takes what is said.
     is_stopping: bool,
+    /// It was ended because it took more than it may.
+    is_over: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -314,6 +316,7 @@ impl<T: Tongue> Spoken<T> {
             is_ready: false,
             burial: None,
             is_stopping: false,
+            is_over: false,
         };
         spoken.heed(out);
         spoken
@@ -384,8 +387,7 @@ impl<T: Tongue> Spoken<T> {
                     let late = format!("the agent was not ready within {start_max:?}");
                     self.bounds.exceeded(late, "start_max")
                 };
-                self.finish(last);
-                self.kill();
+                self.end_for(last);
             }
             Phase::Counting { .. } => self.leave(),
             Phase::Leaving { .. } => self.kill(),
@@ -419,11 +421,13 @@ impl<T: Tongue> Spoken<T> {
         }
         let limit = exit.limit.filter(|_| self.last.is_none() && !self.is_stopping);
         if let Some(limit) = limit {
+            self.is_over = true;
             self.last = Some(self.bounds.exceeded_by_tree(limit));
         } else if self.last.is_none() {
             self.complain(exit);
         }
-        if self.last.is_some() && exit.killed > 0 && !self.is_stopping && self.leaves_on_eof() {
+        let are_left = exit.killed > 0 && !self.is_over && !self.is_stopping;
+        if self.last.is_some() && are_left && self.leaves_on_eof() {
             let text = format!("ended {} processes that the agent had left behind", exit.killed);
             self.said.push_back(AgentEvent::Notice { text });
         }
@@ -436,9 +440,15 @@ impl<T: Tongue> Spoken<T> {
             let most = amount(self.bounds.output_bytes_max);
             let last =
                 self.bounds.exceeded(format!("the agent printed more than {most} in one turn"), "output_max");
-            self.finish(last);
-            self.kill();
+            self.end_for(last);
         }
+    }
+
+    /// It took more than it may.
+    fn end_for(&mut self, last: AgentEvent) {
+        self.is_over = true;
+        self.finish(last);
+        self.kill();
     }
 
     fn read_output(&mut self, bytes: &[u8]) {

@@ -16,8 +16,8 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::supervisor::frame::{
-    Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, Limit, Limits, NotAFrame, PIECE_BYTES_MAX, Refused, Start, Started, Why,
-    put, put_json,
+    Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, Limit, Limits, NotAFrame, PIECE_BYTES_MAX, Refused,
+    Start, Started, Why, put, put_json,
 };
 
 /// How often we say that we are there.
@@ -99,10 +99,7 @@ impl Plan {
             group: self.group,
             files_max: self.files_max,
             closes_input: self.closes_input,
-            limits: Limits {
-                memory_bytes_max: self.memory_bytes_max,
-                processes_max: self.processes_max,
-            },
+            limits: Limits { memory_bytes_max: self.memory_bytes_max, processes_max: self.processes_max },
         }
     }
 }
@@ -181,7 +178,9 @@ impl Tree {
         let beats = tokio::spawn(write(to, waiting)).abort_handle();
         let mut tree =
             Self { pid: 0, orders, beats, from, frames: Frames::default(), _supervisor: supervisor };
-        tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory)).await.map_err(|_| lost())??;
+        tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory))
+            .await
+            .map_err(|_| lost())??;
         Ok(tree)
     }
 

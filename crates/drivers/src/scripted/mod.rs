@@ -8,22 +8,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
+use kernel::SessionId;
 
-use crate::bury::bury;
-use crate::spoken::{Bounds, Parts, Spoken};
-use crate::tree::{Plan, SILENCE_MS_MAX, Tree};
+use crate::shell::{Shell, ShellConfig, TurnLimits};
+use crate::tree::SILENCE_MS_MAX;
 pub use process::scripted_agent;
 use tongue::ScriptedTongue;
 
 /// The variable that names the file in which the agent says what really ran.
 const LOG_VARIABLE: &str = "HOMING_SCRIPTED_LOG";
-
+/// The variable by which it is told to stay for the next message.
+const STAYS_VARIABLE: &str = "HOMING_SCRIPTED_STAYS";
 /// It is ours and does as it is told, also when that takes long: its turns are bounded by whoever runs it.
-const BOUNDS: Bounds = Bounds {
-    start_max: Duration::from_secs(60),
-    turn_max: Duration::from_secs(7 * 24 * 60 * 60),
-    output_bytes_max: u64::MAX,
-};
+const TURN_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Where the scripted agent is and keeps its things.
 #[derive(Debug, Clone)]
@@ -40,43 +37,60 @@ pub struct ScriptedConfig {
     pub silence_ms_max: u64,
     /// Whether trees get a control group, where one can be made.
     pub group: bool,
+    /// What a turn may take. It may talk for a week and print as much as it likes, unless somebody says otherwise.
+    pub limits: TurnLimits,
+    /// The most processes that are kept between turns; 0, the default, keeps none.
+    pub kept_max: usize,
+    /// How long a process is kept.
+    pub idle_max: Duration,
 }
 
 impl ScriptedConfig {
     /// The usual limits, and the log that our own environment names, if it does.
     pub fn new(exe: impl Into<PathBuf>, home: impl Into<PathBuf>, locks: impl Into<PathBuf>) -> Self {
-        let log = std::env::var_os(LOG_VARIABLE).map(PathBuf::from);
-        let (exe, home, locks) = (exe.into(), home.into(), locks.into());
-        Self { exe, home, locks, log, silence_ms_max: SILENCE_MS_MAX, group: true }
+        let limits = TurnLimits { turn_max: TURN_MAX, output_bytes_max: u64::MAX, ..TurnLimits::default() };
+        Self {
+            exe: exe.into(),
+            home: home.into(),
+            locks: locks.into(),
+            log: std::env::var_os(LOG_VARIABLE).map(PathBuf::from),
+            silence_ms_max: SILENCE_MS_MAX,
+            group: true,
+            limits,
+            kept_max: 0,
+            idle_max: Duration::from_secs(5 * 60),
+        }
     }
 }
 
-/// The scripted agent, a process per turn.
-#[derive(Debug, Clone)]
+/// The scripted agent: a process per turn, or one that stays.
 pub struct Scripted {
-    config: ScriptedConfig,
+    shell: Shell<ScriptedTongue>,
+    home: String,
+    log: Option<PathBuf>,
 }
 
 impl Scripted {
     /// The agent, set up so. Relative paths are taken from where we are now: the agent will be elsewhere.
     pub fn new(config: ScriptedConfig) -> Self {
         let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let ScriptedConfig { exe, home, locks, log, .. } = config;
-        let (exe, home, locks, log) = (here(exe), here(home), here(locks), log.map(here));
-        Self { config: ScriptedConfig { exe, home, locks, log, ..config } }
+        let ScriptedConfig { exe, home, locks, log, silence_ms_max, group, limits, kept_max, idle_max } =
+            config;
+        let (exe, home) = (here(exe), words(&here(home)));
+        let shell = ShellConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
+        let shell = ShellConfig { silence_ms_max, group, limits, kept_max, idle_max, ..shell };
+        Self { shell: Shell::new(shell), home, log: log.map(here) }
     }
 
-    fn plan(&self, launch: &Launch) -> Plan {
-        let ScriptedConfig { exe, home, locks, log, silence_ms_max, group } = &self.config;
-        let mut argv = vec![words(exe), "scripted-agent".to_owned(), words(home)];
-        argv.extend(launch.native.iter().map(|native| native.id.clone()));
+    fn arguments(&self, launch: &Launch) -> Vec<String> {
+        let mut arguments = vec!["scripted-agent".to_owned(), self.home.clone()];
+        arguments.extend(launch.native.iter().map(|native| native.id.clone()));
+        arguments
+    }
+
+    fn variables(&self, launch: &Launch) -> Vec<(String, String)> {
         let fence = launch.fence;
         let mut env = vec![
-            (
-                "PATH".to_owned(),
-                std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned()),
-            ),
-            ("HOME".to_owned(), words(home)),
             ("HOMING_SESSION".to_owned(), launch.session.to_string()),
             ("HOMING_MESSAGE".to_owned(), launch.message.to_string()),
             ("HOMING_TERM".to_owned(), fence.term.to_string()),
@@ -84,9 +98,11 @@ impl Scripted {
             ("HOMING_TURN".to_owned(), fence.turn.to_string()),
             ("HOMING_ATTEMPT".to_owned(), fence.attempt.to_string()),
         ];
-        env.extend(log.iter().map(|log| (LOG_VARIABLE.to_owned(), words(log))));
-        let plan = Plan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
-        Plan { env, silence_ms_max: *silence_ms_max, group: *group, ..plan }
+        env.extend(self.log.iter().map(|log| (LOG_VARIABLE.to_owned(), words(log))));
+        if self.shell.config.kept_max > 0 {
+            env.push((STAYS_VARIABLE.to_owned(), "1".to_owned()));
+        }
+        env
     }
 }
 
@@ -101,38 +117,39 @@ impl Agent for Scripted {
 
     fn look(&self) -> Reply<'_, Found> {
         Box::pin(async move {
-            if self.config.exe.exists() {
+            let exe = &self.shell.config.exe;
+            if exe.exists() {
                 Found::Here { version: env!("CARGO_PKG_VERSION").to_owned() }
             } else {
-                Found::Missing { what: format!("{} does not exist", self.config.exe.display()) }
+                Found::Missing { what: format!("{} does not exist", exe.display()) }
             }
         })
     }
 
     fn setup(&self) -> Setup {
-        let (program, home) = (words(&self.config.exe), words(&self.config.home));
-        Setup { kind: "scripted", program, home, ..Setup::default() }
+        let is_kept = self.shell.config.kept_max > 0;
+        let (program, home) = (words(&self.shell.config.exe), self.home.clone());
+        Setup { kind: "scripted", program, home, is_kept, ..Setup::default() }
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         Box::pin(async move {
-            for directory in [&self.config.home, &self.config.locks] {
-                let failed = |why| Trouble::transient(format!("{}: {why}", directory.display()));
-                std::fs::create_dir_all(directory).map_err(failed)?;
-            }
-            let tree = Tree::start(&self.plan(&launch)).await?;
-            let parts = Parts::new(ScriptedTongue, tree, None);
-            let locks = self.config.locks.clone();
-            Ok(Box::new(Spoken::new(parts, launch, locks, None, BOUNDS)) as Box<dyn Running>)
+            let (arguments, variables) = (self.arguments(&launch), self.variables(&launch));
+            let tongue = ScriptedTongue::new(launch.fence);
+            self.shell.start(launch, arguments, variables, || (tongue, None)).await
         })
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(async move {
-            let failed = |why| Trouble::transient(format!("{}: {why}", self.config.locks.display()));
-            std::fs::create_dir_all(&self.config.locks).map_err(failed)?;
-            bury(self.config.locks.clone(), tree).await
-        })
+        Box::pin(self.shell.bury(tree))
+    }
+
+    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+        Box::pin(self.shell.release(TreeName::of(session)))
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(self.shell.close())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The scripted agent's process: `homing scripted-agent HOME [NATIVE]`. No runtime, so that it starts in milliseconds.
 //!
-//! It comes up, opens or makes a conversation, says `ready`, hears one message, does what the brain says and leaves. The
-//! lines it speaks are described in `tongue`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the daemon's log
+//! It comes up, opens or makes a conversation, says `ready`, hears one message, does what the brain says and leaves; or
+//! stays for the next message, if HOMING_SCRIPTED_STAYS is set, until it fails or nobody has anything to say. The lines it speaks are described in `tongue`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the daemon's log
 //! is never looked at. If HOMING_SCRIPTED_LOG names a file, it appends `up` when it comes up, `start` when it begins to
 //! act on the message and `end` with an outcome when it is done, each by one write, so that a `kill -9` cannot tear one.
 
@@ -17,8 +17,8 @@ use agent::{Answer, Trouble};
 use kernel::Failure;
 use serde_json::json;
 
-use super::LOG_VARIABLE;
-use super::tongue::{Heard, Said, line};
+use super::tongue::{Heard, Numbers, Said, line};
+use super::{LOG_VARIABLE, STAYS_VARIABLE};
 
 /// The most output of one `!run` that is said.
 const RUN_BYTES_MAX: u64 = 256 * 1024;
@@ -32,7 +32,8 @@ pub fn scripted_agent() -> ExitCode {
         eprintln!("usage: scripted-agent HOME [NATIVE]");
         return ExitCode::FAILURE;
     };
-    let mut body = Body { memories: PathBuf::from(home).join("memory"), native: String::new() };
+    let memories = PathBuf::from(home).join("memory");
+    let mut body = Body { memories, native: String::new(), message: Heeded::from_environment() };
     match body.live(arguments.next()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -45,6 +46,25 @@ pub fn scripted_agent() -> ExitCode {
 struct Body {
     memories: PathBuf,
     native: String,
+    message: Heeded,
+}
+
+/// The message it is here for, and of which attempt that is.
+struct Heeded {
+    id: String,
+    fence: Option<Numbers>,
+}
+
+impl Heeded {
+    /// What it was started for.
+    fn from_environment() -> Self {
+        let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+        let fence = || {
+            let (term, epoch) = (number("HOMING_TERM")?, number("HOMING_EPOCH")?);
+            Some(Numbers { term, epoch, turn: number("HOMING_TURN")?, attempt: number("HOMING_ATTEMPT")? })
+        };
+        Self { id: std::env::var("HOMING_MESSAGE").unwrap_or_default(), fence: fence() }
+    }
 }
 
 impl Body {
@@ -56,16 +76,40 @@ impl Body {
             return say(&failed(&trouble));
         }
         say(&Said::Ready { native: self.native.clone() })?;
+        let stays = std::env::var_os(STAYS_VARIABLE).is_some();
         // Nobody has anything to say: that is fine, too.
-        let Some(text) = hear_message()? else { return Ok(()) };
+        while let Some(text) = self.hear_message()? {
+            if !self.heed(&text)? || !stays {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Acts on a message, and answers whether that went well.
+    fn heed(&mut self, text: &str) -> io::Result<bool> {
         self.log("start", "")?;
-        let last = match self.act(&text)? {
+        let last = match self.act(text)? {
             None => Said::Finished { native: self.native.clone() },
             Some(trouble) => failed(&trouble),
         };
         let outcome = if let Said::Failed { kind, .. } = &last { json!(kind) } else { json!("finished") };
         self.log("end", outcome.as_str().unwrap_or_default())?;
-        say(&last)
+        say(&last)?;
+        Ok(matches!(last, Said::Finished { .. }))
+    }
+
+    fn hear_message(&mut self) -> io::Result<Option<String>> {
+        loop {
+            match hear()? {
+                Some(Heard::Message { id, text, fence }) => {
+                    self.message = Heeded { id, fence: fence.or(self.message.fence) };
+                    return Ok(Some(text));
+                }
+                Some(Heard::Answer { .. }) => {}
+                None => return Ok(None),
+            }
+        }
     }
 
     fn open(&mut self, resumed: Option<String>) -> io::Result<Result<(), Trouble>> {
@@ -158,33 +202,22 @@ impl Body {
 
     fn log(&self, event: &str, outcome: &str) -> io::Result<()> {
         let Some(path) = std::env::var_os(LOG_VARIABLE) else { return Ok(()) };
-        let text = |name: &str| std::env::var(name).unwrap_or_default();
-        let number = |name: &str| text(name).parse::<u64>().ok();
+        let fence = self.message.fence;
         let time_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         let entry = json!({
             "event": event,
-            "session": text("HOMING_SESSION"),
-            "turn": number("HOMING_TURN"),
-            "attempt": number("HOMING_ATTEMPT"),
-            "term": number("HOMING_TERM"),
-            "epoch": number("HOMING_EPOCH"),
-            "message": text("HOMING_MESSAGE"),
+            "session": std::env::var("HOMING_SESSION").unwrap_or_default(),
+            "turn": fence.map(|fence| fence.turn),
+            "attempt": fence.map(|fence| fence.attempt),
+            "term": fence.map(|fence| fence.term),
+            "epoch": fence.map(|fence| fence.epoch),
+            "message": self.message.id,
             "pid": std::process::id(),
             "time_ms": u64::try_from(time_ms).unwrap_or(u64::MAX),
             "native": self.native,
             "outcome": outcome,
         });
         File::options().create(true).append(true).open(path)?.write_all(&line(&entry))
-    }
-}
-
-fn hear_message() -> io::Result<Option<String>> {
-    loop {
-        match hear()? {
-            Some(Heard::Message { text, .. }) => return Ok(Some(text)),
-            Some(Heard::Answer { .. }) => {}
-            None => return Ok(None),
-        }
     }
 }
 

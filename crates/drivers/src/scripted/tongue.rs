@@ -3,12 +3,13 @@
 //! It says `{"type":"ready","native":ID}`, then after the message any of `text {text}`, `native {native}`,
 //! `asked {question, tool, detail}`, `tool_call {call, tool, input}`, `tool_result {call, output, failed}`,
 //! `usage {input, output}`, and at last `finished {native}` or `failed {kind, detail}`; the last one may come instead of
-//! `ready`. It hears `message {id, text}` once and `answer {question, allow, reason}`.
+//! `ready`. It hears `message {id, text, fence}` once, or again after `finished` if it stays, and
+//! `answer {question, allow, reason}`.
 
 use agent::{
-    AgentEvent, Answer, DETAIL_BYTES_MAX, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
+    AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
 };
-use kernel::{Failure, Native};
+use kernel::{Failure, Fence, Native};
 use serde::{Deserialize, Serialize};
 
 use crate::spoken::{Out, Tongue};
@@ -35,8 +36,26 @@ pub(super) enum Said {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Heard {
-    Message { id: String, text: String },
-    Answer { question: String, allow: bool, reason: String },
+    Message {
+        id: String,
+        text: String,
+        #[serde(default)]
+        fence: Option<Numbers>,
+    },
+    Answer {
+        question: String,
+        allow: bool,
+        reason: String,
+    },
+}
+
+/// A fence in numbers: of which attempt a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Numbers {
+    pub(super) term: u64,
+    pub(super) epoch: u64,
+    pub(super) turn: u64,
+    pub(super) attempt: u64,
 }
 
 /// A failure as it stands in a line. What a newer agent may say is Transient to us, as all that is unknown.
@@ -79,10 +98,29 @@ pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-pub(super) struct ScriptedTongue;
+pub(super) struct ScriptedTongue {
+    fence: Fence,
+}
+
+impl ScriptedTongue {
+    pub(super) fn new(fence: Fence) -> Self {
+        Self { fence }
+    }
+
+    fn numbers(&self) -> Numbers {
+        let Fence { term, epoch, turn, attempt } = self.fence;
+        Numbers { term: term.0, epoch: epoch.0.into(), turn: turn.0.into(), attempt: attempt.0.into() }
+    }
+}
 
 impl Tongue for ScriptedTongue {
     fn open(&mut self, _: &mut Out) {}
+
+    /// It has said `finished` and waits; nothing more is needed.
+    fn again(&mut self, launch: &Launch, out: &mut Out) {
+        self.fence = launch.fence;
+        out.event(AgentEvent::Ready { native: launch.native.clone() });
+    }
 
     fn read(&mut self, line: &str, out: &mut Out) {
         match serde_json::from_str(line) {
@@ -97,7 +135,8 @@ impl Tongue for ScriptedTongue {
     }
 
     fn hand(&mut self, message: &Message, out: &mut Out) {
-        out.send(&line(&Heard::Message { id: message.id.to_string(), text: message.text.clone() }));
+        let (id, text, fence) = (message.id.to_string(), message.text.clone(), Some(self.numbers()));
+        out.send(&line(&Heard::Message { id, text, fence }));
     }
 
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
@@ -146,10 +185,12 @@ fn id(native: String) -> Option<Native> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::{Attempt, Epoch, Term, Turn};
 
     fn read(line: &str) -> Vec<AgentEvent> {
         let mut out = Out::default();
-        ScriptedTongue.read(line, &mut out);
+        let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
+        ScriptedTongue::new(fence).read(line, &mut out);
         out.take().0
     }
 

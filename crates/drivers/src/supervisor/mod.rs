@@ -137,8 +137,7 @@ impl Supervisor {
     }
 
     fn run(mut self) -> ExitCode {
-        let end =
-            self.relay.until_the_end(&mut self.hunt, &mut self.watch, &mut self.lock, self.agent.pid);
+        let end = self.relay.until_the_end(&mut self.hunt, &mut self.watch, &mut self.lock, self.agent.pid);
         // Asked while the group is there.
         let limit = if let End::Over(limit) = end { Some(limit) } else { self.hunt.exceeded() };
         let mut caught = self.hunt.until_gone(Instant::now() + KILL_WAIT);

@@ -16,7 +16,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::bury::bury;
-use crate::lines::Line;
 use crate::spoken::{Heard, Parts, Tongue};
 use crate::tree::TreeEvent;
 
@@ -213,14 +212,17 @@ impl<T: Tongue> Keep<T> {
 
 /// Hears what an idle process says, which is no part of any turn. Answers whether it is still there.
 async fn listen<T: Tongue>(parts: &mut Parts<T>, heard: Heard) -> bool {
-    let lines = match heard {
+    let outs: Vec<_> = match heard {
         Heard::Tree(TreeEvent::Exited(_) | TreeEvent::Lost) => return false,
-        Heard::Tree(TreeEvent::Output(bytes)) => parts.lines.cut(&bytes),
+        Heard::Tree(TreeEvent::Output(bytes)) => {
+            let lines = parts.lines.cut(&bytes);
+            lines.into_iter().map(|line| parts.read(line)).collect()
+        }
         Heard::Tree(TreeEvent::Errors(_) | TreeEvent::Counted(_)) => Vec::new(),
-        Heard::Side(line) => vec![Line::Whole(line)],
+        Heard::Side(line) => vec![parts.read_side(&line)],
     };
-    for line in lines {
-        let bytes = parts.read(line).into_bytes();
+    for out in outs {
+        let bytes = out.into_bytes();
         if !bytes.is_empty() && parts.say(&bytes).await.is_err() {
             return false;
         }

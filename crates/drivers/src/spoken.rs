@@ -41,6 +41,10 @@ pub(crate) trait Tongue: Send + 'static {
     fn open(&mut self, out: &mut Out);
     /// What a line says. Never fails: what cannot be understood is `Other`.
     fn read(&mut self, line: &str, out: &mut Out);
+    /// What a line of the second line says, for tongues that have one. What the process prints cannot pass for it.
+    fn read_side(&mut self, line: &str, out: &mut Out) {
+        self.read(line, out);
+    }
     /// The beginning of a line that was too long to be kept.
     fn read_head(&mut self, head: &str, out: &mut Out) {
         let _ = head;
@@ -234,6 +238,13 @@ impl<T: Tongue> Parts<T> {
         }
         out
     }
+
+    /// The same for what came over the second line.
+    pub(crate) fn read_side(&mut self, line: &str) -> Out {
+        let mut out = Out::default();
+        self.tongue.read_side(line, &mut out);
+        out
+    }
 }
 
 /// Something that happened in a process.
@@ -398,7 +409,11 @@ impl<T: Tongue> Spoken<T> {
 
     fn take(&mut self, heard: Heard) {
         match heard {
-            Heard::Side(line) => self.read(Line::Whole(line)),
+            Heard::Side(line) => {
+                let Some(parts) = &mut self.parts else { return };
+                let out = parts.read_side(&line);
+                self.heed(out);
+            }
             Heard::Tree(TreeEvent::Output(bytes)) => {
                 self.count_output(bytes.len());
                 self.read_output(&bytes);

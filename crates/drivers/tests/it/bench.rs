@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use agent::conformance::Candidate;
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
 use homing_drivers::{Scripted, ScriptedConfig, count_marked};
-use kernel::{Fence, MessageId, SessionId};
+use kernel::{Failure, Fence, MessageId, Native, SessionId};
 use tempfile::TempDir;
 
 /// How long a test waits for one thing.
@@ -51,15 +51,45 @@ impl Bench {
                 AgentEvent::Text { text } => said.push_str(&text),
                 event => assert!(!event.is_last(), "{event:?} after {said:?}"),
             }
+            // Only the end counts, however much it says.
+            said.drain(..said.floor_char_boundary(said.len().saturating_sub(1_000)));
         }
         running
     }
 
+    /// A whole turn with these words.
+    pub(crate) async fn turn(&self, launch: &Launch, text: &str) -> Turned {
+        let mut running = self.agent.start(launch.clone()).await.unwrap();
+        assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+        running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
+        let (events, text) = to_the_end(&mut *running).await;
+        Turned { events, text, pid: self.agent_pid(launch) }
+    }
+
+    /// The process in which the session's agent last acted.
+    pub(crate) fn agent_pid(&self, launch: &Launch) -> i32 {
+        let session = launch.session.to_string();
+        let mut log = self.log().into_iter().rev();
+        let entry = log.find(|entry| entry["session"] == session.as_str() && entry["event"] == "start");
+        entry.unwrap()["pid"].as_i64().unwrap() as i32
+    }
+
     /// What the lock file says of the supervisor.
     pub(crate) fn supervisor_of(&self, tree: &TreeName) -> i32 {
-        let text = std::fs::read_to_string(self.locks().join(format!("{tree}.lock"))).unwrap();
-        let holder: serde_json::Value = serde_json::from_str(&text).unwrap();
-        holder["pid"].as_i64().unwrap() as i32
+        self.holder_of(tree)["pid"].as_i64().unwrap() as i32
+    }
+
+    /// What a supervisor has written into its lock file.
+    pub(crate) fn holder_of(&self, tree: &TreeName) -> serde_json::Value {
+        let path = self.locks().join(format!("{tree}.lock"));
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        loop {
+            if let Ok(holder) = serde_json::from_str(&text) {
+                return holder;
+            }
+            // It is being written.
+            text = std::fs::read_to_string(&path).unwrap();
+        }
     }
 
     /// What the agent wrote about itself.
@@ -96,6 +126,72 @@ impl Candidate for Bench {
     fn left(&self, tree: &TreeName) -> usize {
         count_marked(tree, &self.locks())
     }
+}
+
+/// What came of a turn.
+pub(crate) struct Turned {
+    pub(crate) events: Vec<AgentEvent>,
+    pub(crate) text: String,
+    /// The process it was in.
+    pub(crate) pid: i32,
+}
+
+impl Turned {
+    /// The conversation's id, if it finished.
+    pub(crate) fn native(&self) -> Option<Native> {
+        match self.last() {
+            AgentEvent::Finished { native, .. } => native.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn last(&self) -> &AgentEvent {
+        self.events.last().unwrap()
+    }
+
+    /// The words of the failure it ended with, which is Transient.
+    pub(crate) fn failure(&self) -> &str {
+        match self.last() {
+            AgentEvent::Failed(trouble) if trouble.failure == Failure::Transient => &trouble.detail,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Everything it says until its last word.
+pub(crate) async fn to_the_end(running: &mut dyn Running) -> (Vec<AgentEvent>, String) {
+    let (mut events, mut said) = (Vec::new(), String::new());
+    while !events.last().is_some_and(AgentEvent::is_last) {
+        let event = tokio::time::timeout(WAIT, running.next()).await.unwrap();
+        if let AgentEvent::Text { text } = &event {
+            said.push_str(text);
+        }
+        events.push(event);
+    }
+    (events, said)
+}
+
+/// Looks until it is so, and fails if that takes too long.
+pub(crate) async fn until(what: &str, wait: Duration, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + wait;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited {wait:?} in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether a process is there and has not ended.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// Memory of a process that is its own, in bytes.
+pub(crate) fn pss_bytes(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 
 pub(crate) fn far_side() -> &'static Path {

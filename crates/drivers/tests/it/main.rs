@@ -1,6 +1,9 @@
 //! The far side with real processes: every driver's stories, and that nothing is ever left behind.
 
 mod bench;
+mod keeping;
+mod limits;
 mod orphans;
+mod plans;
 mod real;
 mod scripted;

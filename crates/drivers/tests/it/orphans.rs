@@ -10,7 +10,7 @@ use agent::{Agent, AgentEvent, Launch, TreeName};
 use homing_drivers::ScriptedConfig;
 use rustix::process::Signal;
 
-use crate::bench::{Bench, WAIT, count_commands, far_side, signal};
+use crate::bench::{Bench, WAIT, count_commands, far_side, signal, until};
 
 /// Leaves five of them and then does nothing, deaf to polite signals itself.
 const STUBBORN: &str = "!fork-bomb 5\n!hang";
@@ -204,6 +204,66 @@ async fn children_that_shed_the_mark_are_gone_after_a_stop() {
     }
 }
 
+/// No mark, no parent of ours, and a supervisor that was killed before it could do anything: it had written them down.
+#[tokio::test]
+async fn children_that_shed_the_mark_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
+    for (bench, tail) in benches().into_iter().zip([35, 85]) {
+        let naps = format!("9{}.{tail}", std::process::id());
+        let command = format!("sleep {naps}");
+        let launch = bench.launch();
+        let text = format!("!run (setsid env -i {command} >/dev/null 2>&1 &)\n!say 1 0\n!sleep 60000");
+        let running = bench.attempt(&launch, &text, "word1").await;
+        until("it is seen", WAIT, || count_commands(&command) == 1).await;
+        // The agent, and the one that left it.
+        let seen = || bench.holder_of(&launch.tree)["seen"].as_array().unwrap().len();
+        until("it is written down", WAIT, || seen() == 2).await;
+        signal(bench.supervisor_of(&launch.tree), Signal::KILL);
+        bench.agent.bury(launch.tree.clone()).await.unwrap();
+        assert_eq!(count_commands(&command), 0);
+        bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
+        drop(running);
+    }
+}
+
+/// An agent may be able to write into its lock file. Nothing that was there before its supervisor can be meant.
+#[tokio::test]
+async fn a_record_that_names_an_older_process_names_none() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", bystander.id())).unwrap();
+    let started: u64 = stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap();
+    let record = serde_json::json!({
+        "pid": 1, "started": started + 1, "group": null, "seen": [[bystander.id(), started]],
+    });
+    std::fs::write(bench.locks().join(format!("{}.lock", launch.tree)), record.to_string()).unwrap();
+    assert_eq!(bench.agent.bury(launch.tree.clone()).await.unwrap().killed, 0);
+    assert!(bystander.try_wait().unwrap().is_none(), "it has nothing to do with us");
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+/// A daemon may die between turns, too, when it keeps a process that does nothing.
+#[tokio::test]
+async fn what_a_killed_daemon_kept_is_gone_within_two_seconds() {
+    let bench = Bench::new();
+    let (mut keeper, tree) = keeper(&bench, "5000");
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+    bench.nothing_left_within(&tree, Duration::from_secs(2)).await;
+    assert_no_group(&tree);
+}
+
+#[tokio::test]
+async fn what_a_stopped_daemon_kept_is_gone_after_its_beats_were_missed() {
+    let bench = Bench::new();
+    let (mut keeper, tree) = keeper(&bench, "1500");
+    signal(keeper.id() as i32, Signal::STOP);
+    bench.nothing_left_within(&tree, Duration::from_millis(1_500 + 2_000)).await;
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+}
+
 /// Children that fork all the time and leave at once are caught, too.
 #[tokio::test]
 async fn a_tree_that_keeps_forking_is_gone_after_a_stop() {
@@ -234,6 +294,20 @@ fn daemon(bench: &Bench, silence_ms: &str) -> (Child, TreeName) {
     let tree = TreeName::of(session);
     assert!(bench.left(&tree) >= 6);
     (daemon, tree)
+}
+
+/// A daemon in a process of its own that keeps an idle one; and the name of its tree.
+fn keeper(bench: &Bench, silence_ms: &str) -> (Child, TreeName) {
+    let session = bench.session();
+    let mut command = Command::new(far_side());
+    let place = bench.place.path().to_str().unwrap();
+    command.args(["keeper", place, silence_ms, &session.to_string(), "hello"]);
+    let mut keeper = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(keeper.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "idle");
+    let tree = TreeName::of(session);
+    assert_eq!(bench.left(&tree), 1, "the process is kept");
+    (keeper, tree)
 }
 
 async fn last_of(running: &mut Box<dyn agent::Running>) -> AgentEvent {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Answer, Running};
+use agent::{Agent, AgentEvent, Answer};
 use homing_drivers::ScriptedConfig;
 use kernel::Failure;
 
-use crate::bench::{Bench, WAIT};
+use crate::bench::{Bench, WAIT, to_the_end};
 
 agent::conformance!(Bench::new());
 
@@ -15,7 +15,7 @@ async fn it_writes_down_what_really_ran() {
     let bench = Bench::new();
     let launch = bench.launch();
     let mut running = bench.attempt(&launch, "hello", "#1 hello").await;
-    to_the_end(&mut running).await;
+    to_the_end(&mut *running).await;
     let log = bench.log();
     let events: Vec<&str> = log.iter().map(|entry| entry["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["up", "start", "end"]);
@@ -37,7 +37,7 @@ async fn a_command_runs_in_the_directory_and_its_output_is_kept() {
     let message =
         agent::Message { id: bench.launch().message, text: "!run cat seen; echo no >&2; exit 3".to_owned() };
     running.hand(message).await.unwrap();
-    let (events, _) = all(&mut running).await;
+    let (events, _) = to_the_end(&mut *running).await;
     assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolCall { tool, .. } if tool == "shell")));
     let result = events.iter().find(|event| matches!(event, AgentEvent::ToolResult { .. }));
     assert!(
@@ -52,7 +52,7 @@ async fn nothing_of_our_environment_reaches_it() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let bench = Bench::new();
     let mut running = bench.attempt(&bench.launch(), "!run env", "#1").await;
-    let (_, text) = all(&mut running).await;
+    let (_, text) = to_the_end(&mut *running).await;
     let allowed = ["PATH", "HOME", "PWD", "SHLVL", "_", "OLDPWD"];
     for line in text.lines().filter(|line| line.contains('=')) {
         let name = line.split('=').next().unwrap();
@@ -94,22 +94,6 @@ async fn a_question_nobody_answers_can_be_stopped() {
     while !matches!(running.next().await, AgentEvent::Asked { .. }) {}
     assert!(running.stop(1_000).await.gone);
     assert!(running.answer("q1", Answer::Allow).await.is_ok() || running.stop(0).await.gone);
-}
-
-async fn to_the_end(running: &mut Box<dyn Running>) -> AgentEvent {
-    all(running).await.0.pop().unwrap()
-}
-
-async fn all(running: &mut Box<dyn Running>) -> (Vec<AgentEvent>, String) {
-    let (mut events, mut said) = (Vec::new(), String::new());
-    while !events.last().is_some_and(AgentEvent::is_last) {
-        let event = tokio::time::timeout(WAIT, running.next()).await.unwrap();
-        if let AgentEvent::Text { text } = &event {
-            said.push_str(text);
-        }
-        events.push(event);
-    }
-    (events, said)
 }
 
 fn resident_kb(pid: i32) -> u64 {

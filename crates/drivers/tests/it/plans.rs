@@ -1,0 +1,121 @@
+//! What a supervisor does with a plan, whatever the program: its environment, its directory, its input, its end.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use agent::Trouble;
+use agent::conformance::Candidate;
+use homing_drivers::{Exit, Limit, Plan, Tree, TreeEvent};
+use kernel::Failure;
+
+use crate::bench::{Bench, WAIT, far_side, pss_bytes};
+
+fn plan(bench: &Bench, argv: &[&str]) -> Plan {
+    let argv = argv.iter().map(|&word| word.to_owned()).collect();
+    Plan::new(far_side().into(), bench.locks(), bench.launch().tree, argv, bench.directory())
+}
+
+/// What it printed, and how it ended.
+async fn end_of(tree: &mut Tree) -> (String, Exit) {
+    let mut printed = Vec::new();
+    loop {
+        match tokio::time::timeout(WAIT, tree.next()).await.unwrap() {
+            TreeEvent::Output(bytes) => printed.extend(bytes),
+            TreeEvent::Exited(exit) => return (String::from_utf8(printed).unwrap(), exit),
+            TreeEvent::Lost => panic!("lost"),
+            TreeEvent::Errors(_) | TreeEvent::Counted(_) => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_program_gets_the_environment_of_its_plan_and_nothing_else() {
+    let bench = Bench::new();
+    let env = vec![("ONLY".to_owned(), "this".to_owned()), ("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+    let mut tree = Tree::start(&Plan { env, ..plan(&bench, &["env"]) }).await.unwrap();
+    let (printed, exit) = end_of(&mut tree).await;
+    assert_eq!(exit.code, Some(0));
+    let names: BTreeSet<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
+    assert_eq!(names, BTreeSet::from(["ONLY", "PATH", "HOMING_TREE", "HOMING_TREE_HOME"]));
+}
+
+#[tokio::test]
+async fn a_program_that_waits_for_the_end_of_its_input_gets_it_at_once_if_the_plan_says_so() {
+    let bench = Bench::new();
+    let closed = Plan { closes_input: true, ..plan(&bench, &["cat"]) };
+    let (printed, exit) = end_of(&mut Tree::start(&closed).await.unwrap()).await;
+    assert_eq!((printed.as_str(), exit.code, exit.killed), ("", Some(0), 0));
+}
+
+#[tokio::test]
+async fn a_program_that_waits_for_the_end_of_its_input_gets_it_after_its_words() {
+    let bench = Bench::new();
+    let mut tree = Tree::start(&plan(&bench, &["cat"])).await.unwrap();
+    let nothing = tokio::time::timeout(Duration::from_millis(200), tree.next()).await;
+    assert!(nothing.is_err(), "it waits: {nothing:?}");
+    tree.input(b"words").await.unwrap();
+    tree.close_input();
+    let (printed, exit) = end_of(&mut tree).await;
+    assert_eq!((printed.as_str(), exit.code, exit.killed), ("words", Some(0), 0));
+}
+
+#[tokio::test]
+async fn a_directory_may_be_named_by_a_link() {
+    let bench = Bench::new();
+    let link = bench.place.path().join("link");
+    std::os::unix::fs::symlink(bench.directory(), &link).unwrap();
+    let mut tree = Tree::start(&Plan { directory: link, ..plan(&bench, &["pwd", "-P"]) }).await.unwrap();
+    assert_eq!(end_of(&mut tree).await.0.trim(), bench.directory().to_str().unwrap());
+}
+
+/// A supervisor that says what it is told to, and leaves with its line.
+fn supervisor_that_says(frame: &str, place: &Path) -> std::path::PathBuf {
+    let path = place.join("supervisor");
+    let script = format!(
+        "#!/bin/sh\nprintf 's\\{:03o}\\000\\000\\000%s' '{frame}'\nexec cat >/dev/null\n",
+        frame.len()
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn an_agent_that_is_elsewhere_is_refused() {
+    let bench = Bench::new();
+    let start = async |directory: &str| -> Result<Tree, Trouble> {
+        let frame = format!(r#"{{"pid":1,"directory":{directory}}}"#);
+        let supervisor = supervisor_that_says(&frame, bench.place.path());
+        Tree::start(&Plan { supervisor, ..plan(&bench, &["true"]) }).await
+    };
+    let here = format!("{:?}", bench.directory());
+    assert!(start(&here).await.is_ok());
+    assert!(start("null").await.is_ok(), "one that has ended already is nowhere");
+    let trouble = start(r#""/elsewhere""#).await.unwrap_err();
+    assert_eq!(trouble.failure, Failure::Refused);
+    assert!(trouble.detail.contains("started in /elsewhere"), "{trouble}");
+}
+
+#[tokio::test]
+async fn a_tree_that_was_ended_for_a_limit_says_which() {
+    let bench = Bench::new();
+    let script = "for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; wait";
+    let limited = Plan { processes_max: Some(5), ..plan(&bench, &["sh", "-c", script]) };
+    let (_, exit) = end_of(&mut Tree::start(&limited).await.unwrap()).await;
+    assert_eq!(exit.limit, Some(Limit::Processes));
+    assert!(exit.gone && exit.killed >= 6, "{exit:?}");
+}
+
+/// A figure of the page on performance: what each running agent costs besides itself.
+#[tokio::test]
+async fn a_supervisor_is_small() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "!flood 20000000\n!hang", "hanging").await;
+    let bytes = pss_bytes(bench.supervisor_of(&launch.tree));
+    println!("a supervisor takes {:.2} MB", bytes as f64 / 1e6);
+    assert!(bytes < 3_000_000, "{bytes}");
+    assert!(running.stop(0).await.gone);
+}

@@ -187,10 +187,10 @@ pub(crate) fn is_alive(pid: i32) -> bool {
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Memory of a process that is its own, in bytes.
-pub(crate) fn pss_bytes(pid: i32) -> u64 {
+/// Memory that a process has filled itself, in bytes: without its program and libraries.
+pub(crate) fn own_bytes(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 

@@ -1,1 +1,208 @@
-//! Any agent that speaks the Agent Client Protocol, by its command line and a table of its quirks.
+//! Any agent that speaks the Agent Client Protocol (version 1, lines on standard input and output): the program is named
+//! by configuration, and what is particular to it is data.
+//!
+//! Read in this order: this file (the driver), `quirks` (what differs between agents), `tongue` (what is said in which
+//! order), `story` (updates as events), `choices` (modes and models), `wire` (JSON-RPC). The process is kept between turns.
+
+mod choices;
+mod quirks;
+mod story;
+mod tongue;
+mod wire;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent::{
+    Abilities, Agent, AgentEvent, Buried, Found, Launch, Reply, Running, Setup, SignIn, TreeName, Trouble,
+};
+use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
+
+pub use quirks::{
+    Ability, Base, Confirm, ErrorRule, Figures, Ids, Meaning, Memory, On, Quirks, Resume, WordRule,
+};
+
+use crate::shell::{Shell, ShellConfig};
+use quirks::Manners;
+use tongue::{AcpTongue, Wanted};
+
+/// How an agent that speaks ACP is run.
+#[derive(Debug, Clone)]
+pub struct AcpConfig {
+    /// Its program, home and limits. Arguments that make it speak ACP come from the quirks.
+    pub shell: ShellConfig,
+    /// What is particular to it. The default is what the protocol says.
+    pub quirks: Quirks,
+}
+
+/// An agent that speaks ACP.
+pub struct Acp {
+    shell: Shell<AcpTongue>,
+    manners: Arc<Manners>,
+}
+
+impl Acp {
+    /// The agent, set up so.
+    pub fn new(config: AcpConfig) -> Self {
+        let manners = config.quirks.manners();
+        let mut shell = config.shell;
+        // Whoever names them, too, means them once.
+        if shell.args.ends_with(&manners.args) {
+            shell.args.truncate(shell.args.len() - manners.args.len());
+        }
+        Self { shell: Shell::new(shell), manners: Arc::new(manners) }
+    }
+
+    async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
+        self.check_home(&launch)?;
+        let wanted = Wanted {
+            launch: Some(launch.clone()),
+            place: self.shell.place(&launch),
+            bypasses: self.shell.config.bypasses,
+        };
+        self.talk(launch, wanted).await
+    }
+
+    async fn talk(&self, launch: Launch, wanted: Wanted) -> Result<Box<dyn Running>, Trouble> {
+        let (args, manners) = (self.manners.args.clone(), self.manners.clone());
+        self.shell.start(launch, args, self.env(), || (AcpTongue::new(manners, wanted), None)).await
+    }
+
+    /// Where ids are unique in one home only, the same id in another home is somebody else's conversation.
+    fn check_home(&self, launch: &Launch) -> Result<(), Trouble> {
+        let Some(native) = launch.native.as_ref().filter(|native| !native.place.is_empty()) else {
+            return Ok(());
+        };
+        let home = format!("{}:{}:", self.shell.config.name, self.shell.home(launch));
+        if self.manners.ids == Ids::Everywhere || native.place.starts_with(&home) {
+            return Ok(());
+        }
+        Err(Trouble::refused(format!(
+            "this conversation was made at {}, and in this home its id may mean another one; put the home back as it was, \
+             or start a new session",
+            native.place
+        )))
+    }
+
+    /// The agent's variables, but for those that the configuration sets itself.
+    fn env(&self) -> Vec<(String, String)> {
+        let is_set = |name: &String| self.shell.config.env.iter().any(|(it, _)| it == name);
+        let own = self.manners.env.iter().filter(|(name, _)| !is_set(name));
+        own.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    async fn see(&self) -> Found {
+        let found = if self.manners.version_args.is_empty() {
+            self.ask_version().await
+        } else {
+            let args: Vec<&str> = self.manners.version_args.iter().map(String::as_str).collect();
+            self.shell.look(&args).await
+        };
+        match found {
+            Found::Missing { what } if self.shell.program().is_none() => {
+                Found::Missing { what: format!("{what}; to get it: {}", self.manners.install) }
+            }
+            found => found,
+        }
+    }
+
+    /// Starts it, hears what it says of itself, and ends it.
+    async fn ask_version(&self) -> Found {
+        let missing = |trouble: Trouble| Found::Missing { what: trouble.detail };
+        let launch = looking();
+        let wanted = Wanted { launch: None, place: String::new(), bypasses: false };
+        let mut running = match self.talk(launch, wanted).await {
+            Ok(running) => running,
+            Err(trouble) => return missing(trouble),
+        };
+        let mut version = String::new();
+        let found = loop {
+            match running.next().await {
+                AgentEvent::About(about) => version = about.version,
+                AgentEvent::Ready { .. } if version.is_empty() => {
+                    break Found::Here { version: "unknown".to_owned() };
+                }
+                AgentEvent::Ready { .. } => break Found::Here { version },
+                AgentEvent::Failed(trouble) => break missing(trouble),
+                AgentEvent::Died { detail, .. } => break Found::Missing { what: detail },
+                _ => {}
+            }
+        };
+        running.stop(0).await;
+        found
+    }
+
+    fn signed_in(&self) -> SignIn {
+        let Manners { secrets, sign_in_files, sign_in, .. } = &*self.manners;
+        let ShellConfig { env, home, .. } = &self.shell.config;
+        if let Some((name, _)) = env.iter().find(|(name, value)| secrets.contains(name) && !value.is_empty())
+        {
+            return SignIn::Here { by: name.clone() };
+        }
+        // A home per session does not exist before its session.
+        if sign_in_files.is_empty() || home.contains("{session}") {
+            return SignIn::Unknown;
+        }
+        let file = sign_in_files.iter().map(|file| Path::new(home).join(file)).find(|file| file.exists());
+        match file {
+            Some(file) => SignIn::Here { by: file.display().to_string() },
+            None => SignIn::Missing { how: sign_in.clone() },
+        }
+    }
+}
+
+impl Agent for Acp {
+    fn name(&self) -> &str {
+        &self.shell.config.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.manners.abilities()
+    }
+
+    fn look(&self) -> Reply<'_, Found> {
+        Box::pin(self.see())
+    }
+
+    fn setup(&self) -> Setup {
+        let ShellConfig { program, home, bypasses, kept_max, .. } = &self.shell.config;
+        Setup {
+            kind: "acp",
+            program: program.clone(),
+            home: home.clone(),
+            bypasses: *bypasses,
+            is_kept: *kept_max > 0,
+            secrets: self.manners.secrets.clone(),
+        }
+    }
+
+    fn sign_in(&self) -> SignIn {
+        self.signed_in()
+    }
+
+    fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        Box::pin(self.begin(launch))
+    }
+
+    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
+        Box::pin(self.shell.bury(tree))
+    }
+
+    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+        Box::pin(self.shell.release(TreeName::of(session)))
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(self.shell.close())
+    }
+}
+
+/// A launch for no session at all: a tree of its own, in a directory that is always there.
+fn looking() -> Launch {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // Two who look at the same time need two trees; nothing else depends on it.
+    let half = || u128::from(RandomState::new().build_hasher().finish());
+    let bits = (half() << 64 | half()) >> 1;
+    let fence = Fence { term: Term(0), epoch: Epoch(0), turn: Turn(0), attempt: Attempt(0) };
+    Launch::new(SessionId::from_bits(bits), fence, MessageId::from_bits(0), "/")
+}

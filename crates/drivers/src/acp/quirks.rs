@@ -1,0 +1,401 @@
+//! What is particular to each agent that speaks ACP: data, not code.
+//!
+//! `quirks.toml` is built in and has an entry for each agent we know. `Quirks` is what a person may write in the
+//! configuration: the name of an entry, and whatever is otherwise. `Manners` is what comes of it, with nothing left
+//! open. Nothing here is ever asked which agent it is.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use agent::{Abilities, MemoryMove};
+use serde::Deserialize;
+use serde_json::Value;
+
+const BUILT_IN: &str = include_str!("quirks.toml");
+/// The entry every other stands upon.
+const DEFAULT: &str = "default";
+
+static ENTRIES: LazyLock<BTreeMap<String, Quirks>> =
+    LazyLock::new(|| toml::from_str(BUILT_IN).expect("a test reads this file"));
+
+/// How an agent differs from what the protocol says, or from a known agent. What is not said is as in the `base`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quirks {
+    /// The known agent it is like; `default` if not said.
+    pub base: Option<Base>,
+    /// The arguments that make it speak ACP.
+    pub args: Option<Vec<String>>,
+    /// The arguments that make it say its version; with none it is asked by the protocol.
+    pub version_args: Option<Vec<String>>,
+    /// How to get it, for people.
+    pub install: Option<String>,
+    /// How to sign in, for people.
+    pub sign_in: Option<String>,
+    /// The files below its home that say that somebody has signed in.
+    pub sign_in_files: Option<Vec<String>>,
+    /// How homes of their own keep a sign-in, for people.
+    pub homes: Option<String>,
+    /// Variables it gets unless the configuration sets them.
+    pub env: Option<BTreeMap<String, String>>,
+    /// The variables by which a person may give it their own sign-in.
+    pub secrets: Option<Vec<String>>,
+    /// How a conversation is gone on with in a new process.
+    pub resume: Option<Resume>,
+    /// How we make sure that it does not know a conversation.
+    pub confirm: Option<Confirm>,
+    /// Whether it goes when its input ends.
+    pub leaves_on_eof: Option<bool>,
+    /// With which reasons a turn ends that we asked it to stop.
+    pub cancelled_as: Option<Vec<String>>,
+    /// Whether a turn goes on when a question is answered with `cancelled` and nothing else is said.
+    pub goes_on_when_cancelled: Option<bool>,
+    /// The mode in which it asks, if it may come up in one of `bypass_modes`.
+    pub asking_mode: Option<String>,
+    /// The modes in which it never asks. Only where the configuration lets it.
+    pub bypass_modes: Option<Vec<String>>,
+    /// Where a tool's name stands in a `tool_call`.
+    pub tool_name: Option<String>,
+    /// What the figures in the answer to a prompt are about.
+    pub usage: Option<Figures>,
+    /// How its memory follows to another directory.
+    pub memory: Option<Memory>,
+    /// Where the id of a conversation means one conversation only.
+    pub ids: Option<Ids>,
+    /// What it can do.
+    pub abilities: Option<Vec<Ability>>,
+    /// What its errors mean; the first that fits counts. What fits none is Transient.
+    pub errors: Option<Vec<ErrorRule>>,
+    /// Words that mean a failure when a turn ends with them as if nothing had happened.
+    pub failures: Option<Vec<WordRule>>,
+}
+
+impl Quirks {
+    /// Those of an agent we know.
+    pub fn of(name: &str) -> Option<Self> {
+        let base = Base::try_from(name.to_owned()).ok()?;
+        Some(Self { base: Some(base), ..Self::default() })
+    }
+
+    /// The agents we know.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        ENTRIES.keys().map(String::as_str)
+    }
+
+    /// What comes of it.
+    pub(crate) fn manners(&self) -> Manners {
+        let base = self.base.as_ref().map_or(DEFAULT, |base| &base.0);
+        let layers = [Some(self), ENTRIES.get(base), ENTRIES.get(DEFAULT)];
+        Manners::from_layers(&layers.into_iter().flatten().collect::<Vec<_>>())
+    }
+}
+
+/// The name of an agent we know.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Base(String);
+
+impl TryFrom<String> for Base {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        if ENTRIES.contains_key(&name) {
+            return Ok(Self(name));
+        }
+        let known: Vec<&str> = Quirks::known().collect();
+        Err(format!("no agent {name:?} is known; one of {}", known.join(", ")))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resume {
+    /// `session/resume` where the agent says that it has it, else `session/load`.
+    Auto,
+    Resume,
+    /// `session/load`, which repeats the history.
+    Load,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirm {
+    /// `session/list` where the agent says that it has it, else as `Again`.
+    List,
+    /// It is asked to load the conversation once more.
+    Again,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figures {
+    /// This turn.
+    Turn,
+    /// Everything since the process came up.
+    Sum,
+    /// They mean nothing.
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    Resume,
+    Carry,
+    Replay,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ids {
+    Everywhere,
+    /// In another home the same id is another conversation.
+    Home,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ability {
+    Resume,
+    Asks,
+    Usage,
+    Commands,
+    Models,
+    Modes,
+    Images,
+}
+
+/// What an error or a text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Meaning {
+    /// The agent does not know this conversation.
+    Unknown,
+    /// Somebody has to sign in.
+    Auth,
+    Busy,
+    Transient,
+    Refused,
+}
+
+/// Which errors mean something. What is not said fits all.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorRule {
+    pub on: Option<On>,
+    pub code: Option<i64>,
+    /// How the message begins.
+    pub begins: Option<String>,
+    /// What is somewhere in the message or in the data, in whatever case.
+    pub words: Option<String>,
+    pub means: Meaning,
+}
+
+/// What was asked when an error came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    /// Anything before the agent is ready.
+    Open,
+    Prompt,
+}
+
+/// Which last words mean a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WordRule {
+    pub begins: String,
+    pub ends: Option<String>,
+    pub means: Meaning,
+}
+
+/// How one agent behaves, with nothing left open. The fields are those of `Quirks`.
+#[derive(Debug, Clone)]
+pub(crate) struct Manners {
+    pub(crate) args: Vec<String>,
+    pub(crate) version_args: Vec<String>,
+    pub(crate) install: String,
+    pub(crate) sign_in: String,
+    pub(crate) sign_in_files: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) resume: Resume,
+    pub(crate) confirm: Confirm,
+    pub(crate) leaves_on_eof: bool,
+    pub(crate) cancelled_as: Vec<String>,
+    pub(crate) goes_on_when_cancelled: bool,
+    pub(crate) asking_mode: String,
+    pub(crate) bypass_modes: Vec<String>,
+    pub(crate) tool_name: String,
+    pub(crate) usage: Figures,
+    pub(crate) memory: Memory,
+    pub(crate) ids: Ids,
+    pub(crate) abilities: Vec<Ability>,
+    errors: Vec<ErrorRule>,
+    failures: Vec<WordRule>,
+}
+
+impl Manners {
+    fn from_layers(layers: &[&Quirks]) -> Self {
+        macro_rules! first {
+            ($field:ident) => {
+                layers.iter().find_map(|layer| layer.$field.clone()).expect("the default entry has every key")
+            };
+        }
+        Self {
+            args: first!(args),
+            version_args: first!(version_args),
+            install: first!(install),
+            sign_in: first!(sign_in),
+            sign_in_files: first!(sign_in_files),
+            env: first!(env),
+            secrets: first!(secrets),
+            resume: first!(resume),
+            confirm: first!(confirm),
+            leaves_on_eof: first!(leaves_on_eof),
+            cancelled_as: first!(cancelled_as),
+            goes_on_when_cancelled: first!(goes_on_when_cancelled),
+            asking_mode: first!(asking_mode),
+            bypass_modes: first!(bypass_modes),
+            tool_name: first!(tool_name),
+            usage: first!(usage),
+            memory: first!(memory),
+            ids: first!(ids),
+            abilities: first!(abilities),
+            errors: first!(errors),
+            failures: first!(failures),
+        }
+    }
+
+    /// What an error means, by what was asked.
+    pub(crate) fn meaning(&self, on: On, code: i64, message: &str, data: &Value) -> Meaning {
+        let all = format!("{message} {data}").to_lowercase();
+        let fits = |rule: &&ErrorRule| {
+            rule.on.is_none_or(|it| it == on)
+                && rule.code.is_none_or(|it| it == code)
+                && rule.begins.as_ref().is_none_or(|it| message.starts_with(it))
+                && rule.words.as_ref().is_none_or(|it| all.contains(&it.to_lowercase()))
+        };
+        self.errors.iter().find(fits).map_or(Meaning::Transient, |rule| rule.means)
+    }
+
+    /// What it means when a turn ends with this piece of text.
+    pub(crate) fn failure(&self, text: &str) -> Option<Meaning> {
+        let text = text.trim();
+        let fits = |rule: &&WordRule| {
+            text.starts_with(&rule.begins) && rule.ends.as_ref().is_none_or(|it| text.ends_with(it))
+        };
+        self.failures.iter().find(fits).map(|rule| rule.means)
+    }
+
+    pub(crate) fn abilities(&self) -> Abilities {
+        let can = |ability| self.abilities.contains(&ability);
+        Abilities {
+            resume: can(Ability::Resume),
+            asks: can(Ability::Asks),
+            usage: can(Ability::Usage),
+            commands: can(Ability::Commands),
+            models: can(Ability::Models),
+            modes: can(Ability::Modes),
+            images: can(Ability::Images),
+            memory: match self.memory {
+                Memory::Resume => MemoryMove::Resume,
+                Memory::Carry => MemoryMove::Carry,
+                Memory::Replay => MemoryMove::Replay,
+            },
+            ..Abilities::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn manners(name: &str) -> Manners {
+        Quirks::of(name).expect("we know it").manners()
+    }
+
+    #[test]
+    fn every_entry_is_complete_and_says_how_to_get_it_and_to_sign_in() {
+        let names = [
+            "claude-agent-acp",
+            "codex-acp",
+            "codex-acp-0.16",
+            "default",
+            "gemini",
+            "goose",
+            "kimi",
+            "opencode",
+            "qwen",
+        ];
+        assert_eq!(Quirks::known().collect::<Vec<_>>(), names);
+        for name in names {
+            let manners = manners(name);
+            let entry = &ENTRIES[name];
+            assert!(entry.base.is_none(), "{name}: the file has one floor");
+            assert!(
+                [&entry.install, &entry.sign_in, &entry.homes].iter().all(|said| said.is_some()),
+                "{name}"
+            );
+            assert!(manners.cancelled_as.contains(&"cancelled".to_owned()), "{name}");
+            assert!(manners.abilities().resume && manners.abilities().asks, "{name}");
+            // Unknown is what ends sessions: no rule may call everything so.
+            let anything = manners.meaning(On::Open, -32603, "Internal error", &Value::Null);
+            assert_eq!(anything, Meaning::Transient, "{name}");
+        }
+    }
+
+    #[test]
+    fn errors_mean_what_each_agent_means_by_them() {
+        use Meaning::{Auth, Busy, Transient, Unknown};
+        let gone = json!({"details": "no rollout found for thread id x"});
+        for (name, on, code, message, data, meaning) in [
+            ("default", On::Open, -32002, "Resource not found", Value::Null, Unknown),
+            ("codex-acp", On::Open, -32603, "Internal error", gone.clone(), Unknown),
+            ("codex-acp-0.16", On::Open, -32603, "Internal error", gone, Transient),
+            ("gemini", On::Prompt, 401, "API key not valid", Value::Null, Auth),
+            ("gemini", On::Prompt, 429, "slow down", Value::Null, Transient),
+            ("kimi", On::Prompt, -32600, "busy", json!({"code": "turn.agent_busy"}), Busy),
+            ("kimi", On::Open, -32602, "Unknown sessionId: x", Value::Null, Unknown),
+            ("qwen", On::Prompt, -32603, "401 wrong key", Value::Null, Auth),
+            ("qwen", On::Prompt, -32603, "room 401 is closed", Value::Null, Transient),
+            (
+                "opencode",
+                On::Open,
+                -32603,
+                "OpenCode service failure",
+                json!({"service": "session"}),
+                Transient,
+            ),
+            ("opencode", On::Prompt, -32602, "Session not found: x", Value::Null, Unknown),
+        ] {
+            assert_eq!(manners(name).meaning(on, code, message, &data), meaning, "{name} {code} {message}");
+        }
+    }
+
+    #[test]
+    fn a_person_may_say_what_is_otherwise_upon_what_is_known() {
+        let quirks: Quirks =
+            toml::from_str("base = 'goose'\nleaves_on_eof = true\nargs = ['serve']").unwrap();
+        let manners = quirks.manners();
+        assert!(manners.leaves_on_eof && manners.args == ["serve"]);
+        assert_eq!(manners.cancelled_as, ["cancelled", "end_turn"]);
+        assert_eq!(manners.version_args, ["--version"]);
+        assert!(Quirks::default().manners().args.is_empty());
+        let wrong = toml::from_str::<Quirks>("base = 'goos'").unwrap_err().to_string();
+        assert!(wrong.contains("goose"), "{wrong}");
+        assert!(toml::from_str::<Quirks>("leaves = true").is_err());
+    }
+
+    #[test]
+    fn only_whole_pieces_are_taken_for_failures() {
+        let goose = manners("goose");
+        let said = "Ran into this error: Rate limit exceeded: x.\n\nPlease retry if you think this is a transient or recoverable error.";
+        assert_eq!(goose.failure(said), Some(Meaning::Transient));
+        assert_eq!(goose.failure("Ran into this error: Authentication error: no"), Some(Meaning::Auth));
+        assert_eq!(goose.failure("It said: Ran into this error: x"), None);
+        assert_eq!(goose.failure("Network error: that is how one calls it."), None);
+    }
+}

@@ -1,0 +1,535 @@
+//! How an agent that speaks ACP is talked to: what is asked in which order, what its answers mean, and its questions. Pure.
+//!
+//! The order: `initialize`, then `session/new` or `session/resume` or `session/load` as the launch says and nothing else,
+//! then mode and model where they have to be set, then ready. A turn is one `session/prompt`, and it is over with the
+//! answer to that one request. What is in between comes as updates, which `story` reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent::{AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, bounded};
+use kernel::{Failure, Native};
+use serde_json::{Value, json};
+
+use super::quirks::{Confirm, Manners, Meaning, On, Resume};
+use super::story::{Story, other};
+use super::wire::{self, Said, Wrong};
+use crate::lines::LINE_BYTES_MAX;
+use crate::spoken::{Out, Tongue, gone_if_here};
+
+/// The most questions that are open at once. What is asked beyond them is answered with `cancelled`.
+const QUESTIONS_MAX: usize = 100;
+/// The most pages of an agent's list of conversations that are read in search of one.
+const PAGES_MAX: u32 = 50;
+/// The longest word for why a turn ended.
+const REASON_BYTES_MAX: usize = 100;
+
+/// What a tongue has to know beyond the agent's manners.
+pub(super) struct Wanted {
+    /// The conversation and where it is; nothing when the agent is only looked at.
+    pub(super) launch: Option<Launch>,
+    /// Where the conversation's id means something.
+    pub(super) place: String,
+    /// It may act without asking.
+    pub(super) bypasses: bool,
+}
+
+pub(super) struct AcpTongue {
+    manners: Arc<Manners>,
+    wanted: Wanted,
+    story: Story,
+    stage: Stage,
+    /// The number of our next request, and the one that is not answered yet.
+    next_id: u64,
+    waiting: Option<(u64, Ask)>,
+    /// What the agent says it can do.
+    can: Value,
+    session: String,
+    /// What it asks, by our key: its own id, and the options it gave.
+    questions: BTreeMap<String, Question>,
+}
+
+#[derive(Debug)]
+struct Question {
+    id: Value,
+    options: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Idle,
+    Turn { is_stopping: bool },
+    Over,
+}
+
+/// What we have asked.
+#[derive(Debug, Clone, PartialEq)]
+enum Ask {
+    Initialize,
+    New,
+    /// To go on with a conversation.
+    Open,
+    Mode,
+    Model,
+    /// In which directory the agent says that a conversation is.
+    Where {
+        pages: u32,
+    },
+    Prompt,
+    /// Whether it lists a conversation that it says it does not know.
+    Confirm {
+        wrong: Wrong,
+        pages: u32,
+    },
+    /// Whether it still does not know it.
+    Again {
+        wrong: Wrong,
+    },
+}
+
+impl AcpTongue {
+    pub(super) fn new(manners: Arc<Manners>, wanted: Wanted) -> Self {
+        Self {
+            story: Story::new(manners.clone()),
+            manners,
+            wanted,
+            stage: Stage::Opening,
+            next_id: 1,
+            waiting: None,
+            can: Value::Null,
+            session: String::new(),
+            questions: BTreeMap::new(),
+        }
+    }
+
+    fn ask(&mut self, ask: Ask, method: &str, params: &Value, out: &mut Out) {
+        wire::request(out, self.next_id, method, params);
+        self.waiting = Some((self.next_id, ask));
+        self.next_id += 1;
+    }
+
+    fn answered(&mut self, ask: Ask, result: &Value, out: &mut Out) {
+        match ask {
+            Ask::Initialize => self.initialized(result, out),
+            Ask::New | Ask::Open => self.opened(ask, result, out),
+            Ask::Mode => {
+                self.story.choices.read(result);
+                self.set_model(out);
+            }
+            Ask::Model => {
+                self.story.choices.read(result);
+                self.see_where(out);
+            }
+            Ask::Where { pages } => self.seen_where(result, pages, out),
+            Ask::Prompt => self.prompted(result, out),
+            Ask::Confirm { wrong, pages } => self.listed(wrong, result, pages, out),
+            Ask::Again { wrong } => {
+                let words = wrong.words();
+                self.fail(
+                    Trouble::transient(format!("the agent knew this conversation after all: {words}")),
+                    out,
+                );
+            }
+        }
+    }
+
+    fn initialized(&mut self, result: &Value, out: &mut Out) {
+        let version = result["protocolVersion"].as_u64().unwrap_or(0);
+        if version != wire::VERSION {
+            let trouble =
+                format!("the agent speaks version {version} of ACP, and we speak {}", wire::VERSION);
+            return self.fail(Trouble::refused(trouble), out);
+        }
+        self.can = result["agentCapabilities"].clone();
+        self.story.set_version(result["agentInfo"]["version"].as_str().unwrap_or_default());
+        let Some(launch) = &self.wanted.launch else {
+            self.story.tell_about(out);
+            return out.event(AgentEvent::Ready { native: None });
+        };
+        let cwd = launch.directory.to_string_lossy().into_owned();
+        let Some(native) = &launch.native else {
+            return self.ask(Ask::New, "session/new", &json!({ "cwd": cwd, "mcpServers": [] }), out);
+        };
+        self.session = native.id.clone();
+        self.go_on_with(Ask::Open, out);
+    }
+
+    /// Asks for the conversation that the launch names.
+    fn go_on_with(&mut self, ask: Ask, out: &mut Out) {
+        let has_resume = self.has("resume");
+        let method = match self.manners.resume {
+            Resume::Resume => "session/resume",
+            Resume::Auto if has_resume => "session/resume",
+            Resume::Load => "session/load",
+            Resume::Auto if self.can["loadSession"] == true => "session/load",
+            Resume::Auto => {
+                let trouble =
+                    "this agent cannot go on with a conversation in a new process; start a new session";
+                return self.fail(Trouble::refused(trouble), out);
+            }
+        };
+        let cwd = self.wanted.launch.as_ref().map(|launch| launch.directory.to_string_lossy().into_owned());
+        let params = json!({ "sessionId": self.session, "cwd": cwd, "mcpServers": [] });
+        self.ask(ask, method, &params, out);
+    }
+
+    fn has(&self, capability: &str) -> bool {
+        // An empty object says yes.
+        self.can["sessionCapabilities"][capability].is_object()
+    }
+
+    fn opened(&mut self, ask: Ask, result: &Value, out: &mut Out) {
+        match result["sessionId"].as_str() {
+            Some(id) if !id.is_empty() && id.len() <= NATIVE_BYTES_MAX => self.session = id.to_owned(),
+            None if ask == Ask::Open => {}
+            _ => return self.fail(Trouble::transient("the agent named its conversation by no id"), out),
+        }
+        self.story.choices.read(result);
+        self.set_mode(out);
+    }
+
+    /// Sees to it that the agent asks before it acts, unless it need not.
+    fn set_mode(&mut self, out: &mut Out) {
+        let is_bypass = |mode: &String| self.manners.bypass_modes.contains(mode);
+        let setting = &self.story.choices.mode;
+        let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.mode.clone());
+        let mode = match wanted {
+            Some(mode) if is_bypass(&mode) && !self.wanted.bypasses => {
+                let trouble = format!(
+                    "in mode {mode:?} this agent acts without asking, which its configuration does not allow"
+                );
+                return self.fail(Trouble::refused(trouble), out);
+            }
+            Some(mode) => Some(mode),
+            None if self.wanted.bypasses => {
+                self.manners.bypass_modes.iter().find(|mode| setting.has(mode)).cloned()
+            }
+            None if is_bypass(&setting.current) => Some(self.manners.asking_mode.clone()),
+            None => None,
+        };
+        let asked = mode.map_or(Ok(None), |mode| setting.choose("mode", &mode, &self.session));
+        match asked {
+            Ok(Some((method, params))) => {
+                // What it is told is what it is in, unless it says otherwise.
+                let chosen = params["modeId"].as_str().or(params["value"].as_str()).unwrap_or_default();
+                self.story.choices.mode.current = chosen.to_owned();
+                self.ask(Ask::Mode, method, &params, out);
+            }
+            Ok(None) => self.set_model(out),
+            Err(trouble) => self.fail(trouble, out),
+        }
+    }
+
+    fn set_model(&mut self, out: &mut Out) {
+        let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.model.clone());
+        let setting = &self.story.choices.model;
+        let asked = wanted.as_ref().map_or(Ok(None), |model| setting.choose("model", model, &self.session));
+        match asked {
+            Ok(Some((method, params))) => {
+                self.story.choices.model.current = wanted.unwrap_or_default();
+                self.ask(Ask::Model, method, &params, out);
+            }
+            Ok(None) => self.see_where(out),
+            Err(trouble) => self.fail(trouble, out),
+        }
+    }
+
+    /// A conversation that was made elsewhere may still be there: some agents go on in the old directory without a word.
+    fn see_where(&mut self, out: &mut Out) {
+        let native = self.wanted.launch.as_ref().and_then(|launch| launch.native.as_ref());
+        let has_moved = native.is_some_and(|it| !it.place.is_empty() && it.place != self.wanted.place);
+        if has_moved && self.has("list") {
+            return self.ask(Ask::Where { pages: 1 }, "session/list", &json!({}), out);
+        }
+        self.be_ready(out);
+    }
+
+    fn seen_where(&mut self, result: &Value, pages: u32, out: &mut Out) {
+        match (listed(result, &self.session), next_page(result, pages)) {
+            (Some(found), _) => {
+                self.story.set_directory(found["cwd"].as_str().unwrap_or_default());
+                self.story.tell_about(out);
+                self.be_ready(out);
+            }
+            (None, Some(params)) => self.ask(Ask::Where { pages: pages + 1 }, "session/list", &params, out),
+            (None, None) => self.be_ready(out),
+        }
+    }
+
+    fn be_ready(&mut self, out: &mut Out) {
+        self.stage = Stage::Idle;
+        out.event(AgentEvent::Ready { native: Some(self.native()) });
+        self.story.tell_about(out);
+    }
+
+    fn native(&self) -> Native {
+        Native::new(self.session.clone()).at(self.wanted.place.clone())
+    }
+
+    /// The answer to our prompt: the turn is over.
+    fn prompted(&mut self, result: &Value, out: &mut Out) {
+        let is_stopping = self.stage == Stage::Turn { is_stopping: true };
+        let failure = self.story.end_turn(out);
+        self.take_questions_back(out);
+        self.stage = Stage::Idle;
+        let reason = result["stopReason"].as_str().unwrap_or_default();
+        if is_stopping && self.manners.cancelled_as.iter().any(|it| it == reason) {
+            return out.interrupted();
+        }
+        if let Some((meaning, words)) = failure.filter(|_| reason == "end_turn") {
+            return self.fail(self.trouble(meaning, &words), out);
+        }
+        match reason {
+            "cancelled" => self.fail(Trouble::transient("the agent cancelled the turn by itself"), out),
+            "" => self.fail(Trouble::transient("the agent ended the turn without saying why"), out),
+            reason => {
+                self.story.spent(&result["usage"], out);
+                let reason = bounded(reason, REASON_BYTES_MAX);
+                out.event(AgentEvent::Finished { native: Some(self.native()), reason });
+            }
+        }
+    }
+
+    fn went_wrong(&mut self, ask: Ask, wrong: Wrong, out: &mut Out) {
+        if self.stage == (Stage::Turn { is_stopping: true }) {
+            // Some say so by an error when they are stopped.
+            self.stage = Stage::Idle;
+            return out.interrupted();
+        }
+        match ask {
+            Ask::Confirm { wrong: first, .. } => return self.confirm_again(first, &wrong, out),
+            Ask::Again { wrong: first } if self.meaning(On::Open, &wrong) == Meaning::Unknown => {
+                return self.fail(self.lost(&first), out);
+            }
+            // Where it is cannot be seen; it runs in the right directory all the same.
+            Ask::Where { .. } => return self.be_ready(out),
+            _ => {}
+        }
+        let on = if ask == Ask::Prompt { On::Prompt } else { On::Open };
+        match self.meaning(on, &wrong) {
+            Meaning::Unknown if matches!(ask, Ask::Open | Ask::Prompt) => self.confirm(wrong, out),
+            Meaning::Unknown => self.fail(Trouble::transient(wrong.words()), out),
+            meaning => self.fail(self.trouble(meaning, &wrong.words()), out),
+        }
+    }
+
+    fn meaning(&self, on: On, wrong: &Wrong) -> Meaning {
+        self.manners.meaning(on, wrong.code, &wrong.message, &wrong.data)
+    }
+
+    /// It says that it does not know the conversation. That ends a session, so it is asked once more, in another way if it
+    /// has one.
+    fn confirm(&mut self, wrong: Wrong, out: &mut Out) {
+        if self.manners.confirm == Confirm::List && self.has("list") {
+            return self.ask(Ask::Confirm { wrong, pages: 1 }, "session/list", &json!({}), out);
+        }
+        self.go_on_with(Ask::Again { wrong }, out);
+    }
+
+    fn confirm_again(&mut self, first: Wrong, list: &Wrong, out: &mut Out) {
+        const NO_SUCH_METHOD: i64 = -32601;
+        if list.code == NO_SUCH_METHOD {
+            return self.go_on_with(Ask::Again { wrong: first }, out);
+        }
+        let trouble = format!("{}; and it cannot list what it knows: {}", first.words(), list.words());
+        self.fail(Trouble::transient(trouble), out);
+    }
+
+    fn listed(&mut self, wrong: Wrong, result: &Value, pages: u32, out: &mut Out) {
+        if listed(result, &self.session).is_some() {
+            let words = wrong.words();
+            return self
+                .fail(Trouble::transient(format!("{words}; yet the agent lists this conversation")), out);
+        }
+        match next_page(result, pages) {
+            Some(params) => self.ask(Ask::Confirm { wrong, pages: pages + 1 }, "session/list", &params, out),
+            // A list without an end proves nothing.
+            None if result["nextCursor"].is_string() => self.go_on_with(Ask::Again { wrong }, out),
+            None => self.fail(self.lost(&wrong), out),
+        }
+    }
+
+    fn lost(&self, wrong: &Wrong) -> Trouble {
+        match &self.wanted.launch {
+            Some(launch) => gone_if_here(launch, &self.wanted.place, wrong.words()),
+            None => Trouble::transient(wrong.words()),
+        }
+    }
+
+    fn trouble(&self, meaning: Meaning, words: &str) -> Trouble {
+        match meaning {
+            Meaning::Auth => Trouble::refused(format!("{words}\nTo sign in: {}", self.manners.sign_in)),
+            Meaning::Busy => Trouble::new(Failure::Busy, words),
+            Meaning::Refused => Trouble::refused(words),
+            Meaning::Unknown | Meaning::Transient => Trouble::transient(words),
+        }
+    }
+
+    fn fail(&mut self, trouble: Trouble, out: &mut Out) {
+        self.stage = Stage::Over;
+        out.event(AgentEvent::Failed(trouble));
+    }
+
+    fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut Out) {
+        if method != "session/request_permission" {
+            wire::refuse(out, &id, method);
+            return out.event(other(&json!({ "id": id, "method": method, "params": params })));
+        }
+        let is_ours = params["sessionId"].as_str() == Some(&self.session);
+        let is_turn = self.stage == Stage::Turn { is_stopping: false };
+        let key = id.to_string();
+        if !is_ours || !is_turn || self.questions.len() >= QUESTIONS_MAX || key.len() > NATIVE_BYTES_MAX {
+            return wire::answer(out, &id, &cancelled());
+        }
+        let (tool, detail) = self.story.asked_about(&params["toolCall"], out);
+        let options = params["options"].as_array().map_or(&[][..], Vec::as_slice);
+        let option =
+            |it: &Value| Some((it["kind"].as_str()?.to_owned(), it["optionId"].as_str()?.to_owned()));
+        let question = Question { id, options: options.iter().filter_map(option).collect() };
+        if self.wanted.bypasses {
+            return wire::answer(out, &question.id, &question.outcome(&["allow_once", "allow_always"]));
+        }
+        self.questions.insert(key.clone(), question);
+        out.event(AgentEvent::Asked { question: key, tool, detail });
+    }
+
+    fn notified(&mut self, method: &str, params: &Value, out: &mut Out) {
+        let is_turn = matches!(self.stage, Stage::Turn { .. });
+        match method {
+            "session/update"
+                if params["sessionId"].as_str() == Some(&self.session) || self.session.is_empty() =>
+            {
+                self.story.update(&params["update"], is_turn, out);
+            }
+            "$/cancel_request" => {
+                let key = params["requestId"].to_string();
+                if let Some(question) = self.questions.remove(&key) {
+                    wire::take_back(out, &question.id);
+                    out.event(AgentEvent::Withdrawn { question: key });
+                }
+            }
+            // By which account it is signed in: no part of any turn, and it says so before each session.
+            "_auth/status_update" => {}
+            _ if is_turn => out.event(other(&json!({ "method": method, "params": params }))),
+            _ => {}
+        }
+    }
+
+    /// The turn is over, so nobody waits for an answer any more.
+    fn take_questions_back(&mut self, out: &mut Out) {
+        for question in std::mem::take(&mut self.questions).into_keys() {
+            out.event(AgentEvent::Withdrawn { question });
+        }
+    }
+}
+
+impl Tongue for AcpTongue {
+    fn open(&mut self, out: &mut Out) {
+        let params = json!({
+            "protocolVersion": wire::VERSION,
+            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+            "clientInfo": { "name": "homing", "title": "Homing", "version": env!("CARGO_PKG_VERSION") },
+        });
+        self.ask(Ask::Initialize, "initialize", &params, out);
+    }
+
+    fn read(&mut self, line: &str, out: &mut Out) {
+        match wire::read(line) {
+            Some(Said::Answer { id, answer }) => match self.waiting.take_if(|(waiting, _)| *waiting == id) {
+                Some((_, ask)) => match answer {
+                    Ok(result) => self.answered(ask, &result, out),
+                    Err(wrong) => self.went_wrong(ask, wrong, out),
+                },
+                None => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
+            },
+            Some(Said::Request { id, method, params }) => self.requested(id, &method, &params, out),
+            Some(Said::Notification { method, params }) => self.notified(&method, &params, out),
+            None => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
+        }
+    }
+
+    /// An update can be left out. An answer or a question cannot: somebody would wait for ever.
+    fn read_head(&mut self, head: &str, out: &mut Out) {
+        let words = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes");
+        if head.contains("\"session/update\"") {
+            return out.event(AgentEvent::Notice { text: format!("{words}; it was left out") });
+        }
+        self.fail(Trouble::transient(format!("{words}, and it may have been an answer")), out);
+    }
+
+    fn hand(&mut self, message: &Message, out: &mut Out) {
+        if self.stage != Stage::Idle {
+            return;
+        }
+        self.stage = Stage::Turn { is_stopping: false };
+        self.story.begin_turn();
+        let words = json!([{ "type": "text", "text": message.text }]);
+        let params = json!({ "sessionId": self.session, "prompt": words });
+        self.ask(Ask::Prompt, "session/prompt", &params, out);
+    }
+
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+        let Some(question) = self.questions.remove(question) else { return };
+        let kinds: &[&str] = match answer {
+            Answer::Allow => &["allow_once"],
+            Answer::Deny { .. } if self.manners.goes_on_when_cancelled => &["reject_once"],
+            Answer::Deny { .. } => &["reject_once", "reject_always"],
+        };
+        let outcome = question.outcome(kinds);
+        if outcome == cancelled() && *answer == Answer::Allow {
+            let text = "the agent has no way to be allowed this once, so it was not allowed".to_owned();
+            out.event(AgentEvent::Notice { text });
+        }
+        wire::answer(out, &question.id, &outcome);
+    }
+
+    /// First that the turn is to stop, then the questions: an agent that hears `cancelled` alone may go on.
+    fn interrupt(&mut self, out: &mut Out) {
+        let Stage::Turn { is_stopping } = &mut self.stage else { return };
+        *is_stopping = true;
+        wire::notify(out, "session/cancel", &json!({ "sessionId": self.session }));
+        for (key, question) in std::mem::take(&mut self.questions) {
+            wire::answer(out, &question.id, &cancelled());
+            out.event(AgentEvent::Withdrawn { question: key });
+        }
+    }
+
+    fn again(&mut self, launch: &Launch, out: &mut Out) {
+        self.wanted.launch = Some(launch.clone());
+        self.be_ready(out);
+    }
+
+    fn leaves_on_eof(&self) -> bool {
+        self.manners.leaves_on_eof
+    }
+}
+
+impl Question {
+    /// The first of these kinds that it offers; its own ids are its own affair.
+    fn outcome(&self, kinds: &[&str]) -> Value {
+        let option = |kind: &&str| self.options.iter().find(|(it, _)| it == kind);
+        match kinds.iter().find_map(option) {
+            Some((_, id)) => json!({ "outcome": { "outcome": "selected", "optionId": id } }),
+            None => cancelled(),
+        }
+    }
+}
+
+fn cancelled() -> Value {
+    json!({ "outcome": { "outcome": "cancelled" } })
+}
+
+/// What a page of an agent's list says of a conversation.
+fn listed<'a>(page: &'a Value, session: &str) -> Option<&'a Value> {
+    page["sessions"].as_array()?.iter().find(|it| it["sessionId"] == session)
+}
+
+/// How to ask for the page after this one, if there is one and we have not read enough.
+fn next_page(page: &Value, pages: u32) -> Option<Value> {
+    let cursor = page["nextCursor"].as_str().filter(|_| pages < PAGES_MAX)?;
+    Some(json!({ "cursor": cursor }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Agents that are configured.
 
+use crate::Choice;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,13 +19,47 @@ pub struct Agent {
     /// What is missing and how to get it, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+    /// Whether it looks signed in; only a turn proves it.
+    pub sign_in: SignIn,
+    /// The kind of driver: `claude`, `codex`, `opencode`, `acp`, `command`, `scripted`.
+    pub kind: String,
+    /// The program that is started; empty if there is none.
+    pub program: String,
+    /// The home it gets.
+    pub home: String,
+    /// It acts without asking, because the configuration says so.
+    pub bypasses: bool,
+    /// Whether its process is kept between turns.
+    pub kept: bool,
+    /// The variables by which a person may give it their own sign-in.
+    pub secrets: Vec<String>,
     /// What it can do.
     pub abilities: Abilities,
+    /// The models it last listed in any session; empty until it has.
+    pub models: Vec<Choice>,
+    /// The modes it last listed.
+    pub modes: Vec<Choice>,
+    /// The slash commands it last listed, without the slash.
+    pub commands: Vec<Choice>,
+}
+
+/// Whether an agent looks signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum SignIn {
+    /// Nobody can tell without a turn, or it needs none.
+    Unknown,
+    /// It does; `by` names the file or the variable that says so.
+    Here { by: String },
+    /// It does not; `how` says what to do.
+    Missing { how: String },
 }
 
 /// What an agent can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Abilities {
+    /// We choose the conversation's own id.
+    pub chosen_id: bool,
     /// A conversation can be gone on with in a new process.
     pub resume: bool,
     /// A conversation can be continued under a second id.
@@ -35,4 +70,26 @@ pub struct Abilities {
     pub asks: bool,
     /// It says what a turn cost.
     pub usage: bool,
+    /// It lists its slash commands.
+    pub commands: bool,
+    /// It lists its models, and one can be chosen.
+    pub models: bool,
+    /// It lists its modes, and one can be chosen.
+    pub modes: bool,
+    /// It takes images.
+    pub images: bool,
+    /// How its memory follows when a session moves to another directory.
+    pub memory: MemoryMove,
+}
+
+/// How the memory of a conversation follows a change of directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryMove {
+    /// The agent goes on elsewhere.
+    Resume,
+    /// The file that holds the memory is carried along first.
+    Carry,
+    /// It does not follow; the transcript is told again.
+    Replay,
 }

@@ -248,6 +248,10 @@ pub struct StoryFact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Story {
+    /// How an attempt was started. Told when it differs from the one before.
+    Launch(Launched),
+    /// What the agent says about itself. Told when it differs from what it said before.
+    About(Box<About>),
     /// The agent's words.
     Text { part: u32, offset: u64, text: String },
     /// What the agent thought.
@@ -256,18 +260,121 @@ pub enum Story {
     Said { part: u32, length: u64, sha256: String },
     /// The agent uses a tool.
     ToolCall { call: String, tool: String, input: String },
+    /// More of what a tool printed while it ran, as far as it was kept. `offset` counts its bytes.
+    ToolProgress { call: String, offset: u64, output: String },
     /// What the tool gave.
     ToolResult { call: String, output: String, failed: bool },
+    /// What the agent means to do, in order; each time the whole list.
+    Plan { steps: Vec<PlanStep> },
+    /// The agent says that it changed a file. `change`: `added`, `edited` or `removed`.
+    FileChanged { path: String, change: String },
     /// The agent asks a person.
     Question { approval: String, tool: String, detail: String },
-    /// What the turn cost.
-    Usage { input_tokens: u64, output_tokens: u64 },
+    /// What it has cost since the last time it said so.
+    Usage(Usage),
     /// Something people should read.
     Notice { text: String },
+    /// The agent's own word for why it has finished: `end_turn`, `max_tokens` …
+    Finished { reason: String },
     /// What was seen when the turn was stopped.
     Stopped { killed: u32, gone: bool },
     /// Something the agent said that we do not understand.
     Other { raw: String },
     /// Words that were forgotten on somebody's request; `kind` is what they were.
     Forgotten { kind: String },
+}
+
+/// How an attempt was started. Never a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Launched {
+    /// The agent.
+    pub agent: String,
+    /// The kind of driver: `claude`, `codex`, `acp` …
+    pub kind: String,
+    /// The program; empty if there is none.
+    pub program: String,
+    /// Its version, where it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The home it got.
+    pub home: String,
+    /// The directory it was started in.
+    pub directory: String,
+    /// The model, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The mode, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// It acts without asking, because the configuration says so.
+    pub bypasses: bool,
+    /// Whose sign-in it used: `house`, or the id of the person who gave theirs.
+    pub account: String,
+}
+
+/// What an agent says about itself. What it does not say is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct About {
+    /// Its own version.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The directory it says it works in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+    /// The model it says it uses.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// The mode it says it is in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mode: String,
+    /// The models one may choose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Choice>,
+    /// The modes one may choose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<Choice>,
+    /// Its slash commands, without the slash.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Choice>,
+}
+
+/// Something that can be chosen from an agent's own list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Choice {
+    /// What to say to choose it.
+    pub name: String,
+    /// In a few words; may be missing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlanStep {
+    /// What is to be done.
+    pub text: String,
+    /// How far it is: `waiting`, `active` or `done`.
+    pub progress: String,
+}
+
+/// What something cost, as far as the agent says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Usage {
+    /// Tokens that were read, those from a cache included.
+    pub input_tokens: u64,
+    /// Tokens that were written.
+    pub output_tokens: u64,
+    /// Of those read, how many came from a cache.
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// In millionths of a dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// How many tokens are in the model's window now …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_used: Option<u64>,
+    /// … and how many fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_size: Option<u64>,
 }

@@ -25,12 +25,15 @@ mod route;
 mod session;
 
 pub use address::Address;
-pub use agent::{Abilities, Agent};
+pub use agent::{Abilities, Agent, MemoryMove, SignIn};
 pub use approval::{Answer, Approval, ApprovalAnswer, ApprovalState};
 pub use at::{At, NotAMoment};
 pub use binding::{Binding, Move};
 pub use bounds::*;
-pub use fact::{EndWhy, Fact, Facts, Failure, Fence, Head, Live, Outcome, RuleFact, Story, StoryFact, What};
+pub use fact::{
+    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Outcome, PlanStep, RuleFact,
+    Story, StoryFact, Usage, What,
+};
 pub use message::{
     EditParts, EditText, Hold, Links, MessageChange, MessageQuery, NewMessage, Part, Previous, Receipt,
     ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,

@@ -2,6 +2,7 @@
 
 use crate::fanout::Fanout;
 use crate::keeper::Keepers;
+use crate::roster::Roster;
 use crate::timer::Timer;
 use crate::{Clock, Ground, Mint, Refused};
 use agent::Agent;
@@ -85,6 +86,7 @@ struct Inner {
     fanout: Fanout,
     keepers: Keepers,
     timer: Timer,
+    roster: Roster,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -111,6 +113,7 @@ impl Engine {
             fanout: Fanout::new(),
             keepers,
             timer: Timer::new(),
+            roster: Roster::default(),
             tasks: Mutex::default(),
         }));
         engine.keep_unfinished().await?;
@@ -122,8 +125,20 @@ impl Engine {
     pub async fn shutdown(&self) {
         let grace = Duration::from_millis(self.0.limits.stop_grace_ms);
         self.0.keepers.close(grace + CLOSE_MAX).await;
+        self.close_agents(grace + CLOSE_MAX).await;
         self.0.fanout.close();
         self.tasks().abort_all();
+    }
+
+    /// No turn runs any more: whatever the agents kept for the next one goes, all of it at the same time.
+    async fn close_agents(&self, wait: Duration) {
+        let mut closing = JoinSet::new();
+        for agent in self.0.agents.values().cloned() {
+            closing.spawn(async move { agent.close().await });
+        }
+        if tokio::time::timeout(wait, closing.join_all()).await.is_err() {
+            tracing::warn!("some agents kept a process that did not go in time; their supervisors end it");
+        }
     }
 
     /// Ends everything at once, wherever it is, as if the process had died. For the simulation.
@@ -187,6 +202,11 @@ impl Engine {
         &self.0.agents
     }
 
+    /// What the agents are called.
+    pub fn agent_names(&self) -> Vec<String> {
+        self.0.agents.keys().cloned().collect()
+    }
+
     pub(crate) fn default_agent(&self) -> &str {
         &self.0.default_agent
     }
@@ -214,6 +234,10 @@ impl Engine {
 
     pub(crate) fn timer(&self) -> &Timer {
         &self.0.timer
+    }
+
+    pub(crate) fn roster(&self) -> &Roster {
+        &self.0.roster
     }
 
     pub(crate) fn words_wait(&self) -> Duration {

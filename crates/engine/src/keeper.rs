@@ -5,14 +5,16 @@
 //! code. On an error a keeper dies, and the next one reads the log. When nothing is under way it goes, and the session
 //! costs rows and no memory. `Keepers` sees to it that there is one at a time on this node.
 
+mod hear;
 mod plan;
 mod registry;
 
 use crate::Engine;
-use crate::story::{Story, WordKind, Words};
+use crate::roster::Told;
+use crate::story::{LaunchForm, Progress, Story, Words};
 use crate::turn::{Heard, Runner};
-use agent::{AgentEvent, Launch, Message, TreeName};
-use kernel::{Due, MessageId, Number, Report, ReportKind, Session, SessionId, Slot, Step, Term};
+use agent::{Account, Agent, Launch, Message, TreeName};
+use kernel::{Due, MessageId, Number, Session, SessionId, Slot, Step, Term};
 use plan::{News, Plan};
 pub(crate) use registry::Keepers;
 use registry::Place;
@@ -36,6 +38,9 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 const SOON: Duration = Duration::from_millis(50);
 /// How long a dead keeper's runner may take to end, on top of the agent's own grace.
 const PART_MAX: Duration = Duration::from_secs(5);
+
+/// How long the kept process of an ended session may take to go.
+const RELEASE_MAX: Duration = Duration::from_secs(30);
 
 /// Why a keeper stops before its session rests.
 #[derive(Debug)]
@@ -70,6 +75,12 @@ struct Keeper {
     words: Option<Words>,
     unwritten_since: Option<Instant>,
     parts: u32,
+    /// What tools print while they run.
+    progress: Progress,
+    /// How the attempt was started, until the first thing is heard of it.
+    preface: Option<Entry>,
+    /// What was told last of how it was started and what the agent says of itself.
+    told: Told,
     /// Whether somebody has called since the inbox was last looked at.
     called: bool,
     /// When to look because of what can wait a little.
@@ -128,6 +139,9 @@ impl Keeper {
             words: None,
             unwritten_since: None,
             parts: 0,
+            progress: Progress::default(),
+            preface: None,
+            told: engine.roster().told(session),
             called: true,
             look_at: None,
             closing: false,
@@ -161,6 +175,7 @@ impl Keeper {
     async fn wait(&mut self, place: &Place) -> Result<(), Stop> {
         let runner = self.runner.as_mut().expect("a keeper without a runner rests");
         let cut_at = self.unwritten_since.map(|since| since + self.engine.words_wait());
+        let cut_at = cut_at.into_iter().chain(self.progress.cut_at()).min();
         tokio::select! {
             biased;
             heard = runner.heard.recv() => self.hear(heard).await?,
@@ -205,87 +220,8 @@ impl Keeper {
         self.advance(news).await
     }
 
-    fn take_in(&mut self, heard: Heard, news: &mut News) {
-        let Some(runner) = &self.runner else { return };
-        let fence = runner.fence;
-        if !self.state.hears(fence) {
-            news.stale.push((fence, kind_of(&heard)));
-            return;
-        }
-        match heard {
-            Heard::Event(AgentEvent::Text { text }) => self.take_words(WordKind::Text, &text, news),
-            Heard::Event(AgentEvent::Reasoning { text }) => self.take_words(WordKind::Reasoning, &text, news),
-            Heard::Event(AgentEvent::Asked { question, tool, detail }) => {
-                self.take_question(question, &tool, &detail, news);
-            }
-            Heard::Event(event) => {
-                self.end_words(news);
-                news.stories.extend(story_of(&event).map(|story| story.entry(fence.turn)));
-            }
-            Heard::Stopped(verified) => {
-                self.end_words(news);
-                let story = Story::Stopped { killed: verified.killed, gone: verified.gone };
-                news.stories.push(story.entry(fence.turn));
-            }
-            Heard::Report(report) => {
-                if !matches!(report, Report::Ready { .. }) {
-                    self.end_words(news);
-                }
-                // A node that goes down did not stop the turn for anybody: it lost it.
-                let report = match report {
-                    Report::Stopped if self.closing => Report::Lost,
-                    report => report,
-                };
-                news.reports.push((fence, report));
-            }
-        }
-    }
-
-    fn take_words(&mut self, kind: WordKind, text: &str, news: &mut News) {
-        let Some(runner) = &self.runner else { return };
-        let turn = runner.fence.turn;
-        if self.words.as_ref().is_some_and(|words| words.kind != kind) {
-            self.end_words(news);
-        }
-        let part = self.parts;
-        let words = self.words.get_or_insert_with(|| Words::new(kind, part));
-        let offset = words.hear(text);
-        if words.pending_bytes() >= self.engine.limits().words_bytes_max {
-            // These are written at once: watchers hear them as a fact, and need no second copy ahead of it.
-            news.stories.extend(words.cut(turn));
-            self.unwritten_since = None;
-            return;
-        }
-        let (part, text, frame) = (words.part, text.to_owned(), std::sync::OnceLock::new());
-        let live = crate::Live { turn, kind: kind.word(), part, offset, text, frame };
-        self.unwritten_since.get_or_insert_with(Instant::now);
-        self.engine.fanout().tell_live(self.session, live);
-    }
-
-    fn take_question(&mut self, question: String, tool: &str, detail: &str, news: &mut News) {
-        self.end_words(news);
-        let approval = self.engine.mint_approval();
-        let Some(runner) = &mut self.runner else { return };
-        runner.asked(approval, question);
-        news.stories.push(Story::question(approval, tool, detail).entry(runner.fence.turn));
-        news.reports.push((runner.fence, Report::Asked { approval }));
-    }
-
-    fn end_words(&mut self, news: &mut News) {
-        self.unwritten_since = None;
-        let (Some(mut words), Some(runner)) = (self.words.take(), &self.runner) else { return };
-        let turn = runner.fence.turn;
-        self.parts += 1;
-        news.stories.extend(words.cut(turn));
-        news.stories.push(words.close(turn));
-    }
-
     async fn write_words(&mut self) -> Result<(), Stop> {
-        self.unwritten_since = None;
-        let mut news = News::default();
-        if let (Some(words), Some(runner)) = (&mut self.words, &self.runner) {
-            news.stories.extend(words.cut(runner.fence.turn));
-        }
+        let news = self.unwritten();
         self.advance(news).await
     }
 
@@ -380,7 +316,7 @@ impl Keeper {
             }
             Due::Run(run) => {
                 if self.runner.as_ref().is_none_or(|runner| runner.fence != run.fence) {
-                    self.start(&run);
+                    self.start(&run).await?;
                 }
                 self.steer(run).await?;
             }
@@ -388,11 +324,11 @@ impl Keeper {
         Ok(())
     }
 
-    fn start(&mut self, run: &kernel::Run) {
+    async fn start(&mut self, run: &kernel::Run) -> Result<(), Stop> {
         let Some(agent) = self.agent() else {
             let reason = format!("there is no agent called {:?} any more", self.scope.agent);
             self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
-            return;
+            return Ok(());
         };
         let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
         launch.native = run.resume.clone();
@@ -401,7 +337,32 @@ impl Keeper {
         self.words = None;
         self.unwritten_since = None;
         self.parts = 0;
+        self.progress = Progress::default();
+        self.preface = self.launched(&*agent, &launch);
         self.runner = Some(Runner::attempt(&self.engine, agent, launch));
+        Ok(())
+    }
+
+    /// How this attempt is started, for people, if it is not as the one before.
+    fn launched(&mut self, agent: &dyn Agent, launch: &Launch) -> Option<Entry> {
+        let setup = agent.setup();
+        let story = Story::Launch(LaunchForm {
+            agent: agent.name(),
+            kind: setup.kind,
+            program: &setup.program,
+            version: self.engine.roster().version(agent.name()),
+            home: &setup.home,
+            directory: &self.scope.directory,
+            model: launch.model.as_deref(),
+            mode: launch.mode.as_deref(),
+            bypasses: setup.bypasses,
+            account: match &launch.account {
+                Account::House => "house".to_owned(),
+                Account::Person { person, .. } => person.to_string(),
+            },
+        });
+        let mark = story.mark();
+        (self.told.launch.replace(mark) != Some(mark)).then(|| story.entry(launch.fence.turn))
     }
 
     async fn steer(&mut self, run: kernel::Run) -> Result<(), Stop> {
@@ -422,7 +383,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn agent(&self) -> Option<std::sync::Arc<dyn agent::Agent>> {
+    fn agent(&self) -> Option<std::sync::Arc<dyn Agent>> {
         self.engine.agents_by_name().get(&self.scope.agent).cloned()
     }
 
@@ -438,6 +399,12 @@ impl Keeper {
 
     async fn rest(&mut self) {
         self.engine.pass_on(self.session);
+        if self.state.ended().is_some() {
+            self.engine.roster().forget_told(self.session);
+            self.release().await;
+        } else {
+            self.engine.roster().remember_told(self.session, self.told);
+        }
         if self.rules < CHECKPOINT_FACTS {
             return;
         }
@@ -447,47 +414,21 @@ impl Keeper {
             tracing::debug!(session = %self.session, %error, "no checkpoint this time");
         }
     }
+
+    /// Nothing runs in a session that has ended: a process that was kept for its next turn goes.
+    async fn release(&self) {
+        if let Some(agent) = self.agent()
+            && tokio::time::timeout(RELEASE_MAX, agent.release(self.session)).await.is_err()
+        {
+            tracing::warn!(session = %self.session, "the process of an ended session does not go");
+        }
+    }
 }
 
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
-    }
-}
-
-fn kind_of(heard: &Heard) -> ReportKind {
-    match heard {
-        Heard::Report(report) => report.kind(),
-        Heard::Event(_) | Heard::Stopped(_) => ReportKind::Said,
-    }
-}
-
-fn story_of(event: &AgentEvent) -> Option<Story<'_>> {
-    match event {
-        AgentEvent::ToolCall { call, tool, input } => Some(Story::ToolCall { call, tool, input }),
-        AgentEvent::ToolResult { call, output, failed } => {
-            Some(Story::ToolResult { call, output, failed: *failed })
-        }
-        AgentEvent::Usage(usage) => {
-            Some(Story::Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens })
-        }
-        AgentEvent::Notice { text } => Some(Story::Notice { text }),
-        AgentEvent::Other { raw } => Some(Story::Other { raw }),
-        // Words and questions have their own ways; the rest are reports, or say what `Finished` will say again.
-        AgentEvent::Text { .. }
-        | AgentEvent::Reasoning { .. }
-        | AgentEvent::Asked { .. }
-        | AgentEvent::ToolProgress { .. }
-        | AgentEvent::Plan { .. }
-        | AgentEvent::FileChanged { .. }
-        | AgentEvent::Withdrawn { .. }
-        | AgentEvent::About(_)
-        | AgentEvent::Ready { .. }
-        | AgentEvent::Native(_)
-        | AgentEvent::Finished { .. }
-        | AgentEvent::Failed(_)
-        | AgentEvent::Died { .. } => None,
     }
 }
 

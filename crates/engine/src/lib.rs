@@ -12,6 +12,7 @@ mod intake;
 mod keeper;
 mod lease;
 mod ports;
+mod roster;
 mod story;
 mod timer;
 mod turn;
@@ -25,6 +26,7 @@ pub use inbound::{
 };
 pub use intake::Made;
 pub use ports::{Clock, Ground, Mint};
+pub use roster::Lists;
 pub use view::{AgentView, Explained, Follow, QueuedView, ReceiptView, WAIT_MAX};
 
 // What views are made of, so that doors need not know the store.
@@ -33,4 +35,4 @@ pub use store::{
     SessionRow, StoredEntry, StoredFact, TokenRow, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
-pub use agent::{Abilities, Found};
+pub use agent::{Abilities, Choice, Found, MemoryMove, Setup, SignIn};

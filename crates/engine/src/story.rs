@@ -1,9 +1,16 @@
 //! Story facts: what people are shown of a turn. Encoded once, as the JSON that is stored and sent.
 //!
-//! The form is a promise to every reader, so it is versioned (`v`) and only ever added to. Kinds: `text` and
-//! `reasoning` (words with their part and offset), `said` (a part is complete: length and hash), `tool_call`,
-//! `tool_result`, `question`, `usage`, `notice`, `stopped`, `other`.
+//! The form is a promise to every reader, so it is versioned (`v`) and only ever added to. Kinds: `launch` (how an
+//! attempt was started), `about` (what the agent says about itself), `text` and `reasoning` (words with their part and
+//! offset), `said` (a part is complete: length and hash), `tool_call`, `tool_progress`, `tool_result`, `plan`,
+//! `file_changed`, `question`, `usage`, `notice`, `finished` (the agent's own word for why), `stopped`, `other`. When a
+//! tool began and ended is when its facts happened.
 
+mod progress;
+
+pub(crate) use progress::Progress;
+
+use agent::{About, Change, Choice, Step, Usage};
 use bytes::Bytes;
 use kernel::{ApprovalId, Turn};
 use serde::{Deserialize, Serialize};
@@ -13,19 +20,92 @@ use store::Entry;
 /// The version of the form.
 const V: u32 = 1;
 
+/// A choice's name may be this long; a longer one is not shown.
+const CHOICE_BYTES_MAX: usize = 256;
+
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Story<'a> {
+    Launch(LaunchForm<'a>),
+    About(Box<AboutForm>),
     Text { part: u32, offset: u64, text: &'a str },
     Reasoning { part: u32, offset: u64, text: &'a str },
     Said { part: u32, length: u64, sha256: String },
     ToolCall { call: &'a str, tool: &'a str, input: &'a str },
+    ToolProgress { call: &'a str, offset: u64, output: &'a str },
     ToolResult { call: &'a str, output: &'a str, failed: bool },
+    Plan { steps: Vec<StepForm<'a>> },
+    FileChanged { path: &'a str, change: &'static str },
     Question { approval: String, tool: &'a str, detail: &'a str },
-    Usage { input_tokens: u64, output_tokens: u64 },
+    Usage(UsageForm),
     Notice { text: &'a str },
+    Finished { reason: &'a str },
     Stopped { killed: u32, gone: bool },
     Other { raw: &'a str },
+}
+
+/// How an attempt was started. Never a secret.
+#[derive(Debug, Serialize)]
+pub(crate) struct LaunchForm<'a> {
+    pub(crate) agent: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) program: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    pub(crate) home: &'a str,
+    pub(crate) directory: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<&'a str>,
+    pub(crate) bypasses: bool,
+    /// `house`, or the id of the person whose sign-in it is.
+    pub(crate) account: String,
+}
+
+/// What an agent says about itself, in bounds.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct AboutForm {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    directory: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    model: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    mode: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    models: Vec<ChoiceForm>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    modes: Vec<ChoiceForm>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<ChoiceForm>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct ChoiceForm {
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    description: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct StepForm<'a> {
+    text: &'a str,
+    progress: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct UsageForm {
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_micros: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_used: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_size: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +121,64 @@ impl Story<'_> {
         Story::Question { approval: approval.to_string(), tool, detail }
     }
 
+    pub(crate) fn plan(steps: &[Step]) -> Story<'_> {
+        let word = |progress| match progress {
+            agent::Progress::Waiting => "waiting",
+            agent::Progress::Active => "active",
+            agent::Progress::Done => "done",
+        };
+        let steps = steps.iter().take(agent::CHOICES_MAX);
+        let steps = steps.map(|step| StepForm { text: &step.text, progress: word(step.progress) });
+        Story::Plan { steps: steps.collect() }
+    }
+
+    pub(crate) fn file_changed(path: &str, change: Change) -> Story<'_> {
+        let change = match change {
+            Change::Added => "added",
+            Change::Edited => "edited",
+            Change::Removed => "removed",
+        };
+        Story::FileChanged { path, change }
+    }
+
+    pub(crate) fn usage(usage: &Usage) -> Story<'static> {
+        let Usage { input_tokens, output_tokens, cached_tokens, cost_micros, window } = *usage;
+        let (window_used, window_size) = window.unzip();
+        Story::Usage(UsageForm {
+            input_tokens,
+            output_tokens,
+            cached_tokens,
+            cost_micros,
+            window_used,
+            window_size,
+        })
+    }
+
+    pub(crate) fn about(about: &About) -> Story<'static> {
+        let short = |text: &str| agent::bounded(text, CHOICE_BYTES_MAX);
+        let form = |choice: &Choice| ChoiceForm {
+            name: choice.name.clone(),
+            description: short(&choice.description),
+        };
+        let list = |choices: &[Choice]| choices_of(choices).map(form).collect();
+        Story::About(Box::new(AboutForm {
+            version: short(&about.version),
+            directory: agent::bounded(&about.directory, agent::DETAIL_BYTES_MAX),
+            model: short(&about.model),
+            mode: short(&about.mode),
+            models: list(&about.models),
+            modes: list(&about.modes),
+            commands: list(&about.commands),
+        }))
+    }
+
+    /// The same for the same words, so that what was told need not be told again.
+    pub(crate) fn mark(&self) -> u64 {
+        let words = serde_json::to_vec(self).expect("stories are plain data");
+        let digest = Sha256::digest(&words);
+        u64::from_le_bytes(digest[..8].try_into().expect("a digest is longer than eight bytes"))
+    }
+
     /// The fact's entry, encoded.
     pub(crate) fn entry(&self, turn: Turn) -> Entry {
         let body = Body { v: V, turn: turn.0, story: self };
@@ -50,18 +188,29 @@ impl Story<'_> {
 
     fn kind(&self) -> &'static str {
         match self {
+            Self::Launch(_) => "launch",
+            Self::About(_) => "about",
             Self::Text { .. } => "text",
             Self::Reasoning { .. } => "reasoning",
             Self::Said { .. } => "said",
             Self::ToolCall { .. } => "tool_call",
+            Self::ToolProgress { .. } => "tool_progress",
             Self::ToolResult { .. } => "tool_result",
+            Self::Plan { .. } => "plan",
+            Self::FileChanged { .. } => "file_changed",
             Self::Question { .. } => "question",
-            Self::Usage { .. } => "usage",
+            Self::Usage(_) => "usage",
             Self::Notice { .. } => "notice",
+            Self::Finished { .. } => "finished",
             Self::Stopped { .. } => "stopped",
             Self::Other { .. } => "other",
         }
     }
+}
+
+/// What of an agent's list is shown: names that can be said back, and not more than anybody would read.
+pub(crate) fn choices_of(choices: &[Choice]) -> impl Iterator<Item = &Choice> {
+    choices.iter().filter(|choice| choice.name.len() <= CHOICE_BYTES_MAX).take(agent::CHOICES_MAX)
 }
 
 /// The words in a stored `text`, `reasoning` or `notice`.

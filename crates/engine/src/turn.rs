@@ -17,6 +17,8 @@ use tokio::sync::mpsc;
 const HEARD_AHEAD_MAX: usize = 32;
 /// Orders a runner has not taken yet. One message, one stop, and the answers to what it asked.
 const ORDERS_AHEAD_MAX: usize = 64;
+/// Questions that an agent may ask in one attempt. Beyond them the answer is no: nobody would read so many.
+const QUESTIONS_MAX: usize = 256;
 /// The first wait before a burial is tried again, and the longest.
 const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -100,7 +102,7 @@ impl Runner {
         let (say, heard) = mpsc::channel(HEARD_AHEAD_MAX);
         let questions = BTreeMap::new();
         let runner = Self { fence, heard, orders, handed: false, stopped: false, questions };
-        (runner, FarEnd { orders: taken, say })
+        (runner, FarEnd { orders: taken, say, asked: 0 })
     }
 
     pub(crate) fn has_handed(&self) -> bool {
@@ -127,6 +129,12 @@ impl Runner {
         self.questions.insert(approval, question);
     }
 
+    /// The agent no longer asks this: the approvals that were minted for it and are not answered.
+    pub(crate) fn taken_back(&mut self, question: &str) -> Vec<ApprovalId> {
+        let back = self.questions.extract_if(.., |_, asked| asked == question);
+        back.map(|(approval, _)| approval).collect()
+    }
+
     pub(crate) fn answer(&mut self, approval: ApprovalId, answer: Answer) {
         let Some(question) = self.questions.get(&approval).cloned() else { return };
         if self.orders.try_send(Order::Answer { question, answer }).is_ok() {
@@ -139,6 +147,8 @@ impl Runner {
 struct FarEnd {
     orders: mpsc::Receiver<Order>,
     say: mpsc::Sender<Heard>,
+    /// How many questions the agent has asked.
+    asked: usize,
 }
 
 impl FarEnd {
@@ -192,10 +202,22 @@ impl FarEnd {
             };
             match event {
                 AgentEvent::Ready { native } => self.say(Heard::Report(Report::Ready { native })).await,
-                AgentEvent::Finished { native, .. } => return (Report::Finished { native }, gone),
+                AgentEvent::Finished { native, reason } => {
+                    if !reason.is_empty() {
+                        let finished = AgentEvent::Finished { native: native.clone(), reason };
+                        self.say(Heard::Event(finished)).await;
+                    }
+                    return (Report::Finished { native }, gone);
+                }
                 AgentEvent::Failed(trouble) => return (self.failed(trouble).await, gone),
                 AgentEvent::Died { detail, verified } => return self.died(detail, end, verified).await,
-                other => self.say(Heard::Event(other)).await,
+                AgentEvent::Asked { question, .. } if self.asked >= QUESTIONS_MAX => {
+                    end = self.decline(running, &question, end).await;
+                }
+                other => {
+                    self.asked += usize::from(matches!(other, AgentEvent::Asked { .. }));
+                    self.say(Heard::Event(other)).await;
+                }
             }
         }
     }
@@ -208,6 +230,22 @@ impl FarEnd {
             Order::Stop => return End::Stopped(running.stop(grace_ms).await),
         };
         match done {
+            Ok(()) => end,
+            Err(trouble) => End::Broken(trouble, running.stop(0).await),
+        }
+    }
+
+    /// Says no to one question too many; people hear of it once.
+    async fn decline(&mut self, running: &mut dyn Running, question: &str, end: End) -> End {
+        if self.asked == QUESTIONS_MAX {
+            self.asked += 1;
+            let text = format!(
+                "it asked more than {QUESTIONS_MAX} times in one turn; from here on the answer is no"
+            );
+            self.say(Heard::Event(AgentEvent::Notice { text })).await;
+        }
+        let reason = "too many questions in one turn".to_owned();
+        match running.answer(question, agent::Answer::Deny { reason }).await {
             Ok(()) => end,
             Err(trouble) => End::Broken(trouble, running.stop(0).await),
         }

@@ -4,7 +4,7 @@
 
 use crate::fanout::{Shared, Told, newer_than};
 use crate::inbound::plain_text;
-use crate::{Engine, Refused};
+use crate::{Engine, Lists, Refused};
 use kernel::{
     Act, Address, ApprovalId, Found, MessageId, Number, Principal, Record, SessionId, To, Turn, authorize,
     authorize_address, route,
@@ -58,8 +58,13 @@ pub struct Explained {
 pub struct AgentView {
     pub name: String,
     pub is_default: bool,
-    pub found: agent::Found,
+    /// None while the first look at it takes its time.
+    pub found: Option<agent::Found>,
+    pub sign_in: agent::SignIn,
+    pub setup: agent::Setup,
     pub abilities: agent::Abilities,
+    /// What it last listed in any session; empty until it has.
+    pub lists: Lists,
 }
 
 impl Engine {
@@ -245,18 +250,23 @@ impl Engine {
         self.fanout().changes()
     }
 
-    /// Every agent that is configured, and whether it is here.
+    /// Every agent that is configured, and whether it is here, as of a while ago.
     pub async fn agents(&self) -> Vec<AgentView> {
-        let mut views = Vec::new();
-        for agent in self.agents_by_name().values() {
-            views.push(AgentView {
+        let mut looks = self.looks().await;
+        let view = |agent: &Arc<dyn agent::Agent>| {
+            let looked = looks.remove(agent.name()).flatten();
+            let (found, sign_in) = looked.map(|looked| (looked.found, looked.sign_in)).unzip();
+            AgentView {
                 name: agent.name().to_owned(),
                 is_default: agent.name() == self.default_agent(),
-                found: agent.look().await,
+                found,
+                sign_in: sign_in.unwrap_or_default(),
+                setup: agent.setup(),
                 abilities: agent.abilities(),
-            });
-        }
-        views
+                lists: self.roster().lists(agent.name()),
+            }
+        };
+        self.agents_by_name().values().map(view).collect()
     }
 
     /// Every node.

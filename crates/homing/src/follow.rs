@@ -100,15 +100,22 @@ impl<'a> Follower<'a> {
             Story::Text { part, offset, text } => self.shown.text(*part, *offset, text)?,
             Story::Notice { text } => self.shown.aside(text)?,
             Story::ToolCall { tool, input, .. } => self.shown.progress(&format!("· {tool}: {input}"))?,
+            Story::Plan { .. } | Story::FileChanged { .. } => {
+                self.shown.progress(&format!("· {}", words::story(story)))?;
+            }
             Story::Question { approval, tool, detail } => {
                 self.shown.end_line()?;
                 let detail = if detail.is_empty() { format!("may I use {tool}?") } else { detail.clone() };
                 return Ok(Step::Question { approval: approval.clone(), detail });
             }
-            Story::Reasoning { .. }
+            Story::Launch(_)
+            | Story::About(_)
+            | Story::ToolProgress { .. }
+            | Story::Finished { .. }
+            | Story::Reasoning { .. }
             | Story::ToolResult { .. }
             | Story::Said { .. }
-            | Story::Usage { .. }
+            | Story::Usage(_)
             | Story::Stopped { .. }
             | Story::Other { .. }
             | Story::Forgotten { .. } => {}

@@ -58,24 +58,68 @@ fn rule_fact(rule: &RuleFact) -> String {
     }
 }
 
-fn story(story: &Story) -> String {
+/// A story fact in a line or so.
+pub(crate) fn story(story: &Story) -> String {
     match story {
+        Story::Launch(launch) => launched(launch),
+        Story::About(about) => says_of_itself(about),
         Story::Text { text, .. } => text.clone(),
         Story::Reasoning { text, .. } => format!("(thinking) {text}"),
         Story::Said { length, .. } => format!("{length} bytes said"),
         Story::ToolCall { tool, input, .. } => format!("{tool}: {input}"),
+        Story::ToolProgress { output, .. } => format!("(running) {output}"),
+        Story::Plan { steps } => planned(steps),
+        Story::FileChanged { path, change } => format!("{change} {path}"),
         Story::ToolResult { output, failed, .. } => {
             format!("{}{output}", if *failed { "failed: " } else { "" })
         }
         Story::Question { approval, tool, detail } => format!("asks for {tool}: {detail} ({approval})"),
-        Story::Usage { input_tokens, output_tokens } => {
-            format!("{input_tokens} tokens in, {output_tokens} out")
-        }
+        Story::Usage(usage) => used(usage),
+        Story::Finished { reason } => format!("finished: {reason}"),
         Story::Notice { text } => text.clone(),
         Story::Stopped { killed, gone } => verified(*killed, *gone),
         Story::Other { raw } => raw.clone(),
         Story::Forgotten { kind } => format!("({kind}, forgotten)"),
     }
+}
+
+fn launched(launch: &api::Launched) -> String {
+    let said = |word: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(", {word} {value}")).unwrap_or_default()
+    };
+    let whose = if launch.account == "house" { "" } else { ", with the sender's own sign-in" };
+    let asks = if launch.bypasses { ", without asking before it acts" } else { "" };
+    let (version, model) = (said("version", &launch.version), said("model", &launch.model));
+    let mode = said("mode", &launch.mode);
+    format!("started {}{version} in {}{model}{mode}{asks}{whose}", launch.agent, launch.directory)
+}
+
+fn says_of_itself(about: &api::About) -> String {
+    let named = [("version", &about.version), ("model", &about.model), ("mode", &about.mode)];
+    let named = named.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut parts: Vec<String> = named.map(|(word, value)| format!("{word} {value}")).collect();
+    let listed = [("models", &about.models), ("modes", &about.modes), ("slash commands", &about.commands)];
+    let listed = listed.into_iter().filter(|(_, list)| !list.is_empty());
+    parts.extend(listed.map(|(word, list)| format!("{} {word}", list.len())));
+    format!("the agent says of itself: {}", parts.join(", "))
+}
+
+fn planned(steps: &[api::PlanStep]) -> String {
+    let done = steps.iter().filter(|step| step.progress == "done").count();
+    let now = steps.iter().find(|step| step.progress == "active");
+    let now = now.map(|step| format!(", now: {}", step.text)).unwrap_or_default();
+    format!("plan: {done} of {} done{now}", steps.len())
+}
+
+fn used(usage: &api::Usage) -> String {
+    let cached = match usage.cached_tokens {
+        0 => String::new(),
+        cached => format!(" ({cached} cached)"),
+    };
+    let cost = usage.cost_micros.map(|micros| format!(", ${:.4}", micros as f64 / 1e6)).unwrap_or_default();
+    let window = usage.window_used.zip(usage.window_size);
+    let window = window.map(|(used, size)| format!(", window {used} of {size}")).unwrap_or_default();
+    format!("{} tokens in{cached}, {} out{cost}{window}", usage.input_tokens, usage.output_tokens)
 }
 
 /// What was seen when a turn was stopped.

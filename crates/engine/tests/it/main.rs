@@ -3,7 +3,9 @@
 extern crate homing_engine as engine;
 
 mod disk;
+mod puppet;
 mod tireless;
+mod vocabulary;
 mod world;
 
 use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told, Verb};

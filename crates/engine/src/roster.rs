@@ -1,0 +1,172 @@
+//! What the engine remembers of its agents: what `look` saw a while ago, and what they last said about themselves.
+//!
+//! All of it is in memory and none of it is needed: after a restart it is empty, and grows again. Asking a program for
+//! its version may take seconds, so nobody waits for it longer than `LOOK_WAIT`; what is old is told while it is looked
+//! at again.
+
+use crate::Engine;
+use crate::story::choices_of;
+use agent::{About, Choice, Found, SignIn};
+use kernel::SessionId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How long a look is believed.
+const LOOK_FRESH: Duration = Duration::from_secs(60);
+/// How long somebody who asks waits for the first look.
+const LOOK_WAIT: Duration = Duration::from_secs(2);
+/// How long a look may take.
+const LOOK_MAX: Duration = Duration::from_secs(30);
+/// Sessions of which we remember what was told last.
+const TOLD_MAX: usize = 4_096;
+
+/// What is remembered of the agents.
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    rows: Mutex<Rows>,
+    looked: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    looks: BTreeMap<String, (Instant, Looked)>,
+    looking: BTreeSet<String>,
+    lists: BTreeMap<String, Lists>,
+    told: BTreeMap<SessionId, Told>,
+}
+
+/// What was seen of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Looked {
+    pub(crate) found: Found,
+    pub(crate) sign_in: SignIn,
+}
+
+/// What an agent lists, as it last did so in any session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// The version it says it has; may be empty.
+    pub version: String,
+    /// Its models.
+    pub models: Vec<Choice>,
+    /// Its modes.
+    pub modes: Vec<Choice>,
+    /// Its slash commands, without the slash.
+    pub commands: Vec<Choice>,
+}
+
+/// What was told last in a session, so that it is not told again each turn. Lost with the process; then it is told once
+/// more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) launch: Option<u64>,
+    pub(crate) about: Option<u64>,
+}
+
+impl Roster {
+    /// An agent said something about itself. A list that it does not mention stays as it was.
+    pub(crate) fn hear(&self, agent: &str, about: &About) {
+        let mut rows = self.rows();
+        let lists = rows.lists.entry(agent.to_owned()).or_default();
+        if !about.version.is_empty() {
+            lists.version.clone_from(&about.version);
+        }
+        let kept = [
+            (&mut lists.models, &about.models),
+            (&mut lists.modes, &about.modes),
+            (&mut lists.commands, &about.commands),
+        ];
+        for (known, said) in kept.into_iter().filter(|(_, said)| !said.is_empty()) {
+            *known = choices_of(said).cloned().collect();
+        }
+    }
+
+    /// What that agent lists, as far as anybody has heard.
+    pub(crate) fn lists(&self, agent: &str) -> Lists {
+        self.rows().lists.get(agent).cloned().unwrap_or_default()
+    }
+
+    /// The version of that agent, if somebody has looked or it has said so.
+    pub(crate) fn version(&self, agent: &str) -> Option<String> {
+        let rows = self.rows();
+        let seen = rows.looks.get(agent).and_then(|(_, looked)| match &looked.found {
+            Found::Here { version } => Some(version.clone()),
+            Found::Missing { .. } => None,
+        });
+        let said = || rows.lists.get(agent).map(|lists| lists.version.clone());
+        seen.or_else(said).filter(|version| !version.is_empty())
+    }
+
+    pub(crate) fn told(&self, session: SessionId) -> Told {
+        self.rows().told.get(&session).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn remember_told(&self, session: SessionId, told: Told) {
+        let mut rows = self.rows();
+        rows.told.insert(session, told);
+        while rows.told.len() > TOLD_MAX {
+            rows.told.pop_first();
+        }
+    }
+
+    pub(crate) fn forget_told(&self, session: SessionId) {
+        self.rows().told.remove(&session);
+    }
+
+    fn saw(&self, agent: &str, looked: Looked) {
+        let mut rows = self.rows();
+        rows.looking.remove(agent);
+        rows.looks.insert(agent.to_owned(), (Instant::now(), looked));
+        drop(rows);
+        self.looked.notify_waiters();
+    }
+
+    /// What was seen of an agent, and whether somebody should look again.
+    fn known(&self, agent: &str) -> (Option<Looked>, bool) {
+        let mut rows = self.rows();
+        let known = rows.looks.get(agent).cloned();
+        let is_old = known.as_ref().is_none_or(|(at, _)| at.elapsed() >= LOOK_FRESH);
+        let is_ours = is_old && rows.looking.insert(agent.to_owned());
+        (known.map(|(_, looked)| looked), is_ours)
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        // Nobody panics while holding it; it holds only what was seen.
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// What was seen of every agent; none of those at which the first look takes too long.
+    pub(crate) async fn looks(&self) -> BTreeMap<String, Option<Looked>> {
+        let until = Instant::now() + LOOK_WAIT;
+        loop {
+            // Listen first, then look: whatever is seen in between is heard.
+            let mut seen = std::pin::pin!(self.roster().looked.notified());
+            seen.as_mut().enable();
+            let names = self.agents_by_name().keys();
+            let looks: BTreeMap<_, _> = names.map(|name| (name.clone(), self.look_at(name))).collect();
+            if looks.values().all(Option::is_some) || tokio::time::timeout_at(until, seen).await.is_err() {
+                return looks;
+            }
+        }
+    }
+
+    /// What is known of one agent. Looks at it in the background if that is old.
+    fn look_at(&self, name: &str) -> Option<Looked> {
+        let (known, is_ours) = self.roster().known(name);
+        if is_ours && let Some(agent) = self.agents_by_name().get(name).cloned() {
+            let (engine, name) = (self.clone(), name.to_owned());
+            self.spawn(async move {
+                let found = tokio::time::timeout(LOOK_MAX, agent.look()).await;
+                let what = "it does not answer when it is asked for its version".to_owned();
+                let found = found.unwrap_or(Found::Missing { what });
+                engine.roster().saw(&name, Looked { found, sign_in: agent.sign_in() });
+            });
+        }
+        known
+    }
+}

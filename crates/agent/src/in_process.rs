@@ -119,6 +119,11 @@ impl House {
         self.rooms().memories.get(&native.id).cloned()
     }
 
+    /// Loses a conversation, as an agent does whose files somebody tidied up.
+    pub fn lose(&self, native: &Native) {
+        self.rooms().memories.remove(&native.id);
+    }
+
     fn rooms(&self) -> MutexGuard<'_, Rooms> {
         // Nothing panics while holding it but tests' own asserts, and then the record is what we want to see.
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)

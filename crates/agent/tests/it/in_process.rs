@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use homing_agent::conformance::Candidate;
+use homing_agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, Told, Weather, Wish};
 use homing_agent::{
     Agent, AgentEvent, Did, House, HouseConfig, InProcess, Launch, Message, Running, TreeName,
 };
-use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
+use kernel::{Attempt, Epoch, Fence, MessageId, Native, SessionId, Term, Turn};
 
 homing_agent::conformance!(OnTrial::new(0));
 
@@ -104,5 +104,67 @@ impl Candidate for OnTrial {
 
     fn left(&self, tree: &TreeName) -> usize {
         self.house.alive().iter().filter(|alive| *alive == tree).count()
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        self
+    }
+
+    fn storm(&self, weather: Weather, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
+        ScriptedDialect::storm(weather, wishes)
+    }
+
+    fn lose(&self, native: &Native) -> Result<(), Cannot> {
+        self.house.lose(native);
+        Ok(())
+    }
+
+    fn tear(&self, _native: &Native) -> Result<(), Cannot> {
+        Err(Cannot::because("it writes nothing down"))
+    }
+
+    fn strike(&self, _tree: &TreeName, _blow: Blow) -> Result<(), Cannot> {
+        // It does it to itself.
+        Ok(())
+    }
+
+    fn told(&self, story: &'static str, told: Told) {
+        assert!(self.house.alive().is_empty());
+        let cannot = told.err().map(|Cannot(why)| why);
+        assert_eq!(
+            cannot.as_deref(),
+            INAPPLICABLE.iter().find(|(name, _)| *name == story).map(|(_, why)| *why)
+        );
+    }
+}
+
+/// The stories that need what this agent has not got.
+const INAPPLICABLE: &[(&str, &str)] = &[
+    ("a_kept_process_answers_like_a_new_one", "no process is kept"),
+    ("an_unknown_conversation_of_another_place_is_not_gone", "its ids hold everywhere"),
+    ("a_torn_record_is_not_gone", "it writes nothing down"),
+    ("what_a_turn_leaves_running_is_gone_with_it", "it has no processes"),
+    ("what_a_turn_started_is_gone_after_a_stop", "it has no processes"),
+    ("what_a_turn_started_is_gone_after_a_kill", "it has no processes"),
+];
+
+impl Dialect for OnTrial {
+    fn phrase(&self, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
+        if wishes.iter().any(|wish| matches!(wish, Wish::Children(_) | Wish::ChildrenAndDawdle(_))) {
+            return Err(Cannot::because("it has no processes"));
+        }
+        ScriptedDialect.phrase(wishes)
+    }
+
+    fn answer(&self, wishes: &[Wish<'_>], number: u32) -> String {
+        ScriptedDialect.answer(wishes, number)
+    }
+
+    fn recalled(&self, answer: &str) -> Vec<String> {
+        ScriptedDialect.recalled(answer)
+    }
+
+    fn was_done(&self, answer: &str) -> bool {
+        ScriptedDialect.was_done(answer)
     }
 }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agent::conformance::Candidate;
+use agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, Told, Weather, Wish};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
 use homing_drivers::{Scripted, ScriptedConfig, count_marked};
 use kernel::{Failure, Fence, MessageId, Native, SessionId};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 /// How long a test waits for one thing.
@@ -92,6 +93,10 @@ impl Bench {
         }
     }
 
+    fn memory_of(&self, native: &Native) -> PathBuf {
+        self.place.path().join("home/memory").join(format!("{}.json", native.id))
+    }
+
     /// What the agent wrote about itself.
     pub(crate) fn log(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.place.path().join("log")).unwrap_or_default();
@@ -125,6 +130,45 @@ impl Candidate for Bench {
 
     fn left(&self, tree: &TreeName) -> usize {
         count_marked(tree, &self.locks())
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        &ScriptedDialect
+    }
+
+    fn storm(&self, weather: Weather, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
+        ScriptedDialect::storm(weather, wishes)
+    }
+
+    fn lose(&self, native: &Native) -> Result<(), Cannot> {
+        std::fs::remove_file(self.memory_of(native)).unwrap();
+        Ok(())
+    }
+
+    fn tear(&self, native: &Native) -> Result<(), Cannot> {
+        let memory = std::fs::OpenOptions::new().write(true).open(self.memory_of(native)).unwrap();
+        memory.set_len(memory.metadata().unwrap().len() - 3).unwrap();
+        Ok(())
+    }
+
+    fn strike(&self, tree: &TreeName, blow: Blow) -> Result<(), Cannot> {
+        let of_tree = |entry: &&serde_json::Value| entry["session"] == tree.as_str();
+        let pid = self.log().iter().rfind(of_tree).map(|entry| entry["pid"].as_i64().unwrap() as i32);
+        let blow = if blow == Blow::Kill { Signal::KILL } else { Signal::STOP };
+        // It may have done it to itself already.
+        let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid.unwrap()).unwrap(), blow);
+        Ok(())
+    }
+
+    fn told(&self, story: &'static str, told: Told) {
+        let why_not = match story {
+            "a_kept_process_answers_like_a_new_one" if !self.agent.setup().is_kept => {
+                Some("no process is kept")
+            }
+            "an_unknown_conversation_of_another_place_is_not_gone" => Some("its ids hold everywhere"),
+            _ => None,
+        };
+        assert_eq!(told.err().map(|Cannot(why)| why).as_deref(), why_not);
     }
 }
 

@@ -1,0 +1,72 @@
+//! An agent that asks waits for the answer, and does what it was told.
+
+use super::talk::{LONG_GRACE_MS, Talk, soon, turn};
+use super::{Candidate, Cannot, Told, Wish};
+use crate::{AgentEvent, Answer};
+
+/// Two questions in one turn. An answer to another question is no answer.
+pub async fn a_question_waits_for_its_answer(on: &dyn Candidate) -> Told {
+    let wishes = [Wish::Ask, Wish::Ask];
+    let mut talk = asking(on, &wishes).await?;
+    let first = talk.asked().await;
+    let _ = talk.running.answer("no such question", Answer::Allow).await;
+    assert!(soon(300, talk.running.next()).await.is_none(), "it went on without an answer");
+    talk.answer(&first, Answer::Allow).await;
+    let second = talk.asked().await;
+    assert_ne!(first, second);
+    talk.answer(&second, Answer::Deny { reason: "not now".to_owned() }).await;
+    let ended = talk.hear_out().await;
+    ended.assert_finished();
+    assert_eq!(ended.text, on.dialect().answer(&wishes, 1));
+    Ok(())
+}
+
+pub async fn a_question_is_answered_yes_and_no(on: &dyn Candidate) -> Told {
+    let mut talk = asking(on, &[Wish::Ask]).await?;
+    let question = talk.asked().await;
+    talk.answer(&question, Answer::Allow).await;
+    let yes = talk.hear_out().await;
+    yes.assert_finished();
+    assert!(on.dialect().was_done(&yes.text), "{:#?}", yes.said);
+
+    let mut talk = yes.go_on(on).await;
+    talk.be_ready().await;
+    talk.hand(&[Wish::Ask]).await?;
+    let question = talk.asked().await;
+    talk.answer(&question, Answer::Deny { reason: "not now".to_owned() }).await;
+    // What was answered cannot be answered again.
+    let _ = talk.running.answer(&question, Answer::Allow).await;
+    let no = talk.hear_out().await;
+    no.assert_finished();
+    assert!(!on.dialect().was_done(&no.text), "{:#?}", no.said);
+    let goes_on = no.said.iter().any(|event| matches!(event, AgentEvent::Text { .. }));
+    on.note("after a no", if goes_on { "it goes on" } else { "the turn ends" });
+    Ok(())
+}
+
+/// Nobody answers; the turn is stopped, nothing was done, and the conversation is there.
+pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> Told {
+    let first = turn(on, &[Wish::Keep("apple")]).await?;
+    if !on.agent().abilities().asks {
+        return Err(Cannot::because("it does not ask"));
+    }
+    let mut talk = first.go_on(on).await;
+    talk.be_ready().await;
+    talk.hand(&[Wish::Ask]).await?;
+    talk.asked().await;
+    let stopped = talk.stop(LONG_GRACE_MS).await;
+    assert!(!on.dialect().was_done(&stopped.text), "{:#?}", stopped.said);
+    let recalled = stopped.recall(on).await?;
+    assert_eq!(recalled.first().map(String::as_str), Some("apple"), "{recalled:?}");
+    Ok(())
+}
+
+async fn asking<'a>(on: &'a dyn Candidate, wishes: &[Wish<'_>]) -> Result<Talk<'a>, Cannot> {
+    if !on.agent().abilities().asks {
+        return Err(Cannot::because("it does not ask"));
+    }
+    on.dialect().phrase(wishes)?;
+    let mut talk = Talk::ready(on).await;
+    talk.hand(wishes).await?;
+    Ok(talk)
+}

@@ -81,7 +81,7 @@ pub trait Dialect: Sync {
     /// The words that make the agent do all of this in one turn, in this order.
     fn phrase(&self, wishes: &[Wish<'_>]) -> Result<String, Cannot>;
     /// The whole text of its answer, if this is the message of that number in its conversation (the first is 1), and
-    /// none before it went wrong. Not for wishes whose answer cannot be foreseen.
+    /// none before it went wrong; of an answer that has no end, the beginning. Not for tools, whose words are their own.
     fn answer(&self, wishes: &[Wish<'_>], number: u32) -> String;
     /// The words it says it was told to keep, in their order, in its answer to `Wish::Recall`.
     fn recalled(&self, answer: &str) -> Vec<String>;

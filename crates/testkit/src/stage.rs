@@ -183,26 +183,17 @@ impl Stage {
 
     /// The files that hold that conversation.
     pub fn files_of(&self, native: &str) -> Vec<PathBuf> {
-        let (below, wanted): (&str, Box<dyn Fn(&str) -> bool + '_>) = match self.agent {
-            RealAgent::Claude | RealAgent::ClaudeAgentAcp => {
-                (".claude/projects", Box::new(move |name| name == format!("{native}.jsonl")))
-            }
-            RealAgent::Codex => (
-                ".codex/sessions",
-                Box::new(move |name| {
-                    name.starts_with("rollout-") && name.ends_with(&format!("{native}.jsonl"))
-                }),
-            ),
-            RealAgent::OpenCode => {
-                (".local/share/opencode", Box::new(|name| name.starts_with("opencode.db")))
-            }
-            RealAgent::Goose => {
-                (".local/share/goose/sessions", Box::new(|name| name.starts_with("sessions.db")))
-            }
+        let file = format!("{native}.jsonl");
+        let (below, beginning, end) = match self.agent {
+            RealAgent::Claude | RealAgent::ClaudeAgentAcp => (".claude/projects", native, file.as_str()),
+            RealAgent::Codex => (".codex/sessions", "rollout-", file.as_str()),
+            RealAgent::OpenCode => (".local/share/opencode", "opencode.db", ""),
+            RealAgent::Goose => (".local/share/goose/sessions", "sessions.db", ""),
         };
         let mut found = Vec::new();
         walk(&self.home().join(below), &mut |path| {
-            if path.file_name().is_some_and(|name| wanted(&name.to_string_lossy())) {
+            let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            if name.starts_with(beginning) && name.ends_with(end) {
                 found.push(path.to_path_buf());
             }
         });

@@ -70,7 +70,8 @@ pub async fn a_crash_is_a_death(on: &dyn Candidate) -> Told {
 pub async fn a_hanging_agent_can_be_stopped(on: &dyn Candidate) -> Told {
     let mut talk = Talk::ready(on).await;
     talk.hand(&[Wish::Hang]).await?;
-    talk.until_it_speaks().await;
+    let said_first = on.dialect().answer(&[Wish::Hang], 1);
+    talk.until(|talk| talk.text.starts_with(&said_first)).await;
     on.strike(&talk.launch.tree, Blow::Freeze)?;
     let verified = wait(on, talk.running.stop(GRACE_MS)).await;
     assert!(verified.gone && verified.killed > 0, "{verified:?}");

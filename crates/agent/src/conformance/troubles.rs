@@ -18,6 +18,7 @@ pub async fn failures_keep_their_kinds(on: &dyn Candidate) -> Told {
 
 pub async fn told_starts_fail_before_ready(on: &dyn Candidate) -> Told {
     let first = turn(on, &[Wish::Keep("apple"), Wish::FailStarts { transient: 2, busy: 1 }]).await?;
+    first.release(on).await;
     for failure in [Failure::Transient, Failure::Transient, Failure::Busy] {
         let mut talk = first.go_on(on).await;
         let last = talk.next().await;

@@ -10,6 +10,15 @@ use crate::bench::{Bench, WAIT, to_the_end};
 
 agent::conformance!(Bench::new());
 
+/// The same stories, in processes that stay.
+mod kept {
+    use homing_drivers::ScriptedConfig;
+
+    use crate::bench::Bench;
+
+    agent::conformance!(Bench::with(|config| ScriptedConfig { kept_max: 4, ..config }));
+}
+
 #[tokio::test]
 async fn it_writes_down_what_really_ran() {
     let bench = Bench::new();

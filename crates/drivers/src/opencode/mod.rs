@@ -1,1 +1,201 @@
 //! OpenCode, by its HTTP server, one for each session.
+//!
+//! Read in this order: this file (what is started and with which variables), `tongue` (what is asked and what the answers
+//! mean, pure), `turn` (what one turn says, pure), `side` (the HTTP, which decides nothing), `ids`.
+//!
+//! **One server for each session.** A server could hold many sessions, but they would share its death, its directory and
+//! the secrets in its environment. It takes five seconds to start, so it is kept between turns. It listens on loopback
+//! only and takes nobody without a password, which is made for each process and is in its environment alone. The
+//! processes that opencode starts, its shell tool's among them, inherit it: whoever may run a command may also answer
+//! opencode's questions. Whoever wants that apart must run the agent as somebody else.
+//!
+//! **Whose sign-in.** `opencode auth login` writes `~/.local/share/opencode/auth.json`, and opencode itself refreshes
+//! what is in there. With the home of the person who runs Homing all sessions share that file and its refreshed tokens:
+//! each refresh reads the file, changes one entry and writes it, so that only two refreshes in the same instant can lose
+//! one, after which that provider asks for a new sign-in. With a home for each session (`{session}`) there is no
+//! sign-in but keys from the environment or from an `opencode.json` that somebody puts there; a token that is refreshed
+//! must not be copied, because the copies would invalidate each other. A person who gives keys of their own gets none
+//! of the house's: `OPENCODE_AUTH_CONTENT` takes the place of the file then.
+//!
+//! **What it may do.** `OPENCODE_PERMISSION` stands above what `opencode.json` says for all agents: commands, changes of
+//! files and the web are asked about, or allowed where the configuration says that it bypasses. What `opencode.json` says
+//! for one agent of opencode's, and tools of MCP servers, are as the person set them up. In the mode `plan` changes of
+//! files stay forbidden as opencode has it.
+//!
+//! **Directories.** A conversation has a directory of its own, in which opencode works wherever the server was started.
+//! When a session's directory changes, opencode is asked to move the conversation there; it does so between directories
+//! of one repository (worktrees) and between those that are in none. Otherwise the turn is refused and nothing is lost.
+//!
+//! Without a model in its scope a session goes on with the model it used last, which is opencode's own way.
+
+mod ids;
+mod side;
+mod tongue;
+mod turn;
+
+use std::path::Path;
+
+use agent::{
+    Abilities, Account, Agent, Buried, Found, Launch, MemoryMove, Reply, Running, Setup, SignIn, TreeName,
+    Trouble,
+};
+use kernel::SessionId;
+use serde_json::json;
+
+use crate::shell::{Shell, ShellConfig};
+use tongue::{OpenCodeTongue, Setting};
+
+/// The variables by which a person may give it their own sign-in.
+const SECRETS: [&str; 4] =
+    ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"];
+/// What opencode does to the world outside the conversation.
+const ACTS: [&str; 4] = ["edit", "bash", "webfetch", "websearch"];
+/// What it asks about by itself.
+const DOUBTS: [&str; 2] = ["external_directory", "doom_loop"];
+/// The mode in which nothing is changed.
+const PLAN: &str = "plan";
+
+/// OpenCode.
+pub struct OpenCode {
+    shell: Shell<OpenCodeTongue>,
+}
+
+impl OpenCode {
+    /// The agent, set up so.
+    pub fn new(config: ShellConfig) -> Self {
+        Self { shell: Shell::new(config) }
+    }
+
+    async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
+        let failed = |why| Trouble::transient(format!("no random numbers: {why}"));
+        let session = match &launch.native {
+            Some(native) => native.id.clone(),
+            None => ids::session().map_err(failed)?,
+        };
+        let password = ids::password().map_err(failed)?;
+        let args = ["serve", "--hostname", "127.0.0.1", "--port", "0"].map(str::to_owned).to_vec();
+        let env = self.env(&launch, &password);
+        let directory = std::fs::canonicalize(&launch.directory).unwrap_or_else(|_| launch.directory.clone());
+        let setting = Setting {
+            launch: launch.clone(),
+            place: self.shell.place(&launch),
+            directory: directory.to_string_lossy().into_owned(),
+            session,
+            mint: Box::new(ids::message),
+            said_bytes_max: self.shell.config.limits.output_bytes_max,
+        };
+        let begin = || (OpenCodeTongue::new(setting), Some(side::side(password)));
+        self.shell.start(launch, args, env, begin).await
+    }
+
+    fn env(&self, launch: &Launch, password: &str) -> Vec<(String, String)> {
+        let permission = permission(self.shell.config.bypasses, launch.mode.as_deref());
+        let mut env = vec![
+            ("OPENCODE_SERVER_USERNAME", side::USER.to_owned()),
+            ("OPENCODE_SERVER_PASSWORD", password.to_owned()),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
+            ("OPENCODE_PERMISSION", permission),
+        ];
+        if let Account::Person { .. } = launch.account {
+            env.push(("OPENCODE_AUTH_CONTENT", "{}".to_owned()));
+        }
+        env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// What it may do, and about what it asks. A question that needs words for an answer would never get one.
+fn permission(bypasses: bool, mode: Option<&str>) -> String {
+    let action = if bypasses { "allow" } else { "ask" };
+    let acts = ACTS.into_iter().filter(|act| !(mode == Some(PLAN) && *act == "edit"));
+    let doubts = DOUBTS.into_iter().filter(|_| bypasses);
+    let mut permission: serde_json::Map<_, _> =
+        acts.chain(doubts).map(|what| (what.to_owned(), json!(action))).collect();
+    permission.insert("question".to_owned(), json!("deny"));
+    serde_json::Value::Object(permission).to_string()
+}
+
+impl Agent for OpenCode {
+    fn name(&self) -> &str {
+        &self.shell.config.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            chosen_id: true,
+            resume: true,
+            fork: false,
+            steer: false,
+            asks: true,
+            usage: true,
+            commands: true,
+            models: true,
+            modes: true,
+            images: false,
+            memory: MemoryMove::Resume,
+        }
+    }
+
+    fn look(&self) -> Reply<'_, Found> {
+        Box::pin(self.shell.look(&["--version"]))
+    }
+
+    fn setup(&self) -> Setup {
+        let ShellConfig { program, home, bypasses, kept_max, .. } = &self.shell.config;
+        Setup {
+            kind: "opencode",
+            program: program.clone(),
+            home: home.clone(),
+            bypasses: *bypasses,
+            is_kept: *kept_max > 0,
+            secrets: SECRETS.map(str::to_owned).to_vec(),
+        }
+    }
+
+    /// A provider that needs no sign-in can be in `opencode.json`, so none is never known to be missing.
+    fn sign_in(&self) -> SignIn {
+        let ShellConfig { env, home, .. } = &self.shell.config;
+        if let Some((name, _)) = env.iter().find(|(name, _)| SECRETS.contains(&name.as_str())) {
+            return SignIn::Here { by: name.clone() };
+        }
+        let file = Path::new(home).join(".local/share/opencode/auth.json");
+        // An empty one is `{}`.
+        let is_there = file.metadata().is_ok_and(|it| it.len() > 4);
+        if is_there { SignIn::Here { by: file.display().to_string() } } else { SignIn::Unknown }
+    }
+
+    fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        Box::pin(self.begin(launch))
+    }
+
+    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
+        Box::pin(self.shell.bury(tree))
+    }
+
+    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+        Box::pin(self.shell.release(TreeName::of(session)))
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        Box::pin(self.shell.close())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_asks_before_it_acts_unless_it_bypasses_and_plans_change_nothing() {
+        let said =
+            |bypasses, mode| serde_json::from_str::<serde_json::Value>(&permission(bypasses, mode)).unwrap();
+        let asks =
+            json!({"edit": "ask", "bash": "ask", "webfetch": "ask", "websearch": "ask", "question": "deny"});
+        assert_eq!(said(false, None), asks);
+        assert_eq!(said(false, Some("build")), asks);
+        assert_eq!(said(false, Some("plan"))["edit"], json!(null));
+        assert_eq!(said(true, Some("plan"))["edit"], json!(null));
+        assert_eq!(said(true, None)["edit"], "allow");
+        assert_eq!(said(true, None)["external_directory"], "allow");
+        assert_eq!(said(true, None)["question"], "deny");
+    }
+}

@@ -1,0 +1,253 @@
+//! The thin shell around opencode's HTTP server: does what the tongue orders and says what came of it, in lines.
+//!
+//! It decides nothing. One task takes orders; each request and the stream of events has a task of its own, so that an
+//! order never waits for an answer. Everything ends when the tongue's end of the line is dropped. It talks to loopback
+//! only, past every proxy, and it alone knows the password.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reqwest::{Client, Method, Response, redirect};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::lines::{Line, Lines};
+use crate::spoken::Side;
+
+/// The name that goes with the password.
+pub(super) const USER: &str = "opencode";
+/// Orders that wait, and lines that wait to be read. A tongue that is slow makes the server wait, not us grow.
+const ORDERS_MAX: usize = 64;
+const LINES_MAX: usize = 256;
+/// Requests that are going on. A turn needs one, and a few for its questions.
+const REQUESTS_MAX: usize = 64;
+/// The longest answer we take. Opencode cuts what its tools print to far less.
+const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long a request may take, but for the turn itself.
+const REQUEST_WAIT: Duration = Duration::from_secs(20);
+/// How long the stream may be silent. Opencode says something every ten seconds.
+const SILENCE_WAIT: Duration = Duration::from_secs(45);
+/// How often the stream is tried again in a row, and how long after the last time.
+const LISTEN_TRIES_MAX: u32 = 5;
+const LISTEN_PAUSE: Duration = Duration::from_millis(200);
+
+/// What the tongue orders.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Order {
+    /// Where the server is. Comes first.
+    Server { address: SocketAddr },
+    /// Hear its events from now on.
+    Listen,
+    /// Ask it something. A patient one may take as long as the turn.
+    Request { number: u64, method: Verb, path: String, body: Option<Value>, patient: bool },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum Verb {
+    Get,
+    Post,
+}
+
+/// What the tongue is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Told<Body> {
+    Answer {
+        number: u64,
+        status: u16,
+        body: Body,
+    },
+    Unanswered {
+        number: u64,
+        why: String,
+    },
+    Event {
+        event: Body,
+    },
+    /// An event was left out.
+    Gap,
+    /// There will be no more events.
+    Deaf {
+        why: String,
+    },
+}
+
+/// A line to the server that goes by that password. It is silent until it gets orders.
+pub(super) fn side(password: String) -> Side {
+    let (to, orders) = mpsc::channel(ORDERS_MAX);
+    let (tell, from) = mpsc::channel(LINES_MAX);
+    tokio::spawn(obey(password, orders, tell));
+    Side { to, from }
+}
+
+async fn obey(password: String, mut orders: mpsc::Receiver<Vec<u8>>, tell: mpsc::Sender<String>) {
+    let mut server = None;
+    // All of them end when this is dropped.
+    let mut going_on = JoinSet::new();
+    loop {
+        let bytes = tokio::select! {
+            order = orders.recv() => match order {
+                Some(bytes) => bytes,
+                None => return,
+            },
+            Some(_) = going_on.join_next() => continue,
+        };
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match (serde_json::from_slice(line), &server) {
+                (Ok(Order::Server { address }), _) => server = Server::at(address, &password),
+                (Ok(Order::Listen), Some(server)) => {
+                    going_on.spawn(listen(server.clone(), tell.clone()));
+                }
+                (Ok(request @ Order::Request { .. }), Some(server)) if going_on.len() < REQUESTS_MAX => {
+                    going_on.spawn(ask(server.clone(), request, tell.clone()));
+                }
+                (Ok(Order::Request { number, .. }), _) => {
+                    going_on.spawn(refuse(number, tell.clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Server {
+    client: Client,
+    address: SocketAddr,
+    password: String,
+}
+
+impl Server {
+    fn at(address: SocketAddr, password: &str) -> Option<Self> {
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(REQUEST_WAIT)
+            .build()
+            .ok()?;
+        address.ip().is_loopback().then(|| Self { client, address, password: password.to_owned() })
+    }
+
+    fn request(&self, method: Verb, path: &str) -> reqwest::RequestBuilder {
+        let method = match method {
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+        };
+        let url = format!("http://{}{path}", self.address);
+        self.client.request(method, url).basic_auth(USER, Some(&self.password))
+    }
+}
+
+async fn refuse(number: u64, tell: mpsc::Sender<String>) {
+    let why = format!("there is no server to ask, or {REQUESTS_MAX} requests are going on already");
+    say(&tell, &Told::Unanswered::<()> { number, why }).await;
+}
+
+async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
+    let Order::Request { number, method, path, body, patient } = request else { return };
+    let mut request = server.request(method, &path);
+    if let Some(body) = &body {
+        request = request.json(body);
+    }
+    let answer = async {
+        let response = request.send().await.map_err(|why| words(&why))?;
+        let status = response.status().as_u16();
+        Ok((status, whole(response).await?))
+    };
+    let answer = if patient {
+        answer.await
+    } else {
+        let late = || Err(format!("no answer within {REQUEST_WAIT:?}"));
+        timeout(REQUEST_WAIT, answer).await.unwrap_or_else(|_| late())
+    };
+    match answer {
+        Ok((status, body)) => say(&tell, &Told::Answer { number, status, body }).await,
+        Err(why) => say(&tell, &Told::Unanswered::<()> { number, why }).await,
+    };
+}
+
+/// The body, if it is JSON and not too long; `null` if it is neither that nor empty.
+async fn whole(mut response: Response) -> Result<Box<RawValue>, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|why| words(&why))? {
+        if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(format!("the answer has more than {ANSWER_BYTES_MAX} bytes"));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(serde_json::from_slice(&bytes).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+}
+
+async fn listen(server: Server, tell: mpsc::Sender<String>) {
+    let mut tries = 0;
+    loop {
+        let (has_heard, why) = hear(&server, &tell).await;
+        tries = if has_heard { 0 } else { tries + 1 };
+        if tries >= LISTEN_TRIES_MAX {
+            say(&tell, &Told::Deaf::<()> { why }).await;
+            return;
+        }
+        tokio::time::sleep(LISTEN_PAUSE).await;
+    }
+}
+
+/// Hears events until the stream ends; whether there were any, and why it ended.
+async fn hear(server: &Server, tell: &mpsc::Sender<String>) -> (bool, String) {
+    let mut has_heard = false;
+    let request = server.request(Verb::Get, "/event").send();
+    let mut response = match timeout(REQUEST_WAIT, request).await {
+        Ok(Ok(response)) if response.status().is_success() => response,
+        Ok(Ok(response)) => return (has_heard, format!("its events were refused: {}", response.status())),
+        Ok(Err(why)) => return (has_heard, words(&why)),
+        Err(_) => return (has_heard, format!("no events within {REQUEST_WAIT:?}")),
+    };
+    let mut lines = Lines::default();
+    loop {
+        let chunk = match timeout(SILENCE_WAIT, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => chunk,
+            Ok(Ok(None)) => return (has_heard, "its events ended".to_owned()),
+            Ok(Err(why)) => return (has_heard, words(&why)),
+            Err(_) => return (has_heard, format!("no event for {SILENCE_WAIT:?}")),
+        };
+        for line in lines.cut(&chunk) {
+            has_heard = true;
+            tell_event(&line, tell).await;
+        }
+    }
+}
+
+/// An event is one line of `data:`; everything else in the stream is for browsers.
+async fn tell_event(line: &Line, tell: &mpsc::Sender<String>) {
+    let told = match line {
+        Line::TooLong(_) => Told::Gap,
+        Line::Whole(line) => match line.strip_prefix("data:").map(serde_json::from_str::<Box<RawValue>>) {
+            Some(Ok(event)) => Told::Event { event },
+            Some(Err(_)) => Told::Gap,
+            None => return,
+        },
+    };
+    say(tell, &told).await;
+}
+
+async fn say<Body: Serialize>(tell: &mpsc::Sender<String>, told: &Told<Body>) {
+    let line = serde_json::to_string(told).expect("plain structures can be written");
+    // If nobody listens any more, we are about to end.
+    let _ = tell.send(line).await;
+}
+
+/// What went wrong, without the address: it says nothing to people.
+fn words(why: &reqwest::Error) -> String {
+    let mut words = "opencode's server does not answer".to_owned();
+    let mut cause = std::error::Error::source(why);
+    while let Some(next) = cause {
+        words = format!("{words}: {next}");
+        cause = next.source();
+    }
+    words
+}

@@ -1,0 +1,669 @@
+//! How opencode is spoken to: what is asked of its server, in which order, and what its answers mean. Pure.
+//!
+//! The process prints where its server listens; everything else goes over the second line, in `Order`s and what is
+//! `Told`. First the server proves by the password that it is ours, then the conversation is made or asked for while
+//! the lists of models, modes and commands are fetched, then it is `Ready`. A turn is one request that is answered
+//! when the turn is over; after it the turn's messages are read once more, so that what the stream of events did not
+//! tell, or not yet, is not lost. Nothing an answer contains is ever kept raw: some contain keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use agent::{AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Launch, Message, Trouble, bounded};
+use kernel::Native;
+use serde_json::{Value, json};
+
+use super::ids::is_id;
+use super::side::{Order, Told, Verb};
+use super::turn::{Known, NAME_BYTES_MAX, Turn, Verdict, by_words, complaint, text};
+use crate::spoken::{Out, Tongue, gone_if_here};
+
+/// What the process prints before its server's address.
+const LISTENING: &str = "opencode server listening on http://";
+/// How many messages of a turn are read again at its end. A turn with more of them had its events.
+const MESSAGES_MAX: u32 = 200;
+/// The most questions, sub-sessions and models we can tell apart.
+const KNOWN_MAX: usize = 10_000;
+
+/// What is particular to one process.
+pub(super) struct Setting {
+    pub(super) launch: Launch,
+    /// Where the conversation's id means something.
+    pub(super) place: String,
+    /// The scope's directory without links in its path, which is how opencode calls it.
+    pub(super) directory: String,
+    /// The conversation; ours to choose if the launch has none.
+    pub(super) session: String,
+    /// Makes ids for messages.
+    pub(super) mint: Box<dyn FnMut() -> String + Send>,
+    /// How much may be said in one turn.
+    pub(super) said_bytes_max: u64,
+}
+
+pub(super) struct OpenCodeTongue {
+    setting: Setting,
+    phase: Phase,
+    numbers: u64,
+    /// What was asked and is not answered yet.
+    asked: BTreeMap<u64, Want>,
+    known: Known,
+    is_listening: bool,
+    /// What opencode asked for and nobody answered yet.
+    questions: BTreeSet<String>,
+    /// The answers we gave.
+    replied: BTreeSet<String>,
+}
+
+enum Phase {
+    /// Its address is not known.
+    Starting,
+    /// It is being asked what there is. The conversation may have to be moved here, once.
+    Opening { is_moved: bool },
+    /// It waits for us.
+    Idle,
+    /// It works on our message.
+    Working(Turn),
+    /// It has answered; its messages are read once more.
+    Settling(Turn, Result<Value, Trouble>),
+    /// Nothing more can be had from it.
+    Over,
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Want {
+    Health,
+    Session,
+    Move,
+    Models,
+    Modes,
+    Commands,
+    Turn,
+    Confirm,
+    Messages,
+    Questions,
+    Reply { question: String },
+    Nothing,
+}
+
+/// What came back.
+type Answered = Result<(u16, Value), String>;
+
+impl OpenCodeTongue {
+    pub(super) fn new(setting: Setting) -> Self {
+        Self {
+            setting,
+            phase: Phase::Starting,
+            numbers: 0,
+            asked: BTreeMap::new(),
+            known: Known::default(),
+            is_listening: false,
+            questions: BTreeSet::new(),
+            replied: BTreeSet::new(),
+        }
+    }
+
+    fn get(&mut self, want: Want, path: &str, out: &mut Out) {
+        self.request(want, Verb::Get, path, None, out);
+    }
+
+    fn post(&mut self, want: Want, path: &str, body: Value, out: &mut Out) {
+        self.request(want, Verb::Post, path, Some(body), out);
+    }
+
+    fn request(&mut self, want: Want, method: Verb, path: &str, body: Option<Value>, out: &mut Out) {
+        self.numbers += 1;
+        let (number, path) = (self.numbers, path.to_owned());
+        let patient = want == Want::Turn;
+        self.asked.insert(number, want);
+        order(&Order::Request { number, method, path, body, patient }, out);
+    }
+
+    fn session_path(&self) -> String {
+        format!("/session/{}", self.setting.session)
+    }
+
+    fn fail(&mut self, trouble: Trouble, out: &mut Out) {
+        self.phase = Phase::Over;
+        out.event(AgentEvent::Failed(trouble));
+    }
+
+    /// The process says where its server is.
+    fn meet(&mut self, address: &str, out: &mut Out) {
+        match address.trim().trim_end_matches('/').parse::<SocketAddr>() {
+            Ok(address) if address.ip().is_loopback() => {
+                self.phase = Phase::Opening { is_moved: false };
+                order(&Order::Server { address }, out);
+                self.get(Want::Health, "/global/health", out);
+            }
+            _ => self.fail(Trouble::transient("opencode's server listens elsewhere than it was told"), out),
+        }
+    }
+
+    fn answered(&mut self, want: Want, answered: Answered, out: &mut Out) {
+        match want {
+            Want::Health => self.healthy(answered, out),
+            Want::Session => self.found(answered, out),
+            Want::Move => self.moved(answered, out),
+            Want::Models => self.list_models(&listed(answered)),
+            Want::Modes => self.list_modes(&listed(answered)),
+            Want::Commands => self.known.about.commands = choices(&listed(answered), |_| true),
+            Want::Turn => self.worked(answered, out),
+            Want::Confirm => self.confirmed(answered, out),
+            Want::Messages => self.settle(&listed(answered), out),
+            Want::Questions => self.hear_questions(&listed(answered), out),
+            Want::Reply { question } => self.heard_reply(&question, &answered, out),
+            Want::Nothing => {}
+        }
+        self.be_ready(out);
+    }
+
+    /// Whoever takes our password is the server we started; another one may have been at that port before.
+    fn healthy(&mut self, answered: Answered, out: &mut Out) {
+        match answered {
+            Ok((200, body)) => {
+                self.known.about.version = bounded(text(&body, "/version"), NAME_BYTES_MAX);
+                order(&Order::Listen, out);
+                self.open_session(out);
+                self.get(Want::Models, "/config/providers", out);
+                self.get(Want::Modes, "/agent", out);
+                self.get(Want::Commands, "/command", out);
+            }
+            Ok((401 | 403, _)) => {
+                let trouble = "the server at opencode's address is not the one we started";
+                self.fail(Trouble::transient(trouble), out);
+            }
+            Ok((status, _)) => {
+                self.fail(Trouble::transient(format!("opencode's server is not well ({status})")), out);
+            }
+            Err(why) => self.fail(Trouble::transient(why), out),
+        }
+    }
+
+    /// Makes the conversation, or asks for it: as our own record says, never by guessing.
+    fn open_session(&mut self, out: &mut Out) {
+        if self.setting.launch.native.is_some() {
+            return self.ask_session(out);
+        }
+        let Setting { session, directory, .. } = &self.setting;
+        let body = json!({"id": session, "location": {"directory": directory}});
+        self.post(Want::Session, "/api/session", body, out);
+    }
+
+    fn ask_session(&mut self, out: &mut Out) {
+        // Opencode takes what is no id of its own for an error inside it, so that is never asked.
+        if !is_id("ses", &self.setting.session) {
+            let id = bounded(&self.setting.session, NAME_BYTES_MAX);
+            let trouble = format!("{id:?} is not how opencode calls a conversation; start a new session");
+            return self.fail(Trouble::refused(trouble), out);
+        }
+        self.get(Want::Session, &self.session_path(), out);
+    }
+
+    fn found(&mut self, answered: Answered, out: &mut Out) {
+        let body = match answered {
+            Ok((200, body)) => body,
+            Ok((404, body)) if is_unknown_session(&body) => {
+                let Setting { launch, place, .. } = &self.setting;
+                let trouble = gone_if_here(launch, place, complaint(&body));
+                return self.fail(trouble, out);
+            }
+            Ok((status, body)) => {
+                let words = format!(
+                    "opencode does not say where the conversation is ({status}): {}",
+                    complaint(&body)
+                );
+                return self.fail(Trouble::transient(words), out);
+            }
+            Err(why) => return self.fail(Trouble::transient(why), out),
+        };
+        // One way to ask wraps its answer, the other does not.
+        let session = if body["data"].is_object() { &body["data"] } else { &body };
+        if text(session, "/id") != self.setting.session {
+            return self.fail(Trouble::transient("opencode answered for another conversation"), out);
+        }
+        let directory = [text(session, "/directory"), text(session, "/location/directory")].concat();
+        self.arrive(&directory, session, out);
+    }
+
+    /// The conversation is there. Opencode works in the conversation's own directory, wherever its server was started.
+    fn arrive(&mut self, directory: &str, session: &Value, out: &mut Out) {
+        let Phase::Opening { is_moved } = self.phase else { return };
+        if directory == self.setting.directory {
+            let launch = &self.setting.launch;
+            let model = [text(session, "/model/providerID"), text(session, "/model/id")].join("/");
+            let model = Some(model).filter(|model| model.len() > 1);
+            let mode = Some(text(session, "/agent").to_owned()).filter(|mode| !mode.is_empty());
+            let about = &mut self.known.about;
+            about.directory = directory.to_owned();
+            // What it says of no model or mode is what it said before.
+            about.model = launch.model.clone().or(model).unwrap_or_else(|| std::mem::take(&mut about.model));
+            about.mode = launch.mode.clone().or(mode).unwrap_or_else(|| std::mem::take(&mut about.mode));
+        } else if is_moved {
+            self.refuse_move(directory, "it stayed where it was", out);
+        } else {
+            self.phase = Phase::Opening { is_moved: true };
+            let destination = json!({"directory": self.setting.directory});
+            let body = json!({"sessionID": self.setting.session, "destination": destination});
+            self.post(Want::Move, "/experimental/control-plane/move-session", body, out);
+        }
+    }
+
+    fn moved(&mut self, answered: Answered, out: &mut Out) {
+        match answered {
+            Ok((200..300, _)) => self.ask_session(out),
+            Ok((_, body)) => self.refuse_move("another directory", &complaint(&body), out),
+            Err(why) => self.fail(Trouble::transient(why), out),
+        }
+    }
+
+    fn refuse_move(&mut self, from: &str, why: &str, out: &mut Out) {
+        let from = bounded(from, DETAIL_BYTES_MAX);
+        let words = format!(
+            "opencode works in {from} for this conversation, and does not move it to {}: {why}. Go back to the \
+             directory, or start a new session",
+            self.setting.directory
+        );
+        self.fail(Trouble::refused(words), out);
+    }
+
+    fn list_models(&mut self, body: &Value) {
+        let mut models = Vec::new();
+        for provider in body["providers"].as_array().into_iter().flatten() {
+            for (id, model) in provider["models"].as_object().into_iter().flatten() {
+                let name = format!("{}/{id}", text(provider, "/id"));
+                if name.len() > NAME_BYTES_MAX || self.known.windows.len() >= KNOWN_MAX {
+                    continue;
+                }
+                let window = model.pointer("/limit/context").and_then(Value::as_u64).unwrap_or(0);
+                self.known.windows.insert(name.clone(), window);
+                models.push(Choice { name, description: bounded(text(model, "/name"), NAME_BYTES_MAX) });
+            }
+        }
+        models.truncate(CHOICES_MAX);
+        self.known.about.models = models;
+    }
+
+    /// Agents are opencode's modes. Those that only other agents may use, and those for its own chores, are none.
+    fn list_modes(&mut self, body: &Value) {
+        self.known.about.modes =
+            choices(body, |mode| text(mode, "/mode") != "subagent" && mode["hidden"] != true);
+    }
+
+    /// Ready when everything is known that a turn needs.
+    fn be_ready(&mut self, out: &mut Out) {
+        if !matches!(self.phase, Phase::Opening { .. }) || !self.asked.is_empty() || !self.is_listening {
+            return;
+        }
+        if let Some(trouble) = self.unwilling() {
+            return self.fail(trouble, out);
+        }
+        self.phase = Phase::Idle;
+        out.event(AgentEvent::About(Box::new(self.known.about.clone())));
+        out.event(AgentEvent::Ready { native: Some(self.native()) });
+    }
+
+    /// Whether the scope wants something there is not. Handed a model it does not know, opencode writes the message down
+    /// all the same, and every later one fails with it.
+    fn unwilling(&self) -> Option<Trouble> {
+        let Launch { model, mode, .. } = &self.setting.launch;
+        let windows = &self.known.windows;
+        if let Some(model) = model
+            && (split_model(model).is_none() || (!windows.is_empty() && !windows.contains_key(model)))
+        {
+            let some: Vec<&str> = windows.keys().map(String::as_str).take(10).collect();
+            return Some(Trouble::refused(format!(
+                "opencode has no model {model:?}; it takes provider/model, such as {}",
+                some.join(", ")
+            )));
+        }
+        let modes = &self.known.about.modes;
+        if let Some(mode) = mode
+            && !modes.is_empty()
+            && !modes.iter().any(|choice| choice.name == *mode)
+        {
+            let all: Vec<&str> = modes.iter().map(|choice| choice.name.as_str()).collect();
+            return Some(Trouble::refused(format!(
+                "opencode has no mode {mode:?}; it has {}",
+                all.join(", ")
+            )));
+        }
+        None
+    }
+
+    fn native(&self) -> Native {
+        Native::new(self.setting.session.clone()).at(self.setting.place.clone())
+    }
+
+    /// The request that is the turn was answered.
+    fn worked(&mut self, answered: Answered, out: &mut Out) {
+        let Phase::Working(turn) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        let outcome = match answered {
+            Ok((200, body)) if body["info"].is_object() => Ok(body),
+            // It was there when we began. Only the answer to a question proves that it is not.
+            Ok((404, _)) => {
+                self.phase = Phase::Working(turn);
+                return self.get(Want::Confirm, &self.session_path(), out);
+            }
+            Ok((_, body)) => Err(by_words(complaint(&body))),
+            Err(why) => return self.fail(Trouble::transient(why), out),
+        };
+        self.phase = Phase::Settling(turn, outcome);
+        let path = format!("{}/message?limit={MESSAGES_MAX}", self.session_path());
+        self.get(Want::Messages, &path, out);
+    }
+
+    fn confirmed(&mut self, answered: Answered, out: &mut Out) {
+        let Setting { launch, place, .. } = &self.setting;
+        let trouble = match answered {
+            Ok((404, body)) if is_unknown_session(&body) => gone_if_here(launch, place, complaint(&body)),
+            _ => Trouble::transient("opencode did not take the message"),
+        };
+        self.fail(trouble, out);
+    }
+
+    /// Says what was not said yet, and how the turn ended.
+    fn settle(&mut self, messages: &Value, out: &mut Out) {
+        let Phase::Settling(mut turn, outcome) = std::mem::replace(&mut self.phase, Phase::Over) else {
+            return;
+        };
+        turn.messages(messages, &mut self.known, out);
+        let body = match outcome {
+            Ok(body) => body,
+            Err(_) if turn.is_aborted => return out.interrupted(),
+            Err(_) if !turn.complaint.is_empty() => {
+                return self.fail(by_words(std::mem::take(&mut turn.complaint)), out);
+            }
+            Err(trouble) => return self.fail(trouble, out),
+        };
+        if !turn.is_answer(&body["info"]) {
+            return self.fail(Trouble::transient("opencode answered another message than ours"), out);
+        }
+        turn.whole(&body["info"], &body["parts"], &mut self.known, out);
+        turn.rest(out);
+        match turn.verdict(&body["info"], &body["parts"]) {
+            Verdict::Finished { reason } => {
+                self.phase = Phase::Idle;
+                self.questions.clear();
+                out.event(AgentEvent::Finished { native: Some(self.native()), reason });
+            }
+            Verdict::Interrupted => out.interrupted(),
+            Verdict::Failed(trouble) => self.fail(trouble, out),
+        }
+    }
+
+    fn hear(&mut self, event: &Value, out: &mut Out) {
+        let said = &event["properties"];
+        match text(event, "/type") {
+            "server.connected" => self.connected(out),
+            "session.created" => self.meet_child(&said["info"]),
+            "permission.asked" => self.hear_question(said, out),
+            "permission.replied" => self.hear_reply(said, out),
+            "question.asked" => self.decline(said, out),
+            _ => {
+                if let Phase::Working(turn) | Phase::Settling(turn, _) = &mut self.phase {
+                    turn.event(event, &mut self.known, out);
+                }
+            }
+        }
+    }
+
+    /// The stream of events has begun, or has begun again; then something may have been missed.
+    fn connected(&mut self, out: &mut Out) {
+        if std::mem::replace(&mut self.is_listening, true) {
+            self.miss(out);
+        }
+        self.be_ready(out);
+    }
+
+    fn miss(&mut self, out: &mut Out) {
+        if let Phase::Working(turn) | Phase::Settling(turn, _) = &mut self.phase {
+            turn.be_torn();
+            self.get(Want::Questions, "/permission", out);
+        }
+    }
+
+    fn meet_child(&mut self, info: &Value) {
+        let (id, parent) = (text(info, "/id"), text(info, "/parentID"));
+        let is_below = parent == self.setting.session || self.known.children.contains(parent);
+        if is_below && is_id("ses", id) && self.known.children.len() < KNOWN_MAX {
+            self.known.children.insert(id.to_owned());
+        }
+    }
+
+    fn hear_questions(&mut self, body: &Value, out: &mut Out) {
+        for question in body.as_array().into_iter().flatten() {
+            self.hear_question(question, out);
+        }
+    }
+
+    /// A question, of our session or of one below it: whoever asks, the turn waits for the answer.
+    fn hear_question(&mut self, asked: &Value, out: &mut Out) {
+        let id = text(asked, "/id");
+        let is_working = matches!(self.phase, Phase::Working(_));
+        let is_new = !self.questions.contains(id) && !self.replied.contains(id);
+        if !is_working || !is_new || !is_id("per", id) || self.questions.len() >= KNOWN_MAX {
+            return;
+        }
+        self.questions.insert(id.to_owned());
+        let tool = bounded(text(asked, "/permission"), NAME_BYTES_MAX);
+        let detail = bounded(&detail(asked), DETAIL_BYTES_MAX);
+        out.event(AgentEvent::Asked { question: id.to_owned(), tool, detail });
+    }
+
+    /// A question was answered: by us, or by opencode itself because another one was refused.
+    fn hear_reply(&mut self, said: &Value, out: &mut Out) {
+        let id = text(said, "/requestID");
+        if let Phase::Working(turn) = &mut self.phase {
+            turn.is_refused |= text(said, "/reply") == "reject";
+        }
+        self.withdraw(id, out);
+    }
+
+    fn withdraw(&mut self, id: &str, out: &mut Out) {
+        if self.questions.remove(id) {
+            out.event(AgentEvent::Withdrawn { question: id.to_owned() });
+        }
+    }
+
+    fn heard_reply(&mut self, question: &str, answered: &Answered, out: &mut Out) {
+        match answered {
+            // It no longer asks, which is fine.
+            Ok((200 | 404, _)) => {}
+            Ok((status, _)) => self.lose_reply(question, &status.to_string(), out),
+            Err(why) => self.lose_reply(question, why, out),
+        }
+    }
+
+    fn lose_reply(&mut self, question: &str, why: &str, out: &mut Out) {
+        // Without the answer the turn would wait for ever.
+        if matches!(self.phase, Phase::Working(_)) {
+            let trouble = format!("opencode did not take the answer to {question}: {why}");
+            self.fail(Trouble::transient(trouble), out);
+        }
+    }
+
+    /// It wants words for an answer, which nobody can give it here. It was told not to ask.
+    fn decline(&mut self, asked: &Value, out: &mut Out) {
+        let id = text(asked, "/id");
+        if is_id("que", id) {
+            self.post(Want::Nothing, &format!("/question/{id}/reject"), json!({}), out);
+            let question = bounded(text(asked, "/questions/0/question"), DETAIL_BYTES_MAX);
+            let words =
+                format!("opencode asked something that can be answered in a message only: {question}");
+            out.event(AgentEvent::Notice { text: words });
+        }
+    }
+
+    fn be_deaf(&mut self, why: &str, out: &mut Out) {
+        self.is_listening = false;
+        match self.phase {
+            // Its questions would not be heard.
+            Phase::Opening { .. } | Phase::Working(_) => {
+                self.fail(Trouble::transient(format!("opencode cannot be heard: {why}")), out);
+            }
+            Phase::Starting | Phase::Idle | Phase::Settling(..) | Phase::Over => {}
+        }
+    }
+
+    /// The request that hands a message over: a command of opencode's own, or words.
+    fn words(&self, message: &str, words: &str) -> (String, Value) {
+        let Launch { model, mode, .. } = &self.setting.launch;
+        let (path, mut body) = match self.command(words) {
+            Some((command, arguments)) => {
+                ("command", json!({"messageID": message, "command": command, "arguments": arguments}))
+            }
+            None => ("message", json!({"messageID": message, "parts": [{"type": "text", "text": words}]})),
+        };
+        if let Some((provider, id)) = model.as_deref().and_then(split_model) {
+            let named = json!({"providerID": provider, "modelID": id});
+            body["model"] = if path == "command" { json!(model) } else { named };
+        }
+        if let Some(mode) = mode {
+            body["agent"] = json!(mode);
+        }
+        (format!("{}/{path}", self.session_path()), body)
+    }
+
+    fn command<'a>(&self, words: &'a str) -> Option<(&'a str, &'a str)> {
+        let line = words.strip_prefix('/')?;
+        let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let is_command = self.known.about.commands.iter().any(|command| command.name == name);
+        is_command.then(|| (name, arguments.trim()))
+    }
+}
+
+impl Tongue for OpenCodeTongue {
+    fn open(&mut self, out: &mut Out) {
+        // It reads none.
+        out.close_input();
+    }
+
+    fn read(&mut self, line: &str, out: &mut Out) {
+        match line.strip_prefix(LISTENING) {
+            Some(address) if matches!(self.phase, Phase::Starting) => self.meet(address, out),
+            _ => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
+        }
+    }
+
+    fn read_side(&mut self, line: &str, out: &mut Out) {
+        match serde_json::from_str::<Told<Value>>(line) {
+            Ok(Told::Answer { number, status, body }) => {
+                if let Some(want) = self.asked.remove(&number) {
+                    self.answered(want, Ok((status, body)), out);
+                }
+            }
+            Ok(Told::Unanswered { number, why }) => {
+                if let Some(want) = self.asked.remove(&number) {
+                    self.answered(want, Err(why), out);
+                }
+            }
+            Ok(Told::Event { event }) => self.hear(&event, out),
+            Ok(Told::Gap) => self.miss(out),
+            Ok(Told::Deaf { why }) => self.be_deaf(&why, out),
+            Err(_) => self.miss(out),
+        }
+    }
+
+    fn hand(&mut self, message: &Message, out: &mut Out) {
+        let id = (self.setting.mint)();
+        let Setting { session, said_bytes_max, .. } = &self.setting;
+        self.phase = Phase::Working(Turn::new(session, &id, &message.text, *said_bytes_max));
+        let (path, body) = self.words(&id, &message.text);
+        self.post(Want::Turn, &path, body, out);
+    }
+
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+        if !self.questions.remove(question) {
+            return;
+        }
+        self.replied.insert(question.to_owned());
+        let body = match answer {
+            Answer::Allow => json!({"reply": "once"}),
+            Answer::Deny { reason } => {
+                if let Phase::Working(turn) = &mut self.phase {
+                    turn.is_refused = true;
+                }
+                // With a reason the model is told, and goes on; without one the turn ends.
+                match reason.trim() {
+                    "" => json!({"reply": "reject"}),
+                    reason => json!({"reply": "reject", "message": reason}),
+                }
+            }
+        };
+        let want = Want::Reply { question: question.to_owned() };
+        self.post(want, &format!("/permission/{question}/reply"), body, out);
+    }
+
+    fn interrupt(&mut self, out: &mut Out) {
+        match &mut self.phase {
+            Phase::Working(turn) => turn.is_aborted = true,
+            // It has just ended by itself, which stopping it again does not change.
+            Phase::Settling(..) => {}
+            _ => return,
+        }
+        self.post(Want::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);
+    }
+
+    fn again(&mut self, launch: &Launch, out: &mut Out) {
+        if !matches!(self.phase, Phase::Idle) || !self.is_listening {
+            return self.fail(Trouble::transient("opencode was not idle, or could not be heard"), out);
+        }
+        self.setting.launch = launch.clone();
+        self.replied.clear();
+        self.phase = Phase::Opening { is_moved: false };
+        self.ask_session(out);
+    }
+
+    fn leaves_on_eof(&self) -> bool {
+        false
+    }
+}
+
+fn order(order: &Order, out: &mut Out) {
+    out.send_line(&serde_json::to_value(order).expect("plain structures can be written"));
+}
+
+/// The answer to a question that may also go unanswered: then the list is empty.
+fn listed(answered: Answered) -> Value {
+    answered.ok().filter(|(status, _)| *status == 200).map_or(Value::Null, |(_, body)| body)
+}
+
+fn choices(body: &Value, is_choice: impl Fn(&Value) -> bool) -> Vec<Choice> {
+    let choice = |value: &Value| {
+        let name = text(value, "/name");
+        let is_fine = !name.is_empty() && name.len() <= NAME_BYTES_MAX && is_choice(value);
+        let description = bounded(text(value, "/description"), NAME_BYTES_MAX);
+        is_fine.then(|| Choice { name: name.to_owned(), description })
+    };
+    body.as_array().into_iter().flatten().filter_map(choice).take(CHOICES_MAX).collect()
+}
+
+/// What a question is about, as people need it: the command, the change, or whatever opencode says.
+fn detail(asked: &Value) -> String {
+    let metadata = &asked["metadata"];
+    let (command, file, diff) =
+        (text(metadata, "/command"), text(metadata, "/filepath"), text(metadata, "/diff"));
+    if !command.is_empty() {
+        command.to_owned()
+    } else if !diff.is_empty() {
+        format!("{file}\n{diff}")
+    } else if metadata.as_object().is_some_and(|metadata| !metadata.is_empty()) {
+        metadata.to_string()
+    } else {
+        let patterns = asked["patterns"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        patterns.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The model's name in its two halves. The second may have more slashes in it.
+fn split_model(model: &str) -> Option<(&str, &str)> {
+    model.split_once('/').filter(|(provider, id)| !provider.is_empty() && !id.is_empty())
+}
+
+fn is_unknown_session(body: &Value) -> bool {
+    text(body, "/name") == "NotFoundError" && text(body, "/data/message").starts_with("Session not found")
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ mod bench;
 mod flood;
 mod keeping;
 mod limits;
+mod opencode;
 mod orphans;
 mod plans;
 mod real;

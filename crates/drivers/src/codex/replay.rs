@@ -344,6 +344,7 @@ fn a_conversation_is_gone_only_if_codex_says_so_twice() {
     let native = "00000000-0000-7000-8000-000000000001";
     let known = [
         (json!({"error": {"message": "thread not loaded: X"}}), Failure::Gone),
+        (json!({"error": {"message": "invalid lineage: missing source rollout"}}), Failure::Gone),
         (json!({"error": {"message": "database is locked"}}), Failure::Transient),
         (json!({"result": {"thread": {}}}), Failure::Transient),
     ];
@@ -352,7 +353,7 @@ fn a_conversation_is_gone_only_if_codex_says_so_twice() {
         replay.tongue.waiting.insert("2".to_owned(), Waiting::Thread);
         let error = json!({"id": 2, "error": {"message": "no rollout found for thread id X"}});
         let (events, said) = read(&mut replay, &error);
-        assert!(events.is_empty() && said.contains("thread/read") && said.contains(native), "{said}");
+        assert!(events.is_empty() && said.contains("thread/turns/list") && said.contains(native), "{said}");
         let mut answer = answer;
         answer["id"] = json!("known");
         let (events, _) = read(&mut replay, &answer);

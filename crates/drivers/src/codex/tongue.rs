@@ -283,8 +283,9 @@ impl CodexTongue {
             Refusal::Unknown(words) => {
                 let native = self.beginning.launch.native.as_ref();
                 let thread = native.map_or_else(|| self.thread.clone(), |native| native.id.clone());
-                let params = json!({"threadId": thread});
-                self.ask_as(json!("known"), "thread/read", params, Waiting::Known(words), out);
+                // Not `thread/read`: that one knows conversations by name whose words are gone.
+                let params = json!({"threadId": thread, "limit": 1, "itemsView": "notLoaded"});
+                self.ask_as(json!("known"), "thread/turns/list", params, Waiting::Known(words), out);
             }
         }
     }

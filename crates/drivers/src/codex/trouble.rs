@@ -35,10 +35,11 @@ pub(super) fn refusal(error: &Value) -> Refusal {
     })
 }
 
-/// Whether these are codex's words for a conversation it does not know: those of `thread/resume`, of `turn/start` and
-/// of `thread/read`, which says so of one that it has neither in memory nor on disk.
+/// Whether these are codex's words for a conversation it does not know: those of `thread/resume` and of `turn/start`,
+/// and those of `thread/turns/list` for one it has never heard of and for one whose file is no more.
 pub(super) fn is_unknown(words: &str) -> bool {
-    ["no rollout found", "thread not found", "thread not loaded"].iter().any(|known| words.contains(known))
+    let known = ["no rollout found", "thread not found", "thread not loaded", "missing source rollout"];
+    known.iter().any(|known| words.contains(known))
 }
 
 /// An error of codex in its own words.

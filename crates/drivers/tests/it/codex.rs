@@ -41,10 +41,9 @@ impl Told {
     }
 
     fn about(&self) -> &About {
-        let about = |event| match event {
-            &AgentEvent::About(ref about) => Some(&**about),
-            _ => None,
-        };
+        fn about(event: &AgentEvent) -> Option<&About> {
+            if let AgentEvent::About(about) = event { Some(about) } else { None }
+        }
         self.events.iter().rev().find_map(about).expect("it says something about itself")
     }
 }

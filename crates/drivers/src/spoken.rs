@@ -32,6 +32,8 @@ const LEAVE_WAIT: Duration = Duration::from_millis(2_000);
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
 /// How long a supervisor may take to count its tree. Then the process is not kept.
 const COUNT_WAIT: Duration = Duration::from_millis(1_000);
+/// How long we wait before we count again what should not be there.
+const RECOUNT_PAUSE: Duration = Duration::from_millis(100);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
 
@@ -286,6 +288,8 @@ enum Phase {
     Talking,
     /// It has said its last and may be kept; the supervisor counts what is there until then.
     Counting { until: Instant },
+    /// There was more than at the beginning. It may be the agent's own and about to go, so it is counted again at `at`.
+    Recounting { at: Instant, until: Instant },
     /// It has said its last; it may leave by itself until then.
     Leaving { until: Instant },
     /// It was told to end; the supervisor has until then to see it gone.
@@ -358,6 +362,7 @@ impl<T: Tongue> Spoken<T> {
         let until = match self.phase {
             Phase::Talking => self.until,
             Phase::Counting { until } | Phase::Leaving { until } | Phase::Ending { until } => until,
+            Phase::Recounting { at, .. } => at,
             Phase::Lost => return self.be_buried().await,
             Phase::Over(_) => return,
         };
@@ -401,6 +406,7 @@ impl<T: Tongue> Spoken<T> {
                 self.end_for(last);
             }
             Phase::Counting { .. } => self.leave(),
+            Phase::Recounting { until, .. } => self.count_until(until),
             Phase::Leaving { .. } => self.kill(),
             Phase::Ending { .. } => self.phase = Phase::Lost,
             Phase::Lost | Phase::Over(_) => {}
@@ -441,7 +447,10 @@ impl<T: Tongue> Spoken<T> {
         } else if self.last.is_none() {
             self.complain(exit);
         }
-        let are_left = exit.killed > 0 && !self.is_over && !self.is_stopping;
+        // Those an agent has from the beginning are its own affair, and go with it.
+        let own =
+            self.parts.as_ref().and_then(|parts| parts.processes).map_or(0, |all| all.saturating_sub(1));
+        let are_left = exit.killed > own && !self.is_over && !self.is_stopping;
         if self.last.is_some() && are_left && self.leaves_on_eof() {
             let text = format!("ended {} processes that the agent had left behind", exit.killed);
             self.said.push_back(AgentEvent::Notice { text });
@@ -524,7 +533,6 @@ impl<T: Tongue> Spoken<T> {
         // Between `Ready` and the message nothing is late: the engine has its own bound.
         self.until = Instant::now() + self.bounds.turn_max;
         if let Some(parts) = &self.parts
-            && self.keep.is_some()
             && parts.processes.is_none()
         {
             parts.tree.count();
@@ -549,22 +557,31 @@ impl<T: Tongue> Spoken<T> {
             return;
         }
         if is_well && self.keep.is_some() && parts.processes.is_some() && !self.is_stopping {
-            parts.tree.count();
-            self.phase = Phase::Counting { until: Instant::now() + COUNT_WAIT };
+            self.count_until(Instant::now() + COUNT_WAIT);
         } else {
             self.leave();
         }
     }
 
+    fn count_until(&mut self, until: Instant) {
+        if let Some(parts) = &self.parts {
+            parts.tree.count();
+        }
+        self.phase = Phase::Counting { until };
+    }
+
     fn counted(&mut self, processes: u32) {
         let Some(parts) = &mut self.parts else { return };
-        let before = *parts.processes.get_or_insert(processes);
-        if !matches!(self.phase, Phase::Counting { .. }) {
-            return;
+        let before = parts.processes.map_or(processes, |before| before.min(processes));
+        parts.processes = Some(before);
+        let Phase::Counting { until } = self.phase else { return };
+        if self.is_stopping {
+            return self.leave();
         }
         // What a turn leaves behind is ended with it, whether or not the process could be kept.
-        if processes > before || self.is_stopping {
-            return self.leave();
+        if processes > before {
+            let at = Instant::now() + RECOUNT_PAUSE;
+            return if at < until { self.phase = Phase::Recounting { at, until } } else { self.leave() };
         }
         if let (Some(keep), Some(parts)) = (&self.keep, self.parts.take()) {
             let native = match &self.last {
@@ -630,7 +647,8 @@ impl<T: Tongue> Spoken<T> {
             self.interrupt();
             let _ = tokio::time::timeout(grace, self.go_on_until_over()).await;
         }
-        if matches!(self.phase, Phase::Talking | Phase::Counting { .. } | Phase::Leaving { .. }) {
+        let is_alive = |phase| !matches!(phase, Phase::Ending { .. } | Phase::Lost | Phase::Over(_));
+        if is_alive(self.phase) {
             self.kill();
         }
         self.go_on_until_over().await

@@ -62,6 +62,8 @@ pub struct Quirks {
     pub memory: Option<Memory>,
     /// Where the id of a conversation means one conversation only.
     pub ids: Option<Ids>,
+    /// Whether the directory that it lists for a conversation is the one it works in.
+    pub lists_where_it_is: Option<bool>,
     /// What it can do.
     pub abilities: Option<Vec<Ability>>,
     /// What its errors mean; the first that fits counts. What fits none is Transient.
@@ -230,6 +232,7 @@ pub(crate) struct Manners {
     pub(crate) usage: Figures,
     pub(crate) memory: Memory,
     pub(crate) ids: Ids,
+    pub(crate) lists_where_it_is: bool,
     pub(crate) abilities: Vec<Ability>,
     errors: Vec<ErrorRule>,
     failures: Vec<WordRule>,
@@ -261,6 +264,7 @@ impl Manners {
             usage: first!(usage),
             memory: first!(memory),
             ids: first!(ids),
+            lists_where_it_is: first!(lists_where_it_is),
             abilities: first!(abilities),
             errors: first!(errors),
             failures: first!(failures),

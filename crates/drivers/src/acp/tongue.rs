@@ -152,6 +152,12 @@ impl AcpTongue {
             return self.ask(Ask::New, "session/new", &json!({ "cwd": cwd, "mcpServers": [] }), out);
         };
         self.session = native.id.clone();
+        if self.session.is_empty() {
+            // Agents take no id for none, and make a new conversation.
+            let wrong =
+                Wrong { code: 0, message: "a conversation without an id".to_owned(), data: Value::Null };
+            return self.fail(self.lost(&wrong), out);
+        }
         self.go_on_with(Ask::Open, out);
     }
 
@@ -181,6 +187,11 @@ impl AcpTongue {
 
     fn opened(&mut self, ask: Ask, result: &Value, out: &mut Out) {
         match result["sessionId"].as_str() {
+            Some(id) if ask == Ask::Open && id != self.session => {
+                // Nothing stands in for the conversation that was named.
+                let trouble = format!("the agent opened another conversation than {:?}", self.session);
+                return self.fail(Trouble::refused(trouble), out);
+            }
             Some(id) if !id.is_empty() && id.len() <= NATIVE_BYTES_MAX => self.session = id.to_owned(),
             None if ask == Ask::Open => {}
             _ => return self.fail(Trouble::transient("the agent named its conversation by no id"), out),
@@ -239,7 +250,7 @@ impl AcpTongue {
     fn see_where(&mut self, out: &mut Out) {
         let native = self.wanted.launch.as_ref().and_then(|launch| launch.native.as_ref());
         let has_moved = native.is_some_and(|it| !it.place.is_empty() && it.place != self.wanted.place);
-        if has_moved && self.has("list") {
+        if has_moved && self.manners.lists_where_it_is && self.has("list") {
             return self.ask(Ask::Where { pages: 1 }, "session/list", &json!({}), out);
         }
         self.be_ready(out);

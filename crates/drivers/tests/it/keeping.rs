@@ -55,6 +55,9 @@ async fn a_kept_process_that_was_killed_is_replaced_and_remembers() {
     let mut launch = bench.launch();
     let first = turn(&bench, &mut launch, "the word is owl").await;
     signal(first, Signal::KILL);
+    // A signal is sent before it is obeyed.
+    let stat = || std::fs::read_to_string(format!("/proc/{first}/stat")).unwrap_or_default();
+    testkit::eventually("it is dead", || (stat().is_empty() || stat().contains(") Z ")).then_some(()));
     let second = bench.turn(&launch, "!recall").await;
     assert_ne!(second.pid, first);
     assert!(second.text.contains("the word is owl"), "{}", second.text);

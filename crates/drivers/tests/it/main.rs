@@ -1,5 +1,6 @@
 //! The far side with real processes: every driver's stories, and that nothing is ever left behind.
 
+mod acp;
 mod bench;
 mod codex;
 mod flood;

@@ -377,6 +377,17 @@ fn a_conversation_that_is_known_the_second_time_is_not_gone() {
 }
 
 #[test]
+fn nothing_stands_in_for_the_conversation_that_was_named() {
+    let mut talk = Talk::new("", launch(Some("mine")));
+    open(&mut talk, json!({"loadSession": true}));
+    talk.hears(&json!({"id": 2, "result": {"sessionId": "another"}}));
+    assert_eq!(talk.failed().failure, Failure::Refused);
+    let mut none = Talk::new("", launch(Some("")));
+    open(&mut none, json!({"loadSession": true}));
+    assert_eq!((none.failed().failure, none.methods()), (Failure::Gone, vec!["initialize"]));
+}
+
+#[test]
 fn where_unknown_cannot_be_told_from_anything_else_it_is_transient() {
     let mut talk = Talk::new("base = 'opencode'", launch(Some("ses_x")));
     open(&mut talk, json!({"loadSession": true, "sessionCapabilities": {"list": {}, "resume": {}}}));

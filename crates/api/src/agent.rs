@@ -1,7 +1,10 @@
-//! Agents that are configured.
+//! Agents that are configured, and people's own sign-ins for them.
 
-use crate::Choice;
+use crate::bounds::SECRET_LENGTH_MAX;
+use crate::{At, Choice};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
 use utoipa::ToSchema;
 
 /// An agent that is configured, and whether it is here.
@@ -92,4 +95,49 @@ pub enum MemoryMove {
     Carry,
     /// It does not follow; the transcript is told again.
     Replay,
+}
+
+/// Your own sign-in for an agent, on its way in.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAccount {
+    /// What each variable is to hold; only those that the agent takes (`secrets` in the list of agents). They stand in
+    /// place of everything given before.
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub secrets: BTreeMap<String, String>,
+}
+
+impl NewAccount {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), crate::Invalid> {
+        let too_long = self.secrets.values().any(|value| value.len() > SECRET_LENGTH_MAX);
+        match too_long {
+            true => {
+                let reason = format!("more than {SECRET_LENGTH_MAX} bytes in one of them");
+                Err(crate::Invalid { field: "secrets", reason })
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for NewAccount {
+    /// Never what they hold.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.secrets.keys()).finish()
+    }
+}
+
+/// What can be seen of your own sign-in for an agent. What it holds can never be read back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Account {
+    /// The agent.
+    pub agent: String,
+    /// Whose sign-in your turns use: `house` (of whoever runs Homing), or your own id.
+    pub account: String,
+    /// The variables that you gave; none if you gave none.
+    pub secrets: Vec<String>,
+    /// When you gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<At>,
 }

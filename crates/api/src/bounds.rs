@@ -12,6 +12,8 @@ pub const TITLE_LENGTH_MAX: usize = 200;
 pub const AGENT_LENGTH_MAX: usize = 64;
 /// Characters of a model's or a mode's name.
 pub const MODEL_LENGTH_MAX: usize = 128;
+/// Bytes of one variable of a sign-in.
+pub const SECRET_LENGTH_MAX: usize = 16 * 1024;
 /// Bytes of a directory's path, as Linux has it.
 pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
 /// Characters of an address: room for a directory of 1,024 bytes, each of them escaped, and some more; a head of 8 KiB

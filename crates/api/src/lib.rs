@@ -25,7 +25,7 @@ mod route;
 mod session;
 
 pub use address::Address;
-pub use agent::{Abilities, Agent, MemoryMove, SignIn};
+pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn};
 pub use approval::{Answer, Approval, ApprovalAnswer, ApprovalState};
 pub use at::{At, NotAMoment};
 pub use binding::{Binding, Move};

@@ -4,7 +4,7 @@ use crate::fanout::Fanout;
 use crate::keeper::Keepers;
 use crate::roster::Roster;
 use crate::timer::Timer;
-use crate::{Clock, Ground, Mint, Refused};
+use crate::{Clock, Ground, Mint, Refused, Seal};
 use agent::Agent;
 use kernel::{MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ pub struct Wiring {
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
     pub mint: Arc<dyn Mint>,
+    /// What keeps people's sign-ins secret.
+    pub seal: Arc<dyn Seal>,
     /// What sessions may count on.
     pub policy: Policy,
     /// How much of everything.
@@ -81,6 +83,7 @@ struct Inner {
     ground: Arc<dyn Ground>,
     clock: Arc<dyn Clock>,
     mint: Arc<dyn Mint>,
+    seal: Arc<dyn Seal>,
     policy: Policy,
     limits: Limits,
     fanout: Fanout,
@@ -108,6 +111,7 @@ impl Engine {
             ground: wiring.ground,
             clock: wiring.clock,
             mint: wiring.mint,
+            seal: wiring.seal,
             policy: wiring.policy,
             limits: wiring.limits,
             fanout: Fanout::new(),
@@ -213,6 +217,10 @@ impl Engine {
 
     pub(crate) fn ground(&self) -> &dyn Ground {
         &*self.0.ground
+    }
+
+    pub(crate) fn seal(&self) -> &dyn Seal {
+        &*self.0.seal
     }
 
     pub(crate) fn policy(&self) -> Policy {

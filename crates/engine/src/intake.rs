@@ -509,7 +509,7 @@ impl Engine {
     }
 
     /// One audit entry per command or refusal: commands write theirs in their own transaction.
-    async fn note_refusal<T>(
+    pub(crate) async fn note_refusal<T>(
         &self,
         by: &Principal,
         verb: &'static str,
@@ -538,7 +538,7 @@ impl Engine {
         Some(Key { verb, key, hash: body_hash(body), expires })
     }
 
-    fn trail(&self, verb: &'static str, trace: &Trace) -> Trail {
+    pub(crate) fn trail(&self, verb: &'static str, trace: &Trace) -> Trail {
         Trail { verb, door: trace.door, correlation: trace.correlation.clone(), at: self.now() }
     }
 }
@@ -604,7 +604,7 @@ fn check_parts(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn check_trace(trace: &Trace) -> Result<(), Refused> {
+pub(crate) fn check_trace(trace: &Trace) -> Result<(), Refused> {
     match &trace.key {
         Some(CallerKey::Idempotency(key) | CallerKey::Delivery(key))
             if key.is_empty() || key.len() > KEY_BYTES_MAX =>

@@ -10,6 +10,7 @@ mod plan;
 mod registry;
 
 use crate::Engine;
+use crate::accounts::NoAccount;
 use crate::roster::Told;
 use crate::story::{LaunchForm, Progress, Story, Words};
 use crate::turn::{Heard, Runner};
@@ -64,6 +65,7 @@ impl From<StoreError> for Stop {
 struct Keeper {
     engine: Engine,
     session: SessionId,
+    org: kernel::OrgId,
     scope: kernel::Scope,
     term: Term,
     at: Number,
@@ -130,6 +132,7 @@ impl Keeper {
         Ok(Some(Self {
             engine: engine.clone(),
             session,
+            org: loaded.org,
             scope: loaded.scope,
             term: engine.keepers().lease().next(),
             at: loaded.at,
@@ -334,6 +337,14 @@ impl Keeper {
         launch.native = run.resume.clone();
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
+        launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
+            Ok(account) => account,
+            Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
+            Err(NoAccount::Unusable(reason)) => {
+                self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
+                return Ok(());
+            }
+        };
         self.words = None;
         self.unwritten_since = None;
         self.parts = 0;

@@ -5,6 +5,7 @@
 //! under which term a keeper works, `timer` turns due moments into inbox rows. The engine knows only ports: it names no
 //! database, no agent and no HTTP.
 
+mod accounts;
 mod engine;
 mod fanout;
 mod inbound;
@@ -18,6 +19,7 @@ mod timer;
 mod turn;
 mod view;
 
+pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use engine::{Engine, Limits, Wiring};
 pub use fanout::{Live, Shared, Told};
 pub use inbound::{
@@ -25,7 +27,7 @@ pub use inbound::{
     TITLE_BYTES_MAX, Trace, Verb,
 };
 pub use intake::Made;
-pub use ports::{Clock, Ground, Mint};
+pub use ports::{Clock, Ground, Mint, Seal};
 pub use roster::Lists;
 pub use view::{AgentView, Explained, Follow, QueuedView, ReceiptView, WAIT_MAX};
 

@@ -13,6 +13,7 @@ mod keys;
 mod place;
 mod remote;
 mod screen;
+mod seal;
 mod target;
 mod time;
 mod wiring;

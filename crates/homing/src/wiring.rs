@@ -77,6 +77,7 @@ impl Ready {
             ground: Arc::new(ground),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
+            seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),
             policy: config.policy(),
             limits: config.limits(),
         })
@@ -173,7 +174,7 @@ pub(crate) fn scripted(data: &Path) -> Result<Scripted> {
 }
 
 async fn open_door(engine: &Engine, config: &Config, place: &Place, mint: &GrowingMint) -> Result<Bound> {
-    let known: Vec<String> = engine.agents().await.into_iter().map(|agent| agent.name).collect();
+    let known = engine.agent_names();
     if !known.contains(&config.default_agent) {
         return Err(Trouble::new(
             Exit::Usage,

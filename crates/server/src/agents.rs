@@ -1,14 +1,19 @@
-//! The agents that are configured, and whether they are here.
+//! The agents that are configured, whether they are here, and people's own sign-ins for them.
 
-use crate::asked::{Caller, Json};
+use crate::asked::{Body, Caller, Json, Named};
 use crate::door::Door;
 use crate::openapi::problems;
-use api::{Abilities, Agent, Choice, MemoryMove, Page, SignIn};
+use crate::problem::Answer;
+use crate::wire::at;
+use api::{Abilities, Account, Agent, Choice, MemoryMove, NewAccount, Page, SignIn};
 use axum::extract::State;
-use engine::{AgentView, Found, Setup};
+use engine::{AccountView, AgentView, Found, Setup};
 
 problems! {
     AgentsProblems = [];
+    AccountProblems = [NotFound];
+    SetAccountProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, DiskFull, Unclear];
+    RemoveAccountProblems = [Invalid, NotFound, DiskFull, Unclear];
 }
 
 /// List agents
@@ -19,6 +24,79 @@ problems! {
 pub(crate) async fn list(State(door): State<Door>, _: Caller) -> Json<Page<Agent>> {
     let items = door.engine.agents().await.into_iter().map(agent_form).collect();
     Json(Page { items, next: None })
+}
+
+/// The name of an agent, in a path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct AgentName {
+    /// The agent.
+    #[param(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: String,
+}
+
+/// Show your own sign-in for an agent
+///
+/// Which variables you gave, and when. What they hold cannot be read back.
+#[utoipa::path(
+    get, path = "/api/v1/agents/{name}/account", tag = "house", operation_id = "account", params(AgentName),
+    responses((status = 200, description = "Whose sign-in your turns use.", body = Account), AccountProblems),
+)]
+pub(crate) async fn account(
+    State(door): State<Door>,
+    caller: Caller,
+    Named(agent): Named,
+) -> Answer<Json<Account>> {
+    let view = door.engine.account(&caller.by, &agent).await?;
+    Ok(Json(account_form(&caller, agent, view)))
+}
+
+/// Give your own sign-in for an agent
+///
+/// It is kept sealed, and handed to the agent in turns of your own messages only. It stands in place of everything you
+/// gave before; saying it twice is saying it once.
+#[utoipa::path(
+    put, path = "/api/v1/agents/{name}/account", tag = "house", operation_id = "set_account", params(AgentName),
+    request_body = NewAccount,
+    responses((status = 200, description = "Your turns use it from now on.", body = Account), SetAccountProblems),
+)]
+pub(crate) async fn set_account(
+    State(door): State<Door>,
+    caller: Caller,
+    Named(agent): Named,
+    Body(given): Body<NewAccount>,
+) -> Answer<Json<Account>> {
+    given.check()?;
+    let trace = caller.trace.clone();
+    let view = door.engine.set_account(&caller.by, &agent, given.secrets, trace).await?;
+    Ok(Json(account_form(&caller, agent, Some(view))))
+}
+
+/// Take your own sign-in for an agent away
+///
+/// Your turns use the house's again. Fine to say twice.
+#[utoipa::path(
+    delete, path = "/api/v1/agents/{name}/account", tag = "house", operation_id = "remove_account",
+    params(AgentName),
+    responses((status = 200, description = "It is forgotten.", body = Account), RemoveAccountProblems),
+)]
+pub(crate) async fn remove_account(
+    State(door): State<Door>,
+    caller: Caller,
+    Named(agent): Named,
+) -> Answer<Json<Account>> {
+    door.engine.remove_account(&caller.by, &agent, caller.trace.clone()).await?;
+    Ok(Json(account_form(&caller, agent, None)))
+}
+
+fn account_form(caller: &Caller, agent: String, view: Option<AccountView>) -> Account {
+    match view {
+        Some(AccountView { names, since }) => {
+            Account { agent, account: caller.by.person.to_string(), secrets: names, since: Some(at(since)) }
+        }
+        None => Account { agent, account: "house".to_owned(), secrets: Vec::new(), since: None },
+    }
 }
 
 fn agent_form(view: AgentView) -> Agent {

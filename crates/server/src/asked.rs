@@ -3,7 +3,9 @@
 
 use crate::door::Door;
 use crate::problem::{Answer, No};
-use api::{ADDRESS_LENGTH_MAX, BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX};
+use api::{
+    ADDRESS_LENGTH_MAX, AGENT_LENGTH_MAX, BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX,
+};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
@@ -167,6 +169,23 @@ impl<T: FromStr + Kind> FromRequestParts<Door> for Id<T> {
         let params = RawPathParams::from_request_parts(parts, door).await;
         let id = params.ok().and_then(|params| params.iter().next().and_then(|(_, id)| id.parse().ok()));
         id.map(Self).ok_or_else(|| No::not_found(T::WHAT))
+    }
+}
+
+/// The name of an agent in a path. What cannot be one names nothing: not found.
+pub(crate) struct Named(pub(crate) String);
+
+impl FromRequestParts<Door> for Named {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
+        let params = RawPathParams::from_request_parts(parts, door).await;
+        let name = params.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned()));
+        let is_name = |name: &String| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            name.len() <= AGENT_LENGTH_MAX && name.chars().all(plain)
+        };
+        name.filter(is_name).map(Self).ok_or_else(|| No::not_found("agent"))
     }
 }
 

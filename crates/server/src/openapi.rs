@@ -138,6 +138,7 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(bindings::rebind))
         .routes(routes!(route::explain))
         .routes(routes!(agents::list))
+        .routes(routes!(agents::account, agents::set_account, agents::remove_account))
         .routes(routes!(nodes::list))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::answer))

@@ -35,6 +35,8 @@ pub(crate) struct Odds {
     pub(crate) die_after: u64,
     /// A start or a burial of an agent takes a while.
     pub(crate) slow_agent: u64,
+    /// An agent takes a question back before anybody has answered, or after.
+    pub(crate) takes_back: u64,
     /// A burial cannot be made sure of at once.
     pub(crate) bury_fails: u64,
 }
@@ -106,6 +108,7 @@ fn odds(dice: &mut Dice) -> Odds {
         die_after: some(250, 15),
         slow_agent: some(500, 500),
         bury_fails: some(400, 400),
+        takes_back: some(400, 500),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the engine needs from the world besides stores and agents, made from the seed: time, ids, directories.
+//! What the engine needs from the world besides stores and agents, made from the seed: time, ids, directories; and no seal.
 
 use kernel::{Moment, SessionId};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -58,5 +58,18 @@ impl engine::Ground for FirmGround {
     }
     fn prepare(&self, _directory: &str) -> Result<(), String> {
         Ok(())
+    }
+}
+
+/// Nobody in a story has a sign-in of their own.
+#[derive(Debug)]
+pub(crate) struct NoSeal;
+
+impl engine::Seal for NoSeal {
+    fn seal(&self, _about: &str, _plain: &[u8]) -> Result<Vec<u8>, String> {
+        Err("there is no seal in a story".to_owned())
+    }
+    fn open(&self, _about: &str, _sealed: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 }

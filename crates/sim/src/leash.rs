@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{MemoryStore, Store};
 
+/// What an agent says of a question that it took back.
+pub(crate) const TAKEN_BACK: &str = "never mind";
+
 /// The agent of all daemons of a story.
 pub(crate) struct Leash {
     inner: InProcess,
@@ -107,7 +110,8 @@ impl Agent for Leash {
             self.seen.may_start(session, fence).await;
             let inner = self.inner.start(launch).await?;
             let seen = self.seen.clone();
-            Ok(Box::new(OnLeash { inner, seen, session, fence, has_words: false }) as Box<dyn Running>)
+            Ok(Box::new(OnLeash { inner, seen, session, fence, has_words: false, regrets: None })
+                as Box<dyn Running>)
         })
     }
 
@@ -135,6 +139,22 @@ struct OnLeash {
     session: SessionId,
     fence: Fence,
     has_words: bool,
+    /// A question that it will take back, and answer for itself.
+    regrets: Option<String>,
+}
+
+impl OnLeash {
+    /// The agent changes its mind about what it asked, after a while; for itself it takes that as a no.
+    async fn take_back(&mut self) -> Option<AgentEvent> {
+        self.regrets.as_ref()?;
+        // Whoever stops waiting meanwhile asks again: nothing is given away before the end.
+        self.seen.sky.dawdle().await;
+        let question = self.regrets.take()?;
+        let reason = TAKEN_BACK.to_owned();
+        let _ = self.inner.answer(&question, Answer::Deny { reason }).await;
+        self.seen.sky.notes.tell(|| format!("      agent: takes back {question}"));
+        Some(AgentEvent::Withdrawn { question })
+    }
 }
 
 impl Running for OnLeash {
@@ -145,7 +165,15 @@ impl Running for OnLeash {
             {
                 return late;
             }
+            if let Some(back) = self.take_back().await {
+                return back;
+            }
             let event = self.inner.next().await;
+            if let AgentEvent::Asked { question, .. } = &event
+                && self.seen.sky.strikes(|odds| odds.takes_back)
+            {
+                self.regrets = Some(question.clone());
+            }
             self.seen.hears(self.session, event)
         })
     }

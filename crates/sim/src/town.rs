@@ -5,7 +5,7 @@
 
 use crate::bug::Bug;
 use crate::forecast::Forecast;
-use crate::ground::{CountingMint, FirmGround, JumpyClock};
+use crate::ground::{CountingMint, FirmGround, JumpyClock, NoSeal};
 use crate::leash::Leash;
 use crate::ledger::Ledger;
 use crate::notes::Notes;
@@ -109,6 +109,7 @@ impl Town {
             ground: Arc::new(FirmGround),
             clock: self.clock.clone(),
             mint: self.mint.clone(),
+            seal: Arc::new(NoSeal),
             policy: self.policy,
             limits: self.limits,
         }

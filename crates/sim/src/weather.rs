@@ -319,6 +319,9 @@ impl Store for Weather {
         Write owner(fresh: Principal) -> Principal;
         Write add_token(token: TokenRow) -> ();
         Read token(hash: [u8; 32], now: Moment) -> Option<Principal>;
+        Read account(org: OrgId, person: PersonId, agent: String) -> Option<AccountRow>;
+        Write set_account(by: Principal, account: NewAccount) -> ();
+        Write remove_account(by: Principal, agent: String, trail: Trail) -> bool;
         Read nodes() -> Vec<NodeRow>;
         Write announce(url: String) -> ();
     }

@@ -9,7 +9,8 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION: i32 = 0x486f_6d67;
 
 /// The steps, in order; the first is number 1.
-const STEPS: [&str; 1] = [include_str!("../migrations/0001_begin.sql")];
+const STEPS: [&str; 2] =
+    [include_str!("../migrations/0001_begin.sql"), include_str!("../migrations/0002_accounts.sql")];
 
 /// The newest step that this version knows.
 pub(crate) const NEWEST: u32 = STEPS.len() as u32;

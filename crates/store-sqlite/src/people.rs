@@ -1,11 +1,12 @@
-//! The machine's person, credentials, and nodes.
+//! The machine's person, credentials, people's own sign-ins for agents, and nodes.
 
 use crate::columns::{Columns, Id, int};
 use crate::desk::Desk;
 use crate::trouble::Trouble;
-use kernel::{Moment, Principal, Term};
+use bytes::Bytes;
+use kernel::{Moment, OrgId, PersonId, Principal, Term};
 use rusqlite::{Connection, Row, params};
-use store::TokenRow;
+use store::{AccountRow, NewAccount, TokenRow, Trail};
 
 const PRINCIPAL: &str = "org, person, coalesce(handle, ''), client FROM persons";
 
@@ -69,6 +70,45 @@ pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Opti
     )?;
     let mut found = query.query(params![hash, int(now.0)])?;
     found.next()?.map(principal).transpose()
+}
+
+pub(crate) fn account(
+    db: &Connection,
+    org: OrgId,
+    person: PersonId,
+    agent: &str,
+) -> Result<Option<AccountRow>, Trouble> {
+    let mut query = db.prepare_cached(
+        "SELECT a.names, a.sealed, a.since FROM accounts a JOIN persons p ON p.pid = a.person
+         WHERE p.person = ?1 AND p.org = ?2 AND a.agent = ?3",
+    )?;
+    let mut found = query.query(params![person.stored(), org.stored(), agent])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    let names = Columns(row).text(0)?.lines().map(str::to_owned).collect();
+    let sealed = Bytes::from(row.get::<_, Vec<u8>>(1)?);
+    Ok(Some(AccountRow { names, sealed, since: Moment(Columns(row).count(2)?) }))
+}
+
+pub(crate) fn set_account(desk: &mut Desk, by: &Principal, account: &NewAccount) -> Result<(), Trouble> {
+    let pid = desk.pid_of(by)?;
+    let NewAccount { agent, names, sealed, trail } = account;
+    desk.run(
+        "INSERT OR REPLACE INTO accounts (person, agent, names, sealed, since) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![pid, agent, names.join("\n"), &sealed[..], int(trail.at.0)],
+    )?;
+    desk.audit(pid, trail, None, None, None)
+}
+
+pub(crate) fn remove_account(
+    desk: &mut Desk,
+    by: &Principal,
+    agent: &str,
+    trail: &Trail,
+) -> Result<bool, Trouble> {
+    let pid = desk.pid_of(by)?;
+    let gone = desk.run("DELETE FROM accounts WHERE person = ?1 AND agent = ?2", params![pid, agent])?;
+    desk.audit(pid, trail, None, None, None)?;
+    Ok(gone > 0)
 }
 
 pub(crate) fn announce(desk: &mut Desk, term: Term, url: &str) -> Result<(), Trouble> {

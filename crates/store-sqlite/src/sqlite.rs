@@ -193,6 +193,15 @@ impl Store for SqliteStore {
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
         self.ask_reader(move |db| people::token(db, hash, now))
     }
+    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
+        self.ask_reader(move |db| people::account(db, org, person, &agent))
+    }
+    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
+        self.change(account.sealed.len(), move |desk| people::set_account(desk, &by, &account))
+    }
+    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
+        self.change(0, move |desk| people::remove_account(desk, &by, &agent, &trail))
+    }
     fn node(&self) -> NodeRow {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

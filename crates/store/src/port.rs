@@ -166,6 +166,15 @@ pub trait Store: Send + Sync + 'static {
     /// Whose credential this is; none if it is unknown or has expired.
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>>;
 
+    /// The sign-in that a person has given for their own turns with an agent, sealed; none if they have not.
+    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>>;
+
+    /// Keeps somebody's own sign-in, in place of whatever they gave before. One transaction with its audit entry.
+    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()>;
+
+    /// Forgets it, and says whether there was one. One transaction with its audit entry.
+    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool>;
+
     /// The node that holds this store, and the term under which it does: `TERMS_PER_START` more with each start, so that
     /// every keeper of one start can have a term of its own below the next start's.
     fn node(&self) -> NodeRow;
@@ -432,6 +441,19 @@ pub enum Retitling {
     Done,
     /// The right is gone, or changed: look again.
     Moved,
+}
+
+/// Somebody's own sign-in for an agent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NewAccount {
+    /// The agent.
+    pub agent: String,
+    /// The variables that are in it; shown to whoever gave them.
+    pub names: Vec<String>,
+    /// What they hold, sealed. Never opened here.
+    pub sealed: Bytes,
+    /// What the audit entry says.
+    pub trail: Trail,
 }
 
 /// All that a keeper needs to know.

@@ -234,6 +234,17 @@ impl TokenRow {
     pub const MACHINE: &'static str = "machine";
 }
 
+/// Somebody's own sign-in for an agent, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountRow {
+    /// The variables that are in it.
+    pub names: Vec<String>,
+    /// What they hold, sealed.
+    pub sealed: Bytes,
+    /// When it was given.
+    pub since: Moment,
+}
+
 /// A running copy of Homing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {

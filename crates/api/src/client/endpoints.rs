@@ -148,6 +148,23 @@ impl Client {
         self.get("/api/v1/agents", &NoQuery {}).await
     }
 
+    /// What you gave for your own turns with an agent.
+    pub async fn account(&self, agent: &str) -> Result<Account, ClientError> {
+        self.get(&format!("/api/v1/agents/{agent}/account"), &NoQuery {}).await
+    }
+
+    /// Gives your own sign-in for your turns with an agent, in place of what you gave before.
+    pub async fn set_account(&self, agent: &str, account: &NewAccount) -> Result<Account, ClientError> {
+        let path = format!("/api/v1/agents/{agent}/account");
+        Ok(self.change(Method::PUT, &path, Some(account)).await?.body)
+    }
+
+    /// Takes it away; your turns use the house's again.
+    pub async fn remove_account(&self, agent: &str) -> Result<Account, ClientError> {
+        let path = format!("/api/v1/agents/{agent}/account");
+        Ok(self.change(Method::DELETE, &path, NO_BODY).await?.body)
+    }
+
     /// Every running copy of Homing.
     pub async fn nodes(&self) -> Result<Page<Node>, ClientError> {
         self.get("/api/v1/nodes", &NoQuery {}).await

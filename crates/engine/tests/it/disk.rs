@@ -92,6 +92,9 @@ impl Store for Disk {
         owner(fresh: Principal) -> Principal;
         add_token(token: TokenRow) -> ();
         token(hash: [u8; 32], now: Moment) -> Option<Principal>;
+        account(org: OrgId, person: PersonId, agent: String) -> Option<AccountRow>;
+        set_account(by: Principal, account: NewAccount) -> ();
+        remove_account(by: Principal, agent: String, trail: Trail) -> bool;
         nodes() -> Vec<NodeRow>;
         announce(url: String) -> ();
     }

@@ -2,6 +2,7 @@
 
 extern crate homing_engine as engine;
 
+mod accounts;
 mod disk;
 mod puppet;
 mod tireless;

@@ -5,7 +5,7 @@ use crate::disk::{Disk, Faults};
 use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     CallerKey, Clock, Engine, Granted, Ground, IfNew, Inbound, Limits, Mint, Part, Receipt, ReceiptState,
-    ReceiptView, Refused, StoredEntry, Trace, Verb, Wiring,
+    ReceiptView, Refused, Seal, StoredEntry, Trace, Verb, Wiring,
 };
 use kernel::{
     Address, Fact, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy, Principal, SessionId, To,
@@ -49,7 +49,30 @@ impl Ground for Meadow {
     }
 }
 
+/// Opens what was sealed under the same number.
+#[derive(Debug, Default)]
+pub(crate) struct Wax(AtomicU64);
+impl Wax {
+    pub(crate) fn change(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn mark(&self, about: &str) -> Vec<u8> {
+        format!("{}|{about}|", self.0.load(Ordering::Relaxed)).into_bytes()
+    }
+}
+impl Seal for Wax {
+    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String> {
+        let mirrored = plain.iter().rev().copied();
+        Ok(self.mark(about).into_iter().chain(mirrored).collect())
+    }
+    fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let mirrored = sealed.strip_prefix(self.mark(about).as_slice())?;
+        Some(mirrored.iter().rev().copied().collect())
+    }
+}
+
 pub(crate) struct World {
+    pub(crate) seal: Arc<Wax>,
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
     pub(crate) house: Arc<House>,
@@ -84,10 +107,11 @@ impl World {
             client: None,
         };
         let faults = Arc::new(Faults::default());
+        let seal = Arc::new(Wax::default());
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        let engine = start(disk, &house, &others, &mint, &clock, limits, policy).await;
+        let engine = start(disk, &house, &others, &mint, &clock, &seal, limits, policy).await;
         let me = engine.owner(fresh).await.unwrap();
-        Self { engine, store, house, others, faults, mint, clock, limits, policy, me }
+        Self { seal, engine, store, house, others, faults, mint, clock, limits, policy, me }
     }
 
     /// The process dies here, and another one starts.
@@ -104,9 +128,9 @@ impl World {
 
     async fn start_again(&mut self) {
         self.store = self.store.reopen();
-        let Self { store, house, others, faults, mint, clock, limits, policy, .. } = &*self;
+        let Self { store, house, others, faults, mint, clock, seal, limits, policy, .. } = &*self;
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        self.engine = start(disk, house, others, mint, clock, *limits, *policy).await;
+        self.engine = start(disk, house, others, mint, clock, seal, *limits, *policy).await;
     }
 
     pub(crate) async fn say(&self, to: To, text: &str) -> Result<Receipt, Refused> {
@@ -196,12 +220,14 @@ pub(crate) fn state_and_why(view: &ReceiptView) -> (ReceiptState, Option<&'stati
     (view.row.state, view.row.why)
 }
 
+#[allow(clippy::too_many_arguments)] // What a world is made of.
 async fn start(
     disk: Disk,
     house: &Arc<House>,
     others: &[Arc<dyn Agent>],
     mint: &Arc<Counter>,
     clock: &Arc<TestClock>,
+    seal: &Arc<Wax>,
     limits: Limits,
     policy: Policy,
 ) -> Engine {
@@ -214,6 +240,7 @@ async fn start(
         ground: Arc::new(Meadow),
         clock: clock.clone(),
         mint: mint.clone(),
+        seal: seal.clone(),
         policy,
         limits,
     })

@@ -31,8 +31,10 @@ fn the_committed_document_is_the_one_that_is_served() {
 #[test]
 fn every_path_is_there() {
     let expected = [
+        "delete /api/v1/agents/{name}/account",
         "delete /api/v1/messages/{id}",
         "get /api/v1/agents",
+        "get /api/v1/agents/{name}/account",
         "get /api/v1/approvals",
         "get /api/v1/bindings",
         "get /api/v1/facts",
@@ -55,6 +57,7 @@ fn every_path_is_there() {
         "post /api/v1/messages/{id}/stop",
         "post /api/v1/sessions",
         "post /api/v1/sessions/{id}/end",
+        "put /api/v1/agents/{name}/account",
         "put /api/v1/sessions/{id}/queue",
     ];
     let document = document();
@@ -129,6 +132,7 @@ fn requests_refuse_what_they_do_not_know() {
         "Order",
         "Move",
         "ApprovalAnswer",
+        "NewAccount",
         "Part",
     ] {
         assert_eq!(schemas[name]["additionalProperties"], Value::Bool(false), "{name}: {}", schemas[name]);

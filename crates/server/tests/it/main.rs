@@ -2,6 +2,7 @@
 
 extern crate homing_server as server;
 
+mod accounts;
 mod bad;
 mod contract;
 mod gate;

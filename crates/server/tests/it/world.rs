@@ -50,6 +50,18 @@ impl Ground for Meadow {
     }
 }
 
+/// Hides nothing from a test.
+#[derive(Debug)]
+struct Wax;
+impl engine::Seal for Wax {
+    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String> {
+        Ok([about.as_bytes(), plain].concat())
+    }
+    fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        sealed.strip_prefix(about.as_bytes()).map(<[u8]>::to_vec)
+    }
+}
+
 pub(crate) struct World {
     pub(crate) url: String,
     pub(crate) sign_in: String,
@@ -166,11 +178,12 @@ async fn start(store: &MemoryStore, limits: Limits) -> Engine {
     let agent = InProcess::new(House::new(HouseConfig { seed: 7, linger_ms: 50 }));
     let wiring = Wiring {
         store: Arc::new(store.clone()),
-        agents: vec![Arc::new(agent)],
+        agents: vec![Arc::new(agent), Arc::new(crate::accounts::Keyed::new())],
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
         clock: Arc::new(TestClock(Instant::now())),
         mint: Arc::new(mint),
+        seal: Arc::new(Wax),
         policy: Policy::default(),
         limits,
     };

@@ -2,6 +2,7 @@
 
 use super::log::Asked;
 use super::{Findings, Scene};
+use crate::leash::TAKEN_BACK;
 use crate::notes::{code_of, short};
 use agent::{Did, Noted};
 use kernel::{Answer, Failure, Fence, MessageId, Native, Outcome, SessionId};
@@ -117,18 +118,23 @@ fn memories_last(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What the agent was told to its questions is what the log says.
+/// What the agent was told to its questions is what the log says. One that it took back it answered for itself; an
+/// answer of a person's may still have come first in the log.
 fn answers_fit<'a>(answer: &str, asks: impl Iterator<Item = &'a Asked>, findings: &mut Findings) {
-    let (mut allowed, mut denied) = (0, 0);
+    let (mut allowed, mut denied, mut lapsed) = (0, 0, 0);
     for asked in asks {
         match asked {
             Asked::Answered(Answer::Yes) => allowed += 1,
             Asked::Answered(Answer::No) => denied += 1,
-            Asked::Open | Asked::Lapsed => {}
+            Asked::Lapsed => lapsed += 1,
+            Asked::Open => {}
         }
     }
     let said = |words| answer.matches(words).count();
-    let fits = (said("shell: allowed"), said("shell: denied")) == (allowed, denied);
-    let how = || format!("{allowed} allowed and {denied} denied, but: {answer:?}");
+    let back = said(TAKEN_BACK);
+    let (yes, no) = (said("shell: allowed"), said("shell: denied") - back);
+    let fits =
+        yes <= allowed && no <= denied && lapsed <= back && yes + no + back == allowed + denied + lapsed;
+    let how = || format!("{allowed} allowed, {denied} denied and {lapsed} taken back, but: {answer:?}");
     findings.must(fits, "an answer reaches the question", how);
 }

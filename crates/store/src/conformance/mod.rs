@@ -162,6 +162,8 @@ macro_rules! conformance {
             a_credential_lets_in_until_it_expires,
             a_machines_credential_replaces_the_one_before,
             a_disabled_persons_credential_lets_nobody_in,
+            a_sign_in_is_one_persons_for_one_agent_and_outlives_a_restart,
+            a_sign_in_is_replaced_and_forgotten_with_an_audit_entry_each,
             each_start_has_a_higher_term
         );
     };

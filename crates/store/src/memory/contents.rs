@@ -65,6 +65,8 @@ pub(super) struct Contents {
     pub(super) owner: Option<Principal>,
     pub(super) disabled: BTreeSet<PersonId>,
     pub(super) tokens: BTreeMap<[u8; 32], TokenRow>,
+    /// By org, person and agent.
+    pub(super) accounts: BTreeMap<(OrgId, PersonId, String), AccountRow>,
     pub(super) audit: Vec<AuditRow>,
     pub(super) gauges: Gauges,
     last_inbox_number: u64,
@@ -157,6 +159,7 @@ impl Contents {
             owner: None,
             disabled: BTreeSet::new(),
             tokens: BTreeMap::new(),
+            accounts: BTreeMap::new(),
             audit: Vec::new(),
             gauges: Gauges::default(),
             last_inbox_number: 0,
@@ -207,14 +210,26 @@ impl Contents {
     }
 
     pub(super) fn granted(&mut self, by: &Principal, session: SessionId, trail: &Trail) {
-        self.audit.push(AuditRow {
-            org: by.org,
-            person: by.person,
-            session: Some(session),
-            trail: trail.clone(),
-            refused: None,
-        });
+        self.granted_about(by, Some(session), trail);
+    }
+
+    fn granted_about(&mut self, by: &Principal, session: Option<SessionId>, trail: &Trail) {
+        let (org, person, trail) = (by.org, by.person, trail.clone());
+        self.audit.push(AuditRow { org, person, session, trail, refused: None });
         self.committed();
+    }
+
+    pub(super) fn set_account(&mut self, by: &Principal, account: NewAccount) {
+        let NewAccount { agent, names, sealed, trail } = account;
+        let row = AccountRow { names, sealed, since: trail.at };
+        self.accounts.insert((by.org, by.person, agent), row);
+        self.granted_about(by, None, &trail);
+    }
+
+    pub(super) fn remove_account(&mut self, by: &Principal, agent: String, trail: &Trail) -> bool {
+        let was_there = self.accounts.remove(&(by.org, by.person, agent)).is_some();
+        self.granted_about(by, None, trail);
+        was_there
     }
 
     pub(super) fn refused(&mut self, entry: AuditEntry) {

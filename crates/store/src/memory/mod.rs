@@ -212,6 +212,15 @@ impl Store for MemoryStore {
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
         self.step(move |contents| contents.token(hash, now))
     }
+    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
+        self.step(move |contents| contents.accounts.get(&(org, person, agent)).cloned())
+    }
+    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
+        self.step(move |contents| contents.set_account(&by, account))
+    }
+    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
+        self.step(move |contents| contents.remove_account(&by, agent, &trail))
+    }
     fn node(&self) -> NodeRow {
         self.node.clone()
     }

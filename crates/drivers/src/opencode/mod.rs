@@ -15,7 +15,8 @@
 //! one, after which that provider asks for a new sign-in. With a home for each session (`{session}`) there is no
 //! sign-in but keys from the environment or from an `opencode.json` that somebody puts there; a token that is refreshed
 //! must not be copied, because the copies would invalidate each other. A person who gives keys of their own gets none
-//! of the house's: `OPENCODE_AUTH_CONTENT` takes the place of the file then.
+//! of the house's: in opencode the file beats the environment, so `OPENCODE_AUTH_CONTENT` takes the file's place then.
+//! Keys that stand in `opencode.json` itself are everybody's.
 //!
 //! **What it may do.** `OPENCODE_PERMISSION` stands above what `opencode.json` says for all agents: commands, changes of
 //! files and the web are asked about, or allowed where the configuration says that it bypasses. What `opencode.json` says

@@ -27,8 +27,8 @@ const LINES_MAX: usize = 256;
 const REQUESTS_MAX: usize = 64;
 /// The longest answer we take. Opencode cuts what its tools print to far less.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long a request may take, but for the turn itself.
-const REQUEST_WAIT: Duration = Duration::from_secs(20);
+/// How long a connection may take, and the beginning of the stream.
+const CONNECT_WAIT: Duration = Duration::from_secs(20);
 /// How long the stream may be silent. Opencode says something every ten seconds.
 const SILENCE_WAIT: Duration = Duration::from_secs(45);
 /// How often the stream is tried again in a row, and how long after the last time.
@@ -43,8 +43,8 @@ pub(super) enum Order {
     Server { address: SocketAddr },
     /// Hear its events from now on.
     Listen,
-    /// Ask it something. A patient one may take as long as the turn.
-    Request { number: u64, method: Verb, path: String, body: Option<Value>, patient: bool },
+    /// Ask it something. Without a bound it may take as long as the turn.
+    Request { number: u64, method: Verb, path: String, body: Option<Value>, wait_ms_max: Option<u64> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl Server {
         let client = Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
-            .connect_timeout(REQUEST_WAIT)
+            .connect_timeout(CONNECT_WAIT)
             .build()
             .ok()?;
         address.ip().is_loopback().then(|| Self { client, address, password: password.to_owned() })
@@ -150,7 +150,7 @@ async fn refuse(number: u64, tell: mpsc::Sender<String>) {
 }
 
 async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
-    let Order::Request { number, method, path, body, patient } = request else { return };
+    let Order::Request { number, method, path, body, wait_ms_max } = request else { return };
     let mut request = server.request(method, &path);
     if let Some(body) = &body {
         request = request.json(body);
@@ -160,11 +160,12 @@ async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
         let status = response.status().as_u16();
         Ok((status, whole(response).await?))
     };
-    let answer = if patient {
-        answer.await
-    } else {
-        let late = || Err(format!("no answer within {REQUEST_WAIT:?}"));
-        timeout(REQUEST_WAIT, answer).await.unwrap_or_else(|_| late())
+    let answer = match wait_ms_max {
+        None => answer.await,
+        Some(ms) => {
+            let late = || Err(format!("opencode's server did not answer within {ms} ms"));
+            timeout(Duration::from_millis(ms), answer).await.unwrap_or_else(|_| late())
+        }
     };
     match answer {
         Ok((status, body)) => say(&tell, &Told::Answer { number, status, body }).await,
@@ -172,7 +173,7 @@ async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
     };
 }
 
-/// The body, if it is JSON and not too long; `null` if it is neither that nor empty.
+/// The body, if it is not too long; `null` if it is no JSON.
 async fn whole(mut response: Response) -> Result<Box<RawValue>, String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|why| words(&why))? {
@@ -201,11 +202,11 @@ async fn listen(server: Server, tell: mpsc::Sender<String>) {
 async fn hear(server: &Server, tell: &mpsc::Sender<String>) -> (bool, String) {
     let mut has_heard = false;
     let request = server.request(Verb::Get, "/event").send();
-    let mut response = match timeout(REQUEST_WAIT, request).await {
+    let mut response = match timeout(CONNECT_WAIT, request).await {
         Ok(Ok(response)) if response.status().is_success() => response,
         Ok(Ok(response)) => return (has_heard, format!("its events were refused: {}", response.status())),
         Ok(Err(why)) => return (has_heard, words(&why)),
-        Err(_) => return (has_heard, format!("no events within {REQUEST_WAIT:?}")),
+        Err(_) => return (has_heard, format!("no events within {CONNECT_WAIT:?}")),
     };
     let mut lines = Lines::default();
     loop {
@@ -250,4 +251,128 @@ fn words(why: &reqwest::Error) -> String {
         cause = next.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(20);
+
+    /// A server that a test answers for by hand.
+    struct Hand {
+        listener: TcpListener,
+        side: Side,
+    }
+
+    impl Hand {
+        async fn new() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let side = side("secret".to_owned());
+            let hand = Self { listener, side };
+            hand.order(&Order::Server { address: hand.listener.local_addr().unwrap() }).await;
+            hand
+        }
+
+        async fn order(&self, order: &Order) {
+            self.side.to.send(serde_json::to_vec(order).unwrap()).await.unwrap();
+        }
+
+        async fn ask(&self, number: u64, path: &str, wait_ms_max: Option<u64>) {
+            let (method, path) = (Verb::Get, path.to_owned());
+            self.order(&Order::Request { number, method, path, body: None, wait_ms_max }).await;
+        }
+
+        /// Somebody's request, and the line to answer on.
+        async fn heard(&self) -> (String, TcpStream) {
+            let (mut line, _) = timeout(WAIT, self.listener.accept()).await.unwrap().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(line.read_u8().await.unwrap());
+            }
+            (String::from_utf8(request).unwrap(), line)
+        }
+
+        async fn told(&mut self) -> Told<Value> {
+            let line = timeout(WAIT, self.side.from.recv()).await.unwrap().unwrap();
+            serde_json::from_str(&line).unwrap()
+        }
+    }
+
+    async fn answer(mut line: TcpStream, status: &str, body: &[u8]) {
+        let head =
+            format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+        line.write_all(head.as_bytes()).await.unwrap();
+        // Whoever has had enough hangs up.
+        let _ = line.write_all(body).await;
+    }
+
+    #[tokio::test]
+    async fn requests_carry_the_password_and_are_answered_within_bounds() {
+        let mut hand = Hand::new().await;
+        hand.ask(1, "/one", Some(20_000)).await;
+        let (request, line) = hand.heard().await;
+        assert!(
+            request.starts_with("GET /one ") && request.contains("authorization: Basic b3BlbmNvZGU6c2VjcmV0")
+        );
+        answer(line, "404 Not Found", br#"{"name": "x"}"#).await;
+        let told = hand.told().await;
+        assert!(
+            matches!(&told, Told::Answer { number: 1, status: 404, body } if body["name"] == "x"),
+            "{told:?}"
+        );
+        hand.ask(2, "/web", None).await;
+        answer(hand.heard().await.1, "200 OK", b"<!doctype html>").await;
+        let told = hand.told().await;
+        assert!(matches!(&told, Told::Answer { number: 2, status: 200, body: Value::Null }), "{told:?}");
+        hand.ask(3, "/huge", None).await;
+        answer(hand.heard().await.1, "200 OK", &vec![b'1'; ANSWER_BYTES_MAX + 1]).await;
+        let told = hand.told().await;
+        assert!(
+            matches!(&told, Told::Unanswered { number: 3, why } if why.contains("more than")),
+            "{told:?}"
+        );
+        hand.ask(4, "/slow", Some(10)).await;
+        let _open = hand.heard().await;
+        let told = hand.told().await;
+        assert!(matches!(&told, Told::Unanswered { number: 4, .. }), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn the_stream_is_taken_up_again_until_nobody_is_there() {
+        let mut hand = Hand::new().await;
+        hand.order(&Order::Listen).await;
+        for round in 0..2 {
+            let (request, mut line) = hand.heard().await;
+            assert!(request.starts_with("GET /event "));
+            line.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n: hello\ndata: {\"n\": 1}\n\n")
+                .await
+                .unwrap();
+            line.write_all(b"data: no JSON\n\ndata: \"").await.unwrap();
+            line.write_all(&vec![b'x'; crate::lines::LINE_BYTES_MAX]).await.unwrap();
+            line.write_all(b"\"\n\n").await.unwrap();
+            drop(line);
+            let told = hand.told().await;
+            assert!(matches!(&told, Told::Event { event } if event["n"] == 1), "{round}: {told:?}");
+            assert!(matches!(hand.told().await, Told::Gap));
+            assert!(matches!(hand.told().await, Told::Gap));
+        }
+        let Hand { listener, mut side } = hand;
+        drop(listener);
+        let told = timeout(WAIT, side.from.recv()).await.unwrap().unwrap();
+        assert!(told.starts_with(r#"{"deaf":"#), "{told}");
+    }
+
+    #[tokio::test]
+    async fn everything_ends_with_the_line() {
+        let hand = Hand::new().await;
+        hand.ask(1, "/turn", None).await;
+        let (_, mut line) = hand.heard().await;
+        drop(hand);
+        let ended = timeout(WAIT, line.read(&mut [0; 1])).await.unwrap();
+        assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    }
 }

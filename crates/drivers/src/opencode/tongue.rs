@@ -21,7 +21,11 @@ use crate::spoken::{Out, Tongue, gone_if_here};
 /// What the process prints before its server's address.
 const LISTENING: &str = "opencode server listening on http://";
 /// How many messages of a turn are read again at its end. A turn with more of them had its events.
-const MESSAGES_MAX: u32 = 200;
+const MESSAGES_MAX: u32 = 100;
+/// How long a request may take, but for the turn itself; and how long one whose answer we can do without. A process that
+/// has just started needs its time, which the turn would need as well.
+const WAIT_MS_MAX: u64 = 60_000;
+const LIST_WAIT_MS_MAX: u64 = 30_000;
 /// The most questions, sub-sessions and models we can tell apart.
 const KNOWN_MAX: usize = 10_000;
 
@@ -86,6 +90,16 @@ enum Want {
     Nothing,
 }
 
+impl Want {
+    fn wait_ms_max(&self) -> Option<u64> {
+        match self {
+            Self::Turn => None,
+            Self::Models | Self::Modes | Self::Commands | Self::Messages => Some(LIST_WAIT_MS_MAX),
+            _ => Some(WAIT_MS_MAX),
+        }
+    }
+}
+
 /// What came back.
 type Answered = Result<(u16, Value), String>;
 
@@ -114,9 +128,9 @@ impl OpenCodeTongue {
     fn request(&mut self, want: Want, method: Verb, path: &str, body: Option<Value>, out: &mut Out) {
         self.numbers += 1;
         let (number, path) = (self.numbers, path.to_owned());
-        let patient = want == Want::Turn;
+        let wait_ms_max = want.wait_ms_max();
         self.asked.insert(number, want);
-        order(&Order::Request { number, method, path, body, patient }, out);
+        order(&Order::Request { number, method, path, body, wait_ms_max }, out);
     }
 
     fn session_path(&self) -> String {
@@ -269,7 +283,10 @@ impl OpenCodeTongue {
 
     fn list_models(&mut self, body: &Value) {
         let mut models = Vec::new();
-        for provider in body["providers"].as_array().into_iter().flatten() {
+        let mut providers: Vec<&Value> = body["providers"].as_array().into_iter().flatten().collect();
+        // One that has hundreds would crowd the others out.
+        providers.sort_by_key(|provider| provider["models"].as_object().map_or(0, serde_json::Map::len));
+        for provider in providers {
             for (id, model) in provider["models"].as_object().into_iter().flatten() {
                 let name = format!("{}/{id}", text(provider, "/id"));
                 if name.len() > NAME_BYTES_MAX || self.known.windows.len() >= KNOWN_MAX {
@@ -368,6 +385,11 @@ impl OpenCodeTongue {
             return;
         };
         turn.messages(messages, &mut self.known, out);
+        if messages.is_null() && turn.is_torn {
+            let text =
+                "some of what opencode said in this turn was missed, and could not be read again".to_owned();
+            out.event(AgentEvent::Notice { text });
+        }
         let body = match outcome {
             Ok(body) => body,
             Err(_) if turn.is_aborted => return out.interrupted(),

@@ -52,6 +52,8 @@ pub(super) struct Turn {
     notices: u32,
     said_bytes: u64,
     said_bytes_max: u64,
+    /// Some events were missed.
+    pub(super) is_torn: bool,
     /// A tool was refused, after which a turn may end with its call.
     pub(super) is_refused: bool,
     /// We asked for the end.
@@ -102,6 +104,7 @@ impl Turn {
             notices: 0,
             said_bytes: 0,
             said_bytes_max,
+            is_torn: false,
             is_refused: false,
             is_aborted: false,
             complaint: String::new(),
@@ -132,6 +135,7 @@ impl Turn {
 
     /// Some events were missed: what is half told has to be told whole.
     pub(super) fn be_torn(&mut self) {
+        self.is_torn = true;
         for part in self.parts.values_mut() {
             part.is_torn = true;
         }

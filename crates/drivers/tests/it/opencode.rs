@@ -303,3 +303,37 @@ async fn a_conversation_follows_into_another_directory_and_a_bypass_does_not_ask
     );
     assert_eq!(play.left(), 0);
 }
+
+#[tokio::test]
+async fn a_persons_keys_stand_in_place_of_the_houses() {
+    let play = Play::new(|config| config);
+    // The house is signed in to something that the person is not.
+    let auth = play.stage.home().join(".local/share/opencode/auth.json");
+    std::fs::create_dir_all(auth.parent().unwrap()).unwrap();
+    std::fs::write(&auth, r#"{"openrouter":{"type":"api","key":"sk-house"}}"#).unwrap();
+    let settings = play.stage.home().join(".config/opencode/opencode.json");
+    let stub_only = std::fs::read_to_string(&settings).unwrap();
+    let all = stub_only.replace(
+        r#""enabled_providers":["stub"]"#,
+        r#""enabled_providers":["stub","anthropic","openrouter"]"#,
+    );
+    assert_ne!(all, stub_only);
+    std::fs::write(&settings, all).unwrap();
+    let models = |events: Vec<AgentEvent>| -> BTreeSet<String> {
+        let about = events.into_iter().find_map(|event| match event {
+            AgentEvent::About(about) => Some(about),
+            _ => None,
+        });
+        about.unwrap().models.iter().map(|model| model.name.split('/').next().unwrap().to_owned()).collect()
+    };
+    let (mut running, before) = play.start(play.launch(None)).await;
+    assert_eq!(models(before), BTreeSet::from(["openrouter".to_owned(), "stub".to_owned()]));
+    assert!(running.stop(0).await.gone);
+    assert!(matches!(play.agent.sign_in(), agent::SignIn::Here { by } if by.ends_with("auth.json")));
+    let secrets = vec![("ANTHROPIC_API_KEY".to_owned(), "sk-person".to_owned())];
+    let account = agent::Account::Person { person: kernel::PersonId::from_bits(1), secrets };
+    let (mut running, before) = play.start(Launch { account, ..play.launch(None) }).await;
+    assert_eq!(models(before), BTreeSet::from(["anthropic".to_owned(), "stub".to_owned()]));
+    assert!(running.stop(0).await.gone);
+    assert_eq!(play.left(), 0);
+}

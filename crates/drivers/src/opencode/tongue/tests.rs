@@ -47,7 +47,7 @@ impl Talk {
             turns: VecDeque::new(),
             others: VecDeque::new(),
             is_interrupted: false,
-            list: Value::Null,
+            list: json!([]),
         };
         talk.speak(|tongue, out| tongue.open(out));
         talk
@@ -85,9 +85,9 @@ impl Talk {
         self.is_interrupted |= is_interrupted;
         let mut lists = Vec::new();
         for line in lines.lines() {
-            if let Order::Request { number, path, patient, .. } = serde_json::from_str(line).unwrap() {
+            if let Order::Request { number, path, wait_ms_max, .. } = serde_json::from_str(line).unwrap() {
                 match path {
-                    _ if patient => self.turns.push_back(number),
+                    _ if wait_ms_max.is_none() => self.turns.push_back(number),
                     path if path.contains("/message?limit=") => lists.push(number),
                     path => self.others.push_back((number, path)),
                 }
@@ -524,12 +524,15 @@ fn words_that_were_missed_are_said_once_and_whole() {
     talk.hear(json!({"type": "server.connected", "properties": {}}));
     talk.hear(delta("three "));
     let question = json!([{"id": "per_1", "sessionID": "ses_9", "permission": "bash", "patterns": ["ls"], "metadata": {}}]);
+    let notice = "Notice { text: \"some of what opencode said in this turn was missed, and could not be read again\" }";
     assert_eq!(talk.reply(200, question), "/permission");
     let whole = json!({"type": "text", "text": "one two three four", "id": "prt_1"});
+    // And the messages cannot be read again either.
+    talk.list = Value::Null;
     talk.end_turn(200, finished(json!([whole])));
     assert_eq!(
         talk.story().lines().skip(1).collect::<Vec<_>>(),
-        ["text one ", "asked per_1 bash ls", "text two three four", "finished stop"]
+        ["text one ", "asked per_1 bash ls", notice, "text two three four", "finished stop"]
     );
 }
 

@@ -14,6 +14,7 @@ mod pages;
 mod place;
 mod stalled;
 mod start;
+mod stop;
 mod turns;
 mod word;
 
@@ -55,6 +56,7 @@ const MEASURES: &[Measure] = &[
     Measure { name: "word", take: word::take },
     Measure { name: "turns", take: turns::take },
     Measure { name: "start", take: start::take },
+    Measure { name: "stop", take: stop::take },
     Measure { name: "memory", take: memory::take },
 ];
 

@@ -2,11 +2,12 @@
 //!
 //! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place,
 //! `test` is the one test command, `tools` fetches the programs `test` needs, `bench` measures, `soak` kills the server until
-//! somebody is tired of it, `sim` runs the whole daemon in bad weather from many seeds. A chore appears below when it works.
+//! somebody is tired of it, `orphans` kills everything else, too, `sim` runs the whole daemon in bad weather from many seeds. A chore appears below when it works.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod house;
+mod orphans;
 mod sim;
 mod soak;
 mod test;
@@ -27,6 +28,7 @@ enum Chore {
     Tools(tools::ToolsArgs),
     Bench(bench::BenchArgs),
     Soak(soak::SoakArgs),
+    Orphans(orphans::OrphansArgs),
     Sim(sim::SimArgs),
 }
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Chore::Tools(args) => tools::tools(&args),
         Chore::Bench(args) => bench::bench(&args, &root()),
         Chore::Soak(args) => soak::soak(&args, &root()),
+        Chore::Orphans(args) => orphans::orphans(&args, &root()),
         Chore::Sim(args) => sim::sim(&args, &root()),
     };
     match done {

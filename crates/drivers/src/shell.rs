@@ -54,7 +54,7 @@ pub struct ShellConfig {
     pub group: bool,
 }
 
-/// What one agent may take. Each has its key below `agents.NAME` in the configuration.
+/// What one agent may take. Each has its key below `agents.NAME.limits` in the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnLimits {
     /// From the start of the process until it is ready.

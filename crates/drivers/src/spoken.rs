@@ -161,7 +161,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// It took too much; a person may let it have more.
     fn exceeded(&self, what: impl std::fmt::Display, key: &str) -> AgentEvent {
-        let trouble = format!("{what}; if that is as it should be, raise agents.{}.{key}", self.name);
+        let trouble = format!("{what}; if that is as it should be, raise agents.{}.limits.{key}", self.name);
         AgentEvent::Failed(Trouble::transient(trouble))
     }
 

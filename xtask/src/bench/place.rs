@@ -22,6 +22,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
         ("homing-testkit", "clock-agent"),
         ("homing-server", "bare"),
         ("homing-drivers", "start"),
+        ("homing-drivers", "stop"),
         ("homing-store-sqlite", "raw"),
         ("homing-store-sqlite", "fill"),
     ];

@@ -29,7 +29,7 @@ async fn memory_of_the_whole_tree_is_bounded() {
     for turned in turns(limited, hog).await {
         let words = turned.failure();
         assert!(words.contains("used more than 64.0 MB of memory"), "{words}");
-        assert!(words.contains("agents.scripted.memory_max"), "{words}");
+        assert!(words.contains("agents.scripted.limits.memory_max"), "{words}");
     }
 }
 
@@ -39,7 +39,7 @@ async fn processes_of_the_whole_tree_are_bounded() {
     for turned in turns(limited, "!fork-bomb 40\n!hang").await {
         let words = turned.failure();
         assert!(words.contains("more than 20 processes"), "{words}");
-        assert!(words.contains("agents.scripted.processes_max"), "{words}");
+        assert!(words.contains("agents.scripted.limits.processes_max"), "{words}");
     }
 }
 
@@ -49,7 +49,7 @@ async fn the_time_of_a_turn_is_bounded() {
     for turned in turns(limited, "!fork-bomb 3\n!hang").await {
         let words = turned.failure();
         assert!(words.contains("took more than 500ms"), "{words}");
-        assert!(words.contains("agents.scripted.turn_max"), "{words}");
+        assert!(words.contains("agents.scripted.limits.turn_max"), "{words}");
     }
 }
 
@@ -59,7 +59,7 @@ async fn what_a_turn_prints_is_bounded() {
     for turned in turns(limited, "!flood 500000000").await {
         let words = turned.failure();
         assert!(words.contains("printed more than 2.0 MB"), "{words}");
-        assert!(words.contains("agents.scripted.output_max"), "{words}");
+        assert!(words.contains("agents.scripted.limits.output_max"), "{words}");
         assert!(turned.text.len() <= 2_000_000);
     }
 }

@@ -1,12 +1,15 @@
 //! The whole product from outside: the real binary, real SQLite, real processes, ports and directories of its own.
 //!
 //! `talking` is what people do, `stopping` how turns and sessions end, `serving` how servers come and go, `caring` what
-//! keeps a machine well, `hostile` what bad input may do. Nothing here knows a type of ours; the kit in `testkit` starts,
+//! keeps a machine well, `hostile` and `flood` what bad input may do, `kill` and `orphans` what is left when something dies.
+//! Nothing here knows a type of ours; the kit in `testkit` starts,
 //! asks and cleans up.
 
 mod caring;
+mod flood;
 mod hostile;
 mod kill;
+mod orphans;
 mod routing;
 mod serving;
 mod stopping;

@@ -1,0 +1,40 @@
+//! An agent that floods: the server's memory stays as it is, and every word arrives.
+//!
+//! `HOMING_FLOOD` says how many bytes (20 MB by default). Of how an agent is ended that prints more than it may, the drivers'
+//! tests tell.
+
+use std::time::{Duration, Instant};
+
+use testkit::Homing;
+
+use crate::{homing, text};
+
+const FLOOD_BYTES: u64 = 20_000_000;
+/// What the server may have more at its peak than before, however many bytes pass: the pages that the database keeps at
+/// hand, and what waits to be written or read.
+const GROWTH_BYTES_MAX: u64 = 64_000_000;
+const FLOOD_MAX: Duration = Duration::from_secs(240);
+
+#[test]
+fn a_flood_leaves_the_server_as_it_was() {
+    let bytes = std::env::var("HOMING_FLOOD").map_or(FLOOD_BYTES, |bytes| bytes.parse().expect("a number"));
+    let homing = homing();
+    homing.converse("api:flood/all", "hello");
+    let (before, began) = (most_bytes(&homing), Instant::now());
+    let receipt = homing.send("api:flood/all", &format!("!flood {bytes}"));
+    let receipt = homing.http().until_final_within(&text(&receipt, "id"), FLOOD_MAX);
+    let grown = most_bytes(&homing) - before;
+    println!("{bytes} bytes took {:?}, and the server grew by {grown} at most", began.elapsed());
+    assert_eq!(text(&receipt, "state"), "answered");
+    assert!(grown < GROWTH_BYTES_MAX, "{grown}");
+    assert_eq!(homing.converse("api:flood/all", "next"), "#3 next");
+    homing.until_nothing_is_left();
+}
+
+/// The most memory that the server ever had.
+fn most_bytes(homing: &Homing) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", homing.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.split_whitespace().next().and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a number")
+        * 1024
+}

@@ -16,11 +16,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::bury::bury;
-use crate::spoken::{Heard, Parts, Tongue};
+use crate::spoken::{Heard, Out, Parts, Tongue};
 use crate::tree::TreeEvent;
 
 /// How long a kept process may take to show that it is there. Then it is ended and another one is started.
-const PROOF_WAIT: Duration = Duration::from_millis(1_000);
+const PROOF_WAIT: Duration = Duration::from_millis(2_000);
 /// How long a kept process may take to go when its input ends, and how long its supervisor may take to end it.
 const LEAVE_WAIT: Duration = Duration::from_millis(500);
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
@@ -62,6 +62,9 @@ struct Kept<T: Tongue> {
     number: u64,
     wanted: Wanted,
     since: Instant,
+    /// It is being ended to make room for others. It stays here until it is gone, so that whoever starts something in
+    /// its session waits for that.
+    is_going: bool,
     calls: mpsc::Sender<Call<T>>,
 }
 
@@ -81,21 +84,22 @@ impl<T: Tongue> Keep<T> {
     pub(crate) fn put(self: &Arc<Self>, parts: Parts<T>, launch: &Launch, native: Option<Native>) {
         let (calls, called) = mpsc::channel(1);
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let kept = Kept { number, wanted: Wanted::of(launch, native), since: Instant::now(), calls };
+        let wanted = Wanted::of(launch, native);
+        let kept = Kept { number, wanted, since: Instant::now(), is_going: false, calls };
         let name = launch.tree.clone();
-        tokio::spawn(self.clone().look_after(name.clone(), number, parts, called));
-        let excess = {
-            let mut all = self.kept();
-            all.insert(name, kept);
-            if all.len() > self.config.kept_max {
-                let oldest = all.iter().min_by_key(|(_, kept)| kept.since).map(|(name, _)| name.clone());
-                oldest.and_then(|name| all.remove(&name))
-            } else {
-                None
+        let mut all = self.kept();
+        all.insert(name.clone(), kept);
+        tokio::spawn(self.clone().look_after(name, number, parts, called));
+        let staying = || all.values().filter(|kept| !kept.is_going);
+        if staying().count() > self.config.kept_max {
+            let oldest = staying().map(|kept| (kept.since, kept.number)).min();
+            let oldest = all.values_mut().find(|kept| Some((kept.since, kept.number)) == oldest);
+            if let Some(oldest) = oldest {
+                oldest.is_going = true;
+                // If it does not hear this, it is already going or being taken.
+                let _ = oldest.calls.try_send(Call::End(oneshot::channel().0));
             }
-        };
-        // Its task notices that nobody can call it any more.
-        drop(excess);
+        }
     }
 
     /// The session's process, if there is one that fits and is there. One that does not is gone afterwards.
@@ -161,27 +165,23 @@ impl<T: Tongue> Keep<T> {
                 () = tokio::time::sleep_until(until) => break None,
             }
         };
-        if call.is_none() {
-            self.forget(&name, number);
-        }
-        // Somebody may have called while we were leaving.
-        match call.or_else(|| called.try_recv().ok()) {
-            Some(Call::Take(give)) => {
-                if is_there(&mut parts).await {
-                    if let Err(parts) = give.send(parts) {
-                        self.see_gone(name, parts).await;
-                    }
-                } else {
-                    self.see_gone(name, parts).await;
-                    drop(give);
-                }
-            }
+        // Whoever waits for the end hears of it by this being dropped.
+        let mut told = None;
+        let left = match call {
+            Some(Call::Take(give)) if is_there(&mut parts).await => give.send(parts).err(),
             Some(Call::End(tell)) => {
-                self.see_gone(name, parts).await;
-                drop(tell);
+                told = Some(tell);
+                Some(parts)
             }
-            None => self.see_gone(name, parts).await,
+            Some(Call::Take(_)) | None => Some(parts),
+        };
+        if let Some(parts) = left {
+            self.see_gone(&name, parts).await;
         }
+        // Only now may a new process be started for this session. Whoever has called meanwhile hears that nobody is
+        // here any more, because what they would be answered with is dropped.
+        self.forget(&name, number);
+        drop(told);
     }
 
     /// Takes our own entry out. Another process of the same session may have been put there meanwhile.
@@ -192,7 +192,7 @@ impl<T: Tongue> Keep<T> {
         }
     }
 
-    async fn see_gone(&self, name: TreeName, mut parts: Parts<T>) {
+    async fn see_gone(&self, name: &TreeName, mut parts: Parts<T>) {
         if parts.tongue.leaves_on_eof() {
             parts.tree.close_input();
             if tokio::time::timeout(LEAVE_WAIT, until_over(&mut parts)).await == Ok(true) {
@@ -227,16 +227,25 @@ async fn listen<T: Tongue>(parts: &mut Parts<T>, heard: Heard) -> bool {
             return false;
         }
     }
-    true
+    parts.tongue.may_be_kept()
 }
 
-/// Whether its supervisor says, now, that it is there.
+/// Whether its supervisor says, now, that it is there, and it answers itself if it can. A process that was just killed, or
+/// that hangs, is counted but does not answer.
 async fn is_there<T: Tongue>(parts: &mut Parts<T>) -> bool {
-    parts.tree.count();
     let proof = async {
-        loop {
+        let mut out = Out::default();
+        parts.tongue.knock(&mut out);
+        let bytes = out.into_bytes();
+        if !bytes.is_empty() && parts.say(&bytes).await.is_err() {
+            return false;
+        }
+        parts.tree.count();
+        let mut is_counted = false;
+        while !(is_counted && parts.tongue.has_answered()) {
             match parts.next().await {
-                Heard::Tree(TreeEvent::Counted(processes)) => return processes > 0,
+                Heard::Tree(TreeEvent::Counted(count)) if count.processes > 0 => is_counted = true,
+                Heard::Tree(TreeEvent::Counted(_)) => return false,
                 heard => {
                     if !listen(parts, heard).await {
                         return false;
@@ -244,6 +253,7 @@ async fn is_there<T: Tongue>(parts: &mut Parts<T>) -> bool {
                 }
             }
         }
+        true
     };
     tokio::time::timeout(PROOF_WAIT, proof).await == Ok(true)
 }

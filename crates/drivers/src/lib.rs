@@ -30,4 +30,4 @@ pub use scripted::{Scripted, ScriptedConfig, scripted_agent};
 pub use shell::{ShellConfig, TurnLimits};
 pub use supervisor::frame::Limit;
 pub use supervisor::supervise;
-pub use tree::{Exit, Plan, Tree, TreeEvent};
+pub use tree::{Count, Exit, Plan, Tree, TreeEvent};

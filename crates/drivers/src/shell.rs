@@ -114,6 +114,8 @@ impl ShellConfig {
 pub(crate) struct Shell<T: Tongue> {
     pub(crate) config: ShellConfig,
     keep: Option<Arc<Keep<T>>>,
+    /// The variables that hold a sign-in.
+    secrets: &'static [&'static str],
 }
 
 impl<T: Tongue> Shell<T> {
@@ -122,7 +124,13 @@ impl<T: Tongue> Shell<T> {
         let config = ShellConfig { exe: here(&config.exe), locks: here(&config.locks), ..config };
         let ShellConfig { kept_max, idle_max, .. } = config;
         let keep = (kept_max > 0).then(|| Keep::new(KeepConfig { kept_max, idle_max }, config.locks.clone()));
-        Self { config, keep }
+        Self { config, keep, secrets: &[] }
+    }
+
+    /// The variables that hold a sign-in. Whoever brings one of their own does not get any of the house's beside it: the
+    /// agent might prefer that.
+    pub(crate) fn with_secrets(self, secrets: &'static [&'static str]) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The home of that session's agent.
@@ -241,7 +249,10 @@ impl<T: Tongue> Shell<T> {
         env.push(("HOME".to_owned(), home));
         env.extend(own);
         if let Account::Person { secrets, .. } = &launch.account {
-            env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| secret == name));
+            let brings = |name: &str| secrets.iter().any(|(secret, _)| secret == name);
+            let brings_own = self.secrets.iter().any(|name| brings(name));
+            let is_secret = |name: &str| self.secrets.contains(&name);
+            env.retain(|(name, _)| !brings(name) && !(brings_own && is_secret(name)));
             env.extend(secrets.iter().cloned());
         }
         let ShellConfig { exe, locks, .. } = &self.config;

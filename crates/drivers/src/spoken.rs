@@ -22,7 +22,7 @@ use crate::bury::bury;
 use crate::keep::Keep;
 use crate::lines::{LINE_BYTES_MAX, Line, Lines};
 use crate::supervisor::frame::{Limit, PIECE_BYTES_MAX};
-use crate::tree::{Exit, Tree, TreeEvent};
+use crate::tree::{Count, Exit, Tree, TreeEvent};
 
 /// How much of what an agent complained about is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -81,6 +81,20 @@ pub(crate) trait Tongue: Send + 'static {
     /// Something it printed, cut anywhere.
     fn read_bytes(&mut self, bytes: &[u8], out: &mut Out) {
         let _ = (bytes, out);
+    }
+    /// Whether the process, which has finished its turn, does nothing until it is handed the next message. Asked again
+    /// whenever it says something in between.
+    fn may_be_kept(&self) -> bool {
+        true
+    }
+    /// Says something that the agent answers at once, to see whether it still does. Whoever says nothing here is taken to
+    /// be there when its process is.
+    fn knock(&mut self, out: &mut Out) {
+        let _ = out;
+    }
+    /// Whether the last knock was answered.
+    fn has_answered(&self) -> bool {
+        true
     }
     /// Another attempt begins in the same process, which has been idle. `Ready` has to follow, as after `open`.
     fn again(&mut self, launch: &Launch, out: &mut Out) {
@@ -202,8 +216,8 @@ pub(crate) struct Parts<T> {
     pub(crate) tree: Tree,
     pub(crate) side: Option<Side>,
     pub(crate) lines: Lines,
-    /// How many processes there were when it was first ready.
-    pub(crate) processes: Option<u32>,
+    /// Which processes there were when it was first ready.
+    pub(crate) processes: Option<Count>,
 }
 
 impl<T: Tongue> Parts<T> {
@@ -430,7 +444,7 @@ impl<T: Tongue> Spoken<T> {
                 let excess = self.complaint.len().saturating_sub(COMPLAINT_BYTES_MAX);
                 self.complaint.drain(..excess);
             }
-            Heard::Tree(TreeEvent::Counted(processes)) => self.counted(processes),
+            Heard::Tree(TreeEvent::Counted(count)) => self.counted(count),
             Heard::Tree(TreeEvent::Exited(exit)) => self.exited(exit),
             Heard::Tree(TreeEvent::Lost) => self.phase = Phase::Lost,
         }
@@ -570,16 +584,15 @@ impl<T: Tongue> Spoken<T> {
         self.phase = Phase::Counting { until };
     }
 
-    fn counted(&mut self, processes: u32) {
+    fn counted(&mut self, count: Count) {
         let Some(parts) = &mut self.parts else { return };
-        let before = parts.processes.map_or(processes, |before| before.min(processes));
-        parts.processes = Some(before);
+        let before = *parts.processes.get_or_insert(count);
         let Phase::Counting { until } = self.phase else { return };
-        if self.is_stopping {
+        if self.is_stopping || !parts.tongue.may_be_kept() {
             return self.leave();
         }
         // What a turn leaves behind is ended with it, whether or not the process could be kept.
-        if processes > before {
+        if count.newest > before.newest {
             let at = Instant::now() + RECOUNT_PAUSE;
             return if at < until { self.phase = Phase::Recounting { at, until } } else { self.leave() };
         }

@@ -113,10 +113,20 @@ pub enum TreeEvent {
     Errors(Vec<u8>),
     /// It has ended, and so has everything it had started.
     Exited(Exit),
-    /// How many processes the tree has now.
-    Counted(u32),
+    /// What the tree has now.
+    Counted(Count),
     /// The supervisor is gone without a word. What became of the tree is unknown until it is buried.
     Lost,
+}
+
+/// The processes of a tree at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// How many there were.
+    pub processes: u32,
+    /// When the newest of them was started, in the kernel's ticks: a later count with something newer has something
+    /// that was not there, even if something else has gone meanwhile.
+    pub newest: u64,
 }
 
 /// How a tree ended.
@@ -204,7 +214,8 @@ impl Tree {
                     let Ok(counted) = serde_json::from_slice::<Counted>(&body) else {
                         return TreeEvent::Lost;
                     };
-                    return TreeEvent::Counted(counted.processes);
+                    let Counted { processes, newest } = counted;
+                    return TreeEvent::Counted(Count { processes, newest });
                 }
                 Some(_) => {}
                 None => return TreeEvent::Lost,

@@ -132,10 +132,11 @@ pub(crate) struct Exited {
     pub(crate) limit: Option<Limit>,
 }
 
-/// How many processes the tree has.
+/// How many processes the tree has, and when the newest of them was started, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) processes: u32,
+    pub(crate) newest: u64,
 }
 
 /// Somebody on the other side is not who we think.

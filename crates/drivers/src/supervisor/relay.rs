@@ -124,8 +124,10 @@ impl Relay {
                 return End::Over(limit);
             }
             if std::mem::take(&mut self.wants_count) {
-                let processes = u32::try_from(hunt.family().len()).unwrap_or(u32::MAX);
-                self.tell(Kind::Counted, &Counted { processes });
+                let family = hunt.family();
+                let processes = u32::try_from(family.len()).unwrap_or(u32::MAX);
+                let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
+                self.tell(Kind::Counted, &Counted { processes, newest });
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod acp;
 mod bench;
+mod claude;
 mod codex;
 mod flood;
 mod keeping;

@@ -1,0 +1,481 @@
+//! How claude is talked to: one JSON object per line, both ways. Pure.
+//!
+//! We say `initialize` first and are ready when it is answered; an id that claude does not know it complains about before
+//! that. A message has a UUID, made of its id: claude passes over one it has seen, so a repeat cannot act twice. The turn
+//! is over with the `result` that names our message. `command_lifecycle` says when claude begins with it and stands in
+//! for a `result` that was too long to be read; versions that do not say it are understood as well.
+
+use std::collections::BTreeMap;
+
+use agent::{
+    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX,
+    Trouble, bounded,
+};
+use kernel::{MessageId, Native};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::content::{Content, other};
+use super::trouble;
+use super::usage::Costs;
+use crate::spoken::{Out, Tongue};
+
+/// How we call our own requests.
+const INITIALIZE: &str = "homing-initialize";
+const INTERRUPT: &str = "homing-interrupt";
+const KNOCK: &str = "homing-knock";
+/// The longest name or description of something that can be chosen.
+const NAME_BYTES_MAX: usize = 256;
+/// Questions that may be open at once. More are answered for nobody.
+const QUESTIONS_MAX: usize = 20;
+
+/// Lines that say only that something goes on. Nothing in them is for people, and some come many times a second.
+const CHATTER: [&str; 5] =
+    ["keep_alive", "tool_progress", "tool_use_summary", "prompt_suggestion", "transcript_mirror"];
+/// The same, of type `system`: steps of tasks and hooks whose outcome is told otherwise, and states of its own screen.
+const SYSTEM_CHATTER: [&str; 12] = [
+    "hook_progress",
+    "hook_response",
+    "hook_started",
+    "session_state_changed",
+    "session_title_changed",
+    "stop_hook_summary",
+    "task_progress",
+    "task_started",
+    "task_updated",
+    "thinking_tokens",
+    "turn_duration",
+    "turn_starting",
+];
+/// The fields in which lines of type `system` have words for people.
+const WORDS_FOR_PEOPLE: [&str; 4] = ["message", "content", "text", "summary"];
+
+/// Which conversation a process was started for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Conversation {
+    /// One that we name and claude makes.
+    New(Uuid),
+    /// One that claude has.
+    Known(Uuid),
+}
+
+pub(super) struct ClaudeTongue {
+    launch: Launch,
+    place: String,
+    /// The conversation's id: ours at first, then whatever claude says.
+    id: String,
+    phase: Phase,
+    about: About,
+    content: Content,
+    costs: Costs,
+    /// What claude waits for, by its own key, with the input of the tool it asks for.
+    questions: BTreeMap<String, Value>,
+    /// It has told us how a message fares, so it always will.
+    tells_lifecycle: bool,
+    has_answered: bool,
+    rest: Rest,
+}
+
+enum Phase {
+    /// It has not answered `initialize`.
+    Opening,
+    /// It waits for a message.
+    Waiting,
+    Working(Turn),
+}
+
+struct Turn {
+    /// Our message, as claude knows it.
+    uuid: String,
+    /// Claude says that it has begun with it.
+    has_begun: bool,
+    is_interrupted: bool,
+    /// What kind of failure its last message was, if it was one.
+    error: Option<String>,
+}
+
+/// Why a process that waits would not do the same as a new one.
+#[derive(Default)]
+struct Rest {
+    /// Tasks that go on in the background. Each would make it begin a turn of its own.
+    tasks: usize,
+    /// The mode it was started in, and whether it has left that.
+    mode: Option<String>,
+    has_other_mode: bool,
+    /// It does something although nobody has said anything.
+    is_restless: bool,
+}
+
+impl ClaudeTongue {
+    pub(super) fn new(launch: Launch, place: String, conversation: Conversation, modes: Vec<Choice>) -> Self {
+        let (Conversation::New(id) | Conversation::Known(id)) = &conversation;
+        Self {
+            id: id.to_string(),
+            launch,
+            place,
+            phase: Phase::Opening,
+            about: About { modes, ..About::default() },
+            content: Content::default(),
+            costs: Costs::new(matches!(conversation, Conversation::New(_))),
+            questions: BTreeMap::new(),
+            tells_lifecycle: false,
+            has_answered: true,
+            rest: Rest::default(),
+        }
+    }
+
+    fn native(&self) -> Native {
+        Native::new(self.id.clone()).at(self.place.clone())
+    }
+
+    /// Whether what it says now is about our message. Before it begins with ours it may finish something of its own.
+    fn is_ours(&self) -> bool {
+        match &self.phase {
+            Phase::Opening => true,
+            Phase::Waiting => false,
+            Phase::Working(turn) => turn.has_begun || !self.tells_lifecycle,
+        }
+    }
+
+    fn answered(&mut self, response: &Value, out: &mut Out) {
+        match (response["request_id"].as_str(), &self.phase) {
+            (Some(INITIALIZE), Phase::Opening) if response["subtype"] == "success" => {
+                self.opened(&response["response"], out);
+            }
+            (Some(INITIALIZE), Phase::Opening) => {
+                let words = response["error"].as_str().unwrap_or("without a reason");
+                out.event(AgentEvent::Failed(Trouble::refused(format!(
+                    "claude does not let itself be driven, is it a version we know? ({words})"
+                ))));
+            }
+            (Some(INITIALIZE | INTERRUPT), _) => {}
+            // A yes or a no, it is there.
+            (Some(KNOCK), _) => self.has_answered = true,
+            _ => other(response, out),
+        }
+    }
+
+    fn opened(&mut self, said: &Value, out: &mut Out) {
+        self.phase = Phase::Waiting;
+        out.event(AgentEvent::Ready { native: Some(self.native()) });
+        let models = said["models"].as_array();
+        let described = |it: &Value| choice(&it["value"], &it["description"]);
+        self.about.models = models.into_iter().flatten().filter_map(described).take(CHOICES_MAX).collect();
+        let commands = said["commands"].as_array();
+        let described = |it: &Value| choice(&it["name"], &it["description"]);
+        self.about.commands =
+            commands.into_iter().flatten().filter_map(described).take(CHOICES_MAX).collect();
+        self.about.version = name(&said["claude_code_version"]);
+        self.heard_mode(&said["current_permission_mode"]);
+        out.event(AgentEvent::About(Box::new(self.about.clone())));
+    }
+
+    /// What it says of itself when it begins a turn.
+    fn init(&mut self, said: &Value, out: &mut Out) {
+        self.heard_id(&said["session_id"], out);
+        let before = self.about.clone();
+        self.about.version = name(&said["claude_code_version"]);
+        self.about.model = name(&said["model"]);
+        // Never cut: it is compared with where it should be.
+        self.about.directory = said["cwd"].as_str().unwrap_or_default().to_owned();
+        self.heard_mode(&said["permissionMode"]);
+        if before != self.about {
+            out.event(AgentEvent::About(Box::new(self.about.clone())));
+        }
+    }
+
+    fn heard_mode(&mut self, mode: &Value) {
+        if !mode.is_string() {
+            return;
+        }
+        self.about.mode = name(mode);
+        let first = self.rest.mode.get_or_insert_with(|| self.about.mode.clone());
+        self.rest.has_other_mode = *first != self.about.mode;
+    }
+
+    /// The conversation's id is read again each turn: claude's own commands may begin a new one.
+    fn heard_id(&mut self, id: &Value, out: &mut Out) {
+        let Some(id) = id.as_str().filter(|id| Uuid::try_parse(id).is_ok()) else { return };
+        if id != self.id {
+            self.id = id.to_owned();
+            out.event(AgentEvent::Native(self.native()));
+        }
+    }
+
+    fn system(&mut self, said: &Value, out: &mut Out) {
+        let notice = |text: String, out: &mut Out| {
+            out.event(AgentEvent::Notice { text: bounded(&text, DETAIL_BYTES_MAX) });
+        };
+        match said["subtype"].as_str().unwrap_or_default() {
+            "init" => self.init(said, out),
+            "status" => self.heard_mode(&said["permissionMode"]),
+            "background_tasks_changed" => self.rest.tasks = said["tasks"].as_array().map_or(0, Vec::len),
+            "api_retry" => notice(retry(said), out),
+            "compact_boundary" => {
+                notice(
+                    "claude has summed up the conversation to make room in the model's window".to_owned(),
+                    out,
+                );
+            }
+            subtype if SYSTEM_CHATTER.contains(&subtype) => {}
+            subtype => match WORDS_FOR_PEOPLE.iter().find_map(|field| said[*field].as_str()) {
+                Some(words) => notice(format!("{}: {words}", bounded(subtype, NAME_BYTES_MAX)), out),
+                None => other(said, out),
+            },
+        }
+    }
+
+    fn assistant(&mut self, said: &Value, out: &mut Out) {
+        // What it says about a failure comes again with the `result`, and is no answer.
+        let error = said["error"].as_str();
+        if let (Some(error), Phase::Working(turn)) = (error, &mut self.phase) {
+            turn.error = Some(bounded(error, NAME_BYTES_MAX));
+            return;
+        }
+        self.content.assistant(said, out);
+    }
+
+    /// Claude wants something of us and waits. Nothing may be left without an answer.
+    fn requested(&mut self, said: &Value, out: &mut Out) {
+        let Some(id) = said["request_id"].as_str().filter(|id| id.len() <= NATIVE_BYTES_MAX) else {
+            return other(said, out);
+        };
+        let request = &said["request"];
+        if request["subtype"] != "can_use_tool" || !self.is_ours() || self.questions.len() >= QUESTIONS_MAX {
+            let response = json!({"subtype": "error", "request_id": id, "error": "nobody here can do that"});
+            out.send_line(&json!({"type": "control_response", "response": response}));
+            return other(said, out);
+        }
+        self.questions.insert(id.to_owned(), request["input"].clone());
+        out.event(AgentEvent::Asked {
+            question: id.to_owned(),
+            tool: name(&request["tool_name"]),
+            detail: bounded(&request["input"].to_string(), DETAIL_BYTES_MAX),
+        });
+    }
+
+    fn withdrawn(&mut self, said: &Value, out: &mut Out) {
+        let id = said["request_id"].as_str().unwrap_or_default();
+        if self.questions.remove(id).is_some() {
+            out.event(AgentEvent::Withdrawn { question: id.to_owned() });
+        }
+    }
+
+    /// How one message fares.
+    fn lifecycle(&mut self, said: &Value, out: &mut Out) {
+        self.tells_lifecycle = true;
+        let Phase::Working(turn) = &mut self.phase else { return };
+        if said["command_uuid"] != turn.uuid.as_str() {
+            return; // The end of an earlier one, whose `result` has come.
+        }
+        match said["state"].as_str() {
+            Some("started") => {
+                turn.has_begun = true;
+                if turn.is_interrupted {
+                    request(INTERRUPT, "interrupt", out); // The first one came before there was anything to interrupt.
+                }
+            }
+            // The `result` comes first. If it has not, it was too long, or there is none.
+            Some("completed") if turn.has_begun => self.finish(None, String::new(), out),
+            Some("completed") => {
+                let words = "claude has had this message before, and passes it over";
+                self.finish(Some(Trouble::refused(words)), String::new(), out);
+            }
+            Some("cancelled") => {
+                let words = "claude has dropped the message without a word";
+                self.finish(Some(Trouble::transient(words)), String::new(), out);
+            }
+            _ => {}
+        }
+    }
+
+    fn result(&mut self, said: &Value, out: &mut Out) {
+        let trouble = |error: Option<&str>| trouble::of_result(said, error, &self.launch, &self.place);
+        let is_error = said["is_error"].as_bool().unwrap_or(true);
+        match &self.phase {
+            // Before it is ready there is nothing it could have done.
+            Phase::Opening if is_error => out.event(AgentEvent::Failed(trouble(None))),
+            Phase::Working(turn) if self.is_about(turn, said) => {
+                let trouble = is_error.then(|| trouble(turn.error.as_deref()));
+                self.heard_id(&said["session_id"], out);
+                if !is_error {
+                    self.content.answer(said["result"].as_str().unwrap_or_default(), out);
+                }
+                let usage = self.costs.add(said, &self.about.model, self.content.tokens());
+                out_usage(usage, out);
+                let reason = said["stop_reason"].as_str().or(said["terminal_reason"].as_str());
+                self.finish(trouble, bounded(reason.unwrap_or_default(), NAME_BYTES_MAX), out);
+            }
+            Phase::Working(_) => {
+                let text = "claude has finished something of its own before this message".to_owned();
+                out.event(AgentEvent::Notice { text });
+            }
+            Phase::Opening => other(said, out),
+            Phase::Waiting => {}
+        }
+    }
+
+    fn is_about(&self, turn: &Turn, said: &Value) -> bool {
+        let named = said["user_message_uuids"].as_array().map_or(&[][..], Vec::as_slice);
+        match (named, said["user_message_uuid"].as_str()) {
+            ([], None) => turn.has_begun || !self.tells_lifecycle,
+            ([], Some(one)) => one == turn.uuid,
+            (named, _) => named.iter().any(|uuid| *uuid == turn.uuid.as_str()),
+        }
+    }
+
+    /// The turn is over: well, or with that trouble, or because we wanted it so.
+    fn finish(&mut self, trouble: Option<Trouble>, reason: String, out: &mut Out) {
+        for question in std::mem::take(&mut self.questions).into_keys() {
+            out.event(AgentEvent::Withdrawn { question });
+        }
+        let turn = std::mem::replace(&mut self.phase, Phase::Waiting);
+        match trouble {
+            Some(_) if matches!(turn, Phase::Working(Turn { is_interrupted: true, .. })) => out.interrupted(),
+            Some(trouble) => out.event(AgentEvent::Failed(trouble)),
+            None => out.event(AgentEvent::Finished { native: Some(self.native()), reason }),
+        }
+    }
+}
+
+impl Tongue for ClaudeTongue {
+    fn open(&mut self, out: &mut Out) {
+        request(INITIALIZE, "initialize", out);
+    }
+
+    fn read(&mut self, line: &str, out: &mut Out) {
+        let Ok(said @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
+            return out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) });
+        };
+        let kind = said["type"].as_str().unwrap_or_default();
+        match kind {
+            "control_response" => return self.answered(&said["response"], out),
+            "control_request" => return self.requested(&said, out),
+            "control_cancel_request" => return self.withdrawn(&said, out),
+            "command_lifecycle" => return self.lifecycle(&said, out),
+            "result" => return self.result(&said, out),
+            kind if CHATTER.contains(&kind) => return,
+            _ => {}
+        }
+        if !self.is_ours() {
+            // Some lines come at any time and mean nothing; these mean that it works on something.
+            let works = matches!(kind, "assistant" | "stream_event") || said["subtype"] == "init";
+            self.rest.is_restless |= works && matches!(self.phase, Phase::Waiting);
+            if said["subtype"] == "background_tasks_changed" {
+                self.system(&said, out);
+            }
+            return;
+        }
+        match kind {
+            "system" => self.system(&said, out),
+            "stream_event" => self.content.stream(&said, out),
+            "assistant" => self.assistant(&said, out),
+            "user" => self.content.user(&said, out),
+            "rate_limit_event" => rate_limit(&said["rate_limit_info"], out),
+            "conversation_reset" => {
+                let text =
+                    "claude has begun a new conversation, and remembers nothing of the old one".to_owned();
+                out.event(AgentEvent::Notice { text });
+            }
+            _ => other(&said, out),
+        }
+    }
+
+    fn hand(&mut self, message: &Message, out: &mut Out) {
+        let uuid = uuid_of(message.id).to_string();
+        let content = json!([{"type": "text", "text": message.text}]);
+        let said = json!({"role": "user", "content": content});
+        out.send_line(&json!({"type": "user", "message": said, "uuid": uuid}));
+        self.content = Content::default();
+        self.phase = Phase::Working(Turn { uuid, has_begun: false, is_interrupted: false, error: None });
+    }
+
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+        let Some(input) = self.questions.remove(question) else { return };
+        let answer = match answer {
+            Answer::Allow => json!({"behavior": "allow", "updatedInput": input}),
+            Answer::Deny { reason } if reason.is_empty() => json!({"behavior": "deny", "message": "denied"}),
+            Answer::Deny { reason } => json!({"behavior": "deny", "message": reason}),
+        };
+        let response = json!({"subtype": "success", "request_id": question, "response": answer});
+        out.send_line(&json!({"type": "control_response", "response": response}));
+    }
+
+    fn interrupt(&mut self, out: &mut Out) {
+        // One that works on nothing does not answer; it goes when it gets a signal.
+        if let Phase::Working(turn) = &mut self.phase {
+            turn.is_interrupted = true;
+            request(INTERRUPT, "interrupt", out);
+        }
+    }
+
+    fn gone(&mut self, complaint: &str) -> Option<Trouble> {
+        trouble::of_complaint(complaint, &self.launch, &self.place)
+    }
+
+    fn may_be_kept(&self) -> bool {
+        let Rest { tasks, has_other_mode, is_restless, .. } = self.rest;
+        matches!(self.phase, Phase::Waiting) && tasks == 0 && !has_other_mode && !is_restless
+    }
+
+    fn knock(&mut self, out: &mut Out) {
+        self.has_answered = false;
+        request(KNOCK, "mcp_status", out);
+    }
+
+    fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
+    fn again(&mut self, launch: &Launch, out: &mut Out) {
+        self.launch = launch.clone();
+        out.event(AgentEvent::Ready { native: Some(self.native()) });
+    }
+}
+
+/// A message's id as claude wants it. The same each time.
+fn uuid_of(message: MessageId) -> Uuid {
+    uuid::Builder::from_random_bytes(message.bits().to_be_bytes()).into_uuid()
+}
+
+fn request(id: &str, subtype: &str, out: &mut Out) {
+    let request = json!({ "subtype": subtype });
+    out.send_line(&json!({"type": "control_request", "request_id": id, "request": request}));
+}
+
+fn out_usage(usage: Option<agent::Usage>, out: &mut Out) {
+    if let Some(usage) = usage {
+        out.event(AgentEvent::Usage(usage));
+    }
+}
+
+fn retry(said: &Value) -> String {
+    let why = match (said["error_status"].as_u64(), said["error"].as_str().unwrap_or("unknown")) {
+        (Some(status), error) => format!("{status}, {}", bounded(error, NAME_BYTES_MAX)),
+        (None, error) => format!("no answer, {}", bounded(error, NAME_BYTES_MAX)),
+    };
+    let number = |name: &str| said[name].as_u64().unwrap_or(0);
+    let (attempt, most, wait_ms) = (number("attempt"), number("max_retries"), number("retry_delay_ms"));
+    format!("the model server failed ({why}); claude tries again in {wait_ms} ms, {attempt} of {most}")
+}
+
+/// How much of a limit is used up is worth a word only when it matters.
+fn rate_limit(said: &Value, out: &mut Out) {
+    let status = said["status"].as_str().unwrap_or("unknown");
+    if status != "allowed" {
+        let kind = said["rateLimitType"].as_str().unwrap_or("unknown");
+        let text = format!("rate limit of the account ({kind}): {status}");
+        out.event(AgentEvent::Notice { text: bounded(&text, NAME_BYTES_MAX) });
+    }
+}
+
+fn choice(value: &Value, description: &Value) -> Option<Choice> {
+    // What is chosen is said back to claude as it stands, so it is never cut.
+    let name = value.as_str().filter(|name| !name.is_empty() && name.len() <= NAME_BYTES_MAX)?.to_owned();
+    let description = bounded(description.as_str().unwrap_or_default(), NAME_BYTES_MAX);
+    Some(Choice { name, description })
+}
+
+fn name(value: &Value) -> String {
+    bounded(value.as_str().unwrap_or_default(), NAME_BYTES_MAX)
+}

@@ -252,7 +252,7 @@ impl<T: Tongue> Shell<T> {
             let brings = |name: &str| secrets.iter().any(|(secret, _)| secret == name);
             let brings_own = self.secrets.iter().any(|name| brings(name));
             let is_secret = |name: &str| self.secrets.contains(&name);
-            env.retain(|(name, _)| !brings(name) && !(brings_own && is_secret(name)));
+            env.retain(|(name, _)| !(brings(name) || brings_own && is_secret(name)));
             env.extend(secrets.iter().cloned());
         }
         let ShellConfig { exe, locks, .. } = &self.config;

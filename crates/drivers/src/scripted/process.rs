@@ -106,6 +106,7 @@ impl Body {
                     self.message = Heeded { id, fence: fence.or(self.message.fence) };
                     return Ok(Some(text));
                 }
+                Some(Heard::Knock) => say(&Said::Here)?,
                 Some(Heard::Answer { .. }) => {}
                 None => return Ok(None),
             }

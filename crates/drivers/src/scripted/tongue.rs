@@ -4,7 +4,7 @@
 //! `asked {question, tool, detail}`, `tool_call {call, tool, input}`, `tool_result {call, output, failed}`,
 //! `usage {input, output}`, and at last `finished {native}` or `failed {kind, detail}`; the last one may come instead of
 //! `ready`. It hears `message {id, text, fence}` once, or again after `finished` if it stays, and
-//! `answer {question, allow, reason}`.
+//! `answer {question, allow, reason}`; to `knock` it says `here` while it waits.
 
 use agent::{
     AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
@@ -30,6 +30,7 @@ pub(super) enum Said {
     Usage { input: u64, output: u64 },
     Finished { native: String },
     Failed { kind: Kind, detail: String },
+    Here,
 }
 
 /// What it hears.
@@ -47,6 +48,7 @@ pub(super) enum Heard {
         allow: bool,
         reason: String,
     },
+    Knock,
 }
 
 /// A fence in numbers: of which attempt a message is.
@@ -100,11 +102,12 @@ pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
 
 pub(super) struct ScriptedTongue {
     fence: Fence,
+    has_answered: bool,
 }
 
 impl ScriptedTongue {
     pub(super) fn new(fence: Fence) -> Self {
-        Self { fence }
+        Self { fence, has_answered: true }
     }
 
     fn numbers(&self) -> Numbers {
@@ -122,8 +125,18 @@ impl Tongue for ScriptedTongue {
         out.event(AgentEvent::Ready { native: launch.native.clone() });
     }
 
+    fn knock(&mut self, out: &mut Out) {
+        self.has_answered = false;
+        out.send(&line(&Heard::Knock));
+    }
+
+    fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
     fn read(&mut self, line: &str, out: &mut Out) {
         match serde_json::from_str(line) {
+            Ok(Said::Here) => self.has_answered = true,
             Ok(Said::Text { text }) => {
                 for piece in pieces(&text) {
                     out.event(AgentEvent::Text { text: piece.to_owned() });
@@ -174,6 +187,8 @@ fn event(said: Said) -> AgentEvent {
         }
         Said::Finished { native } => AgentEvent::Finished { native: id(native), reason: String::new() },
         Said::Failed { kind, detail } => AgentEvent::Failed(Trouble::new(kind.into(), detail)),
+        // Read before it gets here; in a turn nobody knocks.
+        Said::Here => AgentEvent::Notice { text: "the agent says that it is here".to_owned() },
     }
 }
 

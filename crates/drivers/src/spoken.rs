@@ -462,8 +462,11 @@ impl<T: Tongue> Spoken<T> {
             self.complain(exit);
         }
         // Those an agent has from the beginning are its own affair, and go with it.
-        let own =
-            self.parts.as_ref().and_then(|parts| parts.processes).map_or(0, |all| all.saturating_sub(1));
+        let own = self
+            .parts
+            .as_ref()
+            .and_then(|parts| parts.processes)
+            .map_or(0, |all| all.processes.saturating_sub(1));
         let are_left = exit.killed > own && !self.is_over && !self.is_stopping;
         if self.last.is_some() && are_left && self.leaves_on_eof() {
             let text = format!("ended {} processes that the agent had left behind", exit.killed);
@@ -586,7 +589,9 @@ impl<T: Tongue> Spoken<T> {
 
     fn counted(&mut self, count: Count) {
         let Some(parts) = &mut self.parts else { return };
-        let before = *parts.processes.get_or_insert(count);
+        let before = parts.processes.get_or_insert(count);
+        before.processes = before.processes.min(count.processes);
+        let before = *before;
         let Phase::Counting { until } = self.phase else { return };
         if self.is_stopping || !parts.tongue.may_be_kept() {
             return self.leave();

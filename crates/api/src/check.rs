@@ -3,13 +3,16 @@
 use crate::bounds::*;
 use crate::{IfNew, Invalid, MessageChange, NewSession, Order, Part, SessionChange};
 
+/// What names of models and modes have in them: agents use paths, dates, variants in brackets, and whole URLs.
+const MODEL_MARKS: &str = "._:/@+#=,[]-";
+
 impl IfNew {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         name("agent", &self.agent, AGENT_LENGTH_MAX, "._-")?;
         directory(&self.directory)?;
-        name("model", &self.model, MODEL_LENGTH_MAX, "._:/@+-")?;
-        name("mode", &self.mode, MODEL_LENGTH_MAX, "._:/@+-")?;
+        name("model", &self.model, MODEL_LENGTH_MAX, MODEL_MARKS)?;
+        name("mode", &self.mode, MODEL_LENGTH_MAX, MODEL_MARKS)?;
         title(&self.title)
     }
 }

@@ -249,7 +249,7 @@ pub struct StoryFact {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Story {
     /// How an attempt was started. Told when it differs from the one before.
-    Launch(Launched),
+    Launch(Box<Launched>),
     /// What the agent says about itself. Told when it differs from what it said before.
     About(Box<About>),
     /// The agent's words.

@@ -18,11 +18,11 @@ pub struct IfNew {
     pub directory: Option<String>,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub model: Option<String>,
     /// The agent's mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub mode: Option<String>,
     /// What people call it: at most 200 bytes in UTF-8, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,11 +44,11 @@ pub struct NewSession {
     pub directory: Option<String>,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub model: Option<String>,
     /// The agent's mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub mode: Option<String>,
     /// What people call it: at most 200 bytes in UTF-8, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -137,7 +137,8 @@ impl Engine {
     /// No turn runs any more: whatever the agents kept for the next one goes, all of it at the same time.
     async fn close_agents(&self, wait: Duration) {
         let mut closing = JoinSet::new();
-        for agent in self.0.agents.values().cloned() {
+        for agent in self.0.agents.values() {
+            let agent = agent.clone();
             closing.spawn(async move { agent.close().await });
         }
         if tokio::time::timeout(wait, closing.join_all()).await.is_err() {

@@ -20,6 +20,9 @@ pub const KEY_BYTES_MAX: usize = 255;
 /// A title may be this long: 200 characters, whatever they are.
 pub const TITLE_BYTES_MAX: usize = 800;
 
+/// The name of a model or a mode may be this long.
+pub const MODEL_BYTES_MAX: usize = 256;
+
 /// A message on its way in.
 #[derive(Debug, Clone)]
 pub struct Inbound {

@@ -286,6 +286,12 @@ impl Engine {
             let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
             return Err(Refused::Invalid { field: "title", reason });
         }
+        for (field, name) in [("model", &if_new.model), ("mode", &if_new.mode)] {
+            if name.as_ref().is_some_and(|name| name.is_empty() || name.len() > MODEL_BYTES_MAX) {
+                let reason = format!("must have 1 to {MODEL_BYTES_MAX} bytes");
+                return Err(Refused::Invalid { field, reason });
+            }
+        }
         let session = self.mint_session();
         let agent = if_new.agent.as_deref().unwrap_or(self.default_agent()).to_owned();
         if !self.agents_by_name().contains_key(&agent) {

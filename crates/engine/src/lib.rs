@@ -23,8 +23,8 @@ pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use engine::{Engine, Limits, Wiring};
 pub use fanout::{Live, Shared, Told};
 pub use inbound::{
-    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused, TEXT_BYTES_MAX,
-    TITLE_BYTES_MAX, Trace, Verb,
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused,
+    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb,
 };
 pub use intake::Made;
 pub use ports::{Clock, Ground, Mint, Seal};

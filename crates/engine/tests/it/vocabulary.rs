@@ -170,6 +170,25 @@ async fn how_an_attempt_was_started_is_told_once_until_it_differs_and_so_is_what
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_model_and_the_mode_that_were_chosen_reach_every_start_of_the_agent() {
+    let puppet = speaking(vec![finished("")]);
+    let world = world_of(&puppet).await;
+    let session = turn(&world, To::New).await;
+    turn(&world, To::Session(session)).await;
+    let scope = world.engine.session(&world.me, session).await.unwrap().scope;
+    assert_eq!((scope.model.as_deref(), scope.mode.as_deref()), (Some("m-1"), Some("plan")));
+    let launches = puppet.notes.launches.lock().unwrap().clone();
+    assert_eq!(launches.len(), 2);
+    for launch in launches {
+        assert_eq!((launch.model.as_deref(), launch.mode.as_deref()), (Some("m-1"), Some("plan")));
+    }
+    let mut inbound = said(&world, To::New);
+    inbound.if_new.model = Some("x".repeat(engine::MODEL_BYTES_MAX + 1));
+    let refused = world.engine.send(inbound).await.unwrap_err();
+    assert!(matches!(refused, engine::Refused::Invalid { field: "model", .. }), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
     let back = AgentEvent::Withdrawn { question: "q1".to_owned() };
     let world = world_of(&speaking(vec![asked("q1"), back])).await;

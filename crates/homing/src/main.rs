@@ -2,7 +2,8 @@
 //!
 //! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `place` (the data
 //! directory), `remote` (finding and asking the server), `target` (which session is meant), `follow` (watching a turn),
-//! `words` (facts for people), `screen` and `exit`. The server's side is `wiring`, with `config` and `world`.
+//! `words` (facts for people), `screen` and `exit`. The server's side is `wiring`, with `config`,
+//! `roster` (the agents) and `world`.
 
 mod cli;
 mod commands;
@@ -12,6 +13,7 @@ mod follow;
 mod keys;
 mod place;
 mod remote;
+mod roster;
 mod screen;
 mod seal;
 mod target;

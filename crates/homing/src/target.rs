@@ -28,6 +28,12 @@ pub(crate) struct MakeArgs {
     /// The agent, if a session is made
     #[arg(long, conflicts_with = "session")]
     agent: Option<String>,
+    /// The agent's model, if a session is made; `homing agents show AGENT` lists them where it can
+    #[arg(long, conflicts_with = "session")]
+    model: Option<String>,
+    /// The agent's mode, if a session is made
+    #[arg(long, conflicts_with = "session")]
+    mode: Option<String>,
     /// The directory it works in, if a session is made [default: this one]
     #[arg(long, value_name = "DIR", conflicts_with = "session")]
     directory: Option<String>,
@@ -38,7 +44,8 @@ pub(crate) struct MakeArgs {
 
 impl MakeArgs {
     fn is_empty(&self) -> bool {
-        self.agent.is_none() && self.directory.is_none() && self.title.is_none()
+        let Self { agent, model, mode, directory, title } = self;
+        [agent, model, mode, directory, title].into_iter().all(Option::is_none)
     }
 
     /// As the server wants it. Without a directory it is the one in which the command is typed.
@@ -47,8 +54,8 @@ impl MakeArgs {
             Some(named) => path_text(&std::path::absolute(named)?)?,
             None => here()?,
         };
-        let (agent, title) = (self.agent.clone(), self.title.clone());
-        Ok(IfNew { agent, directory: Some(directory), title, ..IfNew::default() })
+        let Self { agent, model, mode, title, .. } = self.clone();
+        Ok(IfNew { agent, directory: Some(directory), model, mode, title })
     }
 }
 
@@ -108,7 +115,7 @@ impl Target {
         if receipt.if_new_ignored && self.made_to_order {
             remote
                 .screen
-                .say("--agent, --directory and --title are for new sessions; this one was there already");
+                .say("--agent, --model, --mode, --directory and --title are for new sessions; this one was there already");
         }
     }
 }

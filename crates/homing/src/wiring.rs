@@ -1,11 +1,10 @@
 //! The server put together: store, agents, engine and HTTP door on one data directory, from start to hand-over.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use drivers::{Scripted, ScriptedConfig};
+use anyhow::Result;
 use engine::{Engine, Mint, TokenRow, Wiring};
 use kernel::{NodeId, OrgId, PersonId, Principal};
 use server::{Bound, Server, ServerConfig};
@@ -13,10 +12,12 @@ use sha2::{Digest, Sha256};
 use store_sqlite::{OpenError, Options, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::place::Place;
+use crate::roster::Roster;
 use crate::screen::Screen;
 use crate::world::{GrowingMint, LocalGround, SystemClock};
 use crate::{time, world};
@@ -55,6 +56,7 @@ pub(crate) struct Ready {
     engine: Engine,
     bound: Bound,
     place: Place,
+    roster: Arc<Roster>,
 }
 
 impl Ready {
@@ -68,12 +70,12 @@ impl Ready {
         place.withdraw();
         // Before any agent is started: a server that cannot listen should not have done anything.
         drop(TcpListener::bind(&*config.listen).map_err(|why| cannot_listen(&config.listen, &why))?);
-        let agents: Vec<Arc<dyn agent::Agent>> = vec![Arc::new(scripted(&place.dir)?)];
+        let roster = Roster::make(config, &place.dir)?;
         let ground = LocalGround { work: place.dir.join("work") };
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
-            agents,
-            default_agent: config.default_agent.clone(),
+            agents: roster.ports(),
+            default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
@@ -84,7 +86,7 @@ impl Ready {
         .await?;
         let bound = open_door(&engine, config, place, &mint).await;
         match bound {
-            Ok(bound) => Ok(Self { engine, bound, place: place.clone() }),
+            Ok(bound) => Ok(Self { engine, bound, place: place.clone(), roster: Arc::new(roster) }),
             Err(error) => {
                 engine.shutdown().await;
                 Err(error)
@@ -97,6 +99,20 @@ impl Ready {
         self.bound.url()
     }
 
+    /// What a new session gets for which no agent is named.
+    pub(crate) fn default_agent(&self) -> &str {
+        self.roster.default_agent()
+    }
+
+    /// Looks which agents are here, beside everything else, and tells once. Who acts without asking is told at once.
+    pub(crate) fn look_around(&self, tell: impl FnOnce(&str) + Send + 'static) -> JoinHandle<()> {
+        for agent in self.roster.bypassing() {
+            tracing::warn!(agent, "this agent acts WITHOUT ASKING: its configuration says `bypass = true`");
+        }
+        let roster = self.roster.clone();
+        tokio::spawn(async move { tell(&roster.found().await) })
+    }
+
     /// A link that signs a browser in, once, and an answer when it does so no more.
     pub(crate) fn sign_in(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
         self.bound.sign_in()
@@ -104,7 +120,7 @@ impl Ready {
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.
     pub(crate) async fn until_told_to_go(self, words: GoWords) {
-        let Self { engine, bound, place } = self;
+        let Self { engine, bound, place, .. } = self;
         let (tell, told) = oneshot::channel();
         tokio::spawn(words.tell_once(tell));
         bound
@@ -166,23 +182,7 @@ pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
     Ok(())
 }
 
-/// The scripted agent, which keeps its things below a data directory.
-pub(crate) fn scripted(data: &Path) -> Result<Scripted> {
-    let exe = world::exe().context("our own program cannot be found")?;
-    let home = data.join("agents").join("scripted");
-    Ok(Scripted::new(ScriptedConfig::new(exe, home, data.join("attempts"))))
-}
-
 async fn open_door(engine: &Engine, config: &Config, place: &Place, mint: &GrowingMint) -> Result<Bound> {
-    let known = engine.agent_names();
-    if !known.contains(&config.default_agent) {
-        return Err(Trouble::new(
-            Exit::Usage,
-            format!("there is no agent called {:?}", config.default_agent),
-        )
-        .hint(format!("set `default_agent` to one of: {}", known.join(", ")))
-        .into());
-    }
     let owner = engine
         .owner(Principal {
             org: OrgId::from_bits(mint.bits()),

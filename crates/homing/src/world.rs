@@ -83,10 +83,24 @@ pub(crate) fn handle() -> String {
     if plain.trim_matches('-').is_empty() { "owner".to_owned() } else { plain }
 }
 
+/// The home of whoever runs us. A service manager may have left out the variable.
+pub(crate) fn home() -> PathBuf {
+    let variable = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    variable.unwrap_or_else(|| {
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let home = field_in(&passwd, rustix::process::getuid().as_raw(), 5);
+        PathBuf::from(home.unwrap_or_else(|| "/".to_owned()))
+    })
+}
+
 fn user_in(passwd: &str, uid: u32) -> Option<String> {
+    field_in(passwd, uid, 0)
+}
+
+fn field_in(passwd: &str, uid: u32, field: usize) -> Option<String> {
     let mut users = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let user = users.find(|fields| fields.get(2).is_some_and(|field| *field == uid.to_string()))?;
-    Some(user[0].to_owned())
+    user.get(field).map(|field| (*field).to_owned())
 }
 
 /// Our own program, which is also the supervisor and the scripted agent. On Linux this very file, even if an upgrade has
@@ -115,5 +129,6 @@ mod tests {
         let passwd = "root:x:0:0::/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\n";
         assert_eq!(user_in(passwd, 1000).as_deref(), Some("me"));
         assert_eq!(user_in(passwd, 7), None);
+        assert_eq!(field_in(passwd, 1000, 5).as_deref(), Some("/home/me"));
     }
 }

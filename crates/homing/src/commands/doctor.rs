@@ -18,8 +18,9 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::place::Place;
 use crate::remote::{Pointer, Remote};
+use crate::roster::scripted;
 use crate::screen::{Look, Screen};
-use crate::wiring::{cannot_open, scripted};
+use crate::wiring::cannot_open;
 use crate::{time, world};
 
 /// Below this the next message may be refused.
@@ -263,7 +264,7 @@ async fn server(place: &Place, screen: Screen) -> Finding {
 }
 
 async fn agents(place: &Place) -> Finding {
-    match scripted(&place.dir) {
+    match scripted("scripted", &place.dir) {
         Ok(agent) => match agent.look().await {
             Found::Here { version } => Finding::ok("agents", format!("{} {version}", agent.name())),
             Found::Missing { what } => {
@@ -293,7 +294,7 @@ async fn supervisor(lab: &Lab) -> Finding {
 }
 
 async fn one_turn(lab: &Lab) -> Result<String> {
-    let agent = scripted(&lab.dir)?;
+    let agent = scripted("scripted", &lab.dir)?;
     let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
     let id = MessageId::from_bits(1);
     let launch = Launch::new(SessionId::from_bits(1), fence, id, &lab.dir);

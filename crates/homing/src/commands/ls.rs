@@ -49,10 +49,17 @@ fn row(session: &Session) -> Vec<String> {
         session.id.clone(),
         words::doing(session),
         time::ago(session.touched_at, world::now()),
-        session.agent.clone(),
+        agent(session),
         session.directory.clone(),
         session.title.clone().unwrap_or_default(),
     ]
+}
+
+/// The agent, with the model and mode that were chosen.
+fn agent(session: &Session) -> String {
+    let Session { agent, model, mode, .. } = session;
+    let chosen: Vec<&str> = [model, mode].into_iter().flatten().map(String::as_str).collect();
+    if chosen.is_empty() { agent.clone() } else { format!("{agent} ({})", chosen.join(", ")) }
 }
 
 /// As many pages as it takes, as one.

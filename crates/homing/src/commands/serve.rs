@@ -28,6 +28,8 @@ pub(crate) async fn serve(args: ServeArgs, place: &Place, screen: Screen) -> Res
     } else {
         screen.line(ready.url())?;
     }
+    let looking = ready.look_around(|found| tracing::info!("{found}"));
     ready.until_told_to_go(words).await;
+    looking.abort();
     Ok(Exit::Done)
 }

@@ -34,10 +34,11 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
     let ready = Ready::start(&config, place).await?;
     let (url, (link, spent)) = (ready.url(), ready.sign_in());
     if screen.json {
+        let (agent, pid) = (ready.default_agent(), std::process::id());
         screen
-            .object(&json!({ "url": url, "sign_in": link, "data": place.dir, "pid": std::process::id() }))?;
+            .object(&json!({ "url": url, "sign_in": link, "data": place.dir, "pid": pid, "agent": agent }))?;
     } else if screen.out_is_terminal {
-        welcome(&url, &link, place, screen)?;
+        welcome(&ready, &link, place, screen)?;
     } else {
         screen.line(&url)?;
         screen.line(&link)?;
@@ -51,7 +52,9 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
         spent.await;
         drop(page);
     });
+    let looking = ready.look_around(move |found| screen.say(found));
     ready.until_told_to_go(words).await;
+    looking.abort();
     tidying.abort();
     // Its page is gone when it is.
     let _ = tidying.await;
@@ -59,11 +62,12 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
     Ok(Exit::Done)
 }
 
-fn welcome(url: &str, link: &str, place: &Place, screen: Screen) -> Result<()> {
-    screen.line(format!("{} at {url}\n", screen.out(Look::Bold, "Homing is up")))?;
+fn welcome(ready: &Ready, link: &str, place: &Place, screen: Screen) -> Result<()> {
+    screen.line(format!("{} at {}\n", screen.out(Look::Bold, "Homing is up"), ready.url()))?;
     screen.pairs(&[
         ("  sign in", format!("{link} (works once)")),
         ("  data", place.dir.display().to_string()),
+        ("  agent", format!("{} for new sessions; `homing agents` lists all", ready.default_agent())),
         ("  try", format!("{}   in another terminal", screen.out(Look::Good, &first_command(place)))),
     ])?;
     screen.line(screen.out(Look::Dim, "\nCtrl-C stops the server; sessions stay."))?;

@@ -1,0 +1,200 @@
+//! How agents are written in the configuration: `[agents.NAME]`, each over `[every_agent]`.
+//!
+//! The agents we know stand in `default.toml` as ordinary tables, so that an agent we do not know needs a table and no
+//! code. What looks like a secret is a reference: `env:NAME` or `file:PATH`, resolved when the server starts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, OneOf, Schema, Type};
+
+use super::units::{Size, Span};
+
+/// One agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AgentTable {
+    /// Which driver talks to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<Kind>,
+    /// Whether it is there: `true`, `false`, or `"auto"`, which means if its program is found.
+    #[schema(schema_with = enabled_schema)]
+    pub(crate) enabled: Enabled,
+    /// The program: a path, or a name that is looked for on `PATH`.
+    pub(crate) program: String,
+    /// Arguments that come before those of the driver.
+    pub(crate) args: Vec<String>,
+    /// Variables it gets. A value may be a reference: `env:NAME` or `file:PATH`.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Variables it gets from the server's environment, where they are set; added to those of `every_agent`.
+    pub(crate) pass_env: Vec<String>,
+    /// Its home: `person`, `session`, or a path.
+    #[schema(value_type = String)]
+    pub(crate) home: Home,
+    /// The model of sessions that name none; empty for the agent's own choice.
+    pub(crate) model: String,
+    /// The mode of sessions that name none; empty for the agent's own choice.
+    pub(crate) mode: String,
+    /// Whether it acts without asking.
+    pub(crate) bypass: bool,
+    /// How to get its program; shown where it is missing.
+    pub(crate) install: String,
+    /// How one sees that it is signed in.
+    pub(crate) sign_in: SignInTable,
+    /// Processes that are kept between turns.
+    pub(crate) keep: KeepTable,
+    /// What it may take.
+    pub(crate) limits: LimitsTable,
+}
+
+#[cfg(test)]
+impl AgentTable {
+    /// With something in each key that may be left out.
+    pub(crate) fn with_every_key() -> Self {
+        Self { kind: Some(Kind::Acp), ..Self::default() }
+    }
+}
+
+/// Which driver talks to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Claude,
+    Codex,
+    Opencode,
+    Acp,
+    Command,
+    Scripted,
+}
+
+/// How one sees that an agent is signed in, without running a turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SignInTable {
+    /// Files of which one is there if it is signed in; `~` is the agent's home.
+    pub(crate) files: Vec<String>,
+    /// Variables of which one is set if it is signed in. It gets them from the server's environment.
+    pub(crate) variables: Vec<String>,
+    /// What to do if it is not.
+    pub(crate) how: String,
+}
+
+/// Processes that are kept between turns.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct KeepTable {
+    /// The most that are kept; 0 keeps none.
+    pub(crate) kept_max: usize,
+    /// How long one is kept.
+    pub(crate) idle_max: Span,
+}
+
+/// What an agent may take.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LimitsTable {
+    /// From the start of its process until it is ready.
+    pub(crate) start_max: Span,
+    /// From the message to the last word.
+    pub(crate) turn_max: Span,
+    /// What it may print in one turn.
+    pub(crate) output_max: Size,
+    /// Memory of all its processes; `"0"` is no bound.
+    pub(crate) memory_max: Size,
+    /// Processes at a time; 0 is no bound.
+    pub(crate) processes_max: u32,
+}
+
+/// Whether an agent is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Enabled {
+    Yes,
+    No,
+    /// If its program is found.
+    #[default]
+    Auto,
+}
+
+/// Which home an agent gets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) enum Home {
+    /// That of whoever runs Homing.
+    #[default]
+    Person,
+    /// One for each session, below the data directory.
+    Session,
+    /// This directory; `~` at its beginning is the home of whoever runs Homing.
+    Path(PathBuf),
+}
+
+impl TryFrom<String> for Home {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "person" => Ok(Self::Person),
+            "session" => Ok(Self::Session),
+            path if path.starts_with('/') || path.starts_with("~/") => Ok(Self::Path(PathBuf::from(path))),
+            _ => Err(format!("{text:?} is not a home: write \"person\", \"session\" or a path from / or ~/")),
+        }
+    }
+}
+
+impl From<Home> for String {
+    fn from(home: Home) -> Self {
+        match home {
+            Home::Person => "person".to_owned(),
+            Home::Session => "session".to_owned(),
+            Home::Path(path) => path.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+fn enabled_schema() -> Schema {
+    let word = Object::builder().schema_type(Type::String).enum_values(Some(["auto"]));
+    let whether = Object::builder().schema_type(Type::Boolean);
+    OneOf::builder().item(whether).item(word).build().into()
+}
+
+impl Serialize for Enabled {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Yes => serializer.serialize_bool(true),
+            Self::No => serializer.serialize_bool(false),
+            Self::Auto => serializer.serialize_str("auto"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Enabled {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EnabledWord)
+    }
+}
+
+/// Reads `true`, `false` or `"auto"`.
+struct EnabledWord;
+
+impl Visitor<'_> for EnabledWord {
+    type Value = Enabled;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("true, false or \"auto\"")
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Enabled, E> {
+        Ok(if value { Enabled::Yes } else { Enabled::No })
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Enabled, E> {
+        match value {
+            "auto" => Ok(Enabled::Auto),
+            _ => Err(E::invalid_value(de::Unexpected::Str(value), &self)),
+        }
+    }
+}

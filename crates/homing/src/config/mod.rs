@@ -1,0 +1,418 @@
+//! The configuration: one TOML file over `default.toml`, which is built in and is the documentation.
+//!
+//! A file is read twice: alone, so that a wrong key or value is told with its line, then laid over the defaults, so that
+//! every value comes from the one or the other. Nothing here has a default of its own; a test holds `default.toml` to
+//! these types, to the engine's limits and to the kernel's policy. `agents` is how agents are written, `reference` what
+//! stands for a secret, `schema` the same types for editors, `units` durations and sizes.
+
+pub(crate) mod agents;
+pub(crate) mod reference;
+pub(crate) mod schema;
+pub(crate) mod units;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table};
+use utoipa::ToSchema;
+
+use crate::exit::{Exit, Trouble};
+use agents::{AgentTable, Enabled};
+use units::Span;
+
+/// Every key with its default and what it means.
+pub(crate) const DEFAULT: &str = include_str!("../../default.toml");
+
+/// The default agent that is none: the first of `default_order` that is here and looks signed in.
+pub(crate) const AUTO: &str = "auto";
+
+/// What the server is told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Where the server listens.
+    pub(crate) listen: String,
+    /// Names by which requests may call this server, besides the address it listens on.
+    pub(crate) allowed_hosts: Vec<String>,
+    /// The agent of a new session for which none is named, or `auto`.
+    pub(crate) default_agent: String,
+    /// The order in which `auto` looks for an agent.
+    pub(crate) default_order: Vec<String>,
+    /// What the server says on standard error.
+    pub(crate) log: String,
+    limits: Limits,
+    policy: Policy,
+    /// What every agent gets unless its own table says otherwise.
+    every_agent: AgentTable,
+    /// The agents, by name.
+    pub(crate) agents: BTreeMap<String, AgentTable>,
+}
+
+/// How much of everything there may be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Limits {
+    open_max: u32,
+    awake_max: u32,
+    pending_max: u32,
+    verdict_wait: Span,
+    stop_grace: Span,
+    words_wait: Span,
+    words_bytes_max: usize,
+}
+
+/// What sessions may count on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Policy {
+    attempts_max: u16,
+    backoff: Span,
+    backoff_max: Span,
+    turn_max: Span,
+    hold_max: Span,
+    ask_max: Span,
+    crowded_wait: Span,
+    after_failure: AfterFailure,
+}
+
+/// What becomes of waiting messages after a failed turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum AfterFailure {
+    #[default]
+    Hold,
+    GoOn,
+}
+
+impl Config {
+    /// The configuration in force, and the file it comes from, if there is one.
+    pub(crate) fn load(named: Option<&Path>, data: &Path) -> Result<(Self, Option<PathBuf>)> {
+        let (file, text) = match find(named, data)? {
+            Some((path, text)) => (Some(path), text),
+            None => (None, String::new()),
+        };
+        let wrong = |why: String| {
+            let path = file.as_deref().unwrap_or(Path::new("default.toml"));
+            Trouble::new(Exit::Usage, format!("{}: {}", path.display(), why.trim_end()))
+                .hint("`homing config` prints every key with its default and what it means")
+        };
+        let mut config = Self::read(&text).map_err(wrong)?;
+        config.check_references(&text).map_err(wrong)?;
+        let variable = |name| std::env::var(name).ok();
+        if let Some(listen) = variable("HOMING_LISTEN") {
+            config.listen = listen;
+        }
+        if let Some(agent) = variable("HOMING_DEFAULT_AGENT") {
+            config.default_agent = agent;
+        }
+        Ok((config, file))
+    }
+
+    /// A file's text over the defaults. An error names the line.
+    fn read(text: &str) -> Result<Self, String> {
+        // What is read here is thrown away: only what is wrong with it counts.
+        let alone: Self = toml::from_str(text).map_err(|why| why.to_string())?;
+        drop(alone);
+        let parse = |text: &str| toml::from_str::<Table>(text).map_err(|why| why.to_string());
+        let mut all = parse(DEFAULT)?;
+        lay_over(&mut all, parse(text)?);
+        spread_every_agent(&mut all);
+        let config: Self = all.try_into().map_err(|why: toml::de::Error| why.to_string())?;
+        config.check()?;
+        config.check_agents(text)?;
+        Ok(config)
+    }
+
+    /// What the types cannot say about agents.
+    fn check_agents(&self, text: &str) -> Result<(), String> {
+        for (name, agent) in &self.agents {
+            let wrong = |key: &str, why: &str| {
+                let path = ["agents", name, key];
+                Err(format!("{}agents.{name}{}: {why}", line_of(text, &path), dotted(key)))
+            };
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+            if name.is_empty() || name.len() > api::AGENT_LENGTH_MAX || !name.chars().all(is_plain) {
+                return wrong("", "a name has letters, digits, dots, dashes and underscores");
+            }
+            if name == AUTO {
+                return wrong("", "`auto` is not a name: `default_agent` uses it");
+            }
+            if agent.kind.is_none() {
+                return wrong("", "it needs a `kind`: claude, codex, opencode, acp, command or scripted");
+            }
+            if agent.limits.turn_max.0 == 0 || agent.limits.start_max.0 == 0 || agent.limits.output_max.0 == 0
+            {
+                return wrong(
+                    "limits",
+                    "start_max, turn_max and output_max are not 0: nothing could ever be done",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// That every reference of an agent that is not switched off leads to something.
+    fn check_references(&self, text: &str) -> Result<(), String> {
+        let there = self.agents.iter().filter(|(_, agent)| agent.enabled != Enabled::No);
+        for (name, agent) in there {
+            for (variable, value) in &agent.env {
+                reference::resolve(value).map_err(|why| {
+                    let line = line_of(text, &["agents", name, "env", variable]);
+                    format!("{line}agents.{name}.env.{variable}: {why}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (limits, policy) = (&self.limits, &self.policy);
+        let counts = [
+            ("limits.open_max", u64::from(limits.open_max)),
+            ("limits.awake_max", u64::from(limits.awake_max)),
+            ("limits.pending_max", u64::from(limits.pending_max)),
+            ("limits.words_bytes_max", limits.words_bytes_max as u64),
+            ("policy.attempts_max", u64::from(policy.attempts_max)),
+            ("policy.turn_max", policy.turn_max.0),
+        ];
+        match counts.iter().find(|(_, count)| *count == 0) {
+            Some((key, _)) => Err(format!("{key} is 0: nothing could ever be done")),
+            None => Ok(()),
+        }
+    }
+
+    /// How much of everything there may be.
+    pub(crate) fn limits(&self) -> engine::Limits {
+        let Limits { open_max, awake_max, pending_max, words_bytes_max, .. } = self.limits;
+        engine::Limits {
+            open_max,
+            awake_max,
+            pending_max,
+            verdict_wait: Duration::from_millis(self.limits.verdict_wait.0),
+            stop_grace_ms: self.limits.stop_grace.0,
+            words_ms_max: self.limits.words_wait.0,
+            words_bytes_max,
+        }
+    }
+
+    /// What sessions may count on.
+    pub(crate) fn policy(&self) -> kernel::Policy {
+        let policy = &self.policy;
+        kernel::Policy {
+            attempts_max: policy.attempts_max,
+            backoff_ms: policy.backoff.0,
+            backoff_ms_max: policy.backoff_max.0,
+            turn_ms_max: policy.turn_max.0,
+            hold_ms_max: policy.hold_max.0,
+            ask_ms_max: policy.ask_max.0,
+            crowded_ms: policy.crowded_wait.0,
+            after_failure: match policy.after_failure {
+                AfterFailure::Hold => kernel::AfterFailure::Hold,
+                AfterFailure::GoOn => kernel::AfterFailure::GoOn,
+            },
+        }
+    }
+}
+
+/// The file to read: the one that is named, or the first that is there.
+fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, String)>> {
+    if let Some(path) = named {
+        let text = std::fs::read_to_string(path).map_err(|why| {
+            Trouble::new(Exit::Usage, format!("{}: {why}", path.display()))
+                .hint("`--config` names a file that is there; leave it out to do without")
+        })?;
+        return Ok(Some((path.to_owned(), text)));
+    }
+    for path in [Some(data.join("homing.toml")), in_home()].into_iter().flatten() {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => return Ok(Some((path, text))),
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+            // A file that is there and cannot be read is not the same as none.
+            Err(why) => return Err(why).with_context(|| path.display().to_string()),
+        }
+    }
+    Ok(None)
+}
+
+fn in_home() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))?;
+    Some(base.join("homing").join("config.toml"))
+}
+
+/// Lays each agent's own table over what every agent gets. Lists replace each other, but for `pass_env`: whoever names a
+/// variable for one agent does not want it to lose the others.
+fn spread_every_agent(all: &mut Table) {
+    let every = all.get("every_agent").and_then(|every| every.as_table()).cloned().unwrap_or_default();
+    let Some(agents) = all.get_mut("agents").and_then(|agents| agents.as_table_mut()) else { return };
+    for agent in agents.iter_mut().filter_map(|(_, agent)| agent.as_table_mut()) {
+        let own = std::mem::replace(agent, every.clone());
+        let names = |table: &Table| table.get("pass_env").and_then(|names| names.as_array()).cloned();
+        let passed: Vec<_> = [names(&every), names(&own)].into_iter().flatten().flatten().collect();
+        lay_over(agent, own);
+        agent.insert("pass_env".to_owned(), toml::Value::Array(passed));
+    }
+}
+
+fn dotted(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!(".{key}") }
+}
+
+/// Where a key stands in a file, as the beginning of an error; nothing if it is not there.
+fn line_of(text: &str, path: &[&str]) -> String {
+    fn offset(table: &DeTable<'_>, path: &[&str]) -> Option<usize> {
+        let (name, rest) = path.split_first()?;
+        let (key, value) = table.iter().find(|(key, _)| key.get_ref().as_ref() == *name)?;
+        let deeper = match value.get_ref() {
+            DeValue::Table(table) => offset(table, rest),
+            _ => None,
+        };
+        Some(deeper.unwrap_or(key.span().start))
+    }
+    let offset = DeTable::parse(text).ok().and_then(|table: Spanned<_>| offset(table.get_ref(), path));
+    let line = |offset: usize| format!("line {}: ", text[..offset].matches('\n').count() + 1);
+    offset.map(line).unwrap_or_default()
+}
+
+fn lay_over(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => lay_over(base, over),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::agents::Kind;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_defaults_are_those_of_the_engine_and_the_kernel() {
+        let config = Config::read("").unwrap();
+        assert_eq!(config.limits(), engine::Limits::default());
+        assert_eq!(config.policy(), kernel::Policy::default());
+    }
+
+    /// The names of all values below a table.
+    fn keys(table: &Table) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        for (key, value) in table {
+            match value {
+                // A map from names that people choose is one key.
+                toml::Value::Table(table) if key != "env" => {
+                    all.extend(keys(table).into_iter().map(|below| format!("{key}.{below}")))
+                }
+                _ => drop(all.insert(key.clone())),
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn default_toml_has_every_key_and_no_other() {
+        let mut written: Table = toml::from_str(DEFAULT).unwrap();
+        let mut known = Table::try_from(Config::default()).unwrap();
+        let agents = written.remove("agents").unwrap();
+        let every = written.remove("every_agent").unwrap();
+        for name in ["agents", "every_agent"] {
+            known.remove(name);
+        }
+        assert_eq!(keys(&written), keys(&known));
+        // What an agent may be told stands in `every_agent`, or where it means something: with an agent of that kind.
+        let mut written = keys(every.as_table().unwrap());
+        for agent in agents.as_table().unwrap().values() {
+            written.extend(keys(agent.as_table().unwrap()));
+        }
+        assert_eq!(written, keys(&Table::try_from(AgentTable::with_every_key()).unwrap()));
+    }
+
+    #[test]
+    fn every_agent_has_what_all_of_them_need() {
+        let every = toml::from_str::<Config>(DEFAULT).unwrap().every_agent;
+        let limits = drivers::TurnLimits::default();
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap();
+        assert_eq!(
+            (every.limits.start_max.0, every.limits.turn_max.0, every.limits.output_max.0),
+            (ms(limits.start_max), ms(limits.turn_max), limits.output_bytes_max)
+        );
+        assert_eq!((every.limits.memory_max.0, every.limits.processes_max), (0, 0));
+        assert!(!every.bypass, "an agent asks unless somebody says otherwise");
+    }
+
+    #[test]
+    fn an_agent_is_its_table_over_every_agent_and_the_defaults() {
+        let config = Config::read(
+            "[every_agent]\npass_env = [\"A\"]\nkeep.idle_max = \"1m\"\n\
+             [agents.claude]\npass_env = [\"B\"]\nlimits.memory_max = \"2GiB\"\n\
+             [agents.mine]\nkind = \"acp\"\nprogram = \"mine\"\n",
+        )
+        .unwrap();
+        let claude = &config.agents["claude"];
+        assert_eq!((claude.keep.idle_max.0, claude.limits.memory_max.0), (60_000, 2 << 30));
+        assert_eq!((claude.program.as_str(), claude.pass_env[0].as_str()), ("claude", "A"));
+        assert!(claude.pass_env.iter().any(|name| name == "B"));
+        assert_eq!(
+            (config.agents["mine"].keep.idle_max.0, config.agents["mine"].kind),
+            (60_000, Some(Kind::Acp))
+        );
+    }
+
+    #[test]
+    fn a_wrong_agent_is_told_with_its_line() {
+        let wrong = |text: &str| Config::read(text).unwrap_err();
+        let kind = wrong("\n[agents.mine]\nprogram = \"mine\"\n");
+        assert!(kind.contains("line 2") && kind.contains("agents.mine") && kind.contains("`kind`"), "{kind}");
+        let name = wrong("[agents.\"a b\"]\nkind = \"acp\"\n");
+        assert!(name.contains("line 1") && name.contains("letters"), "{name}");
+        let limits = wrong("[agents.claude]\nmodel = \"x\"\nlimits.turn_max = \"0s\"\n");
+        assert!(limits.contains("line 3") && limits.contains("turn_max"), "{limits}");
+        for (text, part) in [
+            ("kind = \"nobody\"", "nobody"),
+            ("enabled = \"maybe\"", "auto"),
+            ("home = \"here\"", "person"),
+            ("limits.memory_max = \"2 MB\"", "MiB"),
+            ("programm = \"x\"", "programm"),
+            ("keep.kept_max = -1", "-1"),
+        ] {
+            let why = wrong(&format!("[agents.claude]\n{text}\n"));
+            assert!(why.contains("line 2") && why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_told_with_its_line() {
+        let text = "[agents.claude]\nbypass = false\nenv.KEY = \"env:HOMING_NO_SUCH_VARIABLE\"\n";
+        let why = Config::read(text).unwrap().check_references(text).unwrap_err();
+        assert!(why.contains("line 3") && why.contains("agents.claude.env.KEY"), "{why}");
+        assert!(why.contains("HOMING_NO_SUCH_VARIABLE"), "{why}");
+        let off = format!("{text}enabled = false\n");
+        assert_eq!(Config::read(&off).unwrap().check_references(&off), Ok(()));
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_stays_as_it_is() {
+        let config = Config::read("[policy]\nturn_max = \"3m\"\n").unwrap();
+        assert_eq!(config.policy(), kernel::Policy { turn_ms_max: 180_000, ..kernel::Policy::default() });
+        assert_eq!(config.listen, "127.0.0.1:4747");
+    }
+
+    #[test]
+    fn a_wrong_file_is_told_with_its_line() {
+        let wrong = |text: &str| Config::read(text).unwrap_err();
+        let key = wrong("log = \"info\"\nlisen = \"127.0.0.1:1\"\n");
+        assert!(key.contains("line 2") && key.contains("lisen") && key.contains("`listen`"), "{key}");
+        let span = wrong("[policy]\n\nturn_max = \"a while\"\n");
+        assert!(span.contains("line 3") && span.contains("not a duration"), "{span}");
+        assert!(wrong("[limits]\nawake_max = -1\n").contains("line 2"));
+        assert!(wrong("[policy]\nattempts_max = 0\n").contains("policy.attempts_max"));
+    }
+}

@@ -1,0 +1,178 @@
+//! One agent with what the configuration adds to its driver: its name, the model and mode of sessions that name none,
+//! how to get it where it is missing, and whether it looks signed in.
+//!
+//! What a program said about its version is remembered for as long as its file stays the same.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, SignIn, TreeName, Trouble};
+use drivers::ShellConfig;
+use kernel::SessionId;
+
+use super::sign_in;
+use crate::config::agents::{AgentTable, Home, Kind};
+
+/// One agent.
+pub(crate) struct Configured {
+    name: String,
+    table: AgentTable,
+    program: String,
+    home: String,
+    env: Vec<(String, String)>,
+    driver: Arc<dyn Agent>,
+    looked: Mutex<Option<(Stamp, Found)>>,
+}
+
+/// Which file a program is. Another number means that somebody has installed another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    file: (u64, u64),
+    changed: (i64, i64),
+}
+
+impl fmt::Debug for Configured {
+    /// Never the environment: it has keys in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Configured").field("name", &self.name).field("program", &self.program).finish()
+    }
+}
+
+impl Configured {
+    pub(crate) fn new(name: &str, table: &AgentTable, shell: &ShellConfig, driver: Arc<dyn Agent>) -> Self {
+        Self {
+            name: name.to_owned(),
+            table: table.clone(),
+            program: shell.program.clone(),
+            home: shell.home.clone(),
+            env: shell.env.clone(),
+            driver,
+            looked: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn table(&self) -> &AgentTable {
+        &self.table
+    }
+
+    /// Whether it is somebody's program; the scripted agent is ours.
+    pub(crate) fn is_real(&self) -> bool {
+        self.table.kind != Some(Kind::Scripted)
+    }
+
+    /// Whether its program is there. Nothing is started for that.
+    pub(crate) fn has_program(&self) -> bool {
+        !self.is_real() || self.stamp().is_some()
+    }
+
+    /// The home of one of its sessions, or of all of them.
+    pub(crate) fn home(&self) -> &str {
+        &self.home
+    }
+
+    /// What is missing, and how to get it.
+    fn missing(&self) -> String {
+        let what = match self.program.contains('/') {
+            true => format!("there is no program {}", self.program),
+            false => format!("there is no `{}` on PATH", self.program),
+        };
+        match self.table.install.as_str() {
+            "" => format!("{what}; install it, or set `program` in [agents.{}]", self.name),
+            install => format!("{what}; get it with: {install}"),
+        }
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        if self.program.contains('/') {
+            return stamp(Path::new(&self.program));
+        }
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        std::env::split_paths(path.unwrap_or_default()).find_map(|dir| stamp(&dir.join(&self.program)))
+    }
+
+    async fn look_or_recall(&self) -> Found {
+        if !self.is_real() {
+            return self.driver.look().await;
+        }
+        let Some(stamp) = self.stamp() else { return Found::Missing { what: self.missing() } };
+        let looked = || self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, found)) = looked().clone()
+            && known == stamp
+        {
+            return found;
+        }
+        let found = self.driver.look().await;
+        // What went wrong may go better the next time.
+        if matches!(found, Found::Here { .. }) {
+            *looked() = Some((stamp, found.clone()));
+        }
+        found
+    }
+
+    fn with_defaults(&self, launch: Launch) -> Launch {
+        let usual = |named: &str| Some(named.to_owned()).filter(|named| !named.is_empty());
+        let AgentTable { model, mode, .. } = &self.table;
+        Launch {
+            model: launch.model.or_else(|| usual(model)),
+            mode: launch.mode.or_else(|| usual(mode)),
+            ..launch
+        }
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::metadata(path).ok().filter(|found| found.is_file())?;
+    let is_program = found.permissions().mode() & 0o111 != 0;
+    is_program.then(|| Stamp {
+        path: path.to_path_buf(),
+        file: (found.dev(), found.ino()),
+        changed: (found.mtime(), found.mtime_nsec()),
+    })
+}
+
+impl Agent for Configured {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.driver.abilities()
+    }
+
+    fn look(&self) -> Reply<'_, Found> {
+        Box::pin(self.look_or_recall())
+    }
+
+    fn setup(&self) -> Setup {
+        self.driver.setup()
+    }
+
+    fn sign_in(&self) -> SignIn {
+        let home = (self.table.home != Home::Session).then(|| Path::new(&self.home));
+        sign_in::look(&self.table.sign_in, home, &self.env)
+    }
+
+    fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        if !self.has_program() {
+            let missing = Trouble::refused(format!("{} is not here: {}", self.name, self.missing()));
+            return Box::pin(async { Err(missing) });
+        }
+        self.driver.start(self.with_defaults(launch))
+    }
+
+    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
+        self.driver.bury(tree)
+    }
+
+    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+        self.driver.release(session)
+    }
+
+    fn close(&self) -> Reply<'_, ()> {
+        self.driver.close()
+    }
+}

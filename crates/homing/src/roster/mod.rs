@@ -1,0 +1,206 @@
+//! The agents of this server: made from their tables, with the environment, home and limits that they get.
+//!
+//! Making them is cheap: programs are looked for on `PATH` and sign-ins by their files, but nothing is started. What costs
+//! time, asking each program for its version, happens when somebody wants to know. `configured` is one agent with what
+//! the configuration adds to its driver, `sign_in` the look for credentials.
+
+mod configured;
+mod sign_in;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Agent, Found, SignIn};
+use anyhow::{Context, Result};
+use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
+use tokio::task::JoinSet;
+
+use crate::config::agents::{AgentTable, Enabled, Home, Kind};
+use crate::config::{AUTO, Config, reference};
+use crate::exit::{Exit, Trouble};
+use crate::world;
+pub(crate) use configured::Configured;
+
+/// Where programs are looked for when our own environment does not say.
+const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Variables that say where things are in a home. With another home they would lead back to the first.
+const HOME_BOUND: [&str; 6] = [
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "CODEX_HOME",
+    "CLAUDE_CONFIG_DIR",
+];
+
+/// Every agent that is not switched off.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    agents: Vec<Arc<Configured>>,
+    default: String,
+}
+
+impl Roster {
+    /// The agents of a configuration, with their things below a data directory.
+    pub(crate) fn make(config: &Config, data: &Path) -> Result<Self> {
+        let mut agents = Vec::new();
+        for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
+            let made = make(name, table, data).with_context(|| format!("agents.{name}"))?;
+            agents.extend(made.map(Arc::new));
+        }
+        let default = default_of(config, &agents)?;
+        Ok(Self { agents, default })
+    }
+
+    /// What a new session gets for which none is named.
+    pub(crate) fn default_agent(&self) -> &str {
+        &self.default
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Configured>] {
+        &self.agents
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Configured>, Trouble> {
+        self.agents.iter().find(|agent| agent.name() == name).ok_or_else(|| unknown(name, &self.agents))
+    }
+
+    /// As the engine wants them.
+    pub(crate) fn ports(&self) -> Vec<Arc<dyn Agent>> {
+        self.agents.iter().map(|agent| agent.clone() as Arc<dyn Agent>).collect()
+    }
+
+    /// Which agents act without asking.
+    pub(crate) fn bypassing(&self) -> Vec<&str> {
+        self.agents.iter().filter(|agent| agent.table().bypass).map(|agent| agent.name()).collect()
+    }
+
+    /// What was found, on one line. Asks every program for its version, all at once, which takes a second or two.
+    pub(crate) async fn found(&self) -> String {
+        let mut looks = JoinSet::new();
+        let programs = self.agents.iter().filter(|agent| agent.is_real() && agent.has_program());
+        for (place, agent) in programs.cloned().enumerate() {
+            looks.spawn(async move { (place, in_words(&agent).await) });
+        }
+        let mut found = looks.join_all().await;
+        found.sort();
+        let words: Vec<String> = found.into_iter().map(|(_, words)| words).collect();
+        let default = &self.default;
+        match words.is_empty() {
+            true => format!(
+                "found no agents on PATH; new sessions use {default}. `homing agents` says how to get one"
+            ),
+            false => format!("found: {}; new sessions use {default}", words.join(" · ")),
+        }
+    }
+}
+
+async fn in_words(agent: &Configured) -> String {
+    let version = match agent.look().await {
+        Found::Here { version } => version,
+        Found::Missing { what } => return format!("{} ({what})", agent.name()),
+    };
+    let signed_in = match agent.sign_in() {
+        SignIn::Here { .. } => " (signed in)".to_owned(),
+        SignIn::Missing { how } => format!(" (not signed in: {how})"),
+        SignIn::Unknown => String::new(),
+    };
+    format!("{} {version}{signed_in}", agent.name())
+}
+
+/// The agent that is named, or the first in order that is here and looks signed in, or the one that is built in.
+fn default_of(config: &Config, agents: &[Arc<Configured>]) -> Result<String, Trouble> {
+    let named = &config.default_agent;
+    if named != AUTO {
+        let is_there = agents.iter().any(|agent| agent.name() == named);
+        return if is_there { Ok(named.clone()) } else { Err(unknown(named, agents)) };
+    }
+    let find = |name: &String| agents.iter().find(|agent| agent.name() == name);
+    let is_ready =
+        |agent: &&Arc<Configured>| agent.has_program() && !matches!(agent.sign_in(), SignIn::Missing { .. });
+    let ready = config.default_order.iter().filter_map(find).find(is_ready);
+    let built_in = || agents.iter().find(|agent| !agent.is_real());
+    let chosen = ready.or_else(built_in).map(|agent| agent.name().to_owned());
+    chosen.ok_or_else(|| {
+        Trouble::new(Exit::Usage, "there is no agent for new sessions")
+            .hint("install one and sign in, or leave the scripted agent switched on")
+    })
+}
+
+fn unknown(name: &str, agents: &[Arc<Configured>]) -> Trouble {
+    let known: Vec<&str> = agents.iter().map(|agent| agent.name()).collect();
+    Trouble::new(Exit::Usage, format!("there is no agent called {name:?}"))
+        .hint(format!("`default_agent` is \"auto\" or one of: {}", known.join(", ")))
+}
+
+/// The scripted agent, which keeps its things below a data directory.
+pub(crate) fn scripted(name: &str, data: &Path) -> Result<Scripted> {
+    let exe = world::exe().context("our own program cannot be found")?;
+    let home = data.join("agents").join(name);
+    Ok(Scripted::new(ScriptedConfig::new(exe, home, data.join("attempts"))))
+}
+
+/// One agent; `None` for a kind whose driver is not here yet.
+fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Option<Configured>> {
+    let shell = shell(name, table, data)?;
+    let driver: Arc<dyn Agent> = match table.kind {
+        Some(Kind::Scripted) => Arc::new(scripted(name, data)?),
+        _ => return Ok(None),
+    };
+    Ok(Some(Configured::new(name, table, &shell, driver)))
+}
+
+fn shell(name: &str, table: &AgentTable, data: &Path) -> Result<ShellConfig> {
+    let exe = world::exe().context("our own program cannot be found")?;
+    let program = if table.program.is_empty() { name } else { &table.program };
+    let home = home(name, &table.home, data);
+    let usual = ShellConfig::new(name, exe, data.join("attempts"), program, home);
+    let limits = &table.limits;
+    Ok(ShellConfig {
+        args: table.args.clone(),
+        env: environment(table)?,
+        bypasses: table.bypass,
+        kept_max: table.keep.kept_max,
+        idle_max: Duration::from_millis(table.keep.idle_max.0),
+        limits: TurnLimits {
+            start_max: Duration::from_millis(limits.start_max.0),
+            turn_max: Duration::from_millis(limits.turn_max.0),
+            output_bytes_max: limits.output_max.0,
+            memory_bytes_max: Some(limits.memory_max.0).filter(|bytes| *bytes > 0),
+            processes_max: Some(limits.processes_max).filter(|count| *count > 0),
+        },
+        ..usual
+    })
+}
+
+fn home(name: &str, home: &Home, data: &Path) -> String {
+    let path = match home {
+        Home::Person => world::home(),
+        Home::Session => data.join("agents").join(name).join("{session}"),
+        Home::Path(path) => reference::in_home(&path.to_string_lossy()),
+    };
+    path.to_string_lossy().into_owned()
+}
+
+/// Everything the agent gets from us but `HOME`: what is passed on, then what its table says.
+fn environment(table: &AgentTable) -> Result<Vec<(String, String)>> {
+    let is_person = table.home == Home::Person;
+    let bound = HOME_BOUND.into_iter().map(str::to_owned).filter(|_| is_person);
+    let mut names: Vec<String> = table.pass_env.iter().chain(&table.sign_in.variables).cloned().collect();
+    names.retain(|name| is_person || !HOME_BOUND.contains(&name.as_str()));
+    names.extend(bound);
+    names.sort();
+    names.dedup();
+    let mut all: Vec<(String, String)> =
+        names.into_iter().filter_map(|name| std::env::var(&name).ok().map(|value| (name, value))).collect();
+    for (name, value) in &table.env {
+        let value = reference::resolve(value).map_err(anyhow::Error::msg).with_context(|| name.clone())?;
+        all.retain(|(known, _)| known != name);
+        all.push((name.clone(), value));
+    }
+    if !all.iter().any(|(name, _)| name == "PATH") {
+        all.push(("PATH".to_owned(), PATH_FALLBACK.to_owned()));
+    }
+    Ok(all)
+}

@@ -54,6 +54,7 @@ impl Setup {
         let mut homing =
             Homing { setup: self, root, child: None, drains: Vec::new(), http: Http::new("", "") };
         fs::create_dir_all(homing.place()).expect("a directory to stand in");
+        fs::create_dir_all(homing.home()).expect("a home");
         if let Some(config) = homing.setup.config.clone() {
             fs::create_dir_all(homing.data()).expect("a data directory");
             fs::write(homing.data().join("homing.toml"), config).expect("a config file");
@@ -203,6 +204,11 @@ impl Homing {
         self.root.path().join("place")
     }
 
+    /// The home of the person who runs it, and of whatever agents use it.
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
     /// The binary with nothing of the environment that could point it elsewhere.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.setup.exe);
@@ -211,6 +217,8 @@ impl Homing {
         }
         command.env("HOMING_DATA", self.data()).env("XDG_CONFIG_HOME", self.root.path().join("config"));
         command.env("HOMING_SCRIPTED_LOG", self.agent_log_path());
+        // Nobody's real agent, and nobody's sign-in, unless a test says so.
+        command.env("HOMING_DEFAULT_AGENT", "scripted").env("HOME", self.home());
         command.envs(self.setup.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.place());
         command

@@ -134,7 +134,7 @@ impl Bench {
         {
             command.env_remove(name);
         }
-        command.env("HOMING_DATA", data).env("XDG_CONFIG_HOME", data);
+        command.env("HOMING_DATA", data).env("XDG_CONFIG_HOME", data).env("HOMING_DEFAULT_AGENT", "scripted");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         Server::start(command, Some(data))
     }

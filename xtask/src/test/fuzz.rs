@@ -177,6 +177,7 @@ impl Server {
         for name in ["HOMING_URL", "HOMING_TOKEN", "HOMING_LISTEN", "HOMING_LOG", "RUST_LOG"] {
             command.env_remove(name);
         }
+        command.env("HOMING_DEFAULT_AGENT", "scripted");
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(&data).current_dir(place);
         command
             .stdin(Stdio::null())

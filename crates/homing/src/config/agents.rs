@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use drivers::acp::Quirks;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
@@ -49,13 +50,17 @@ pub(crate) struct AgentTable {
     pub(crate) keep: KeepTable,
     /// What it may take.
     pub(crate) limits: LimitsTable,
+    /// For `acp`: the known agent that it is like (`base`), and what is otherwise.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_a_table")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) quirks: Option<Quirks>,
 }
 
 #[cfg(test)]
 impl AgentTable {
     /// With something in each key that may be left out.
     pub(crate) fn with_every_key() -> Self {
-        Self { kind: Some(Kind::Acp), ..Self::default() }
+        Self { kind: Some(Kind::Acp), quirks: Some(Quirks::default()), ..Self::default() }
     }
 }
 
@@ -159,6 +164,11 @@ fn enabled_schema() -> Schema {
     let word = Object::builder().schema_type(Type::String).enum_values(Some(["auto"]));
     let whether = Object::builder().schema_type(Type::Boolean);
     OneOf::builder().item(whether).item(word).build().into()
+}
+
+/// Quirks are only ever read. Written down, for the list of keys, they are a table.
+fn as_a_table<S: Serializer>(_: &Option<Quirks>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Vec::<(String, String)>::new())
 }
 
 impl Serialize for Enabled {

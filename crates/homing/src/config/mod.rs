@@ -135,14 +135,21 @@ impl Config {
                 Err(format!("{}agents.{name}{}: {why}", line_of(text, &path), dotted(key)))
             };
             let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-            if name.is_empty() || name.len() > api::AGENT_LENGTH_MAX || !name.chars().all(is_plain) {
-                return wrong("", "a name has letters, digits, dots, dashes and underscores");
+            let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+            if !begins_well || name.len() > api::AGENT_LENGTH_MAX || !name.chars().all(is_plain) {
+                return wrong(
+                    "",
+                    "a name begins with a letter or digit, and goes on with those, dots, dashes and underscores",
+                );
             }
             if name == AUTO {
                 return wrong("", "`auto` is not a name: `default_agent` uses it");
             }
             if agent.kind.is_none() {
                 return wrong("", "it needs a `kind`: claude, codex, opencode, acp, command or scripted");
+            }
+            if agent.quirks.is_some() && agent.kind != Some(agents::Kind::Acp) {
+                return wrong("quirks", "only agents of kind \"acp\" have quirks");
             }
             if agent.limits.turn_max.0 == 0 || agent.limits.start_max.0 == 0 || agent.limits.output_max.0 == 0
             {
@@ -307,8 +314,8 @@ mod tests {
         let mut all = BTreeSet::new();
         for (key, value) in table {
             match value {
-                // A map from names that people choose is one key.
-                toml::Value::Table(table) if key != "env" => {
+                // What has its own documentation, and a map from names that people choose, is one key.
+                toml::Value::Table(table) if key != "env" && key != "quirks" => {
                     all.extend(keys(table).into_iter().map(|below| format!("{key}.{below}")))
                 }
                 _ => drop(all.insert(key.clone())),
@@ -382,6 +389,8 @@ mod tests {
             ("limits.memory_max = \"2 MB\"", "MiB"),
             ("programm = \"x\"", "programm"),
             ("keep.kept_max = -1", "-1"),
+            ("quirks.base = \"nobody\"", "nobody"),
+            ("quirks.resum = \"load\"", "resum"),
         ] {
             let why = wrong(&format!("[agents.claude]\n{text}\n"));
             assert!(why.contains("line 2") && why.contains(part), "{why}");

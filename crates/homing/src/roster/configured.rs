@@ -153,7 +153,10 @@ impl Agent for Configured {
 
     fn sign_in(&self) -> SignIn {
         let home = (self.table.home != Home::Session).then(|| Path::new(&self.home));
-        sign_in::look(&self.table.sign_in, home, &self.env)
+        match sign_in::look(&self.table.sign_in, home, &self.env) {
+            SignIn::Unknown => self.driver.sign_in(),
+            known => known,
+        }
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {

@@ -1,16 +1,17 @@
 //! `homing doctor`: looks at the machine, the data directory and the agents, and says what to do.
 //!
-//! Each check is a function that makes findings. Doctor changes nothing: what it writes to try things out is below a
-//! directory of its own, which it removes.
+//! Each check is a function that makes findings; those about agents are in `agents`. Doctor changes nothing: what it
+//! writes to try things out is below a directory of its own, which it removes. It costs no money either, unless a turn is
+//! asked for.
+
+mod agents;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Found, Launch, Message};
 use anyhow::Result;
-use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
@@ -40,11 +41,20 @@ const CLOCK_MS_SLACK: u64 = 60_000;
 ///
 /// Checks the data directory, its lock, its files' modes, the database, the disk, the clock, the configuration, the
 /// server, the agents, and the supervisor by running one scripted turn. Exits with 1 if something fails.
+///
+/// Real agents are looked at but not talked to, because their turns may cost money: `--agent NAME` runs one short turn of
+/// that agent, `--turns` one of each agent that is here.
 #[derive(clap::Args)]
 pub(crate) struct DoctorArgs {
     /// The configuration to look at, if not the usual one
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Only this agent, with one real turn, which may cost money
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Run one real turn of each agent that is here, which may cost money
+    #[arg(long)]
+    turns: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -57,7 +67,7 @@ enum State {
 
 #[derive(Debug, Serialize)]
 struct Finding {
-    check: &'static str,
+    check: String,
     state: State,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,33 +75,47 @@ struct Finding {
 }
 
 impl Finding {
-    fn ok(check: &'static str, detail: impl Into<String>) -> Self {
-        Self { check, state: State::Ok, detail: detail.into(), remedy: None }
+    fn ok(check: &str, detail: impl Into<String>) -> Self {
+        Self { check: check.to_owned(), state: State::Ok, detail: detail.into(), remedy: None }
     }
 
-    fn warn(check: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { check, state: State::Warn, detail: detail.into(), remedy: Some(remedy.into()) }
+    fn warn(check: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            check: check.to_owned(),
+            state: State::Warn,
+            detail: detail.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 
-    fn fail(check: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { check, state: State::Fail, detail: detail.into(), remedy: Some(remedy.into()) }
+    fn fail(check: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            check: check.to_owned(),
+            state: State::Fail,
+            detail: detail.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 }
 
 pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> Result<Exit> {
     let lab = Lab::make()?;
-    let findings = [
-        directory(place),
-        lock(place),
-        modes(place),
-        database(place, &lab),
-        disk(place),
-        clock(place),
-        config(args, place),
-        server(place, screen).await,
-        agents(place).await,
-        supervisor(&lab).await,
-    ];
+    let wanted = agents::Wanted { name: args.agent.as_deref(), turns: args.turns };
+    let config = Config::load(args.config.as_deref(), &place.dir);
+    let mut findings = match args.agent {
+        Some(_) => Vec::new(),
+        None => machine(&config, place, &lab, screen).await,
+    };
+    match &config {
+        Ok((config, _)) => {
+            if wanted.turns || wanted.name.is_some() {
+                screen.progress("running real turns; they may cost money");
+            }
+            findings.extend(agents::look(wanted, config, &lab).await);
+        }
+        Err(error) if args.agent.is_some() => findings.push(wrong_config(error)),
+        Err(_) => {}
+    }
     let worst = findings.iter().map(|finding| finding.state).max().unwrap_or(State::Ok);
     if screen.json {
         screen.object(&serde_json::json!({ "state": worst, "checks": findings }))?;
@@ -101,15 +125,31 @@ pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> 
     Ok(if worst == State::Fail { Exit::Failed } else { Exit::Done })
 }
 
+/// Everything but the agents.
+async fn machine(config: &Result<Loaded>, place: &Place, lab: &Lab, screen: Screen) -> Vec<Finding> {
+    vec![
+        directory(place),
+        lock(place),
+        modes(place),
+        database(place, lab),
+        disk(place),
+        clock(place),
+        self::config(config),
+        server(place, screen).await,
+        supervisor(lab).await,
+        groups(),
+    ]
+}
+
 fn show(finding: &Finding, screen: Screen) -> Result<()> {
     let state = match finding.state {
         State::Ok => screen.out(Look::Good, "ok  "),
         State::Warn => screen.out(Look::Doubtful, "warn"),
         State::Fail => screen.out(Look::Bad, "fail"),
     };
-    screen.line(format!("{state}  {:<10}  {}", finding.check, finding.detail))?;
+    screen.line(format!("{state}  {:<16}  {}", finding.check, finding.detail))?;
     if let Some(remedy) = &finding.remedy {
-        screen.line(format!("{:18}{} {remedy}", "", screen.out(Look::Good, "→")))?;
+        screen.line(format!("{:24}{} {remedy}", "", screen.out(Look::Good, "→")))?;
     }
     Ok(())
 }
@@ -233,12 +273,18 @@ fn clock(place: &Place) -> Finding {
     Finding::ok(check, time::full(api::At(now)))
 }
 
-fn config(args: &DoctorArgs, place: &Place) -> Finding {
-    match Config::load(args.config.as_deref(), &place.dir) {
+type Loaded = (Config, Option<PathBuf>);
+
+fn config(loaded: &Result<Loaded>) -> Finding {
+    match loaded {
         Ok((_, Some(file))) => Finding::ok("config", file.display().to_string()),
         Ok((_, None)) => Finding::ok("config", "no file; the defaults are in force"),
-        Err(error) => Finding::fail("config", format!("{error:#}"), "`homing config` prints every key"),
+        Err(error) => wrong_config(error),
     }
+}
+
+fn wrong_config(error: &anyhow::Error) -> Finding {
+    Finding::fail("config", format!("{error:#}"), "`homing config` prints every key")
 }
 
 async fn server(place: &Place, screen: Screen) -> Finding {
@@ -263,26 +309,13 @@ async fn server(place: &Place, screen: Screen) -> Finding {
     }
 }
 
-async fn agents(place: &Place) -> Finding {
-    match scripted("scripted", &place.dir) {
-        Ok(agent) => match agent.look().await {
-            Found::Here { version } => Finding::ok("agents", format!("{} {version}", agent.name())),
-            Found::Missing { what } => {
-                Finding::fail("agents", format!("{}: {what}", agent.name()), "install it")
-            }
-        },
-        Err(error) => Finding::fail("agents", format!("{error:#}"), "install homing again"),
-    }
-}
-
 /// One scripted turn under the supervisor: processes can be started, talked to, ended and seen gone.
 async fn supervisor(lab: &Lab) -> Finding {
     let check = "supervisor";
     let remedy = "agents cannot be run here: look at limits on processes (`ulimit -u`) and at /proc";
-    let answer = match tokio::time::timeout(TURN_WAIT, one_turn(lab)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return Finding::fail(check, format!("{error:#}"), remedy),
-        Err(_) => return Finding::fail(check, format!("no answer within {TURN_WAIT:?}"), remedy),
+    let answer = match scripted_turn(lab).await {
+        Ok(answer) => answer,
+        Err(error) => return Finding::fail(check, format!("{error:#}"), remedy),
     };
     if answer.trim() != "#1 hello" {
         return Finding::fail(check, format!("an unexpected answer: {answer:?}"), remedy);
@@ -293,23 +326,30 @@ async fn supervisor(lab: &Lab) -> Finding {
     Finding::warn(check, "one scripted turn was run", "only Linux can end whole process trees for sure")
 }
 
-async fn one_turn(lab: &Lab) -> Result<String> {
+async fn scripted_turn(lab: &Lab) -> Result<String> {
     let agent = scripted("scripted", &lab.dir)?;
-    let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
-    let id = MessageId::from_bits(1);
-    let launch = Launch::new(SessionId::from_bits(1), fence, id, &lab.dir);
-    let mut running = agent.start(launch).await?;
-    let mut answer = String::new();
-    loop {
-        match running.next().await {
-            AgentEvent::Ready { .. } => running.hand(Message { id, text: "hello".to_owned() }).await?,
-            AgentEvent::Text { text } => answer += &text,
-            AgentEvent::Finished { .. } => return Ok(answer),
-            AgentEvent::Failed(trouble) => return Err(trouble.into()),
-            AgentEvent::Died { detail, .. } => anyhow::bail!("the agent died: {detail}"),
-            _ => {}
-        }
+    agents::one_turn(&agent, &lab.dir, "hello", TURN_WAIT).await
+}
+
+/// Whether the trees of agents get control groups, which end them at once and bound their memory.
+fn groups() -> Finding {
+    let check = "groups";
+    if !cfg!(target_os = "linux") {
+        return Finding::ok(check, "there are none on this system");
     }
+    let line = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = line.lines().find_map(|line| line.strip_prefix("0::/"));
+    let Some(own) = own.map(|own| Path::new("/sys/fs/cgroup").join(own)) else {
+        let detail = "no control groups (version 2): processes are found by their parents and a mark";
+        return Finding::ok(check, detail);
+    };
+    let may_make = rustix::fs::access(&own, rustix::fs::Access::WRITE_OK).is_ok();
+    if may_make {
+        return Finding::ok(check, format!("agents get control groups below {}", own.display()));
+    }
+    let remedy =
+        "let systemd delegate one (`Delegate=yes` in the unit) for exact limits of memory and processes";
+    Finding::warn(check, format!("no control groups may be made below {}", own.display()), remedy)
 }
 
 /// A directory to try things out in, gone when it is dropped.

@@ -1,0 +1,95 @@
+//! `homing agents`: the agents there are, what is missing, and how to get it.
+
+mod show;
+
+use anyhow::Result;
+use api::{Abilities, Agent, SignIn};
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+
+/// List the agents: whether they are here and signed in, and what they can do
+#[derive(clap::Args)]
+pub(crate) struct AgentsArgs {
+    #[command(subcommand)]
+    command: Option<AgentsCommand>,
+}
+
+#[derive(clap::Subcommand)]
+enum AgentsCommand {
+    Show(show::ShowArgs),
+}
+
+pub(crate) async fn agents(args: &AgentsArgs, remote: &Remote) -> Result<Exit> {
+    match &args.command {
+        None => list(remote).await,
+        Some(AgentsCommand::Show(args)) => show::show(args, remote).await,
+    }
+}
+
+async fn list(remote: &Remote) -> Result<Exit> {
+    let page = remote.client.agents().await.told()?;
+    if remote.screen.json {
+        remote.screen.object(&page)?;
+        return Ok(Exit::Done);
+    }
+    // Those that can be used first, then those that could be.
+    let (here, missing): (Vec<&Agent>, Vec<&Agent>) = page.items.iter().partition(|agent| agent.here);
+    let rows: Vec<Vec<String>> = here.iter().map(|agent| row(agent)).collect();
+    remote.screen.table(&["AGENT", "KIND", "VERSION", "SIGNED IN", "KEPT", "CAN"], &rows)?;
+    for agent in here.iter().filter(|agent| agent.bypasses) {
+        remote
+            .screen
+            .say(format!("{} acts WITHOUT ASKING: `bypass = true` in its configuration", agent.name));
+    }
+    if !missing.is_empty() {
+        remote.screen.line("")?;
+        let rows: Vec<Vec<String>> = missing.iter().map(|agent| absent(agent)).collect();
+        remote.screen.table(&["NOT HERE", "KIND", "WHY, AND HOW TO GET IT"], &rows)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn row(agent: &Agent) -> Vec<String> {
+    let default = if agent.default { " (default)" } else { "" };
+    let mut can = abilities(&agent.abilities).join(", ");
+    if agent.bypasses {
+        can = format!("ACTS WITHOUT ASKING; {can}");
+    }
+    vec![
+        format!("{}{default}", agent.name),
+        agent.kind.clone(),
+        agent.version.clone().unwrap_or_default(),
+        signed_in(&agent.sign_in),
+        if agent.kept { "yes" } else { "" }.to_owned(),
+        can,
+    ]
+}
+
+fn absent(agent: &Agent) -> Vec<String> {
+    vec![agent.name.clone(), agent.kind.clone(), agent.missing.clone().unwrap_or_default()]
+}
+
+/// Whether it looks signed in, and what to do if it does not.
+fn signed_in(sign_in: &SignIn) -> String {
+    match sign_in {
+        SignIn::Unknown => String::new(),
+        SignIn::Here { .. } => "yes".to_owned(),
+        SignIn::Missing { how } => format!("no: {how}"),
+    }
+}
+
+fn abilities(can: &Abilities) -> Vec<&'static str> {
+    let all = [
+        ("resume", can.resume),
+        ("fork", can.fork),
+        ("steer", can.steer),
+        ("ask", can.asks),
+        ("usage", can.usage),
+        ("commands", can.commands),
+        ("models", can.models),
+        ("modes", can.modes),
+        ("images", can.images),
+    ];
+    all.into_iter().filter(|(_, can)| *can).map(|(name, _)| name).collect()
+}

@@ -1,0 +1,89 @@
+//! `homing agents show`: one agent, how it is set up, and what can be chosen.
+
+use anyhow::Result;
+use api::{Agent, Choice, MemoryMove, SignIn};
+
+use super::abilities;
+use crate::exit::{Exit, Trouble};
+use crate::remote::{Remote, Told};
+use crate::screen::{Look, Screen};
+
+/// Show one agent: its set-up, and the models, modes and commands it last listed
+#[derive(clap::Args)]
+pub(crate) struct ShowArgs {
+    /// The agent
+    name: String,
+}
+
+pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
+    let page = remote.client.agents().await.told()?;
+    let found = page.items.iter().find(|agent| agent.name == args.name);
+    let agent = found.ok_or_else(|| {
+        Trouble::new(Exit::NotFound, format!("there is no agent called {:?}", args.name))
+            .hint("`homing agents` lists the agents there are")
+    })?;
+    if remote.screen.json {
+        remote.screen.object(agent)?;
+    } else {
+        tell(agent, remote.screen)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(agent: &Agent, screen: Screen) -> Result<()> {
+    let mut pairs = vec![("agent", agent.name.clone()), ("kind", agent.kind.clone())];
+    pairs.extend(agent.version.clone().map(|version| ("version", version)));
+    pairs.extend(agent.missing.clone().map(|missing| ("missing", missing)));
+    pairs.push(("signed in", signed_in(&agent.sign_in)));
+    if !agent.program.is_empty() {
+        pairs.push(("program", agent.program.clone()));
+    }
+    pairs.push(("home", agent.home.clone()));
+    pairs.push(("asks", asks(agent, screen)));
+    pairs.push(("kept", if agent.kept { "its process stays between turns" } else { "no" }.to_owned()));
+    pairs.push(("can", abilities(&agent.abilities).join(", ")));
+    pairs.push(("memory", memory(agent.abilities.memory).to_owned()));
+    if !agent.secrets.is_empty() {
+        pairs.push(("own sign-in", agent.secrets.join(", ")));
+    }
+    screen.pairs(&pairs)?;
+    for (name, choices) in [("models", &agent.models), ("modes", &agent.modes), ("commands", &agent.commands)]
+    {
+        list(name, choices, screen)?;
+    }
+    Ok(())
+}
+
+fn signed_in(sign_in: &SignIn) -> String {
+    match sign_in {
+        SignIn::Unknown => "only a turn can tell".to_owned(),
+        SignIn::Here { by } => format!("it looks so, by {by}"),
+        SignIn::Missing { how } => format!("no: {how}"),
+    }
+}
+
+fn asks(agent: &Agent, screen: Screen) -> String {
+    match (agent.bypasses, agent.abilities.asks) {
+        (true, _) => screen.out(Look::Bad, "NO: `bypass = true` in its configuration").into_owned(),
+        (false, true) => "before it acts".to_owned(),
+        (false, false) => "never: it has no way to".to_owned(),
+    }
+}
+
+fn memory(memory: MemoryMove) -> &'static str {
+    match memory {
+        MemoryMove::Resume => "follows to another directory",
+        MemoryMove::Carry => "is carried to another directory",
+        MemoryMove::Replay => "does not follow to another directory",
+    }
+}
+
+fn list(name: &str, choices: &[Choice], screen: Screen) -> Result<()> {
+    if choices.is_empty() {
+        return Ok(());
+    }
+    screen.line(format!("\n{}", screen.out(Look::Dim, name)))?;
+    let rows =
+        choices.iter().map(|choice| (choice.name.as_str(), choice.description.clone())).collect::<Vec<_>>();
+    Ok(screen.pairs(&rows)?)
+}

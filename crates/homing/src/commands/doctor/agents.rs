@@ -1,0 +1,196 @@
+//! What `doctor` finds out about agents: program, version, home, sign-in, bounds, and on request whether a turn works.
+
+use std::path::Path;
+use std::time::Duration;
+
+use agent::{Agent, AgentEvent, Found, Launch, Message, SignIn};
+use anyhow::Result;
+use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
+use tokio::task::JoinSet;
+
+use super::{Finding, Lab};
+use crate::config::Config;
+use crate::config::agents::{Enabled, Home};
+use crate::roster::{Configured, Roster};
+
+/// What a turn is asked; short, because it may cost money.
+const QUESTION: &str = "Answer with the word hello and nothing else.";
+/// How long such a turn may take.
+const TURN_WAIT: Duration = Duration::from_secs(180);
+
+/// How much of an answer is shown.
+const ANSWER_LENGTH_MAX: usize = 60;
+
+/// Which agents, and whether turns are run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) name: Option<&'a str>,
+    pub(super) turns: bool,
+}
+
+/// A finding for each agent that is here, or should be, or was asked for by name.
+pub(super) async fn look(wanted: Wanted<'_>, config: &Config, lab: &Lab) -> Vec<Finding> {
+    let wrong = |error: anyhow::Error| {
+        vec![Finding::fail(
+            "agents",
+            format!("{error:#}"),
+            "mend the configuration; `homing config` explains it",
+        )]
+    };
+    let roster = match Roster::make(config, &lab.dir) {
+        Ok(roster) => roster,
+        Err(error) => return wrong(error),
+    };
+    let agents = match wanted.name {
+        Some(name) => match roster.find(name) {
+            Ok(agent) => vec![agent.clone()],
+            Err(trouble) => return wrong(trouble.into()),
+        },
+        None => roster.all().iter().filter(|agent| agent.is_real()).cloned().collect(),
+    };
+    let mut looks = JoinSet::new();
+    for (place, agent) in agents.into_iter().enumerate() {
+        looks.spawn(async move {
+            let found = agent.look().await;
+            (place, agent, found)
+        });
+    }
+    let mut looked = looks.join_all().await;
+    looked.sort_by_key(|(place, ..)| *place);
+    let mut findings = vec![summary(&roster, &looked)];
+    for (_, agent, found) in looked {
+        findings.extend(one(&agent, found, wanted, lab).await);
+    }
+    findings
+}
+
+type Looked = (usize, std::sync::Arc<Configured>, Found);
+
+fn summary(roster: &Roster, looked: &[Looked]) -> Finding {
+    let is_here = |(_, _, found): &&Looked| matches!(found, Found::Here { .. });
+    let here = looked.iter().filter(is_here).count();
+    let default = roster.default_agent();
+    Finding::ok("agents", format!("{here} of {} are here; new sessions use {default}", looked.len()))
+}
+
+async fn one(agent: &Configured, found: Found, wanted: Wanted<'_>, lab: &Lab) -> Vec<Finding> {
+    let name = agent.name();
+    let asked_for = wanted.name.is_some();
+    let version = match found {
+        Found::Here { version } => version,
+        // Whoever asks for one agent, or wants it for sure, is told; the others are just not installed.
+        Found::Missing { what } if asked_for || agent.table().enabled == Enabled::Yes => {
+            return vec![Finding::fail(name, what, "install it, or correct `program` in its table")];
+        }
+        Found::Missing { what } if agent.has_program() => {
+            return vec![Finding::warn(name, what, "it is on PATH but does not say its version")];
+        }
+        Found::Missing { .. } => return Vec::new(),
+    };
+    let mut findings = vec![set_up(agent, &version)];
+    if agent.table().bypass {
+        let remedy = format!("remove `bypass = true` from [agents.{name}] unless you mean it");
+        findings.push(Finding::warn(name, "it acts WITHOUT ASKING", remedy));
+    }
+    findings.extend(home_trouble(agent));
+    if asked_for {
+        findings.push(Finding::ok(name, bounds(agent)));
+    }
+    if wanted.turns || asked_for {
+        findings.push(turn(agent, lab).await);
+    }
+    findings
+}
+
+fn set_up(agent: &Configured, version: &str) -> Finding {
+    let home = match agent.table().home {
+        Home::Session => "a home per session".to_owned(),
+        _ => format!("home {}", agent.home()),
+    };
+    let (name, found) = (agent.name(), format!("{version}, {home}"));
+    match agent.sign_in() {
+        SignIn::Here { by } => Finding::ok(name, format!("{found}, signed in by {by}")),
+        SignIn::Unknown => {
+            Finding::ok(name, format!("{found}; only a turn can tell whether it is signed in"))
+        }
+        SignIn::Missing { how } => Finding::warn(name, format!("{found}, not signed in"), how),
+    }
+}
+
+fn home_trouble(agent: &Configured) -> Option<Finding> {
+    let home = Path::new(agent.home());
+    // Homes of sessions are made when needed, below the data directory, which has its own check.
+    if agent.table().home == Home::Session || rustix::fs::access(home, rustix::fs::Access::WRITE_OK).is_ok() {
+        return None;
+    }
+    let remedy = "make it, or give it to the user who runs the server";
+    Some(Finding::fail(agent.name(), format!("its home {} cannot be written to", home.display()), remedy))
+}
+
+/// The bounds in force.
+fn bounds(agent: &Configured) -> String {
+    let table = agent.table();
+    let (limits, keep) = (&table.limits, &table.keep);
+    let count = |count: u64, unit: &str| match count {
+        0 => "no bound".to_owned(),
+        _ => format!("{count}{unit}"),
+    };
+    format!(
+        "at most {} s to start, {} s a turn, {} MiB printed, memory {}, processes {}; {} kept for {} s",
+        limits.start_max.0 / 1_000,
+        limits.turn_max.0 / 1_000,
+        limits.output_max.0 >> 20,
+        count(limits.memory_max.0 >> 20, " MiB"),
+        count(u64::from(limits.processes_max), ""),
+        keep.kept_max,
+        keep.idle_max.0 / 1_000,
+    )
+}
+
+/// One real turn in a directory of its own.
+async fn turn(agent: &Configured, lab: &Lab) -> Finding {
+    let name = agent.name();
+    let work = lab.dir.join(format!("work-{name}"));
+    if let Err(why) = std::fs::create_dir_all(&work) {
+        return Finding::fail(name, format!("{}: {why}", work.display()), "look at the temporary directory");
+    }
+    let remedy = "try a turn with the agent's own program; when that works, ask `homing doctor` again";
+    match one_turn(agent, &work, QUESTION, TURN_WAIT).await {
+        Ok(answer) => {
+            let answer = crate::screen::cut(answer.trim(), ANSWER_LENGTH_MAX);
+            Finding::ok(name, format!("a turn works; asked for hello it said: {answer}"))
+        }
+        Err(error) => Finding::fail(name, format!("a turn fails: {error:#}"), remedy),
+    }
+}
+
+/// Runs one turn and answers with what was said. Whatever it was, nothing of it runs any more.
+pub(super) async fn one_turn(agent: &dyn Agent, work: &Path, text: &str, wait: Duration) -> Result<String> {
+    let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
+    let (session, id) = (SessionId::from_bits(uuid::Uuid::now_v7().as_u128()), MessageId::from_bits(1));
+    let launch = Launch::new(session, fence, id, work);
+    let tree = launch.tree.clone();
+    let said =
+        tokio::time::timeout(wait, converse(agent, launch, Message { id, text: text.to_owned() })).await;
+    agent.bury(tree).await?;
+    said.map_err(|_| anyhow::anyhow!("no answer within {} s", wait.as_secs()))?
+}
+
+async fn converse(agent: &dyn Agent, launch: Launch, message: Message) -> Result<String> {
+    let mut running = agent.start(launch).await?;
+    let mut answer = String::new();
+    loop {
+        match running.next().await {
+            AgentEvent::Ready { .. } => running.hand(message.clone()).await?,
+            AgentEvent::Text { text } => answer += &text,
+            AgentEvent::Asked { question, .. } => {
+                let no = agent::Answer::Deny { reason: "this is only a try".to_owned() };
+                running.answer(&question, no).await?;
+            }
+            AgentEvent::Finished { .. } => return Ok(answer),
+            AgentEvent::Failed(trouble) => return Err(trouble.into()),
+            AgentEvent::Died { detail, .. } => anyhow::bail!("the agent died: {detail}"),
+            _ => {}
+        }
+    }
+}

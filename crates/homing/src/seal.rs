@@ -48,7 +48,9 @@ impl FileSeal {
         }
         let Ok(key) = <[u8; KEY_BYTES]>::try_from(bytes.as_slice()) else {
             return Err(Trouble::new(Exit::Failed, format!("{} is not a key", path.display()))
-                .hint("put the right file back; or move it away, and people have to give their sign-ins again")
+                .hint(
+                    "put the right file back; or move it away, and people have to give their sign-ins again",
+                )
                 .into());
         };
         Ok(Self(XChaCha20Poly1305::new(&Key::from(key))))

@@ -1,5 +1,6 @@
 //! `homing agents`: the agents there are, what is missing, and how to get it.
 
+mod account;
 mod show;
 
 use anyhow::Result;
@@ -18,12 +19,14 @@ pub(crate) struct AgentsArgs {
 #[derive(clap::Subcommand)]
 enum AgentsCommand {
     Show(show::ShowArgs),
+    Account(account::AccountArgs),
 }
 
 pub(crate) async fn agents(args: &AgentsArgs, remote: &Remote) -> Result<Exit> {
     match &args.command {
         None => list(remote).await,
         Some(AgentsCommand::Show(args)) => show::show(args, remote).await,
+        Some(AgentsCommand::Account(args)) => account::account(args, remote).await,
     }
 }
 

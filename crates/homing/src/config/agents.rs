@@ -8,7 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use drivers::acp::Quirks;
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, OneOf, Schema, Type};
@@ -50,9 +51,13 @@ pub(crate) struct AgentTable {
     pub(crate) keep: KeepTable,
     /// What it may take.
     pub(crate) limits: LimitsTable,
-    /// For `acp`: the known agent that it is like (`base`), and what is otherwise.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_a_table")]
-    #[schema(value_type = Option<Object>)]
+    /// For `acp`: the name of the known agent that it is like, or a table with that name (`base`) and what is otherwise.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "as_a_table",
+        deserialize_with = "by_name_or_table"
+    )]
+    #[schema(schema_with = quirks_schema)]
     pub(crate) quirks: Option<Quirks>,
 }
 
@@ -169,6 +174,38 @@ fn enabled_schema() -> Schema {
 /// Quirks are only ever read. Written down, for the list of keys, they are a table.
 fn as_a_table<S: Serializer>(_: &Option<Quirks>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(Vec::<(String, String)>::new())
+}
+
+fn quirks_schema() -> Schema {
+    let name = Object::builder().schema_type(Type::String);
+    let table = Object::builder().schema_type(Type::Object);
+    OneOf::builder().item(name).item(table).build().into()
+}
+
+fn by_name_or_table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Quirks>, D::Error> {
+    deserializer.deserialize_any(QuirksWord).map(Some)
+}
+
+/// Reads the name of a known agent, or a table.
+struct QuirksWord;
+
+impl<'de> Visitor<'de> for QuirksWord {
+    type Value = Quirks;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an agent that is known, or a table of quirks")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Quirks, E> {
+        Quirks::of(name).ok_or_else(|| {
+            let known: Vec<&str> = Quirks::known().collect();
+            E::custom(format!("no agent {name:?} is known; one of {}", known.join(", ")))
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Quirks, A::Error> {
+        Quirks::deserialize(MapAccessDeserializer::new(map))
+    }
 }
 
 impl Serialize for Enabled {

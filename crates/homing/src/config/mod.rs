@@ -379,7 +379,7 @@ mod tests {
         let kind = wrong("\n[agents.mine]\nprogram = \"mine\"\n");
         assert!(kind.contains("line 2") && kind.contains("agents.mine") && kind.contains("`kind`"), "{kind}");
         let name = wrong("[agents.\"a b\"]\nkind = \"acp\"\n");
-        assert!(name.contains("line 1") && name.contains("letters"), "{name}");
+        assert!(name.contains("line 1") && name.contains("letter or digit"), "{name}");
         let limits = wrong("[agents.claude]\nmodel = \"x\"\nlimits.turn_max = \"0s\"\n");
         assert!(limits.contains("line 3") && limits.contains("turn_max"), "{limits}");
         for (text, part) in [
@@ -389,6 +389,7 @@ mod tests {
             ("limits.memory_max = \"2 MB\"", "MiB"),
             ("programm = \"x\"", "programm"),
             ("keep.kept_max = -1", "-1"),
+            ("quirks = \"nobody\"", "nobody"),
             ("quirks.base = \"nobody\"", "nobody"),
             ("quirks.resum = \"load\"", "resum"),
         ] {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use agent::{Agent, Found, SignIn};
 use anyhow::{Context, Result};
 use drivers::acp::{Acp, AcpConfig};
+use drivers::opencode::OpenCode;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
 use tokio::task::JoinSet;
 
@@ -147,6 +148,7 @@ fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Option<Configured
     let shell = shell(name, table, data)?;
     let driver: Arc<dyn Agent> = match table.kind {
         Some(Kind::Scripted) => Arc::new(scripted(name, data)?),
+        Some(Kind::Opencode) => Arc::new(OpenCode::new(shell.clone())),
         Some(Kind::Acp) => {
             let quirks = table.quirks.clone().unwrap_or_default();
             Arc::new(Acp::new(AcpConfig { shell: shell.clone(), quirks }))

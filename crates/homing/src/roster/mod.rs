@@ -14,6 +14,7 @@ use std::time::Duration;
 use agent::{Agent, Found, SignIn};
 use anyhow::{Context, Result};
 use drivers::acp::{Acp, AcpConfig};
+use drivers::claude::Claude;
 use drivers::codex::Codex;
 use drivers::opencode::OpenCode;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
@@ -149,6 +150,7 @@ fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Option<Configured
     let shell = shell(name, table, data)?;
     let driver: Arc<dyn Agent> = match table.kind {
         Some(Kind::Scripted) => Arc::new(scripted(name, data)?),
+        Some(Kind::Claude) => Arc::new(Claude::new(shell.clone())),
         Some(Kind::Codex) => Arc::new(Codex::new(shell.clone())),
         Some(Kind::Opencode) => Arc::new(OpenCode::new(shell.clone())),
         Some(Kind::Acp) => {

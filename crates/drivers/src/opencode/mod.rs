@@ -56,15 +56,24 @@ const DOUBTS: [&str; 2] = ["external_directory", "doom_loop"];
 /// The mode in which nothing is changed.
 const PLAN: &str = "plan";
 
+/// How often opencode may try again in a row: after 2, 4, 8, 16 and then each 30 seconds, so for about three minutes.
+const TRIES_MAX: u64 = 8;
+
 /// OpenCode.
 pub struct OpenCode {
     shell: Shell<OpenCodeTongue>,
+    tries_max: u64,
 }
 
 impl OpenCode {
     /// The agent, set up so.
     pub fn new(config: ShellConfig) -> Self {
-        Self { shell: Shell::new(config) }
+        Self { shell: Shell::new(config), tries_max: TRIES_MAX }
+    }
+
+    /// The same, with another bound for how often opencode may try again in a row when its model does not answer.
+    pub fn with_tries_max(self, tries_max: u64) -> Self {
+        Self { tries_max, ..self }
     }
 
     async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
@@ -84,6 +93,7 @@ impl OpenCode {
             session,
             mint: Box::new(ids::message),
             said_bytes_max: self.shell.config.limits.output_bytes_max,
+            tries_max: self.tries_max,
         };
         let begin = || (OpenCodeTongue::new(setting), Some(side::side(password)));
         self.shell.start(launch, args, env, begin).await

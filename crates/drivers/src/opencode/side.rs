@@ -31,6 +31,8 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 const CONNECT_WAIT: Duration = Duration::from_secs(20);
 /// How long the stream may be silent. Opencode says something every ten seconds.
 const SILENCE_WAIT: Duration = Duration::from_secs(45);
+/// How long a broken line waits for the news that the server has died.
+const DEATH_WAIT: Duration = Duration::from_millis(500);
 /// How often the stream is tried again in a row, and how long after the last time.
 const LISTEN_TRIES_MAX: u32 = 5;
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);
@@ -169,7 +171,11 @@ async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
     };
     match answer {
         Ok((status, body)) => say(&tell, &Told::Answer { number, status, body }).await,
-        Err(why) => say(&tell, &Told::Unanswered::<()> { number, why }).await,
+        Err(why) => {
+            // A server that dies takes its lines along, and its death is the better story. It is told a moment later.
+            tokio::time::sleep(DEATH_WAIT).await;
+            say(&tell, &Told::Unanswered::<()> { number, why }).await
+        }
     };
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Setting {
     pub(super) mint: Box<dyn FnMut() -> String + Send>,
     /// How much may be said in one turn.
     pub(super) said_bytes_max: u64,
+    /// How often opencode may try again in a row. It would never end by itself.
+    pub(super) tries_max: u64,
 }
 
 pub(super) struct OpenCodeTongue {
@@ -67,6 +69,8 @@ enum Phase {
     Idle,
     /// It works on our message.
     Working(Turn),
+    /// It tried again too often and was told to stop; what it is waiting for.
+    GivenUp { words: String },
     /// It has answered; its messages are read once more.
     Settling(Turn, Result<Value, Trouble>),
     /// Nothing more can be had from it.
@@ -354,7 +358,18 @@ impl OpenCodeTongue {
 
     /// The request that is the turn was answered.
     fn worked(&mut self, answered: Answered, out: &mut Out) {
-        let Phase::Working(turn) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        let turn = match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Working(turn) => turn,
+            Phase::GivenUp { words } => {
+                let tries = self.setting.tries_max;
+                let trouble = format!("opencode tried {tries} times more, in vain: {words}");
+                return self.fail(Trouble::transient(trouble), out);
+            }
+            phase => {
+                self.phase = phase;
+                return;
+            }
+        };
         let outcome = match answered {
             Ok((200, body)) if body["info"].is_object() => Ok(body),
             // It was there when we began. Only the answer to a question proves that it is not.
@@ -426,8 +441,19 @@ impl OpenCodeTongue {
                 if let Phase::Working(turn) | Phase::Settling(turn, _) = &mut self.phase {
                     turn.event(event, &mut self.known, out);
                 }
+                self.give_up(out);
             }
         }
+    }
+
+    /// Asks it to stop when it has tried again often enough: the model may be away for hours.
+    fn give_up(&mut self, out: &mut Out) {
+        let Phase::Working(turn) = &mut self.phase else { return };
+        if turn.tries <= self.setting.tries_max || turn.is_aborted {
+            return;
+        }
+        self.phase = Phase::GivenUp { words: std::mem::take(&mut turn.tried_in_vain) };
+        self.post(Want::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);
     }
 
     /// The stream of events has begun, or has begun again; then something may have been missed.
@@ -524,7 +550,7 @@ impl OpenCodeTongue {
             Phase::Opening { .. } | Phase::Working(_) => {
                 self.fail(Trouble::transient(format!("opencode cannot be heard: {why}")), out);
             }
-            Phase::Starting | Phase::Idle | Phase::Settling(..) | Phase::Over => {}
+            Phase::Starting | Phase::Idle | Phase::Settling(..) | Phase::GivenUp { .. } | Phase::Over => {}
         }
     }
 
@@ -621,7 +647,7 @@ impl Tongue for OpenCodeTongue {
         match &mut self.phase {
             Phase::Working(turn) => turn.is_aborted = true,
             // It has just ended by itself, which stopping it again does not change.
-            Phase::Settling(..) => {}
+            Phase::Settling(..) | Phase::GivenUp { .. } => {}
             _ => return,
         }
         self.post(Want::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);

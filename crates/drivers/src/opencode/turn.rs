@@ -60,6 +60,9 @@ pub(super) struct Turn {
     pub(super) is_aborted: bool,
     /// What it last complained about.
     pub(super) complaint: String,
+    /// How often it has begun to try again, and what it said of that.
+    pub(super) tries: u64,
+    pub(super) tried_in_vain: String,
 }
 
 /// What was said of a part.
@@ -108,6 +111,8 @@ impl Turn {
             is_refused: false,
             is_aborted: false,
             complaint: String::new(),
+            tries: 0,
+            tried_in_vain: String::new(),
         }
     }
 
@@ -396,7 +401,9 @@ impl Turn {
     fn status(&mut self, status: &Value, out: &mut Out) {
         if text(status, "/type") == "retry" {
             let (attempt, words) = (&status["attempt"], bounded(text(status, "/message"), DETAIL_BYTES_MAX));
+            self.tries = attempt.as_u64().unwrap_or(self.tries + 1);
             self.notice(&format!("opencode tries again by itself (try {attempt}): {words}"), out);
+            self.tried_in_vain = words;
         }
     }
 

@@ -40,6 +40,7 @@ impl Talk {
             directory: "/srv/project".to_owned(),
             mint: Box::new(move || messages.pop_front().expect("no more messages")),
             said_bytes_max: 1024 * 1024,
+            tries_max: 8,
         };
         let mut talk = Self {
             tongue: OpenCodeTongue::new(setting),
@@ -358,6 +359,24 @@ fn an_interrupted_turn_is_neither_success_nor_failure() {
     let mut cut = Talk::ready(&["1"]);
     cut.play("cut", true);
     assert!([words, asking, waiting, cut].iter().all(|talk| talk.is_interrupted));
+}
+
+#[test]
+fn an_opencode_that_tries_again_for_ever_is_stopped_and_has_failed() {
+    let mut talk = Talk::ready(&["1"]);
+    talk.hand("x");
+    let mut retry = |attempt: u64| {
+        let status = json!({"type": "retry", "attempt": attempt, "message": "stub error 529"});
+        let said = json!({"sessionID": talk.tongue.setting.session, "status": status});
+        talk.hear(json!({"type": "session.status", "properties": said}));
+        matches!(talk.tongue.phase, Phase::GivenUp { .. })
+    };
+    assert!(!(1..=8).any(&mut retry), "it may");
+    assert!(retry(9));
+    let info = json!({"id": "msg_2", "parentID": "msg_00000000000000000000000001", "role": "assistant"});
+    talk.end_turn(200, json!({"info": info, "parts": []}));
+    assert!(!talk.is_interrupted);
+    assert!(talk.story().contains("tried 8 times more, in vain: stub error 529"), "{}", talk.story());
 }
 
 #[test]

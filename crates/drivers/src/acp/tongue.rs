@@ -151,6 +151,11 @@ impl AcpTongue {
         let Some(native) = &launch.native else {
             return self.ask(Ask::New, "session/new", &json!({ "cwd": cwd, "mcpServers": [] }), out);
         };
+        if native.id.is_empty() {
+            // Some agents take no id for the wish to begin anew.
+            let trouble = gone_if_here(launch, &self.wanted.place, "an empty id names no conversation");
+            return self.fail(trouble, out);
+        }
         self.session = native.id.clone();
         if self.session.is_empty() {
             // Agents take no id for none, and make a new conversation.

@@ -89,26 +89,24 @@ pub trait Dialect: Sync {
     fn was_done(&self, answer: &str) -> bool;
 }
 
-/// What stories take note of, in the order of the table.
-pub const FACTS: &[&str] = &[
-    "version",
-    "abilities",
-    "its process is kept between turns",
-    "its id is known",
-    "an unknown conversation",
-    "an id that cannot be one",
-    "a deleted conversation",
-    "an unknown conversation of another place",
-    "a torn record of a conversation",
-    "a conversation that another process has",
-    "no server",
-    "401",
-    "429",
-    "529",
-    "cut in the middle",
-    "not JSON in the middle",
-    "stopped in the middle, it ends",
-    "after a no",
+/// What stories take note of, in the order of the table, and which story does.
+pub const FACTS: &[(&str, &str)] = &[
+    ("its id is known", "it_is_ready_before_it_is_handed_anything"),
+    ("its process is kept between turns", "it_finishes_with_its_whole_answer"),
+    ("an unknown conversation", "an_unknown_conversation_is_gone"),
+    ("an id that cannot be one", "an_unknown_conversation_is_gone"),
+    ("a deleted conversation", "a_conversation_that_was_deleted_is_gone"),
+    ("an unknown conversation of another place", "an_unknown_conversation_of_another_place_is_not_gone"),
+    ("a torn record of a conversation", "a_torn_record_is_not_gone"),
+    ("a conversation that another process has", "a_conversation_that_another_process_has_is_not_gone"),
+    ("no server", "bad_weather_is_never_the_end"),
+    ("401", "bad_weather_is_never_the_end"),
+    ("429", "bad_weather_is_never_the_end"),
+    ("529", "bad_weather_is_never_the_end"),
+    ("cut in the middle", "bad_weather_is_never_the_end"),
+    ("not JSON in the middle", "bad_weather_is_never_the_end"),
+    ("stopped in the middle, it ends", "stop_mid_turn_leaves_nothing"),
+    ("after a no", "a_question_is_answered_yes_and_no"),
 ];
 
 /// Tells one story and lets the candidate know. Whatever was kept is ended first.

@@ -206,7 +206,12 @@ impl Stage {
             RealAgent::OpenCode => {
                 self.write(".config/opencode/opencode.json", &opencode_settings(&self.model.url_v1()));
             }
-            RealAgent::Claude | RealAgent::ClaudeAgentAcp | RealAgent::Goose => {}
+            RealAgent::Goose => {
+                let recipe = self.home().join(".config/goose/greet.yaml");
+                self.write(".config/goose/greet.yaml", GOOSE_RECIPE);
+                self.write(".config/goose/config.yaml", &goose_settings(&text(&recipe)));
+            }
+            RealAgent::Claude | RealAgent::ClaudeAgentAcp => {}
         }
     }
 
@@ -238,6 +243,13 @@ apps = false
 unbounded_connection_retries = false
 "#
     )
+}
+
+/// A slash command of goose's: it has none of its own.
+const GOOSE_RECIPE: &str = "version: 1.0.0\ntitle: Greet\ndescription: Says hello\nprompt: hello\n";
+
+fn goose_settings(recipe: &str) -> String {
+    format!("slash_commands:\n  - command: greet\n    recipe_path: {recipe}\n")
 }
 
 fn opencode_settings(url_v1: &str) -> String {

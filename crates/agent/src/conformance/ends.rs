@@ -115,9 +115,12 @@ pub async fn a_tree_runs_once_at_a_time(on: &dyn Candidate) -> Told {
 pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> Told {
     let ended = turn(on, &[Wish::Children(CHILDREN)]).await?;
     ended.assert_finished();
-    let says_so =
-        |event: &AgentEvent| matches!(event, AgentEvent::Notice { text } if text.contains("left behind"));
-    assert!(ended.said.iter().any(says_so), "{:#?}", ended.said);
+    let says_so = |event: &AgentEvent| match event {
+        AgentEvent::Text { text } => text.contains("started"),
+        AgentEvent::ToolResult { output, .. } => output.contains("started"),
+        _ => false,
+    };
+    assert!(ended.said.iter().any(says_so), "there were no children: {:#?}", ended.said);
     on.assert_nothing_left(&ended.tree);
     Ok(())
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use kernel::{Attempt, Epoch, Failure, Fence, MessageId, Native, SessionId, Term, Turn};
 
 use super::{Candidate, Cannot, Wish};
-use crate::{AgentEvent, Answer, Launch, Message, Running, TEXT_BYTES_MAX, TreeName};
+use crate::{
+    AgentEvent, Answer, Launch, Message, Reply, Running, TEXT_BYTES_MAX, TreeName, Trouble, Verified,
+};
 
 /// The polite part of a stop. Short, because some stories make it wait in vain.
 pub(super) const GRACE_MS: u64 = 200;
@@ -39,7 +41,10 @@ impl<'a> Talk<'a> {
     ) -> Self {
         let message = MessageId::from_bits(session.bits() + u128::from(turn));
         let launch = Launch { native, ..Launch::new(session, fence(turn), message, on.directory()) };
-        let running = wait(on, on.agent().start(launch.clone())).await.expect("it can be started");
+        let running = match wait(on, on.agent().start(launch.clone())).await {
+            Ok(running) => running,
+            Err(trouble) => Box::new(NeverStarted(Some(trouble))),
+        };
         let native = launch.native.clone();
         Self { on, running, native, launch, text: String::new(), events: Vec::new(), handed_at: 0 }
     }
@@ -166,6 +171,30 @@ impl<'a> Talk<'a> {
         }
         self.hand_text(text).await;
         self.hear_out().await
+    }
+}
+
+/// An attempt whose driver knew at once that it would fail.
+struct NeverStarted(Option<Trouble>);
+
+impl Running for NeverStarted {
+    fn next(&mut self) -> Reply<'_, AgentEvent> {
+        let verified = Verified { killed: 0, gone: true };
+        let died = AgentEvent::Died { detail: "it was never started".to_owned(), verified };
+        let event = self.0.take().map_or(died, AgentEvent::Failed);
+        Box::pin(async { event })
+    }
+
+    fn hand(&mut self, _message: Message) -> Reply<'_, Result<(), Trouble>> {
+        Box::pin(async { Err(Trouble::transient("it was never started")) })
+    }
+
+    fn answer(&mut self, _question: &str, _answer: Answer) -> Reply<'_, Result<(), Trouble>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn stop(&mut self, _grace_ms: u64) -> Reply<'_, Verified> {
+        Box::pin(async { Verified { killed: 0, gone: true } })
     }
 }
 

@@ -63,6 +63,9 @@ impl Answer {
     }
 }
 
+/// How many words of `WORDS` come in one piece: a kilobyte or so.
+const WORDS_IN_PIECE: usize = 100;
+
 /// Requests an agent makes for itself offer no tools and have words like these in what the agent says itself.
 const SIDE_WORDS: &[&str] = &["title", "summar", "topic", "concise description", "words or less", "memory"];
 
@@ -109,12 +112,13 @@ fn directive(talk: &Talk, line: &str, before: u32) -> Option<Answer> {
         }
         "CHUNKS" => {
             let (count, pause_ms) = rest.split_once(':')?;
-            let pieces = (1..=count.parse::<u32>().ok()?).map(|number| format!("chunk {number} ")).collect();
+            let pieces = spaced((1..=count.parse::<u32>().ok()?).map(|number| format!("chunk {number}")));
             Some(Answer::pieces(pieces, Duration::from_millis(pause_ms.parse().ok()?)))
         }
         "WORDS" => {
-            let words = (1..=rest.parse::<u32>().ok()?).map(|number| format!("word{number} ")).collect();
-            Some(Answer::pieces(vec![words], Duration::ZERO))
+            let words = spaced((1..=rest.parse::<u32>().ok()?).map(|number| format!("word{number}")));
+            let pieces = words.chunks(WORDS_IN_PIECE).map(<[String]>::concat).collect();
+            Some(Answer::pieces(pieces, Duration::ZERO))
         }
         "ERR" => {
             let (status, times) = rest.split_once(':').unwrap_or((rest, ""));
@@ -126,6 +130,11 @@ fn directive(talk: &Talk, line: &str, before: u32) -> Option<Answer> {
         "MALFORMED" => Some(Answer { flaw: Flaw::Garbled, ..Answer::text(echo(talk, line)) }),
         _ => None,
     }
+}
+
+/// With a space between each two, and none at the ends: some agents cut those off.
+fn spaced(words: impl Iterator<Item = String>) -> Vec<String> {
+    words.enumerate().map(|(at, word)| if at == 0 { word } else { format!(" {word}") }).collect()
 }
 
 /// The code words of everything a person said before the last thing.
@@ -281,6 +290,15 @@ mod tests {
             "RECALL: maple-1, oak [turn=4]",
         );
         check(&["CODE:elm\nERR:401\nRECALL"], "RECALL: elm [turn=1]");
+    }
+
+    #[test]
+    fn words_come_in_pieces_and_in_order() {
+        check(&["WORDS:3"], "word1 word2 word3");
+        check(&["CHUNKS:2:0"], "chunk 1 chunk 2");
+        let Say::Text { pieces, .. } = answer(&said(&["WORDS:250"]), 0).say else { panic!("words") };
+        assert_eq!(pieces.len(), 3);
+        assert_eq!(pieces.concat().split(' ').count(), 250);
     }
 
     #[test]

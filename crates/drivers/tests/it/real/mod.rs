@@ -1,4 +1,10 @@
-//! The drivers with the real programs behind them, on testkit's stage.
+//! The drivers with the real programs behind them, on testkit's stage: the same stories for each, and what was seen in
+//! the table of docs/agents.md.
+//!
+//! `candidate` says how a real agent is talked to, `table` compares what was seen with what is written down.
+
+mod candidate;
+mod table;
 
 use homing_drivers::ShellConfig;
 use testkit::{RealAgent, Stage};
@@ -20,4 +26,45 @@ fn every_agent_is_here() {
         let config = shell_config(&Stage::new(agent));
         assert!(std::path::Path::new(&config.program).is_file());
     }
+}
+
+/// All stories for one agent.
+macro_rules! stories {
+    ($module:ident, $agent:ident, $make:expr) => {
+        mod $module {
+            use super::candidate::Real;
+
+            agent::conformance!(Real::new(testkit::RealAgent::$agent, $make));
+
+            #[tokio::test]
+            async fn it_is_what_the_table_says() {
+                Real::new(testkit::RealAgent::$agent, $make).is_what_the_table_says().await;
+            }
+        }
+    };
+}
+
+stories!(claude, Claude, super::claude);
+stories!(claude_agent_acp, ClaudeAgentAcp, super::acp);
+stories!(goose, Goose, super::acp);
+stories!(codex, Codex, super::codex);
+stories!(opencode, OpenCode, super::opencode);
+
+fn acp(stage: &Stage) -> Box<dyn agent::Agent> {
+    use homing_drivers::acp::{Acp, AcpConfig, Quirks};
+    let quirks = Quirks::of(stage.agent.name()).unwrap();
+    Box::new(Acp::new(AcpConfig { shell: shell_config(stage), quirks }))
+}
+
+fn codex(stage: &Stage) -> Box<dyn agent::Agent> {
+    Box::new(homing_drivers::codex::Codex::new(shell_config(stage)))
+}
+
+fn opencode(stage: &Stage) -> Box<dyn agent::Agent> {
+    // It waits two seconds before it tries again, then four.
+    Box::new(homing_drivers::opencode::OpenCode::new(shell_config(stage)).with_tries_max(1))
+}
+
+fn claude(stage: &Stage) -> Box<dyn agent::Agent> {
+    Box::new(homing_drivers::claude::Claude::new(shell_config(stage)))
 }

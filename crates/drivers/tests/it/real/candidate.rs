@@ -1,0 +1,314 @@
+//! A real agent on trial: wishes become directives of the stub model, weather its switches, and blows signals.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, Told, Weather, Wish};
+use agent::{Abilities, Agent, Found, MemoryMove, TreeName};
+use homing_drivers::count_marked;
+use kernel::{Native, SessionId};
+use rustix::process::{Pid, Signal, kill_process};
+use testkit::{RealAgent, Stage, leftovers};
+
+use super::table;
+
+/// More than any pipe or channel between an agent and us holds.
+const FLOOD_WORDS: u32 = 30_000;
+/// How long a story waits for one thing. Agents come up slowly on a busy machine.
+const PATIENCE_MS: u64 = 90_000;
+/// How long supervisors may take to be gone when everything they supervised is.
+const LEAVE_WAIT: Duration = Duration::from_secs(2);
+/// What agents that keep their conversations in a database cannot be made to do.
+const DATABASE: &str = "its conversations are in a database";
+/// What nobody can make a real agent do.
+const ONLY_SCRIPTED: &str = "the model cannot make it do so";
+
+pub(crate) struct Real {
+    agent: Box<dyn Agent>,
+    stage: Stage,
+    notes: Mutex<Vec<(&'static str, String)>>,
+    asked: AtomicU32,
+}
+
+impl Real {
+    pub(crate) fn new(which: RealAgent, make: fn(&Stage) -> Box<dyn Agent>) -> Self {
+        let stage = Stage::new(which);
+        Self { agent: make(&stage), stage, notes: Mutex::default(), asked: AtomicU32::new(0) }
+    }
+
+    /// What can be known without a turn.
+    pub(crate) async fn is_what_the_table_says(&self) {
+        let Found::Here { version } = self.agent.look().await else { panic!("it is not here") };
+        let seen = [("version", version), ("abilities", abilities(self.agent.abilities()))];
+        self.nothing_is_left();
+        table::check(self.stage.agent, &seen.map(|(row, seen)| (row.to_owned(), seen)));
+    }
+
+    fn name(&self) -> RealAgent {
+        self.stage.agent
+    }
+
+    /// A command that runs wherever the agent lets it, sandboxes aside.
+    fn command(&self, command: &str) -> String {
+        match self.name() {
+            RealAgent::Codex => {
+                let arguments = serde_json::json!({
+                    "cmd": command,
+                    "sandbox_permissions": "require_escalated",
+                    "justification": "may I?",
+                });
+                format!("TOOL:raw:exec_command:{arguments}")
+            }
+            _ => format!("TOOL:bash:{command}"),
+        }
+    }
+
+    fn directive(&self, wish: Wish<'_>) -> Result<String, Cannot> {
+        Ok(match wish {
+            Wish::Keep(_) => unreachable!("words are no directives"),
+            Wish::Recall => "RECALL".to_owned(),
+            Wish::Words(count) => format!("WORDS:{count}"),
+            Wish::Stream(count) => format!("CHUNKS:{count}:3"),
+            Wish::Flood => format!("WORDS:{FLOOD_WORDS}"),
+            Wish::Dawdle | Wish::Crash | Wish::Hang => "CHUNKS:1200:100".to_owned(),
+            Wish::Ask => {
+                let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+                self.command(&format!("echo yes > asked-{number}"))
+            }
+            Wish::Directory => "TOOL:bash:pwd".to_owned(),
+            Wish::Children(count) => self.command(&children(count, "echo started")),
+            Wish::ChildrenAndDawdle(count) => self.command(&children(count, "echo started; sleep 600")),
+            Wish::NewId => return Err(Cannot::because("it keeps its ids")),
+            Wish::Fail(_) | Wish::FailAfter | Wish::FailStarts { .. } => {
+                return Err(Cannot::because(ONLY_SCRIPTED));
+            }
+        })
+    }
+
+    /// Everything that has anything to do with this stage is gone.
+    fn nothing_is_left(&self) {
+        let (home, began) = (self.stage.home(), Instant::now());
+        loop {
+            let left = leftovers(home.parent().unwrap(), &[]);
+            if left.is_empty() {
+                return;
+            }
+            assert!(began.elapsed() < LEAVE_WAIT, "{left:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Candidate for Real {
+    fn agent(&self) -> &dyn Agent {
+        self.agent.as_ref()
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.stage.directory()
+    }
+
+    fn session(&self) -> SessionId {
+        let mut bytes = [0; 16];
+        std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom").unwrap(), &mut bytes).unwrap();
+        SessionId::from_bits(u128::from_le_bytes(bytes) >> 1)
+    }
+
+    fn left(&self, tree: &TreeName) -> usize {
+        count_marked(tree, &self.stage.locks())
+    }
+
+    fn dialect(&self) -> &dyn Dialect {
+        self
+    }
+
+    fn storm(&self, weather: Weather, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
+        let text = self.phrase(wishes)?;
+        let model = &self.stage.model;
+        Ok(match weather {
+            Weather::NoServer => {
+                model.refuse();
+                text
+            }
+            Weather::Unauthorized => {
+                model.answer_all(Some(401));
+                text
+            }
+            Weather::TooMany => {
+                model.answer_all(Some(429));
+                text
+            }
+            Weather::Overloaded => {
+                model.answer_all(Some(529));
+                text
+            }
+            Weather::Cut => format!("{text}\nDROP"),
+            Weather::Garbled => format!("{text}\nMALFORMED"),
+        })
+    }
+
+    fn calm(&self) {
+        self.stage.model.answer_all(None);
+        self.stage.model.listen();
+    }
+
+    fn lose(&self, native: &Native) -> Result<(), Cannot> {
+        self.stage.lose(&native.id);
+        Ok(())
+    }
+
+    fn tear(&self, native: &Native) -> Result<(), Cannot> {
+        match self.name() {
+            RealAgent::OpenCode | RealAgent::Goose => Err(Cannot::because(DATABASE)),
+            _ => {
+                self.stage.tear(&native.id, 30);
+                Ok(())
+            }
+        }
+    }
+
+    fn strike(&self, tree: &TreeName, blow: Blow) -> Result<(), Cannot> {
+        let blow = if blow == Blow::Kill { Signal::KILL } else { Signal::STOP };
+        kill_process(self.main_process(tree), blow).unwrap();
+        Ok(())
+    }
+
+    fn unknown_id(&self) -> String {
+        match self.name() {
+            RealAgent::Codex => "01990000-dead-7000-8000-000000000000",
+            RealAgent::OpenCode => "ses_0123456789deadABCDEFGHIJKL",
+            RealAgent::Goose => "20200101_77",
+            RealAgent::Claude | RealAgent::ClaudeAgentAcp => "00000000-dead-4000-8000-000000000000",
+        }
+        .to_owned()
+    }
+
+    fn patience_ms(&self) -> u64 {
+        PATIENCE_MS
+    }
+
+    fn note(&self, fact: &'static str, seen: &str) {
+        assert!(FACTS.iter().any(|(known, _)| *known == fact), "{fact} is not in the table");
+        let mut notes = self.notes.lock().unwrap();
+        notes.retain(|(noted, _)| *noted != fact);
+        notes.push((fact, seen.to_owned()));
+    }
+
+    fn told(&self, story: &'static str, told: Told) {
+        self.nothing_is_left();
+        let notes = self.notes.lock().unwrap();
+        let held = match told {
+            Ok(()) => "yes".to_owned(),
+            Err(Cannot(why)) => format!("– {why}"),
+        };
+        let facts = FACTS.iter().filter(|(_, of)| *of == story).map(|(fact, _)| {
+            let noted = notes.iter().find(|(noted, _)| noted == fact);
+            ((*fact).to_owned(), noted.map_or("–", |(_, seen)| seen).to_owned())
+        });
+        let rows: Vec<(String, String)> = facts.chain([(table::row_of(story), held)]).collect();
+        table::check(self.name(), &rows);
+    }
+}
+
+impl Real {
+    /// The agent's own process: the eldest child of its supervisor.
+    fn main_process(&self, tree: &TreeName) -> Pid {
+        let lock = self.stage.locks().join(format!("{tree}.lock"));
+        let holder: serde_json::Value = serde_json::from_slice(&std::fs::read(lock).unwrap()).unwrap();
+        let supervisor = holder["pid"].as_i64().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
+        let children = children.unwrap();
+        let pids = children.split_whitespace().map(|pid| pid.parse::<i32>().unwrap());
+        let eldest = pids.min_by_key(|pid| started(*pid)).expect("it has an agent");
+        Pid::from_raw(eldest).unwrap()
+    }
+}
+
+/// When a process began, in ticks since the machine did.
+fn started(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    after_name.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(u64::MAX)
+}
+
+impl Dialect for Real {
+    fn phrase(&self, wishes: &[Wish<'_>]) -> Result<String, Cannot> {
+        let (words, others): (Vec<Wish<'_>>, Vec<Wish<'_>>) =
+            wishes.iter().partition(|wish| matches!(wish, Wish::Keep(_)));
+        if others.len() > 1 {
+            return Err(Cannot::because("the model does one thing in a turn"));
+        }
+        let mut lines: Vec<String> = words.iter().map(kept).collect();
+        for wish in others {
+            lines.push(self.directive(wish)?);
+        }
+        Ok(lines.join("\n"))
+    }
+
+    fn answer(&self, wishes: &[Wish<'_>], number: u32) -> String {
+        match wishes.last() {
+            Some(wish @ Wish::Keep(_)) => format!("ECHO: {} [turn={number}]", kept(wish)),
+            Some(Wish::Words(count)) => numbered("word", *count),
+            Some(Wish::Stream(count)) => numbered("chunk ", *count),
+            Some(Wish::Flood) => numbered("word", FLOOD_WORDS),
+            Some(Wish::Dawdle | Wish::Crash | Wish::Hang) => "chunk 1".to_owned(),
+            other => panic!("the answer to {other:?} cannot be foreseen"),
+        }
+    }
+
+    fn recalled(&self, answer: &str) -> Vec<String> {
+        let (_, recalled) =
+            answer.split_once("RECALL: ").unwrap_or_else(|| panic!("no recall in {answer:?}"));
+        let (words, _) = recalled.split_once(" [turn=").unwrap_or((recalled, ""));
+        words.split(", ").filter(|word| *word != "nothing").map(str::to_owned).collect()
+    }
+
+    fn was_done(&self, _answer: &str) -> bool {
+        let number = self.asked.load(Ordering::Relaxed);
+        self.stage.directory().join(format!("asked-{number}")).exists()
+    }
+}
+
+fn kept(wish: &Wish<'_>) -> String {
+    match wish {
+        Wish::Keep(word) => format!("CODE:{word}"),
+        other => panic!("{other:?} is no word"),
+    }
+}
+
+fn numbered(word: &str, count: u32) -> String {
+    (1..=count).map(|number| format!("{word}{number}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Double-forked, in sessions of their own, deaf to polite signals.
+fn children(count: u32, then: &str) -> String {
+    let child = "trap \"\" TERM INT HUP; exec sleep 100000";
+    let one = format!("(setsid sh -c '{child}' </dev/null >/dev/null 2>&1 &)");
+    format!("{}; {then}", vec![one; count as usize].join("; "))
+}
+
+fn abilities(abilities: Abilities) -> String {
+    let Abilities { chosen_id, resume, fork, steer, asks, usage, commands, models, modes, images, memory } =
+        abilities;
+    let has = [
+        ("chosen id", chosen_id),
+        ("resume", resume),
+        ("fork", fork),
+        ("steer", steer),
+        ("asks", asks),
+        ("usage", usage),
+        ("commands", commands),
+        ("models", models),
+        ("modes", modes),
+        ("images", images),
+    ];
+    let memory = match memory {
+        MemoryMove::Resume => "memory resumes elsewhere",
+        MemoryMove::Carry => "memory is carried along",
+        MemoryMove::Replay => "memory is told again",
+    };
+    let names = has.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
+    names.chain([memory]).collect::<Vec<_>>().join(", ")
+}

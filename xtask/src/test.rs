@@ -18,8 +18,9 @@ use crate::{tidy, tools};
 
 /// Run every check and every test, in the order that fails soonest
 ///
-/// Formatting, tidy, clippy, cargo deny, all tests, doc tests, then ten thousand
-/// requests made from the contract. Fetches the programs it needs on the first run.
+/// Formatting, tidy, clippy, cargo deny, all tests, doc tests, ten thousand requests
+/// made from the contract, then the real agents with a model that is none. Fetches
+/// the programs it needs on the first run: 1.8 GB, most of it agents.
 #[derive(clap::Args)]
 pub(crate) struct TestArgs {
     /// Run only these steps, in the order of the list (names as in the closing table)
@@ -36,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: tests },
     Step { name: "doc tests", run: doc_tests },
     Step { name: "http fuzz", run: http_fuzz },
+    Step { name: "agents", run: agents },
 ];
 
 struct Step {
@@ -148,17 +150,26 @@ fn deny(root: &Path) -> Result<Tally> {
     Ok(Tally::default())
 }
 
-/// The profile of `.config/nextest.toml` that writes a report we can count.
-const PROFILE: &str = "all";
-
 fn tests(root: &Path) -> Result<Tally> {
-    let report = target(root).join("nextest").join(PROFILE).join("junit.xml");
+    nextest(root, "all", &["--workspace"], &[])
+}
+
+/// The real agents, each in the version we know. One that cannot be had fails the step: what was not run was not tested.
+fn agents(root: &Path) -> Result<Tally> {
+    let agents = tools::agents()?;
+    nextest(root, "agents", &["--package", "homing-drivers"], &agents.variables())
+}
+
+/// Runs the tests that a profile of `.config/nextest.toml` chooses, and counts them by the report it writes.
+fn nextest(root: &Path, profile: &str, what: &[&str], variables: &[(&str, &Path)]) -> Result<Tally> {
+    let report = target(root).join("nextest").join(profile).join("junit.xml");
     // A report of an earlier run must not be taken for this one's.
     if report.exists() {
         std::fs::remove_file(&report)?;
     }
-    let arguments = ["nextest", "run", "--locked", "--workspace", "--profile", PROFILE];
-    let ended = tools::run(Command::new(tools::nextest()?).args(arguments).current_dir(root));
+    let mut nextest = Command::new(tools::nextest()?);
+    nextest.args(["nextest", "run", "--locked", "--profile", profile]).args(what).current_dir(root);
+    let ended = tools::run(nextest.envs(variables.iter().copied()));
     let Ok(written) = std::fs::read_to_string(&report) else {
         return Err(ended
             .err()

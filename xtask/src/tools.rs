@@ -6,6 +6,8 @@
 
 mod agents;
 
+pub(crate) use agents::agents;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ pub(crate) struct ToolsArgs {
 
 pub(crate) fn tools(args: &ToolsArgs) -> Result<()> {
     if args.agents {
-        print!("{}", agents::agents()?);
+        print!("{}", agents()?);
         return Ok(());
     }
     println!("cargo-nextest  {}", nextest()?.display());

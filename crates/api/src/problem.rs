@@ -131,6 +131,9 @@ codes! {
         "use a fresh Idempotency-Key for a new request; the same one only to repeat the very same request";
     /// What it is about has gone on.
     TooLate = "too_late", 409, "too late", "look at the receipt: it has gone on in the meantime";
+    /// The question's turn was interrupted, so the agent no longer waits for an answer.
+    Lapsed = "lapsed", 409, "the question has lapsed",
+        "its turn is over; to go on, say so in a message of its own, for instance: Go on. What you asked for is allowed once.";
     /// Somebody changed it in between.
     Changed = "changed", 409, "changed in the meantime", "read it again, then decide again";
     /// The body is too large.

@@ -138,6 +138,9 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::UnknownAgent => "`homing agents` lists the agents there are",
         Code::BadDirectory => "name a directory that is there with --directory",
         Code::TooLate => "`homing show ID` says how it stands now",
+        Code::Lapsed => {
+            "to go on: homing send --session SESSION \"Go on. What you asked for is allowed once.\""
+        }
         Code::TooManyOpenSessions => "`homing end SESSION` ends one that you do not need",
         Code::QueueFull => "`homing queue` shows what waits; `homing queue withdraw MESSAGE` takes one back",
         _ => return None,

@@ -9,13 +9,16 @@ use crate::wire::at;
 use api::{Approval, ApprovalAnswer, ApprovalState, Code, Page, PageQuery};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{ApprovalRow, Verb};
+use engine::{ApprovalRow, Refused, Verb};
 use kernel::ApprovalId;
+
+/// What to say to an agent whose question lapsed with its turn.
+const GO_ON: &str = "Go on. What you asked for is allowed once.";
 
 problems! {
     ListProblems = [Invalid, BadCursor];
     AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, SessionEnded,
-        IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+        IdempotencyConflict, TooLate, Lapsed, Changed, DiskFull, Unclear];
 }
 
 /// The id of an approval, in a path.
@@ -49,7 +52,8 @@ pub(crate) async fn list(
 
 /// Answer a question
 ///
-/// The first answer wins; a later one is a 409 `too_late`, and so is one to a question whose turn is over.
+/// The first answer wins; a later one is a 409 `too_late`. A question whose turn was interrupted has lapsed: a 409 `lapsed`, whose
+/// hint is the message that lets the agent go on.
 #[utoipa::path(
     post, path = "/api/v1/approvals/{id}", tag = "approvals", operation_id = "answer", params(ApprovalName, KeyHeader),
     request_body = ApprovalAnswer,
@@ -69,9 +73,21 @@ pub(crate) async fn answer(
         api::Answer::Yes => kernel::Answer::Yes,
         api::Answer::No => kernel::Answer::No,
     };
-    let granted = door.engine.ask(&caller.by, Verb::Answer { approval, answer }, caller.trace).await?;
-    let now = approval_form(door.engine.approval(&caller.by, approval).await?);
-    Ok(granted_response(granted, Json(now)))
+    let granted = door.engine.ask(&caller.by, Verb::Answer { approval, answer }, caller.trace).await;
+    let now = door.engine.approval(&caller.by, approval).await?;
+    match granted {
+        Err(Refused::TooLate) if now.state == engine::ApprovalState::Lapsed => Err(lapsed(&now)),
+        granted => Ok(granted_response(granted?, Json(approval_form(now)))),
+    }
+}
+
+/// Nothing goes on by itself, so whoever answers too late is told how to let it.
+fn lapsed(row: &ApprovalRow) -> No {
+    let ApprovalRow { session, turn, .. } = row;
+    let detail =
+        format!("turn {turn} of {session} was interrupted before anybody answered; nothing was done");
+    let body = serde_json::json!({ "to": { "session": session.to_string() }, "text": GO_ON });
+    No::new(Code::Lapsed, detail).advise(format!("to go on, POST /api/v1/messages {body}"))
 }
 
 fn approval_form(row: ApprovalRow) -> Approval {

@@ -11,6 +11,7 @@ mod flood;
 mod hostile;
 mod kill;
 mod orphans;
+mod real;
 mod routing;
 mod serving;
 mod stopping;

@@ -1,0 +1,179 @@
+//! The whole product with real agents in front of the stub model: the same stories for each of them.
+//!
+//! `remember` is who knows what, `die` is who may be killed, `fail` is what a model server may do, `ask` is questions. The stories are
+//! written once and told of every agent, so an agent that needs an exception says so here.
+
+mod ask;
+mod die;
+mod fail;
+mod remember;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Homing, RealAgent, Stage, eventually};
+
+use crate::{setup, text};
+
+/// How long a turn may take here: some agents take seconds to start, and other tests run beside us.
+const TURN_WAIT: Duration = Duration::from_secs(120);
+
+/// One test for each agent.
+macro_rules! each_agent {
+    ($($story:ident)*) => {
+        $(mod $story {
+            use testkit::RealAgent::{Claude, ClaudeAgentAcp, Codex, Goose, OpenCode};
+            #[test] fn claude() { super::$story(Claude); }
+            #[test] fn codex() { super::$story(Codex); }
+            #[test] fn opencode() { super::$story(OpenCode); }
+            #[test] fn claude_agent_acp() { super::$story(ClaudeAgentAcp); }
+            #[test] fn goose() { super::$story(Goose); }
+        })*
+    };
+}
+pub(crate) use each_agent;
+
+/// A server with one real agent.
+struct Trial {
+    // First, so that the server and its agents are gone before their homes are.
+    homing: Homing,
+    stage: Stage,
+}
+
+/// Whether the agent asks before it acts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Acts {
+    AfterAsking,
+    AtOnce,
+}
+
+impl Trial {
+    fn new(agent: RealAgent, acts: Acts) -> Self {
+        Self::with(agent, acts, "", None)
+    }
+
+    /// With more configuration, and perhaps another program before the agent's own.
+    fn with(agent: RealAgent, acts: Acts, more: &str, before: Option<&Path>) -> Self {
+        let stage = Stage::new(agent);
+        let config = format!("{}\n{more}", configuration(&stage, acts, before));
+        Self { homing: setup().config(&config).start(), stage }
+    }
+
+    /// Where a session is made, if it is not there.
+    fn to(&self, conversation: &str, directory: &Path) -> Value {
+        let made = json!({ "agent": self.stage.agent.name(), "directory": directory });
+        json!({ "conversation": format!("api:test/{conversation}"), "if_new": made })
+    }
+
+    /// Says something in the usual directory, and answers the receipt when it is final.
+    #[track_caller]
+    fn say(&self, conversation: &str, text: &str) -> Value {
+        self.say_in(conversation, &self.stage.directory(), text)
+    }
+
+    #[track_caller]
+    fn say_in(&self, conversation: &str, directory: &Path, words: &str) -> Value {
+        let http = self.homing.http();
+        let receipt = http.send(&self.to(conversation, directory), words);
+        http.until_final_within(&text(&receipt, "id"), TURN_WAIT)
+    }
+
+    /// Says something, and answers what the agent said.
+    #[track_caller]
+    fn answer(&self, conversation: &str, words: &str) -> String {
+        answer_of(&self.say(conversation, words))
+    }
+
+    /// Says something and does not wait.
+    #[track_caller]
+    fn begin(&self, conversation: &str, text: &str) -> Value {
+        self.homing.http().send(&self.to(conversation, &self.stage.directory()), text)
+    }
+
+    /// All facts of a session.
+    #[track_caller]
+    fn facts(&self, session: &str) -> Vec<Value> {
+        let mut facts: Vec<Value> = Vec::new();
+        loop {
+            let after = facts.last().map_or(0, |fact| fact["number"].as_u64().expect("a number"));
+            let path = format!("/api/v1/sessions/{session}/facts?after={after}&limit=200");
+            let page = self.homing.http().get(&path).expect(200);
+            let items = page["items"].as_array().expect("a page has items").clone();
+            if items.is_empty() {
+                return facts;
+            }
+            facts.extend(items);
+        }
+    }
+
+    /// The facts of one kind.
+    #[track_caller]
+    fn facts_of(&self, session: &str, kind: &str) -> Vec<Value> {
+        self.facts(session).into_iter().filter(|fact| fact["type"] == kind).collect()
+    }
+
+    /// The agent's own id for a session's conversation.
+    #[track_caller]
+    fn native(&self, session: &str) -> String {
+        let confirmed = self.facts_of(session, "confirmed");
+        text(confirmed.last().expect("the agent has confirmed its id"), "native")
+    }
+
+    /// Lets the agent run a command with its own tool, and answers when that has begun: the command says so.
+    #[track_caller]
+    fn begin_command(&self, conversation: &str, command: &str) -> Value {
+        let mark = self.mark();
+        let receipt = self.begin(conversation, &format!("TOOL:bash:touch {}; {command}", mark.display()));
+        eventually("the command runs", || mark.exists().then_some(()));
+        receipt
+    }
+
+    fn mark(&self) -> PathBuf {
+        let number = std::fs::read_dir(self.homing.root()).expect("it is there").count();
+        self.homing.root().join(format!("mark-{number}"))
+    }
+}
+
+/// What the agent said, if it finished.
+#[track_caller]
+fn answer_of(receipt: &Value) -> String {
+    assert_eq!(receipt["state"], "answered", "{receipt}");
+    text(receipt, "answer")
+}
+
+fn configuration(stage: &Stage, acts: Acts, before: Option<&Path>) -> String {
+    let agent = stage.agent;
+    let (kind, quirks) = match agent {
+        RealAgent::Claude => ("claude", None),
+        RealAgent::Codex => ("codex", None),
+        RealAgent::OpenCode => ("opencode", None),
+        RealAgent::ClaudeAgentAcp | RealAgent::Goose => ("acp", Some(agent.name())),
+    };
+    // What makes it speak ACP is known of each agent, so it need not be configured.
+    let (program, mut args) = (stage.program(), Vec::<String>::new());
+    let program = before.map_or(program.clone(), |before| {
+        args.insert(0, program);
+        before.to_str().expect("the path is text").to_owned()
+    });
+    let mut env = stage.env();
+    if acts == Acts::AtOnce {
+        // What these two want to be told before they act without asking.
+        env.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+        env.retain(|(name, _)| name != "GOOSE_MODE");
+        env.push(("GOOSE_MODE".to_owned(), "auto".to_owned()));
+    }
+    let mut toml =
+        format!("default_agent = {name:?}\n[agents.{name}]\nkind = {kind:?}\n", name = agent.name());
+    let _ = writeln!(toml, "program = {program:?}\nargs = {args:?}\nhome = {:?}", stage.home());
+    let _ = writeln!(toml, "bypass = {}", acts == Acts::AtOnce);
+    if let Some(quirks) = quirks {
+        let _ = writeln!(toml, "quirks.base = {quirks:?}");
+    }
+    let _ = writeln!(toml, "[agents.{}.env]", agent.name());
+    for (name, value) in env {
+        let _ = writeln!(toml, "{name} = {value:?}");
+    }
+    toml
+}

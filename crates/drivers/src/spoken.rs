@@ -284,6 +284,8 @@ pub(crate) struct Spoken<T: Tongue> {
     last: Option<AgentEvent>,
     /// What is to be said to the agent, when there is time to say it.
     unsaid: Vec<u8>,
+    /// Whether nothing comes after that.
+    ends_input: bool,
     phase: Phase,
     /// Until when what is going on may take; then it is ended.
     until: Instant,
@@ -340,6 +342,7 @@ impl<T: Tongue> Spoken<T> {
             said: VecDeque::new(),
             last: None,
             unsaid: Vec::new(),
+            ends_input: false,
             phase: Phase::Talking,
             until: Instant::now() + start_max,
             is_ready: false,
@@ -365,9 +368,10 @@ impl<T: Tongue> Spoken<T> {
 
     /// One step towards the end. Cancel-safe: what has happened is in `self` before the next await.
     async fn go_on(&mut self) {
-        if !self.unsaid.is_empty() {
+        if self.has_unsaid() {
             if let Err(trouble) = self.say_piece().await {
                 self.unsaid.clear();
+                self.ends_input = false;
                 self.finish(AgentEvent::Failed(trouble));
             }
             return;
@@ -386,9 +390,18 @@ impl<T: Tongue> Spoken<T> {
         }
     }
 
+    fn has_unsaid(&self) -> bool {
+        !self.unsaid.is_empty() || self.ends_input
+    }
+
     /// Some of what the tongue wants said. Cancel-safe: a piece is sent whole or stays unsaid.
     async fn say_piece(&mut self) -> Result<(), Trouble> {
         let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
+        if self.unsaid.is_empty() {
+            parts.tree.end_input().await?;
+            self.ends_input = false;
+            return Ok(());
+        }
         let piece =
             if parts.side.is_some() { self.unsaid.len() } else { self.unsaid.len().min(PIECE_BYTES_MAX) };
         parts.say(&self.unsaid[..piece]).await?;
@@ -520,9 +533,7 @@ impl<T: Tongue> Spoken<T> {
         if is_interrupted && self.last.is_none() && self.phase == Phase::Talking {
             self.leave();
         }
-        if is_input_over && let Some(parts) = &self.parts {
-            parts.tree.close_input();
-        }
+        self.ends_input |= is_input_over;
     }
 
     fn heed_event(&mut self, event: AgentEvent) {
@@ -698,7 +709,7 @@ impl<T: Tongue> Spoken<T> {
         let mut out = Out::default();
         speak(&mut parts.tongue, &mut out);
         self.heed(out);
-        while !self.unsaid.is_empty() {
+        while self.has_unsaid() {
             self.say_piece().await?;
         }
         Ok(())

@@ -28,7 +28,7 @@ pub(crate) const SILENCE_MS_MAX: u64 = 5_000;
 const START_WAIT: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to take words. It takes them at once, whatever the agent does.
 pub(crate) const INPUT_WAIT: Duration = Duration::from_secs(10);
-/// Frames that wait to be written. Words are cut into at most 128 of them, and the writer takes them as they come.
+/// Frames that wait to be written, orders and words apart: an order is never lost because words fill the line. Words are cut into at most 128 of them, and the writer takes them as they come.
 const FRAMES_WAITING_MAX: usize = 16;
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -160,6 +160,7 @@ impl Exit {
 pub struct Tree {
     pid: i32,
     orders: mpsc::Sender<Vec<u8>>,
+    words: mpsc::Sender<Vec<u8>>,
     beats: AbortHandle,
     from: ChildStdout,
     frames: Frames,
@@ -183,11 +184,12 @@ impl Tree {
         if first.len() > FRAME_BYTES_MAX {
             return Err(Trouble::refused("the agent's arguments and environment are too long"));
         }
-        let (orders, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
+        let (orders, ordered) = mpsc::channel(FRAMES_WAITING_MAX);
+        let (words, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
         let _ = orders.try_send(first);
-        let beats = tokio::spawn(write(to, waiting)).abort_handle();
+        let beats = tokio::spawn(write(to, ordered, waiting)).abort_handle();
         let mut tree =
-            Self { pid: 0, orders, beats, from, frames: Frames::default(), _supervisor: supervisor };
+            Self { pid: 0, orders, words, beats, from, frames: Frames::default(), _supervisor: supervisor };
         tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory))
             .await
             .map_err(|_| lost())??;
@@ -227,12 +229,18 @@ impl Tree {
     pub async fn input(&self, bytes: &[u8]) -> Result<(), Trouble> {
         let gone = |_| Trouble::transient("the agent's supervisor does not take words");
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
-            self.orders.send_timeout(frame_of(Kind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
+            self.words.send_timeout(frame_of(Kind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
         }
         Ok(())
     }
 
-    /// No more words.
+    /// No more words, after those that were handed over.
+    pub async fn end_input(&self) -> Result<(), Trouble> {
+        let gone = |_| Trouble::transient("the agent's supervisor does not take words");
+        self.words.send_timeout(frame_of(Kind::CloseInput, &[]), INPUT_WAIT).await.map_err(gone)
+    }
+
+    /// No more words, whatever still waits.
     pub fn close_input(&self) {
         self.order(Kind::CloseInput);
     }
@@ -322,16 +330,19 @@ fn frame_of(kind: Kind, body: &[u8]) -> Vec<u8> {
 }
 
 /// Writes orders as they come, and a beat when there are none. Ends, and closes the line, when nobody gives orders any more.
-async fn write(mut to: ChildStdin, mut orders: mpsc::Receiver<Vec<u8>>) {
+async fn write(mut to: ChildStdin, mut orders: mpsc::Receiver<Vec<u8>>, mut words: mpsc::Receiver<Vec<u8>>) {
     let beat = frame_of(Kind::Beat, &[]);
     let mut ticks = tokio::time::interval(BEAT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let written = tokio::select! {
+            biased;
+            // An order does not wait behind words: a long message must not keep a kill from being heard.
             order = orders.recv() => match order {
                 Some(order) => to.write_all(&order).await,
                 None => return,
             },
+            Some(word) = words.recv() => to.write_all(&word).await,
             _ = ticks.tick() => to.write_all(&beat).await,
         };
         if written.is_err() {

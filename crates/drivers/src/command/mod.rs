@@ -1,1 +1,424 @@
-//! Any program: the message in, the answer out.
+//! Any program as an agent: the message in, the answer out, one process per turn.
+//!
+//! The contract: the program gets the message on its standard input, which then ends, or as its last argument. What it
+//! prints is the answer, as plain text or as lines of JSON. **Exit code 0 finishes the turn; anything else fails it.** It
+//! finds `HOMING_SESSION`, `HOMING_TURN`, `HOMING_NATIVE` (its name for the conversation, the same in every turn) and
+//! `HOMING_NEW` (`1` in the first turn) in its environment.
+//!
+//! The process starts when the message is handed over, not before: a program that does not wait for its input would
+//! have acted, or ended, before anybody said anything to it. Read on in `tongue` (what its words and codes mean) and
+//! `plain` (bytes as text).
+
+mod plain;
+mod tongue;
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use agent::{
+    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message,
+    Reply, Running, Setup, TreeName, Trouble, Verified,
+};
+use kernel::{Native, SessionId};
+use serde::Deserialize;
+
+use crate::shell::{Shell, ShellConfig};
+use crate::spoken::gone_if_here;
+use plain::Plain;
+use tongue::{Codes, CommandTongue, is_name};
+
+/// The longest message that fits into an argument; Linux takes 128 KiB with the end.
+const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
+
+/// How a program is run as an agent.
+#[derive(Debug, Clone)]
+pub struct CommandConfig {
+    /// The program, its first arguments, home and limits. Its process is never kept.
+    pub shell: ShellConfig,
+    /// How it gets the message.
+    pub hands: Hands,
+    /// How it says its answer.
+    pub says: Says,
+    /// Arguments of the first turn of a conversation, after the shell's. `{native}` and `{directory}` are filled in.
+    pub new_args: Vec<String>,
+    /// Arguments of the turns after it; the same are filled in.
+    pub resume_args: Vec<String>,
+    /// Arguments that choose a model, if one is named: `{model}` is filled in. Without them there is nothing to choose.
+    pub model_args: Vec<String>,
+    /// Whether it remembers a conversation from turn to turn.
+    pub remembers: bool,
+    /// Exit codes that mean: a person has to change something first.
+    pub refused_codes: Vec<i32>,
+    /// Exit codes that mean: this conversation no longer exists.
+    pub gone_codes: Vec<i32>,
+    /// Exit codes that mean: somebody else uses this conversation.
+    pub busy_codes: Vec<i32>,
+    /// Arguments that make it say its version; without any it is not asked.
+    pub version_args: Vec<String>,
+    /// The variables by which a person may give it their own sign-in.
+    pub secrets: Vec<String>,
+}
+
+impl CommandConfig {
+    /// A program that reads its input, prints its answer and remembers nothing.
+    pub fn new(shell: ShellConfig) -> Self {
+        Self {
+            shell,
+            hands: Hands::default(),
+            says: Says::default(),
+            new_args: Vec::new(),
+            resume_args: Vec::new(),
+            model_args: Vec::new(),
+            remembers: false,
+            refused_codes: Vec::new(),
+            gone_codes: Vec::new(),
+            busy_codes: Vec::new(),
+            version_args: Vec::new(),
+            secrets: Vec::new(),
+        }
+    }
+}
+
+/// How a program gets the message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hands {
+    /// On its standard input, which then ends.
+    #[default]
+    Stdin,
+    /// As its last argument, where everybody on the machine can read it.
+    Argument,
+}
+
+/// How a program says its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    /// All of its standard output is the answer.
+    #[default]
+    Text,
+    /// Each line is a JSON value with something in it.
+    Json(JsonForm),
+}
+
+/// Where in a line of JSON something stands, as JSON pointers (`/message/text`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JsonForm {
+    /// More words of the answer.
+    pub text: Option<String>,
+    /// The program's own name for the conversation.
+    pub session: Option<String>,
+    /// What went wrong. A turn with this has failed, whatever the exit code.
+    pub error: Option<String>,
+    /// Tokens read since the last time.
+    pub input_tokens: Option<String>,
+    /// Tokens written since the last time.
+    pub output_tokens: Option<String>,
+}
+
+/// Any program as an agent.
+#[derive(Clone)]
+pub struct CommandAgent {
+    program: Arc<Program>,
+}
+
+struct Program {
+    shell: Shell<CommandTongue>,
+    config: CommandConfig,
+}
+
+impl CommandAgent {
+    /// The agent, set up so.
+    pub fn new(config: CommandConfig) -> Self {
+        let shell = Shell::new(ShellConfig { kept_max: 0, ..config.shell.clone() });
+        Self { program: Arc::new(Program { shell, config }) }
+    }
+
+    async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
+        let prepared = self.program.prepare(&launch)?;
+        Ok(Box::new(Turn { program: self.program.clone(), launch, prepared, stage: Stage::Starting }))
+    }
+
+    async fn see(&self) -> Found {
+        let Program { shell, config } = &*self.program;
+        if !config.version_args.is_empty() {
+            let args: Vec<&str> = config.version_args.iter().map(String::as_str).collect();
+            return shell.look(&args).await;
+        }
+        match shell.program() {
+            Some(_) => Found::Here { version: "unknown".to_owned() },
+            None => Found::Missing { what: format!("there is no program {:?}", config.shell.program) },
+        }
+    }
+}
+
+/// What a turn needs before it begins.
+struct Prepared {
+    args: Vec<String>,
+    native: Option<Native>,
+    is_new: bool,
+    /// What is wrong with the conversation it is to go on with.
+    trouble: Option<Trouble>,
+}
+
+impl Program {
+    /// Everything that can be refused is refused here, before the message counts as handed over.
+    fn prepare(&self, launch: &Launch) -> Result<Prepared, Trouble> {
+        if self.shell.program().is_none() {
+            let program = &self.config.shell.program;
+            return Err(Trouble::refused(format!(
+                "there is no program {program:?}; install it, or set its path"
+            )));
+        }
+        if !launch.directory.is_dir() {
+            return Err(Trouble::refused(format!("{} is not a directory", launch.directory.display())));
+        }
+        if launch.mode.is_some() {
+            return Err(Trouble::refused("this program has no modes; leave it out"));
+        }
+        let model = self.model_args(launch)?;
+        let place = self.shell.place(launch);
+        let trouble = launch
+            .native
+            .as_ref()
+            .filter(|native| !is_name(&native.id))
+            .map(|_| gone_if_here(launch, &place, "a conversation that no program of ours has named"));
+        let native = match (&launch.native, self.names_itself()) {
+            (Some(native), _) => Some(Native::new(native.id.clone()).at(place)),
+            (None, true) => None,
+            (None, false) => Some(Native::new(mint().map_err(no_random)?).at(place)),
+        };
+        let is_new = launch.native.is_none();
+        let own = if is_new { &self.config.new_args } else { &self.config.resume_args };
+        let id = native.as_ref().map_or("", |native| &native.id);
+        let fill = |arg: &String| {
+            arg.replace("{native}", id).replace("{directory}", &launch.directory.to_string_lossy())
+        };
+        let args = own.iter().map(fill).chain(model).collect();
+        Ok(Prepared { args, native, is_new, trouble })
+    }
+
+    fn model_args(&self, launch: &Launch) -> Result<Vec<String>, Trouble> {
+        let Some(model) = &launch.model else { return Ok(Vec::new()) };
+        if self.config.model_args.is_empty() {
+            return Err(Trouble::refused("this program has no models to choose from; leave it out"));
+        }
+        if !is_name(model) {
+            return Err(Trouble::refused(format!("{model:?} is no name of a model")));
+        }
+        Ok(self.config.model_args.iter().map(|arg| arg.replace("{model}", model)).collect())
+    }
+
+    fn names_itself(&self) -> bool {
+        matches!(&self.config.says, Says::Json(form) if form.session.is_some())
+    }
+
+    async fn run(
+        &self,
+        launch: &Launch,
+        prepared: &Prepared,
+        text: &str,
+    ) -> Result<Box<dyn Running>, Trouble> {
+        let mut args = prepared.args.clone();
+        if self.config.hands == Hands::Argument {
+            let last = args.last().or(self.config.shell.args.last());
+            check_argument(text, last.map(String::as_str))?;
+            args.push(text.to_owned());
+        }
+        let CommandConfig { hands, says, refused_codes, gone_codes, busy_codes, .. } = self.config.clone();
+        let tongue = CommandTongue {
+            hands,
+            says,
+            codes: Codes { refused: refused_codes, gone: gone_codes, busy: busy_codes },
+            launch: launch.clone(),
+            native: prepared.native.clone(),
+            place: self.shell.place(launch),
+            plain: Plain::default(),
+            error: None,
+        };
+        self.shell.start(launch.clone(), args, environment(launch, prepared), || (tongue, None)).await
+    }
+}
+
+fn environment(launch: &Launch, prepared: &Prepared) -> Vec<(String, String)> {
+    let native = prepared.native.as_ref().map_or(String::new(), |native| native.id.clone());
+    let is_new = if prepared.is_new { "1" } else { "0" };
+    [
+        ("HOMING_SESSION", launch.session.to_string()),
+        ("HOMING_TURN", launch.fence.turn.to_string()),
+        ("HOMING_NATIVE", native),
+        ("HOMING_NEW", is_new.to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
+}
+
+/// A message that would be taken for an option is refused, unless the argument before it says that no more options come.
+fn check_argument(text: &str, before: Option<&str>) -> Result<(), Trouble> {
+    if text.starts_with('-') && before != Some("--") {
+        let trouble = "this program would take a message that begins with `-` for an option; put `--` last among its \
+                       arguments, or let it read its input";
+        return Err(Trouble::refused(trouble));
+    }
+    if text.contains('\0') {
+        return Err(Trouble::refused("a message with a zero byte in it cannot be an argument"));
+    }
+    if text.len() > ARGUMENT_BYTES_MAX {
+        let trouble = format!(
+            "a message of more than {ARGUMENT_BYTES_MAX} bytes cannot be an argument; let it read its input"
+        );
+        return Err(Trouble::refused(trouble));
+    }
+    Ok(())
+}
+
+/// A random id in the form of a version 4 UUID.
+fn mint() -> std::io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+fn no_random(why: std::io::Error) -> Trouble {
+    Trouble::transient(format!("no random numbers: {why}"))
+}
+
+/// One turn: nothing runs until the message is there.
+struct Turn {
+    program: Arc<Program>,
+    launch: Launch,
+    prepared: Prepared,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Nothing was said yet.
+    Starting,
+    /// It waits for the message.
+    Waiting,
+    Running(Box<dyn Running>),
+    Over,
+}
+
+impl Turn {
+    async fn hear(&mut self) -> AgentEvent {
+        match &mut self.stage {
+            Stage::Starting => match self.prepared.trouble.take() {
+                Some(trouble) => {
+                    self.stage = Stage::Over;
+                    AgentEvent::Failed(trouble)
+                }
+                None => {
+                    self.stage = Stage::Waiting;
+                    AgentEvent::Ready { native: self.prepared.native.clone() }
+                }
+            },
+            Stage::Waiting => std::future::pending().await,
+            Stage::Running(running) => loop {
+                match running.next().await {
+                    // Said already.
+                    AgentEvent::Ready { .. } => {}
+                    event => return event,
+                }
+            },
+            Stage::Over => {
+                let verified = Verified { killed: 0, gone: true };
+                AgentEvent::Died { detail: "it was never started".to_owned(), verified }
+            }
+        }
+    }
+
+    async fn run(&mut self, message: Message) -> Result<(), Trouble> {
+        if message.text.len() > MESSAGE_BYTES_MAX {
+            return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
+        }
+        let running = self.program.run(&self.launch, &self.prepared, &message.text).await?;
+        self.stage = Stage::Running(running);
+        match &mut self.stage {
+            Stage::Running(running) => running.hand(message).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn end(&mut self, grace_ms: u64) -> Verified {
+        match &mut self.stage {
+            Stage::Running(running) => running.stop(grace_ms).await,
+            _ => {
+                self.stage = Stage::Over;
+                Verified { killed: 0, gone: true }
+            }
+        }
+    }
+}
+
+impl Running for Turn {
+    fn next(&mut self) -> Reply<'_, AgentEvent> {
+        Box::pin(self.hear())
+    }
+
+    fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>> {
+        Box::pin(self.run(message))
+    }
+
+    fn answer(&mut self, _: &str, _: Answer) -> Reply<'_, Result<(), Trouble>> {
+        // It never asks.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified> {
+        Box::pin(self.end(grace_ms))
+    }
+}
+
+impl Agent for CommandAgent {
+    fn name(&self) -> &str {
+        &self.program.config.shell.name
+    }
+
+    fn abilities(&self) -> Abilities {
+        let CommandConfig { remembers, model_args, says, .. } = &self.program.config;
+        Abilities {
+            chosen_id: !self.program.names_itself(),
+            resume: *remembers,
+            usage: matches!(says, Says::Json(form) if form.input_tokens.is_some() || form.output_tokens.is_some()),
+            models: !model_args.is_empty(),
+            // A program that remembers does so by the conversation's name, wherever it is started.
+            memory: if *remembers { MemoryMove::Resume } else { MemoryMove::Replay },
+            ..Abilities::default()
+        }
+    }
+
+    fn look(&self) -> Reply<'_, Found> {
+        Box::pin(self.see())
+    }
+
+    fn setup(&self) -> Setup {
+        let CommandConfig { shell, secrets, .. } = &self.program.config;
+        Setup {
+            kind: "command",
+            program: shell.program.clone(),
+            home: shell.home.clone(),
+            // It is not asked, so it does not ask.
+            bypasses: true,
+            is_kept: false,
+            secrets: secrets.clone(),
+        }
+    }
+
+    fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        Box::pin(self.begin(launch))
+    }
+
+    fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
+        Box::pin(self.program.shell.bury(tree))
+    }
+
+    fn release(&self, session: SessionId) -> Reply<'_, ()> {
+        Box::pin(self.program.shell.release(TreeName::of(session)))
+    }
+}

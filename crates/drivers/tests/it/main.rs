@@ -4,6 +4,7 @@ mod acp;
 mod bench;
 mod claude;
 mod codex;
+mod command;
 mod flood;
 mod keeping;
 mod limits;

@@ -1,0 +1,162 @@
+//! How any program is talked to: the message is its input or its last argument, what it prints is the answer, and its
+//! exit code says how the turn ended. Pure.
+
+use agent::{
+    AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
+};
+use kernel::{Failure, Native};
+use serde_json::Value;
+
+use super::plain::Plain;
+use super::{Hands, JsonForm, Says};
+use crate::spoken::{Out, Tongue, gone_if_here};
+use crate::tree::Exit;
+
+pub(super) struct CommandTongue {
+    pub(super) hands: Hands,
+    pub(super) says: Says,
+    pub(super) codes: Codes,
+    pub(super) launch: Launch,
+    /// The conversation, once it has a name.
+    pub(super) native: Option<Native>,
+    pub(super) place: String,
+    pub(super) plain: Plain,
+    /// What it said went wrong.
+    pub(super) error: Option<String>,
+}
+
+/// What exit codes other than 0 mean. What is not here is Transient.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Codes {
+    pub(super) refused: Vec<i32>,
+    pub(super) gone: Vec<i32>,
+    pub(super) busy: Vec<i32>,
+}
+
+impl Codes {
+    fn failure(&self, code: i32) -> Failure {
+        if self.refused.contains(&code) {
+            Failure::Refused
+        } else if self.gone.contains(&code) {
+            Failure::Gone
+        } else if self.busy.contains(&code) {
+            Failure::Busy
+        } else {
+            Failure::Transient
+        }
+    }
+}
+
+impl CommandTongue {
+    fn read_json(&mut self, line: &str, form: &JsonForm, out: &mut Out) {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return out.event(other(line)) };
+        let at = |pointer: &Option<String>| value.pointer(pointer.as_deref()?).filter(|it| !it.is_null());
+        let (text, session) = (at(&form.text), at(&form.session));
+        let (error, input, output) = (at(&form.error), at(&form.input_tokens), at(&form.output_tokens));
+        if [text, session, error, input, output].iter().all(Option::is_none) {
+            return out.event(other(line));
+        }
+        if let Some(session) = session {
+            self.name(&words(session), out);
+        }
+        if let Some(text) = text {
+            say(&mut Plain::default(), words(text).as_bytes(), out);
+        }
+        if let Some(error) = error {
+            self.error = Some(bounded(&words(error), DETAIL_BYTES_MAX));
+        }
+        let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or(0);
+        let (input_tokens, output_tokens) = (number(input), number(output));
+        if input_tokens > 0 || output_tokens > 0 {
+            out.event(AgentEvent::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }));
+        }
+    }
+
+    /// The program's own name for the conversation. It comes back to it as an argument, so it must look like none of
+    /// its options.
+    fn name(&mut self, id: &str, out: &mut Out) {
+        if !is_name(id) {
+            let text = "the program named its conversation by something that is no id".to_owned();
+            return out.event(AgentEvent::Notice { text });
+        }
+        let native = Native::new(id).at(self.place.clone());
+        if self.native.as_ref() != Some(&native) {
+            self.native = Some(native.clone());
+            out.event(AgentEvent::Native(native));
+        }
+    }
+}
+
+impl Tongue for CommandTongue {
+    fn open(&mut self, out: &mut Out) {
+        out.event(AgentEvent::Ready { native: self.native.clone() });
+    }
+
+    fn read(&mut self, line: &str, out: &mut Out) {
+        if let Says::Json(form) = self.says.clone() {
+            self.read_json(line, &form, out);
+        }
+    }
+
+    fn reads_bytes(&self) -> bool {
+        self.says == Says::Text
+    }
+
+    fn read_bytes(&mut self, bytes: &[u8], out: &mut Out) {
+        say(&mut self.plain, bytes, out);
+    }
+
+    fn hand(&mut self, message: &Message, out: &mut Out) {
+        if self.hands == Hands::Stdin {
+            out.send(message.text.as_bytes());
+        }
+        // It has had its message; whoever reads on waits for the end.
+        out.close_input();
+    }
+
+    fn answer(&mut self, _: &str, _: &Answer, _: &mut Out) {}
+
+    /// The exit code is this kind of agent's last word: that is its contract.
+    fn exited(&mut self, exit: &Exit, complaint: &str, out: &mut Out) {
+        let rest = self.plain.rest();
+        for piece in pieces(&rest) {
+            out.event(AgentEvent::Text { text: piece.to_owned() });
+        }
+        let Some(code) = exit.code else { return };
+        let native = self.native.clone();
+        match (code, self.error.take()) {
+            (0, None) => out.event(AgentEvent::Finished { native, reason: "exit code 0".to_owned() }),
+            // What says that it failed has failed, whatever its exit code.
+            (0, Some(error)) => out.event(AgentEvent::Failed(Trouble::transient(error))),
+            (code, error) => {
+                let complaint = Plain::default().read(complaint.as_bytes());
+                let words = error.unwrap_or(complaint);
+                let words = format!("exit code {code}\n{words}");
+                out.event(AgentEvent::Failed(match self.codes.failure(code) {
+                    Failure::Gone => gone_if_here(&self.launch, &self.place, words.trim()),
+                    failure => Trouble::new(failure, words.trim()),
+                }));
+            }
+        }
+    }
+}
+
+/// Whether a conversation may be called so.
+pub(super) fn is_name(id: &str) -> bool {
+    let is_plain = |character: char| !character.is_control();
+    !id.is_empty() && !id.starts_with('-') && id.len() <= NATIVE_BYTES_MAX && id.chars().all(is_plain)
+}
+
+fn say(plain: &mut Plain, bytes: &[u8], out: &mut Out) {
+    for piece in pieces(&plain.read(bytes)) {
+        out.event(AgentEvent::Text { text: piece.to_owned() });
+    }
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn other(line: &str) -> AgentEvent {
+    AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }
+}

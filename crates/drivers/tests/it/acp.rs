@@ -46,10 +46,10 @@ async fn turns_share_a_process_and_what_was_said(play: Play) {
     let long = play.turn(&play.launch(1, first.native.clone()), "SLEEP:4").await;
     assert_eq!(long.reason(), Some("end_turn"));
     let supervisor = play.supervisor();
-    let second = play.turn(&play.launch(1, first.native.clone()), "RECALL").await;
-    assert_eq!(second.text, "RECALL: maple [turn=3]");
-    assert_eq!(second.native, first.native);
+    let mut running = play.begin(&play.launch(1, first.native.clone()), "RECALL").await;
     assert!(supervisor.is_some() && play.supervisor() == supervisor, "one process for both");
+    let second = Ended::of(to_the_end(&mut running).await);
+    assert_eq!((second.text.as_str(), &second.native), ("RECALL: maple [turn=3]", &first.native));
     let tokens = |ended: &Ended| {
         let usage =
             |event: &AgentEvent| if let AgentEvent::Usage(usage) = event { usage.input_tokens } else { 0 };

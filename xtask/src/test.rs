@@ -157,7 +157,7 @@ fn tests(root: &Path) -> Result<Tally> {
 /// The real agents, each in the version we know. One that cannot be had fails the step: what was not run was not tested.
 fn agents(root: &Path) -> Result<Tally> {
     let agents = tools::agents()?;
-    nextest(root, "agents", &["--package", "homing-drivers"], &agents.variables())
+    nextest(root, "agents", &["--workspace"], &agents.variables())
 }
 
 /// Runs the tests that a profile of `.config/nextest.toml` chooses, and counts them by the report it writes.

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use drivers::ShellConfig;
 use drivers::acp::Quirks;
+use drivers::command::{CommandConfig, Hands, JsonForm, Says};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -59,13 +61,21 @@ pub(crate) struct AgentTable {
     )]
     #[schema(schema_with = quirks_schema)]
     pub(crate) quirks: Option<Quirks>,
+    /// For `command`: how the program is talked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<CommandTable>,
 }
 
 #[cfg(test)]
 impl AgentTable {
     /// With something in each key that may be left out.
     pub(crate) fn with_every_key() -> Self {
-        Self { kind: Some(Kind::Acp), quirks: Some(Quirks::default()), ..Self::default() }
+        Self {
+            kind: Some(Kind::Acp),
+            quirks: Some(Quirks::default()),
+            command: Some(CommandTable::default()),
+            ..Self::default()
+        }
     }
 }
 
@@ -91,6 +101,104 @@ pub(crate) struct SignInTable {
     pub(crate) variables: Vec<String>,
     /// What to do if it is not.
     pub(crate) how: String,
+}
+
+/// How any program is talked to: the message in, the answer out, one process per turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CommandTable {
+    /// How it gets the message.
+    pub(crate) hands: HandsWord,
+    /// How it says its answer.
+    pub(crate) says: SaysWord,
+    /// For `says = "json"`: where in a line what stands, as JSON pointers.
+    pub(crate) json: JsonTable,
+    /// Arguments of the first turn of a session; `{native}` and `{directory}` are filled in.
+    pub(crate) new_args: Vec<String>,
+    /// Arguments of the turns after it; the same are filled in.
+    pub(crate) resume_args: Vec<String>,
+    /// Arguments that choose a model; `{model}` is filled in.
+    pub(crate) model_args: Vec<String>,
+    /// Whether it remembers a conversation from turn to turn.
+    pub(crate) remembers: bool,
+    /// Exit codes that mean: a person has to change something first.
+    pub(crate) refused_codes: Vec<i32>,
+    /// Exit codes that mean: this conversation no longer exists.
+    pub(crate) gone_codes: Vec<i32>,
+    /// Exit codes that mean: somebody else uses this conversation.
+    pub(crate) busy_codes: Vec<i32>,
+    /// Arguments that make it say its version; without any it is not asked.
+    pub(crate) version_args: Vec<String>,
+    /// Variables by which a person may give it their own sign-in.
+    pub(crate) secrets: Vec<String>,
+}
+
+/// How a program gets the message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum HandsWord {
+    #[default]
+    Stdin,
+    Argument,
+}
+
+/// How a program says its answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SaysWord {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Where in a line of JSON what stands, as JSON pointers (`/message/text`). Empty means nowhere.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct JsonTable {
+    /// More words of the answer.
+    pub(crate) text: String,
+    /// The program's own name for the conversation.
+    pub(crate) session: String,
+    /// What went wrong.
+    pub(crate) error: String,
+    /// Tokens read since the last time.
+    pub(crate) input_tokens: String,
+    /// Tokens written since the last time.
+    pub(crate) output_tokens: String,
+}
+
+impl CommandTable {
+    /// As the driver wants it.
+    pub(crate) fn for_driver(&self, shell: ShellConfig) -> CommandConfig {
+        let at = |pointer: &String| Some(pointer.clone()).filter(|pointer| !pointer.is_empty());
+        let Self { json, .. } = self;
+        CommandConfig {
+            hands: match self.hands {
+                HandsWord::Stdin => Hands::Stdin,
+                HandsWord::Argument => Hands::Argument,
+            },
+            says: match self.says {
+                SaysWord::Text => Says::Text,
+                SaysWord::Json => Says::Json(JsonForm {
+                    text: at(&json.text),
+                    session: at(&json.session),
+                    error: at(&json.error),
+                    input_tokens: at(&json.input_tokens),
+                    output_tokens: at(&json.output_tokens),
+                }),
+            },
+            new_args: self.new_args.clone(),
+            resume_args: self.resume_args.clone(),
+            model_args: self.model_args.clone(),
+            remembers: self.remembers,
+            refused_codes: self.refused_codes.clone(),
+            gone_codes: self.gone_codes.clone(),
+            busy_codes: self.busy_codes.clone(),
+            version_args: self.version_args.clone(),
+            secrets: self.secrets.clone(),
+            ..CommandConfig::new(shell)
+        }
+    }
 }
 
 /// Processes that are kept between turns.

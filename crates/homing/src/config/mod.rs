@@ -151,6 +151,9 @@ impl Config {
             if agent.quirks.is_some() && agent.kind != Some(agents::Kind::Acp) {
                 return wrong("quirks", "only agents of kind \"acp\" have quirks");
             }
+            if agent.command.is_some() && agent.kind != Some(agents::Kind::Command) {
+                return wrong("command", "only agents of kind \"command\" have this");
+            }
             if agent.limits.turn_max.0 == 0 || agent.limits.start_max.0 == 0 || agent.limits.output_max.0 == 0
             {
                 return wrong(

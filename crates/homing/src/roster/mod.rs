@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use drivers::acp::{Acp, AcpConfig};
 use drivers::claude::Claude;
 use drivers::codex::Codex;
+use drivers::command::CommandAgent;
 use drivers::opencode::OpenCode;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
 use tokio::task::JoinSet;
@@ -51,7 +52,7 @@ impl Roster {
         let mut agents = Vec::new();
         for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
             let made = make(name, table, data).with_context(|| format!("agents.{name}"))?;
-            agents.extend(made.map(Arc::new));
+            agents.push(Arc::new(made));
         }
         let default = default_of(config, &agents)?;
         Ok(Self { agents, default })
@@ -145,21 +146,24 @@ pub(crate) fn scripted(name: &str, data: &Path) -> Result<Scripted> {
     Ok(Scripted::new(ScriptedConfig::new(exe, home, data.join("attempts"))))
 }
 
-/// One agent; `None` for a kind whose driver is not here yet.
-fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Option<Configured>> {
+fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Configured> {
     let shell = shell(name, table, data)?;
-    let driver: Arc<dyn Agent> = match table.kind {
-        Some(Kind::Scripted) => Arc::new(scripted(name, data)?),
-        Some(Kind::Claude) => Arc::new(Claude::new(shell.clone())),
-        Some(Kind::Codex) => Arc::new(Codex::new(shell.clone())),
-        Some(Kind::Opencode) => Arc::new(OpenCode::new(shell.clone())),
-        Some(Kind::Acp) => {
+    let kind = table.kind.context("it needs a `kind`")?;
+    let driver: Arc<dyn Agent> = match kind {
+        Kind::Claude => Arc::new(Claude::new(shell.clone())),
+        Kind::Codex => Arc::new(Codex::new(shell.clone())),
+        Kind::Opencode => Arc::new(OpenCode::new(shell.clone())),
+        Kind::Acp => {
             let quirks = table.quirks.clone().unwrap_or_default();
             Arc::new(Acp::new(AcpConfig { shell: shell.clone(), quirks }))
         }
-        _ => return Ok(None),
+        Kind::Command => {
+            let command = table.command.clone().unwrap_or_default();
+            Arc::new(CommandAgent::new(command.for_driver(shell.clone())))
+        }
+        Kind::Scripted => Arc::new(scripted(name, data)?),
     };
-    Ok(Some(Configured::new(name, table, &shell, driver)))
+    Ok(Configured::new(name, table, &shell, driver))
 }
 
 fn shell(name: &str, table: &AgentTable, data: &Path) -> Result<ShellConfig> {

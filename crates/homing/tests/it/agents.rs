@@ -113,6 +113,31 @@ fn an_agent_that_speaks_acp_needs_configuration_only() {
 }
 
 #[test]
+fn any_program_can_be_an_agent() {
+    let programs = Programs::new();
+    let plain = programs.add("shout", "#!/bin/sh\nread -r line\necho \"$line, new=$HOMING_NEW\"\n");
+    let lines = programs.add("lines", "#!/bin/sh\nprintf '{\"say\":{\"text\":\"%s\"}}\\n' \"$3\"\nexit 0\n");
+    let fails = programs.add("fails", "#!/bin/sh\necho no key >&2\nexit 7\n");
+    let config = format!(
+        "[agents.shout]\nkind = \"command\"\nprogram = {plain:?}\n\
+         [agents.lines]\nkind = \"command\"\nprogram = {lines:?}\nargs = [\"-p\"]\ncommand.hands = \"argument\"\n\
+         command.says = \"json\"\ncommand.json.text = \"/say/text\"\ncommand.model_args = [\"--model={{model}}\"]\n\
+         [agents.fails]\nkind = \"command\"\nprogram = {fails:?}\ncommand.refused_codes = [7]\n"
+    );
+    let homing = programs.setup().config(&config).start();
+    let ask = |agent: &str, more: &[&str]| {
+        let arguments = [&["send", "-f", "--new", "--agent", agent], more, &["hello"][..]].concat();
+        homing.run(&arguments)
+    };
+    assert_eq!(ask("shout", &[]).expect(0), "hello, new=1\n");
+    assert_eq!(ask("lines", &["--model", "large"]).expect(0), "hello\n");
+    let failed = ask("fails", &[]);
+    failed.expect(1);
+    assert!(failed.err.contains("no key") && failed.err.contains("refused"), "{}", failed.err);
+    assert_eq!(listed(&homing, "shout")["kind"], "command");
+}
+
+#[test]
 fn what_is_on_path_is_found_and_the_first_that_is_signed_in_is_the_default() {
     let programs = Programs::new();
     programs.add_version("gemini", "0.61.0");

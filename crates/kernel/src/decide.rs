@@ -265,11 +265,15 @@ impl Session {
         };
         match (running.stage, failure) {
             (Stage::Stopping { why, .. }, _) => self.turn_over(running, stopped_as(why), None, given),
-            (_, Failure::Gone) => {
-                self.turn_over(running, Outcome::Failed(failure), Some(EndWhy::Gone), given)
+            // Nothing that anybody was answered is lost with it: the next attempt begins a new conversation.
+            (Stage::Starting { fence, .. }, Failure::Gone) if !self.is_proven() => {
+                self.failed_before_handed(running, fence, failure, given)
             }
             (Stage::Starting { fence, .. }, Failure::Transient | Failure::Busy) => {
                 self.failed_before_handed(running, fence, failure, given)
+            }
+            (_, Failure::Gone) => {
+                self.turn_over(running, Outcome::Failed(failure), Some(EndWhy::Gone), given)
             }
             (_, Failure::Transient | Failure::Busy | Failure::Refused) => {
                 self.turn_over(running, Outcome::Failed(failure), None, given)
@@ -304,6 +308,10 @@ impl Session {
     /// Gone counts only for a name that the agent itself had confirmed under this epoch.
     fn may_be_gone(&self) -> bool {
         self.native.as_ref().is_some_and(|known| known.epoch == self.epoch)
+    }
+
+    fn is_proven(&self) -> bool {
+        self.native.as_ref().is_some_and(|known| known.proven)
     }
 
     fn turn_over(&self, running: &Running, outcome: Outcome, ends: Option<EndWhy>, given: &Given) -> Facts {

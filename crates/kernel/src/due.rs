@@ -184,7 +184,10 @@ impl Session {
             facts.extend(waiting.condense());
         }
         facts.extend(self.crowded.map(|until| Fact::Crowded { until }));
-        facts.push(Fact::TurnEnded { turn: self.last_turn, outcome: Outcome::Answered });
+        // An answer is what proves a name, so a name without proof is followed by none.
+        let proven = self.native.as_ref().is_none_or(|known| known.proven);
+        let outcome = if proven { Outcome::Answered } else { Outcome::Interrupted };
+        facts.push(Fact::TurnEnded { turn: self.last_turn, outcome });
         facts.extend(self.stale.iter().map(|(fence, kind)| Fact::Stale { fence: *fence, kind: *kind }));
         Some(facts)
     }

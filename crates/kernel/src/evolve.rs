@@ -2,7 +2,7 @@
 
 use crate::decide::STALE_MAX;
 use crate::session::*;
-use crate::{Attempt, MessageId, Moment, Turn};
+use crate::{Attempt, Failure, MessageId, Moment, Turn};
 use alloc::vec::Vec;
 
 impl Session {
@@ -24,11 +24,12 @@ impl Session {
                 self.stage(fence.turn, Stage::Starting { fence: *fence, until: *until });
             }
             Fact::Confirmed { native, epoch } => {
-                self.native = Some(Known { native: native.clone(), epoch: *epoch });
+                self.native = Some(Known { native: native.clone(), epoch: *epoch, proven: false });
             }
             Fact::Handed { turn, .. } => self.hand(*turn),
-            Fact::AttemptFailed { turn, attempt, again_at, .. } => {
+            Fact::AttemptFailed { turn, attempt, failure, again_at } => {
                 self.stage(*turn, Stage::Resting { tried: *attempt, again_at: *again_at });
+                self.learn(Outcome::Failed(*failure));
             }
             Fact::Asked { approval, until, .. } => {
                 self.ask(Ask::Open { approval: *approval, until: *until });
@@ -38,7 +39,8 @@ impl Session {
             }
             Fact::Lapsed { approval } => self.ask(Ask::Lapsed { approval: *approval }),
             Fact::StopAsked { turn, why } => self.stop_stage(*turn, *why),
-            Fact::TurnEnded { turn, .. } => {
+            Fact::TurnEnded { turn, outcome } => {
+                self.learn(*outcome);
                 self.work = Work::Idle;
                 self.last_turn = self.last_turn.max(*turn);
             }
@@ -83,6 +85,21 @@ impl Session {
         self.work = Work::Busy(Running { turn, message, by, stage, asks: Vec::new() });
         self.last_turn = turn;
         self.crowded = None;
+    }
+
+    /// What an end says about the conversation: an answer proves it, and what is gone has no name any more.
+    fn learn(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Answered => {
+                let known = self.native.as_mut().filter(|known| known.epoch == self.epoch);
+                known.into_iter().for_each(|known| known.proven = true);
+            }
+            Outcome::Failed(Failure::Gone) => self.native = None,
+            Outcome::Failed(Failure::Busy | Failure::Transient | Failure::Refused)
+            | Outcome::Stopped
+            | Outcome::Interrupted
+            | Outcome::TimedOut => {}
+        }
     }
 
     fn turn_mut(&mut self, turn: Turn) -> Option<&mut Running> {

@@ -254,6 +254,9 @@ pub struct Known {
     pub native: Native,
     /// The epoch.
     pub epoch: Epoch,
+    /// Whether a turn under it was answered. Before that the agent may not have kept the conversation: some write a new
+    /// one down only a while after its first message.
+    pub proven: bool,
 }
 
 /// A message that has not been started.

@@ -6,8 +6,8 @@
 use crate::bug::Bug;
 use crate::weather::Sky;
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, InProcess, Launch, Message, Reply, Running, Setup,
-    TreeName, Trouble, Verified,
+    Abilities, Agent, AgentEvent, Answer, Buried, Did, Found, House, InProcess, Launch, Message, Noted,
+    Reply, Running, Setup, TreeName, Trouble, Verified,
 };
 use kernel::{Fact, Failure, Fence, Native, SessionId};
 use std::collections::BTreeMap;
@@ -20,6 +20,7 @@ pub(crate) const TAKEN_BACK: &str = "never mind";
 /// The agent of all daemons of a story.
 pub(crate) struct Leash {
     inner: InProcess,
+    house: Arc<House>,
     seen: Arc<Witness>,
 }
 
@@ -32,8 +33,22 @@ struct Witness {
 }
 
 impl Leash {
-    pub(crate) fn new(inner: InProcess, store: MemoryStore, sky: Arc<Sky>) -> Self {
-        Self { inner, seen: Arc::new(Witness { sky, store, ended: Mutex::default() }) }
+    pub(crate) fn new(house: Arc<House>, store: MemoryStore, sky: Arc<Sky>) -> Self {
+        Self {
+            inner: InProcess::new(house.clone()),
+            house,
+            seen: Arc::new(Witness { sky, store, ended: Mutex::default() }),
+        }
+    }
+
+    /// Some agents write a new conversation down only a while after its first message: killed before, they lost it.
+    fn forgets(&self, native: &Native) {
+        let finished = |noted: &Noted| noted.did == Did::Finished && noted.native.as_ref() == Some(native);
+        let sky = &self.seen.sky;
+        if !self.house.noted().iter().any(finished) && sky.strikes(|odds| odds.unkept) {
+            sky.notes.tell(|| format!("      agent: has not kept {}", native.id));
+            self.house.lose(native);
+        }
     }
 }
 
@@ -108,6 +123,7 @@ impl Agent for Leash {
             }
             let (session, fence) = (launch.session, launch.fence);
             self.seen.may_start(session, fence).await;
+            launch.native.iter().for_each(|native| self.forgets(native));
             let inner = self.inner.start(launch).await?;
             let seen = self.seen.clone();
             Ok(Box::new(OnLeash { inner, seen, session, fence, has_words: false, regrets: None })

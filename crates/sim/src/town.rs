@@ -10,7 +10,7 @@ use crate::leash::Leash;
 use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::weather::{Sky, Weather};
-use agent::{Agent, House, HouseConfig, InProcess};
+use agent::{Agent, House, HouseConfig};
 use engine::{Engine, Limits, Wiring};
 use kernel::{NodeId, OrgId, PersonId, Policy, Principal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,7 @@ impl Town {
         let (odds, doors) = (forecast.odds, forecast.ends_with_restart);
         let sky = Arc::new(Sky::new(odds, forecast.dice.fork(), doors, bug, ledger));
         let store = MemoryStore::new(NodeId::from_bits(1));
-        let agent = Arc::new(Leash::new(InProcess::new(house.clone()), store.clone(), sky.clone()));
+        let agent = Arc::new(Leash::new(house.clone(), store.clone(), sky.clone()));
         Arc::new(Self {
             notes,
             clock,

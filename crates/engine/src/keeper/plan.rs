@@ -4,8 +4,9 @@
 //! keeper's state changes only when the plan is durable.
 
 use super::{Keeper, Stop, cause_of_item, finished_between};
+use crate::story::Story;
 use kernel::{
-    Command, Fact, Fence, Given, MessageId, Number, Report, ReportKind, RequestId, Session, Slot,
+    Command, Fact, Failure, Fence, Given, MessageId, Number, Report, ReportKind, RequestId, Session, Slot,
     needs_delivery,
 };
 use std::collections::BTreeSet;
@@ -170,9 +171,12 @@ impl Planning {
     }
 
     fn take(&mut self, facts: Vec<Fact>, cause: Cause) {
+        let at = self.given.now;
         for fact in facts {
             self.after.evolve(&fact);
-            self.facts.push(NewFact { at: self.given.now, cause, entry: Entry::Rule(fact) });
+            let begins_anew = begins_anew(&fact);
+            self.facts.push(NewFact { at, cause, entry: Entry::Rule(fact) });
+            self.facts.extend(begins_anew.map(|entry| NewFact { at, cause, entry }));
         }
     }
 
@@ -220,6 +224,13 @@ pub(super) fn stored(number: Number, fact: NewFact) -> StoredFact {
         Entry::Story { turn, kind, body } => StoredEntry::Story { turn, kind, body: Some(body) },
     };
     StoredFact { number, at: fact.at, cause: fact.cause, entry }
+}
+
+/// What people are told when the next attempt begins a new conversation: the agent will not know what was said before.
+fn begins_anew(fact: &Fact) -> Option<Entry> {
+    let Fact::AttemptFailed { turn, failure: Failure::Gone, .. } = fact else { return None };
+    let text = "the agent had not kept the interrupted conversation; it starts anew";
+    Some(Story::Notice { text }.entry(*turn))
 }
 
 fn rule(fact: &NewFact) -> Option<&Fact> {

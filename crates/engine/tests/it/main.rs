@@ -10,7 +10,7 @@ mod vocabulary;
 mod world;
 
 use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told, Verb};
-use kernel::{Answer, EndWhy, Fact, Number, Outcome, Policy, To};
+use kernel::{Answer, EndWhy, Fact, Failure, Number, Outcome, Policy, To};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -208,6 +208,28 @@ async fn gone_ends_the_session_refuses_what_waits_and_unbinds() {
     let anew = world.say(conversation("a"), "three").await.unwrap().accepted;
     assert_eq!(anew.previous, Some((first, EndWhy::Gone)));
     assert!(world.store.snapshot().claims.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_the_agent_had_not_kept_when_it_was_killed_is_begun_anew_once() {
+    let mut world = World::new().await;
+    let first = world.say(conversation("a"), "!say 400 10").await.unwrap().accepted;
+    world.until_said(first.session, "w").await;
+    world.crash().await;
+    assert_eq!(state_and_why(&world.settled(first.message).await), (Failed, Some("interrupted")));
+    world.lose_conversation(first.session).await;
+    let view = world.talk(conversation("a"), "two").await;
+    assert_eq!((view.row.session, view.row.state), (first.session, Answered));
+    let gone = |fact: &&Fact| matches!(fact, Fact::AttemptFailed { failure: Failure::Gone, .. });
+    assert_eq!(world.rules(first.session).await.iter().filter(gone).count(), 1);
+    let stories = vocabulary::stories(&world, first.session).await;
+    let notices = vocabulary::of_type(&stories, "notice");
+    assert!(notices.iter().any(|notice| notice["text"].as_str().unwrap().contains("it starts anew")));
+    // What was answered once is not replaced by something that knows nothing of it.
+    world.lose_conversation(first.session).await;
+    let view = world.talk(conversation("a"), "three").await;
+    assert_eq!((view.row.session, state_and_why(&view)), (first.session, (Failed, Some("gone"))));
+    assert!(matches!(world.rules(first.session).await.last(), Some(Fact::Ended { why: EndWhy::Gone })));
 }
 
 #[tokio::test(start_paused = true)]

@@ -184,6 +184,16 @@ impl World {
         self.engine.ask(&self.me, verb, trace(None)).await
     }
 
+    /// The agent loses the conversation of this session.
+    pub(crate) async fn lose_conversation(&self, session: SessionId) {
+        let rules = self.rules(session).await;
+        let native = rules.iter().rev().find_map(|fact| match fact {
+            Fact::Confirmed { native, .. } => Some(native),
+            _ => None,
+        });
+        self.house.lose(native.expect("the agent has a name for it"));
+    }
+
     pub(crate) async fn rules(&self, session: SessionId) -> Vec<Fact> {
         let facts = self.engine.facts(&self.me, session, Number(0), 100_000, usize::MAX).await.unwrap();
         let numbers: Vec<u64> = facts.iter().map(|shared| shared.fact.number.0).collect();

@@ -81,6 +81,11 @@ fn every_short_story_of_faults_around_two_messages_keeps_every_promise() {
 }
 
 #[test]
+fn every_short_story_of_faults_around_a_name_without_proof_keeps_every_promise() {
+    check("say; ready as n1; lost; say", FAULTS);
+}
+
+#[test]
 fn every_short_story_of_faults_around_a_rest_keeps_every_promise() {
     check("say; say; failed transient; wake; failed busy; wake", FAULTS);
 }

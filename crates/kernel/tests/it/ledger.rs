@@ -42,6 +42,10 @@ pub(crate) struct Ledger {
     attempts: BTreeMap<(Turn, Attempt), Fence>,
     latest: Option<Fence>,
     native: Option<(Native, Epoch)>,
+    /// Whether a turn under that name was answered.
+    proven: bool,
+    /// Whether a turn has just ended because its conversation is gone, and the session must end with it.
+    bereft: bool,
     stale: BTreeSet<(Fence, ReportKind)>,
 }
 
@@ -100,8 +104,13 @@ impl Ledger {
     /// Takes a fact for granted, because it tells of another time.
     pub(crate) fn believe(&mut self, fact: &Fact) {
         if let Fact::Confirmed { native, epoch } = fact {
-            self.native = Some((native.clone(), *epoch));
+            self.name_is(native, *epoch);
         }
+    }
+
+    fn name_is(&mut self, native: &Native, epoch: Epoch) {
+        self.native = Some((native.clone(), epoch));
+        self.proven = false;
     }
 
     /// Enters what followed from a command.
@@ -116,6 +125,7 @@ impl Ledger {
             let known = self.messages.contains_key(message);
             promise(known, "a message that was accepted exists")?;
         }
+        promise(!self.bereft, "a session whose proven conversation is gone ends in the same append")?;
         self.nothing_is_left_of_the_dead()
     }
 
@@ -260,7 +270,7 @@ impl Ledger {
                 self.latest = Some(*fence);
                 self.attempts.insert((fence.turn, fence.attempt), *fence);
             }
-            Fact::Confirmed { native, epoch } => self.native = Some((native.clone(), *epoch)),
+            Fact::Confirmed { native, epoch } => self.name_is(native, *epoch),
             Fact::Handed { turn, attempt } => {
                 let now = Self::turn(&mut self.now, *turn)?;
                 let live = now.live.is_some_and(|live| live.attempt == *attempt && live.term == given.term);
@@ -269,13 +279,18 @@ impl Ledger {
                 promise(self.handed.insert(now.message), "a message is handed over once")?;
                 now.handed = true;
             }
-            Fact::AttemptFailed { turn, attempt, again_at, .. } => {
+            Fact::AttemptFailed { turn, attempt, failure, again_at } => {
                 let now = Self::turn(&mut self.now, *turn)?;
                 let live = now.live.is_some_and(|live| live.attempt == *attempt);
                 promise(live, "only a live attempt fails")?;
                 promise(!now.handed, "what was handed over is never tried again")?;
                 promise(*again_at > given.now, "the next attempt waits a while")?;
                 now.live = None;
+                if *failure == Failure::Gone {
+                    promise(self.is_confirmed(), "gone counts only for a confirmed name")?;
+                    promise(!self.proven, "a proven name is not given up for another")?;
+                    self.native = None;
+                }
             }
             Fact::Asked { approval, turn, until } => {
                 let now = Self::turn(&mut self.now, *turn)?;
@@ -311,8 +326,9 @@ impl Ledger {
             Fact::Ended { why } => {
                 promise(self.now.is_none(), "a session ends after its turn")?;
                 promise(self.line.is_empty(), "what waits is refused in the same append")?;
-                let confirmed = self.native.as_ref().is_some_and(|(_, epoch)| *epoch == Epoch(0));
-                promise(*why != EndWhy::Gone || confirmed, "gone counts only for a confirmed name")?;
+                let gone = *why == EndWhy::Gone;
+                promise(gone == self.bereft, "a session ends with its conversation, if that was proven")?;
+                self.bereft = false;
                 self.life = Life::Ended;
             }
             Fact::Stale { fence, kind } => {
@@ -322,7 +338,12 @@ impl Ledger {
         Ok(())
     }
 
+    fn is_confirmed(&self) -> bool {
+        self.native.as_ref().is_some_and(|(_, epoch)| *epoch == Epoch(0))
+    }
+
     fn turn_ends(&mut self, turn: Turn, outcome: Outcome) -> Kept {
+        let is_confirmed = self.is_confirmed();
         let now = Self::turn(&mut self.now, turn)?;
         let kept = match outcome {
             Outcome::Answered => now.handed,
@@ -339,6 +360,12 @@ impl Ledger {
         promise(kept, "the outcome of a turn is what happened in it")?;
         let open = self.questions.values().any(|question| matches!(question, Question::Open { .. }));
         promise(!open, "questions lapse with their turn")?;
+        if outcome == Outcome::Failed(Failure::Gone) {
+            promise(is_confirmed, "gone counts only for a confirmed name")?;
+            self.bereft = self.proven || now.handed;
+            self.native = None;
+        }
+        self.proven |= outcome == Outcome::Answered && is_confirmed;
         self.messages.insert(now.message, Receipt::Over(outcome));
         self.now = None;
         Ok(())

@@ -28,6 +28,8 @@ pub(crate) struct Model {
     revisions: BTreeMap<MessageId, u32>,
     now: Option<Now>,
     name: Option<(Native, Epoch)>,
+    /// Whether that conversation has ever answered anything.
+    answered: bool,
     asked_for_slot: Option<Moment>,
     clock: Moment,
     term: Term,
@@ -65,6 +67,7 @@ impl Model {
             revisions: BTreeMap::new(),
             now: None,
             name: None,
+            answered: false,
             asked_for_slot: None,
             clock: Moment(0),
             term: Term(1),
@@ -115,7 +118,7 @@ impl Model {
             Happening::Crash => self.term = self.term.next(),
             Happening::Slot(slot) => self.slot = *slot,
             Happening::AfterFailure(policy) => self.policy.after_failure = *policy,
-            Happening::Confirmed { native, epoch } => self.name = Some((native.clone(), *epoch)),
+            Happening::Confirmed { native, epoch } => self.named(native.clone(), *epoch),
         }
         Ok(())
     }
@@ -236,8 +239,8 @@ impl Model {
             Report::Ready { native } => {
                 if !*handed && stop.is_none() {
                     *handed = true;
-                    if self.name.is_none() {
-                        self.name = native.clone().map(|native| (native, epoch));
+                    if let (None, Some(native)) = (&self.name, native) {
+                        self.named(native.clone(), epoch);
                     }
                 }
             }
@@ -254,8 +257,9 @@ impl Model {
             }
             Report::Finished { native } if *handed => {
                 if let Some(native) = native {
-                    self.name = Some((native.clone(), epoch));
+                    self.named(native.clone(), epoch);
                 }
+                self.answered = self.name.is_some();
                 self.over(Outcome::Answered);
             }
             Report::Finished { .. } => self.fail(Failure::Transient),
@@ -271,10 +275,14 @@ impl Model {
         let Process::Some { handed, stop, .. } = &now.process else { return };
         let confirmed = matches!(&self.name, Some((_, Epoch(0))));
         let failure = if failure == Failure::Gone && !confirmed { Failure::Transient } else { failure };
+        if failure == Failure::Gone && stop.is_none() {
+            // Whatever comes next is another conversation.
+            self.name = None;
+        }
         if let Some(why) = stop {
             let outcome = stopped(*why);
             self.over(outcome);
-        } else if failure == Failure::Gone {
+        } else if failure == Failure::Gone && (*handed || self.answered) {
             self.over(Outcome::Failed(Failure::Gone));
             self.end(EndWhy::Gone);
         } else if !handed && failure != Failure::Refused && now.attempt.0 < self.policy.attempts_max {
@@ -286,6 +294,12 @@ impl Model {
         } else {
             self.over(Outcome::Failed(failure));
         }
+    }
+
+    /// A new name has not answered yet, and neither has the same one when it is given anew.
+    fn named(&mut self, native: Native, epoch: Epoch) {
+        self.name = Some((native, epoch));
+        self.answered = false;
     }
 
     fn stop(&mut self, why: StopWhy) {

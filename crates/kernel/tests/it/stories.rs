@@ -6,6 +6,7 @@
 
 use crate::story::{Told, World, step, tell};
 use expect_test::{Expect, expect};
+use homing_kernel::*;
 
 fn check(story: &str, told: Expect) {
     told.assert_eq(&tell(story));
@@ -500,6 +501,135 @@ fn gone_before_the_message_was_handed_over_ends_the_session_too() {
             failed gone   turn 2 failed (gone), ended (gone)     nothing
         "#]],
     );
+}
+
+#[test]
+fn a_conversation_that_was_never_proven_is_begun_anew_and_one_that_was_is_not() {
+    check(
+        "say 1; ready as n1; lost; say 2; failed gone; wake; ready as n2; finished as n2; say 3; failed gone",
+        expect![[r#"
+            say 1            queued m1, turn 1 of m1, attempt 1.1     start 1.1 m1
+            ready as n1      confirmed n1, handed 1.1                 work 1.1 m1 as n1
+            lost             turn 1 interrupted                       nothing
+            say 2            queued m2, turn 2 of m2, attempt 2.1     start 2.1 m2 as n1
+            failed gone      attempt 2.1 failed (gone), again at 10   nothing until 10
+            wake             attempt 2.2                              start 2.2 m2
+            ready as n2      confirmed n2, handed 2.2                 work 2.2 m2 as n2
+            finished as n2   turn 2 answered                          nothing
+            say 3            queued m3, turn 3 of m3, attempt 3.1     start 3.1 m3 as n2
+            failed gone      turn 3 failed (gone), ended (gone)       nothing
+        "#]],
+    );
+}
+
+#[test]
+fn an_unproven_conversation_that_is_still_there_is_gone_on_with() {
+    check(
+        "say 1; ready as n1; stop 1; stopped; say 2; ready as n1; finished as n1; say 3; failed gone",
+        expect![[r#"
+            say 1            queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+            ready as n1      confirmed n1, handed 1.1               work 1.1 m1 as n1
+            stop 1           stop turn 1 (asked)                    stop 1.1 m1 as n1
+            stopped          turn 1 stopped                         nothing
+            say 2            queued m2, turn 2 of m2, attempt 2.1   start 2.1 m2 as n1
+            ready as n1      handed 2.1                             work 2.1 m2 as n1
+            finished as n1   turn 2 answered                        nothing
+            say 3            queued m3, turn 3 of m3, attempt 3.1   start 3.1 m3 as n1
+            failed gone      turn 3 failed (gone), ended (gone)     nothing
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_that_comes_with_an_answer_is_proven_by_it() {
+    check(
+        "say 1; ready as n1; finished as n2; say 2; failed gone",
+        expect![[r#"
+        say 1            queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready as n1      confirmed n1, handed 1.1               work 1.1 m1 as n1
+        finished as n2   confirmed n2, turn 1 answered          nothing
+        say 2            queued m2, turn 2 of m2, attempt 2.1   start 2.1 m2 as n2
+        failed gone      turn 2 failed (gone), ended (gone)     nothing
+    "#]],
+    );
+}
+
+#[test]
+fn where_no_attempt_is_left_the_next_turn_begins_the_new_conversation() {
+    check(
+        "say 1; ready as n1; lost; say 2; failed busy; wake; failed busy; wake; failed gone; say 3; ready as n2; finished",
+        expect![[r#"
+            say 1         queued m1, turn 1 of m1, attempt 1.1     start 1.1 m1
+            ready as n1   confirmed n1, handed 1.1                 work 1.1 m1 as n1
+            lost          turn 1 interrupted                       nothing
+            say 2         queued m2, turn 2 of m2, attempt 2.1     start 2.1 m2 as n1
+            failed busy   attempt 2.1 failed (busy), again at 10   nothing until 10
+            wake          attempt 2.2                              start 2.2 m2 as n1
+            failed busy   attempt 2.2 failed (busy), again at 40   nothing until 40
+            wake          attempt 2.3                              start 2.3 m2 as n1
+            failed gone   turn 2 failed (gone)                     nothing
+            say 3         queued m3, turn 3 of m3, attempt 3.1     start 3.1 m3
+            ready as n2   confirmed n2, handed 3.1                 work 3.1 m3 as n2
+            finished      turn 3 answered                          nothing
+        "#]],
+    );
+}
+
+#[test]
+fn the_next_keeper_knows_which_conversation_was_given_up() {
+    check(
+        "say 1; ready as n1; crash; lost; say 2; failed gone; crash; wake; failed gone; wake; ready as n2; lost",
+        expect![[r#"
+            say 1         queued m1, turn 1 of m1, attempt 1.1          start 1.1 m1
+            ready as n1   confirmed n1, handed 1.1                      work 1.1 m1 as n1
+            crash                                                       bury 1.1
+            lost          turn 1 interrupted                            nothing
+            say 2         queued m2, turn 2 of m2, attempt 2.1 term 2   start 2.1 term 2 m2 as n1
+            failed gone   attempt 2.1 failed (gone), again at 10        nothing until 10
+            crash                                                       nothing until 10
+            wake          attempt 2.2 term 3                            start 2.2 term 3 m2
+            failed gone   attempt 2.2 failed (transient), again at 40   nothing until 40
+            wake          attempt 2.3 term 3                            start 2.3 term 3 m2
+            ready as n2   confirmed n2, handed 2.3                      work 2.3 term 3 m2 as n2
+            lost          turn 2 interrupted                            nothing
+        "#]],
+    );
+}
+
+#[test]
+fn gone_after_the_message_was_handed_over_ends_the_session_without_proof_too() {
+    check(
+        "say 1; ready as n1; lost; say 2; ready; failed gone",
+        expect![[r#"
+        say 1         queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready as n1   confirmed n1, handed 1.1               work 1.1 m1 as n1
+        lost          turn 1 interrupted                     nothing
+        say 2         queued m2, turn 2 of m2, attempt 2.1   start 2.1 m2 as n1
+        ready         handed 2.1                             work 2.1 m2 as n1
+        failed gone   turn 2 failed (gone), ended (gone)     nothing
+    "#]],
+    );
+}
+
+/// Before proof was asked for, checkpoints said of every idle session that its last turn was answered.
+#[test]
+fn a_name_in_an_old_checkpoint_is_proven() {
+    let mut world = World::open();
+    let native = Native::new("n1");
+    let old = [
+        Fact::Confirmed { native, epoch: Epoch(0) },
+        Fact::TurnEnded { turn: Turn(4), outcome: Outcome::Answered },
+    ];
+    old.iter().for_each(|fact| world.session.evolve(fact));
+    let say = Command::Say { message: MessageId::from_bits(1), by: PersonId::from_bits(1) };
+    let mut tell = |command| {
+        let facts = world.session.decide(command, &world.given).expect("an open session takes it");
+        facts.iter().for_each(|fact| world.session.evolve(fact));
+    };
+    tell(say);
+    let fence = Fence { term: Term(1), epoch: Epoch(0), turn: Turn(5), attempt: Attempt(1) };
+    tell(Command::Report { fence, report: Report::Failed(Failure::Gone) });
+    assert_eq!(world.session.ended(), Some(EndWhy::Gone));
 }
 
 #[test]

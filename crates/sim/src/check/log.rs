@@ -66,7 +66,19 @@ struct Reader<'a> {
     is_busy: bool,
     term: Term,
     stale: BTreeSet<(Fence, ReportKind)>,
+    name: Name,
+    /// Whether the last turn lost a conversation without which the session cannot be.
+    bereft: bool,
     told: Told,
+}
+
+/// What the log tells of the agent's name for the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Unknown,
+    Confirmed,
+    /// A turn was answered under it.
+    Proven,
 }
 
 /// Reads a log from its beginning.
@@ -87,6 +99,8 @@ pub(super) fn read(
         is_busy: false,
         term: Term(0),
         stale: BTreeSet::new(),
+        name: Name::Unknown,
+        bereft: false,
         told: Told::default(),
     };
     for (at, stored) in facts.iter().enumerate() {
@@ -143,6 +157,13 @@ impl Reader<'_> {
             Fact::Confirmed { native, .. } => {
                 self.must(self.is_busy, "an agent is heard only in a turn", fact);
                 self.told.confirmed.push(native.clone());
+                self.name = Name::Confirmed;
+            }
+            Fact::AttemptFailed { failure: Failure::Gone, .. } => {
+                let unproven = self.name == Name::Confirmed;
+                self.must(unproven, "only a conversation that was never proven is begun anew", fact);
+                self.name = Name::Unknown;
+                self.attempt(fact);
             }
             Fact::AttemptStarted { .. } | Fact::Handed { .. } | Fact::AttemptFailed { .. } => {
                 self.attempt(fact)
@@ -238,6 +259,7 @@ impl Reader<'_> {
     }
 
     fn start(&mut self, turn: Turn, message: MessageId, fact: &Fact) {
+        self.must(!self.bereft, "a session ends with its conversation", fact);
         self.must(self.life == Life::Open, "only an open session starts turns", fact);
         self.must(!self.is_busy, "one turn at a time", fact);
         let last = self.told.turns.last().map_or(0, |told| told.turn.0);
@@ -315,6 +337,15 @@ impl Reader<'_> {
         let (message, handed, stop) = (told.message, told.handed.is_some(), told.stop);
         let open = told.asks.values().any(|asked| *asked == Asked::Open);
         self.is_busy = false;
+        match outcome {
+            Outcome::Answered if self.name == Name::Confirmed => self.name = Name::Proven,
+            Outcome::Failed(Failure::Gone) => {
+                self.must(self.name != Name::Unknown, "Gone counts only for a confirmed conversation", fact);
+                self.bereft = handed || self.name == Name::Proven;
+                self.name = Name::Unknown;
+            }
+            _ => {}
+        }
         self.must(!open, "questions lapse with their turn", fact);
         let fits = match outcome {
             Outcome::Answered | Outcome::Interrupted => handed,
@@ -333,12 +364,8 @@ impl Reader<'_> {
     fn end(&mut self, why: EndWhy, fact: &Fact) {
         let at_rest = self.queue.is_empty() && !self.is_busy;
         self.must(at_rest, "an end leaves nothing waiting", fact);
-        let last = self.told.turns.last().and_then(|told| told.outcome);
-        let fits = match why {
-            EndWhy::Asked => true,
-            EndWhy::Gone => !self.told.confirmed.is_empty() && last == Some(Outcome::Failed(Failure::Gone)),
-        };
-        self.must(fits, "Gone counts only for a confirmed conversation", fact);
+        let fits = self.bereft == (why == EndWhy::Gone);
+        self.must(fits, "Gone ends a session only with a proven conversation, or at work", fact);
         self.life = Life::Ended;
         self.told.ended = Some(why);
     }

@@ -43,6 +43,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Confirmed { native: Native::new("a \"name\"").at("a \"place\""), epoch: Epoch(1) },
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: until },
+        Fact::AttemptFailed { turn, attempt, failure: Failure::Gone, again_at: until },
         Fact::Asked { approval, turn, until },
         Fact::Answered { approval, answer: Answer::Yes, by: Some(usr(2)) },
         Fact::Answered { approval, answer: Answer::No, by: None },
@@ -101,6 +102,7 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"confirmed":{"native":"a \"name\"","place":"a \"place\"","epoch":1}}
         {"handed":{"turn":2,"attempt":3}}
         {"attempt_failed":{"turn":2,"attempt":3,"failure":"busy","again_at":1700000000000}}
+        {"attempt_failed":{"turn":2,"attempt":3,"failure":"gone","again_at":1700000000000}}
         {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000}}
         {"answered":{"approval":"apr_00000000000000000000000005","answer":"yes","by":"usr_00000000000000000000000002"}}
         {"answered":{"approval":"apr_00000000000000000000000005","answer":"no"}}

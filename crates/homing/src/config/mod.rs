@@ -354,7 +354,8 @@ mod tests {
             (every.limits.start_max.0, every.limits.turn_max.0, every.limits.output_max.0),
             (ms(limits.start_max), ms(limits.turn_max), limits.output_bytes_max)
         );
-        assert_eq!((every.limits.memory_max.0, every.limits.processes_max), (0, 0));
+        let processes_max = limits.processes_max.unwrap();
+        assert_eq!((every.limits.memory_max.0, every.limits.processes_max), (0, processes_max));
         assert!(!every.bypass, "an agent asks unless somebody says otherwise");
     }
 

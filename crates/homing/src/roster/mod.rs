@@ -141,9 +141,13 @@ fn unknown(name: &str, agents: &[Arc<Configured>]) -> Trouble {
 
 /// The scripted agent, which keeps its things below a data directory.
 pub(crate) fn scripted(name: &str, data: &Path) -> Result<Scripted> {
+    Ok(Scripted::new(scripted_config(name, data)?))
+}
+
+fn scripted_config(name: &str, data: &Path) -> Result<ScriptedConfig> {
     let exe = world::exe().context("our own program cannot be found")?;
     let home = data.join("agents").join(name);
-    Ok(Scripted::new(ScriptedConfig::new(exe, home, data.join("attempts"))))
+    Ok(ScriptedConfig::new(exe, home, data.join("attempts")))
 }
 
 fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Configured> {
@@ -161,7 +165,9 @@ fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Configured> {
             let command = table.command.clone().unwrap_or_default();
             Arc::new(CommandAgent::new(command.for_driver(shell.clone())))
         }
-        Kind::Scripted => Arc::new(scripted(name, data)?),
+        Kind::Scripted => {
+            Arc::new(Scripted::new(ScriptedConfig { limits: shell.limits, ..scripted_config(name, data)? }))
+        }
     };
     Ok(Configured::new(name, table, &shell, driver))
 }

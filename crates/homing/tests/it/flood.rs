@@ -1,13 +1,12 @@
-//! An agent that floods: the server's memory stays as it is, and every word arrives.
+//! An agent that floods: the server's memory stays as it is, and every word arrives, or the turn ends and says why.
 //!
-//! `HOMING_FLOOD` says how many bytes (20 MB by default). Of how an agent is ended that prints more than it may, the drivers'
-//! tests tell.
+//! `HOMING_FLOOD` says how many bytes shall arrive (20 MB by default).
 
 use std::time::{Duration, Instant};
 
 use testkit::Homing;
 
-use crate::{homing, text};
+use crate::{homing, setup, text};
 
 const FLOOD_BYTES: u64 = 20_000_000;
 /// What the server may have more at its peak than before, however many bytes pass: the pages that the database keeps at
@@ -26,6 +25,30 @@ fn a_flood_leaves_the_server_as_it_was() {
     let grown = most_bytes(&homing) - before;
     println!("{bytes} bytes took {:?}, and the server grew by {grown} at most", began.elapsed());
     assert_eq!(text(&receipt, "state"), "answered");
+    assert!(grown < GROWTH_BYTES_MAX, "{grown}");
+    assert_eq!(homing.converse("api:flood/all", "next"), "#3 next");
+    homing.until_nothing_is_left();
+}
+
+#[test]
+fn a_flood_that_is_too_much_ends_the_turn_and_leaves_the_server_as_it_was() {
+    let homing = setup()
+        .config("[agents.scripted]\nlimits.output_max = \"4MiB\"\n[policy]\nafter_failure = \"go_on\"\n")
+        .start();
+    homing.converse("api:flood/all", "hello");
+    let before = most_bytes(&homing);
+    let receipt = homing.send("api:flood/all", "!flood 200000000");
+    let (session, message) = (text(&receipt, "session"), text(&receipt, "id"));
+    let mut follow = homing.http().follow(&format!("/api/v1/sessions/{session}/facts"), None).unwrap();
+    let why = |heard: &testkit::Heard| {
+        let said = heard.json["text"].as_str().unwrap_or_default();
+        heard.json["type"] == "notice"
+            && said.contains("printed more than 4.2 MB")
+            && said.contains("limits.output_max")
+    };
+    follow.until(why);
+    assert_eq!(text(&homing.http().until_final(&message), "state"), "failed");
+    let grown = most_bytes(&homing) - before;
     assert!(grown < GROWTH_BYTES_MAX, "{grown}");
     assert_eq!(homing.converse("api:flood/all", "next"), "#3 next");
     homing.until_nothing_is_left();

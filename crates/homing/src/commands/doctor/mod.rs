@@ -347,8 +347,7 @@ fn groups() -> Finding {
     if may_make {
         return Finding::ok(check, format!("agents get control groups below {}", own.display()));
     }
-    let remedy =
-        "let systemd delegate one (`Delegate=yes` in the unit) for exact limits of memory and processes";
+    let remedy = "let systemd delegate one (`Delegate=memory pids` and `DelegateSubgroup=server` in the unit) for an exact limit of memory";
     Finding::warn(check, format!("no control groups may be made below {}", own.display()), remedy)
 }
 

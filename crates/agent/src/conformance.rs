@@ -92,7 +92,7 @@ pub trait Dialect: Sync {
 /// What stories take note of, in the order of the table, and which story does.
 pub const FACTS: &[(&str, &str)] = &[
     ("its id is known", "it_is_ready_before_it_is_handed_anything"),
-    ("its process is kept between turns", "it_finishes_with_its_whole_answer"),
+    ("its process is kept between turns", "a_kept_process_answers_like_a_new_one"),
     ("an unknown conversation", "an_unknown_conversation_is_gone"),
     ("an id that cannot be one", "an_unknown_conversation_is_gone"),
     ("a deleted conversation", "a_conversation_that_was_deleted_is_gone"),

@@ -111,9 +111,14 @@ pub async fn a_tree_runs_once_at_a_time(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-/// Finished means that nothing of the turn runs on, not even what has left its group and is deaf to SIGTERM.
+/// Finished means that nothing of the turn runs on, not even what has left its group and is deaf to SIGTERM. At most the
+/// agent itself does.
 pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> Told {
-    let ended = turn(on, &[Wish::Children(CHILDREN)]).await?;
+    let text = on.dialect().phrase(&[Wish::Children(CHILDREN)])?;
+    let mut talk = Talk::ready(on).await;
+    let before = on.left(&talk.launch.tree);
+    talk.hand_text(text).await;
+    let ended = talk.hear_out().await;
     ended.assert_finished();
     let says_so = |event: &AgentEvent| match event {
         AgentEvent::Text { text } => text.contains("started"),
@@ -121,7 +126,9 @@ pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> T
         _ => false,
     };
     assert!(ended.said.iter().any(says_so), "there were no children: {:#?}", ended.said);
-    on.assert_nothing_left(&ended.tree);
+    let after = on.left(&ended.tree);
+    assert!(after <= before, "{after} after the turn, {before} before it");
+    ended.release(on).await;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use super::talk::{turn, turn_of};
 use super::{Candidate, Told, Weather, Wish};
 
 pub async fn failures_keep_their_kinds(on: &dyn Candidate) -> Told {
+    on.dialect().phrase(&[Wish::Fail(Failure::Transient)])?;
     let first = turn(on, &[Wish::Keep("apple")]).await?;
     for failure in [Failure::Transient, Failure::Busy, Failure::Refused] {
         let failed = first.and_then(on, &[Wish::Keep("plum"), Wish::Fail(failure)]).await?;

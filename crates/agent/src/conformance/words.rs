@@ -27,7 +27,6 @@ pub async fn it_finishes_with_its_whole_answer(on: &dyn Candidate) -> Told {
     assert!(matches!(&ended.last, AgentEvent::Finished { native, .. } if *native == ended.native));
     let is_kept = on.left(&ended.tree) > 0;
     assert!(on.agent().setup().is_kept || !is_kept, "it is kept, and says that it is not");
-    on.note("its process is kept between turns", if is_kept { "yes" } else { "no" });
     ended.release(on).await;
     Ok(())
 }

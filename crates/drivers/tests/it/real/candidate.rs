@@ -1,6 +1,7 @@
 //! A real agent on trial: wishes become directives of the stub model, weather its switches, and blows signals.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use super::table;
 const FLOOD_WORDS: u32 = 30_000;
 /// How long a story waits for one thing. Agents come up slowly on a busy machine.
 const PATIENCE_MS: u64 = 90_000;
+/// How long a program whose input has ended may take to come up and go.
+const EOF_WAIT: Duration = Duration::from_secs(20);
 /// How long supervisors may take to be gone when everything they supervised is.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 /// What agents that keep their conversations in a database cannot be made to do.
@@ -41,9 +44,40 @@ impl Real {
     /// What can be known without a turn.
     pub(crate) async fn is_what_the_table_says(&self) {
         let Found::Here { version } = self.agent.look().await else { panic!("it is not here") };
-        let seen = [("version", version), ("abilities", abilities(self.agent.abilities()))];
+        let seen = [
+            ("version", version),
+            ("abilities", abilities(self.agent.abilities())),
+            ("when its input ends", self.when_its_input_ends()),
+        ];
         self.nothing_is_left();
         table::check(self.stage.agent, &seen.map(|(row, seen)| (row.to_owned(), seen)));
+    }
+
+    /// Starts the program without us, says nothing and looks whether it goes.
+    fn when_its_input_ends(&self) -> String {
+        let arguments: &[&str] = match self.name() {
+            RealAgent::Claude => {
+                &["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+            }
+            RealAgent::Codex => &["app-server"],
+            RealAgent::OpenCode => &["serve", "--hostname", "127.0.0.1", "--port", "0"],
+            RealAgent::ClaudeAgentAcp => &[],
+            RealAgent::Goose => &["acp"],
+        };
+        let mut program = std::process::Command::new(self.stage.program());
+        program.args(arguments).env_clear().envs(self.stage.env()).env("HOME", self.stage.home());
+        program.env("PATH", std::env::var_os("PATH").unwrap()).current_dir(self.stage.directory());
+        program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let (mut program, began) = (program.spawn().unwrap(), Instant::now());
+        while began.elapsed() < EOF_WAIT {
+            if program.try_wait().unwrap().is_some() {
+                return "it goes".to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        program.kill().unwrap();
+        program.wait().unwrap();
+        "it stays".to_owned()
     }
 
     fn name(&self) -> RealAgent {

@@ -44,7 +44,7 @@ pub(crate) fn row_of(story: &str) -> String {
 
 fn rows() -> Vec<String> {
     let facts = FACTS.iter().map(|(fact, _)| (*fact).to_owned());
-    let known = ["version", "abilities"].map(str::to_owned);
+    let known = ["version", "abilities", "when its input ends"].map(str::to_owned);
     known.into_iter().chain(facts).chain(STORIES.iter().map(|story| row_of(story))).collect()
 }
 

@@ -115,7 +115,7 @@ pub(crate) struct Shell<T: Tongue> {
     pub(crate) config: ShellConfig,
     keep: Option<Arc<Keep<T>>>,
     /// The variables that hold a sign-in.
-    secrets: &'static [&'static str],
+    secrets: Vec<String>,
 }
 
 impl<T: Tongue> Shell<T> {
@@ -124,13 +124,13 @@ impl<T: Tongue> Shell<T> {
         let config = ShellConfig { exe: here(&config.exe), locks: here(&config.locks), ..config };
         let ShellConfig { kept_max, idle_max, .. } = config;
         let keep = (kept_max > 0).then(|| Keep::new(KeepConfig { kept_max, idle_max }, config.locks.clone()));
-        Self { config, keep, secrets: &[] }
+        Self { config, keep, secrets: Vec::new() }
     }
 
     /// The variables that hold a sign-in. Whoever brings one of their own does not get any of the house's beside it: the
     /// agent might prefer that.
-    pub(crate) fn with_secrets(self, secrets: &'static [&'static str]) -> Self {
-        Self { secrets, ..self }
+    pub(crate) fn with_secrets(self, secrets: impl IntoIterator<Item = impl ToString>) -> Self {
+        Self { secrets: secrets.into_iter().map(|name| name.to_string()).collect(), ..self }
     }
 
     /// The home of that session's agent.
@@ -251,7 +251,7 @@ impl<T: Tongue> Shell<T> {
         if let Account::Person { secrets, .. } = &launch.account {
             let brings = |name: &str| secrets.iter().any(|(secret, _)| secret == name);
             let brings_own = self.secrets.iter().any(|name| brings(name));
-            let is_secret = |name: &str| self.secrets.contains(&name);
+            let is_secret = |name: &str| self.secrets.iter().any(|secret| secret == name);
             env.retain(|(name, _)| !(brings(name) || brings_own && is_secret(name)));
             env.extend(secrets.iter().cloned());
         }

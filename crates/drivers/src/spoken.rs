@@ -100,6 +100,10 @@ pub(crate) trait Tongue: Send + 'static {
     fn again(&mut self, launch: &Launch, out: &mut Out) {
         let _ = (launch, out);
     }
+    /// How long processes of the agent's own may outlast a turn. What is there longer was left behind by the turn.
+    fn settles_within(&self) -> Duration {
+        COUNT_WAIT
+    }
     /// Whether the process goes by itself when its input ends. One that does not is ended at once.
     fn leaves_on_eof(&self) -> bool {
         true
@@ -585,7 +589,8 @@ impl<T: Tongue> Spoken<T> {
             return;
         }
         if is_well && self.keep.is_some() && parts.processes.is_some() && !self.is_stopping {
-            self.count_until(Instant::now() + COUNT_WAIT);
+            let until = Instant::now() + parts.tongue.settles_within();
+            self.count_until(until);
         } else {
             self.leave();
         }

@@ -50,7 +50,7 @@ impl Acp {
         if shell.args.ends_with(&manners.args) {
             shell.args.truncate(shell.args.len() - manners.args.len());
         }
-        Self { shell: Shell::new(shell), manners: Arc::new(manners) }
+        Self { shell: Shell::new(shell).with_secrets(&manners.secrets), manners: Arc::new(manners) }
     }
 
     async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {

@@ -46,6 +46,8 @@ pub struct Quirks {
     pub confirm: Option<Confirm>,
     /// Whether it goes when its input ends.
     pub leaves_on_eof: Option<bool>,
+    /// How long processes of its own may outlast a turn. A turn that leaves something behind ends that much later.
+    pub settles_ms: Option<u64>,
     /// With which reasons a turn ends that we asked it to stop.
     pub cancelled_as: Option<Vec<String>>,
     /// Whether a turn goes on when a question is answered with `cancelled` and nothing else is said.
@@ -224,6 +226,7 @@ pub(crate) struct Manners {
     pub(crate) resume: Resume,
     pub(crate) confirm: Confirm,
     pub(crate) leaves_on_eof: bool,
+    pub(crate) settles_ms: u64,
     pub(crate) cancelled_as: Vec<String>,
     pub(crate) goes_on_when_cancelled: bool,
     pub(crate) asking_mode: String,
@@ -256,6 +259,7 @@ impl Manners {
             resume: first!(resume),
             confirm: first!(confirm),
             leaves_on_eof: first!(leaves_on_eof),
+            settles_ms: first!(settles_ms),
             cancelled_as: first!(cancelled_as),
             goes_on_when_cancelled: first!(goes_on_when_cancelled),
             asking_mode: first!(asking_mode),

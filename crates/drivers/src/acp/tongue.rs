@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, bounded};
 use kernel::{Failure, Native};
@@ -514,6 +515,10 @@ impl Tongue for AcpTongue {
     fn again(&mut self, launch: &Launch, out: &mut Out) {
         self.wanted.launch = Some(launch.clone());
         self.be_ready(out);
+    }
+
+    fn settles_within(&self) -> Duration {
+        Duration::from_millis(self.manners.settles_ms)
     }
 
     fn leaves_on_eof(&self) -> bool {

@@ -89,7 +89,7 @@ pub struct Claude {
 impl Claude {
     /// Claude, run so.
     pub fn new(config: ShellConfig) -> Self {
-        Self { shell: Shell::new(config).with_secrets(&SECRETS) }
+        Self { shell: Shell::new(config).with_secrets(SECRETS) }
     }
 
     async fn start_now(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {

@@ -132,7 +132,8 @@ struct Program {
 impl CommandAgent {
     /// The agent, set up so.
     pub fn new(config: CommandConfig) -> Self {
-        let shell = Shell::new(ShellConfig { kept_max: 0, ..config.shell.clone() });
+        let shell =
+            Shell::new(ShellConfig { kept_max: 0, ..config.shell.clone() }).with_secrets(&config.secrets);
         Self { program: Arc::new(Program { shell, config }) }
     }
 

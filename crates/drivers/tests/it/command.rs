@@ -263,6 +263,26 @@ async fn lines_of_json_say_words_names_figures_and_errors() {
     );
 }
 
+/// Whoever brings a key of their own gets no other key of the house beside it: the program might prefer that one.
+#[tokio::test]
+async fn a_person_brings_their_own_sign_in_and_gets_none_of_the_house() {
+    let play = Play::with("env", &[], |mut config| {
+        config.secrets = vec!["A_KEY".to_owned(), "A_TOKEN".to_owned()];
+        config
+            .shell
+            .env
+            .extend([("A_KEY".to_owned(), "house".to_owned()), ("OTHER".to_owned(), "kept".to_owned())]);
+        config
+    });
+    let house = play.turn(&play.launch(None), "").await;
+    assert!(house.text.contains("A_KEY=house\n"), "{}", house.text);
+    let secrets = vec![("A_TOKEN".to_owned(), "mine".to_owned())];
+    let account = agent::Account::Person { person: kernel::PersonId::from_bits(1), secrets };
+    let mine = play.turn(&Launch { account, ..play.launch(None) }, "").await;
+    assert!(mine.text.contains("A_TOKEN=mine\n") && mine.text.contains("OTHER=kept\n"), "{}", mine.text);
+    assert!(!mine.text.contains("house"), "{}", mine.text);
+}
+
 #[tokio::test]
 async fn what_is_missing_is_said_before_anything_is_handed_over() {
     let play = Play::new("no-such-program-anywhere", &[]);

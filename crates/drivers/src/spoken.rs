@@ -588,7 +588,7 @@ impl<T: Tongue> Spoken<T> {
         if self.phase != Phase::Talking {
             return;
         }
-        if is_well && self.keep.is_some() && parts.processes.is_some() && !self.is_stopping {
+        if is_well && self.keep.is_some() && self.is_ready && !self.is_stopping {
             let until = Instant::now() + parts.tongue.settles_within();
             self.count_until(until);
         } else {
@@ -605,10 +605,15 @@ impl<T: Tongue> Spoken<T> {
 
     fn counted(&mut self, count: Count) {
         let Some(parts) = &mut self.parts else { return };
+        // What was asked when it was ready may be answered after a short turn is over; the answer about now comes next.
+        let is_first = parts.processes.is_none();
         let before = parts.processes.get_or_insert(count);
         before.processes = before.processes.min(count.processes);
         let before = *before;
         let Phase::Counting { until } = self.phase else { return };
+        if is_first {
+            return;
+        }
         if self.is_stopping || !parts.tongue.may_be_kept() {
             return self.leave();
         }

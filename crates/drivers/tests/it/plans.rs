@@ -56,7 +56,7 @@ async fn a_program_that_waits_for_the_end_of_its_input_gets_it_after_its_words()
     let nothing = tokio::time::timeout(Duration::from_millis(200), tree.next()).await;
     assert!(nothing.is_err(), "it waits: {nothing:?}");
     tree.input(b"words").await.unwrap();
-    tree.close_input();
+    tree.end_input().await.unwrap();
     let (printed, exit) = end_of(&mut tree).await;
     assert_eq!((printed.as_str(), exit.code, exit.killed), ("words", Some(0), 0));
 }

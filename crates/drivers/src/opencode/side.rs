@@ -31,8 +31,8 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 const CONNECT_WAIT: Duration = Duration::from_secs(20);
 /// How long the stream may be silent. Opencode says something every ten seconds.
 const SILENCE_WAIT: Duration = Duration::from_secs(45);
-/// How long a broken line waits for the news that the server has died.
-const DEATH_WAIT: Duration = Duration::from_millis(500);
+/// How long a broken line waits for the news that the server has died: longer than a supervisor takes to end what is left.
+const DEATH_WAIT: Duration = Duration::from_secs(3);
 /// How often the stream is tried again in a row, and how long after the last time.
 const LISTEN_TRIES_MAX: u32 = 5;
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);

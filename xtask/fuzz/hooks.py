@@ -259,6 +259,7 @@ NOT_OURS = {414, 431}
 # What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, titles
 # are counted in bytes, and a query cannot say "one of these".
 BEYOND_SCHEMA = {("bad_cursor", "cursor"), ("invalid", "title"), ("invalid", "route")}
+    ("invalid", "secrets"),  # each agent takes variables of its own
 
 
 class Law:

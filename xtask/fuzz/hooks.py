@@ -258,8 +258,8 @@ JUDGED = {"requests", "keys", "counters"}
 NOT_OURS = {414, 431}
 # What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, titles
 # are counted in bytes, and a query cannot say "one of these".
-BEYOND_SCHEMA = {("bad_cursor", "cursor"), ("invalid", "title"), ("invalid", "route")}
-    ("invalid", "secrets"),  # each agent takes variables of its own
+# The last one: each agent takes variables of its own.
+BEYOND_SCHEMA = {("bad_cursor", "cursor"), ("invalid", "title"), ("invalid", "route"), ("invalid", "secrets")}
 
 
 class Law:

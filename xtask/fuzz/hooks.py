@@ -257,8 +257,7 @@ JUDGED = {"requests", "keys", "counters"}
 # Statuses of the HTTP layer itself, which speaks before we do and has no words of ours: a head that is too long.
 NOT_OURS = {414, 431}
 # What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, titles
-# are counted in bytes, and a query cannot say "one of these".
-# The last one: each agent takes variables of its own.
+# are counted in bytes, a query cannot say "one of these", and each agent takes variables of its own.
 BEYOND_SCHEMA = {("bad_cursor", "cursor"), ("invalid", "title"), ("invalid", "route"), ("invalid", "secrets")}
 
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use testkit::{RealAgent, eventually};
+use testkit::RealAgent;
 
-use super::{Acts, TURN_WAIT, Trial, each_agent};
+use super::{Acts, TURN_WAIT, Trial, each_agent, until};
 use crate::text;
 
 each_agent! {
@@ -79,7 +79,7 @@ fn ask(trial: &Trial, name: &str) -> (PathBuf, String) {
 
 /// The question that is open.
 fn open(trial: &Trial) -> String {
-    let question = eventually("the agent asks", || {
+    let question = until("the agent asks", || {
         let page = trial.homing.http().get("/api/v1/approvals").expect(200);
         page["items"].as_array().expect("a page has items").first().cloned()
     });

@@ -10,15 +10,18 @@ mod remember;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Homing, RealAgent, Stage, eventually};
+use testkit::{Homing, RealAgent, Stage};
 
 use crate::{setup, text};
 
 /// How long a turn may take here: some agents take seconds to start, and other tests run beside us.
 const TURN_WAIT: Duration = Duration::from_secs(120);
+
+/// How often `until` looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// One test for each agent.
 macro_rules! each_agent {
@@ -126,13 +129,26 @@ impl Trial {
     fn begin_command(&self, conversation: &str, command: &str) -> Value {
         let mark = self.mark();
         let receipt = self.begin(conversation, &format!("TOOL:bash:touch {}; {command}", mark.display()));
-        eventually("the command runs", || mark.exists().then_some(()));
+        until("the command runs", || mark.exists().then_some(()));
         receipt
     }
 
     fn mark(&self) -> PathBuf {
         let number = std::fs::read_dir(self.homing.root()).expect("it is there").count();
         self.homing.root().join(format!("mark-{number}"))
+    }
+}
+
+/// Looks until there is something, for as long as a turn may take: an agent may have to start first.
+#[track_caller]
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(began.elapsed() < TURN_WAIT, "waited {TURN_WAIT:?} in vain: {what}");
+        std::thread::sleep(LOOK_PAUSE);
     }
 }
 

@@ -44,6 +44,8 @@ pub trait Candidate: Sync {
     fn session(&self) -> SessionId;
     /// How many processes, or whatever stands for them, are left of that session.
     fn left(&self, tree: &TreeName) -> usize;
+    /// How many of them are children that a turn was wished to start (`Wish::Children`).
+    fn children(&self, tree: &TreeName) -> usize;
     /// How its agent is talked to.
     fn dialect(&self) -> &dyn Dialect;
 

@@ -111,14 +111,9 @@ pub async fn a_tree_runs_once_at_a_time(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-/// Finished means that nothing of the turn runs on, not even what has left its group and is deaf to SIGTERM. At most the
-/// agent itself does.
+/// Finished means that nothing of the turn runs on, not even what has left its group and is deaf to SIGTERM.
 pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> Told {
-    let text = on.dialect().phrase(&[Wish::Children(CHILDREN)])?;
-    let mut talk = Talk::ready(on).await;
-    let before = on.left(&talk.launch.tree);
-    talk.hand_text(text).await;
-    let ended = talk.hear_out().await;
+    let ended = turn(on, &[Wish::Children(CHILDREN)]).await?;
     ended.assert_finished();
     let says_so = |event: &AgentEvent| match event {
         AgentEvent::Text { text } => text.contains("started"),
@@ -126,8 +121,7 @@ pub async fn what_a_turn_leaves_running_is_gone_with_it(on: &dyn Candidate) -> T
         _ => false,
     };
     assert!(ended.said.iter().any(says_so), "there were no children: {:#?}", ended.said);
-    let after = on.left(&ended.tree);
-    assert!(after <= before, "{after} after the turn, {before} before it");
+    assert_eq!(on.children(&ended.tree), 0);
     ended.release(on).await;
     Ok(())
 }
@@ -155,11 +149,9 @@ pub async fn what_a_turn_started_is_gone_after_a_kill(on: &dyn Candidate) -> Tol
 async fn with_children(on: &dyn Candidate) -> Result<Talk<'_>, super::Cannot> {
     let text = on.dialect().phrase(&[Wish::ChildrenAndDawdle(CHILDREN)])?;
     let mut talk = Talk::ready(on).await;
-    let before = on.left(&talk.launch.tree);
     talk.hand_text(text).await;
-    let enough = before + CHILDREN as usize;
     wait(on, async {
-        while on.left(&talk.launch.tree) < enough {
+        while on.children(&talk.launch.tree) < CHILDREN as usize {
             if let Some(event) = super::talk::soon(20, talk.running.next()).await {
                 assert!(!event.is_last(), "{event:?}");
                 talk.heed(&event);

@@ -106,6 +106,10 @@ impl Candidate for OnTrial {
         self.house.alive().iter().filter(|alive| *alive == tree).count()
     }
 
+    fn children(&self, _tree: &TreeName) -> usize {
+        0
+    }
+
     fn dialect(&self) -> &dyn Dialect {
         self
     }

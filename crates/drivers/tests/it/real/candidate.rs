@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use testkit::{RealAgent, Stage, leftovers};
 
 use super::table;
+use crate::bench::count_children;
 
 /// More than any pipe or channel between an agent and us holds.
 const FLOOD_WORDS: u32 = 30_000;
@@ -152,6 +153,10 @@ impl Candidate for Real {
 
     fn left(&self, tree: &TreeName) -> usize {
         count_marked(tree, &self.stage.locks())
+    }
+
+    fn children(&self, tree: &TreeName) -> usize {
+        count_children(tree)
     }
 
     fn dialect(&self) -> &dyn Dialect {

@@ -265,7 +265,7 @@ pub(crate) fn count_children(tree: &TreeName) -> usize {
     let is_child = |process: &std::fs::DirEntry| {
         let read = |what| std::fs::read(process.path().join(what)).unwrap_or_default();
         let is_marked = || String::from_utf8_lossy(&read("environ")).contains(tree.as_str());
-        read("cmdline") == b"sleep\0100000\0" && is_marked()
+        read("cmdline") == b"sleep\x00100000\0" && is_marked()
     };
     processes.filter(is_child).count()
 }

@@ -1,22 +1,119 @@
-//! Who may do what with a session, and the only way to prove that it was asked.
+//! Who may do what, and the only way to prove that it was asked.
 //!
-//! `authorize` compares a principal with a session's stored record and makes an `Authorized<T>`; nothing else can. The
-//! store takes only `Authorized` wishes, and compares the witness inside the transaction of the write, so a right that
-//! was taken away in between does not count.
+//! A principal is a person and the credential they came with. `authorize` compares it with a session's stored record,
+//! `authorize_new` with what a new session would be, `authorize_rule` with the org's own rules; each makes an
+//! `Authorized<T>`, and nothing else can. The store takes only `Authorized` wishes, and compares the witness inside the
+//! transaction of the write, so a right that was taken away in between does not count.
 
-use crate::{Address, OrgId, PersonId, SessionId};
+use crate::{Address, GroupId, OrgId, PersonId, SessionId, TokenId, Turn};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a person may do with a session. Each includes the ones before it.
+/// What a person may do with a session or an agent. Each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grant {
     /// Read it.
     View,
     /// Say something to it: a shell as the agent's user.
     Prompt,
-    /// End it, reorder it, hand it on.
+    /// End it, reorder it, share it, hand it on.
     Manage,
+}
+
+/// What a person is in their org. Each may do what the ones before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Reads what was shared with them, and nothing more, whatever they were granted.
+    Viewer,
+    /// Makes sessions, and shares them.
+    Member,
+    /// Looks after people, groups, agents, directories and the audit. Reads nobody's sessions by that.
+    Admin,
+    /// An admin whom admins cannot touch. There is always one who is not disabled.
+    Owner,
+}
+
+/// One thing that a credential may be good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Right {
+    /// Read.
+    Read,
+    /// Make sessions, say things, take them back, stop them.
+    Prompt,
+    /// Answer agents' questions.
+    Approve,
+    /// Change sessions: end, order, title, share, hand over; tend others' messages.
+    Manage,
+    /// Change the org, its people and their credentials.
+    Admin,
+}
+
+impl Right {
+    /// Every right.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Prompt, Self::Approve, Self::Manage, Self::Admin];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// What a credential is good for: never more than the person behind it may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rights(u8);
+
+impl Rights {
+    /// Good for nothing.
+    pub const NONE: Self = Self(0);
+    /// Good for all that the person may do.
+    pub const ALL: Self = Self(0b1_1111);
+
+    /// With this one, too.
+    #[must_use]
+    pub const fn with(self, right: Right) -> Self {
+        Self(self.0 | right.bit())
+    }
+
+    /// Whether this one is among them.
+    pub const fn has(self, right: Right) -> bool {
+        self.0 & right.bit() != 0
+    }
+
+    /// Whether all of the others are among these.
+    pub const fn includes(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Each of them, the weakest first.
+    pub fn iter(self) -> impl Iterator<Item = Right> {
+        Right::ALL.into_iter().filter(move |right| self.has(*right))
+    }
+
+    /// As a small number, for stores.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// From a small number; none if it has bits that mean nothing.
+    pub const fn from_bits(bits: u8) -> Option<Self> {
+        if bits & !Self::ALL.0 == 0 { Some(Self(bits)) } else { None }
+    }
+}
+
+impl FromIterator<Right> for Rights {
+    fn from_iter<I: IntoIterator<Item = Right>>(rights: I) -> Self {
+        rights.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+/// To whom something is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grantee {
+    /// One person.
+    Person(PersonId),
+    /// Everybody who is in the group.
+    Group(GroupId),
+    /// Everybody in the org.
+    Org,
 }
 
 /// Who asks. Made from a credential by a door, never from a request's body.
@@ -30,6 +127,53 @@ pub struct Principal {
     pub handle: String,
     /// The only client name the credential may use in addresses; `None` lets it choose.
     pub client: Option<String>,
+    /// What the person is in the org.
+    pub role: Role,
+    /// Whether this is the person whose machine it is: they may make orgs.
+    pub is_host: bool,
+    /// What the credential is good for.
+    pub rights: Rights,
+    /// The one session and turn that the credential is for, if it is for one only.
+    pub bound: Option<(SessionId, Turn)>,
+    /// The groups that the person is in.
+    pub groups: Vec<GroupId>,
+    /// The agents that are not open to everybody, each with what this person may do with it, if anything.
+    pub agents: Vec<(String, Option<Grant>)>,
+    /// The directories under which the person may let a session work, canonical.
+    pub roots: Vec<String>,
+    /// The credential; none for a part of Homing.
+    pub credential: Option<TokenId>,
+    /// Grows with each change of anything above: role, groups, agents, roots, credentials, being disabled.
+    pub standing: u64,
+}
+
+impl Principal {
+    /// A member of an org with a credential that is good for everything, who was given nothing by anybody.
+    pub fn member(org: OrgId, person: PersonId, handle: impl Into<String>) -> Self {
+        Self {
+            org,
+            person,
+            handle: handle.into(),
+            client: None,
+            role: Role::Member,
+            is_host: false,
+            rights: Rights::ALL,
+            bound: None,
+            groups: Vec::new(),
+            agents: Vec::new(),
+            roots: Vec::new(),
+            credential: None,
+            standing: 0,
+        }
+    }
+
+    fn is(&self, grantee: Grantee) -> bool {
+        match grantee {
+            Grantee::Person(person) => person == self.person,
+            Grantee::Group(group) => self.groups.contains(&group),
+            Grantee::Org => true,
+        }
+    }
 }
 
 /// What the store knows of who may touch a session.
@@ -39,27 +183,51 @@ pub struct Record {
     pub session: SessionId,
     /// The org it belongs to.
     pub org: OrgId,
-    /// Who made it.
+    /// Who made it, or was handed it.
     pub owner: PersonId,
+    /// The agent it talks to.
+    pub agent: String,
     /// What others were given.
-    pub grants: Vec<(PersonId, Grant)>,
+    pub grants: Vec<(Grantee, Grant)>,
     /// Grows with each change of the above.
     pub revision: u64,
 }
 
-/// What somebody wishes to do, as far as rights are concerned.
+/// What somebody wishes to do with a session, as far as rights are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Read anything of the session.
     Read,
-    /// Say something to it, stop a turn, answer a question.
+    /// Say something to it, stop a turn.
     Say,
+    /// Answer a question of the agent.
+    Answer,
     /// Change the words of a waiting message: only its sender may.
     Reword { sender: PersonId },
     /// Withdraw, hold or release a waiting message: its sender, or whoever manages the session.
     Tend { sender: PersonId },
-    /// Change the session itself: order, title, end.
+    /// Change the session itself: order, title, end, who else may touch it.
     Rule,
+}
+
+/// What somebody wishes to do with the org, as far as rights are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrgAct {
+    /// See who is in the org, and which groups there are.
+    SeePeople,
+    /// Change their own name, password or credentials, or see these credentials.
+    Myself,
+    /// Change somebody's name, role, groups, credentials or password, or whether they may come in. `role` is what they
+    /// are, `becomes` what they are to be.
+    Person { role: Role, becomes: Option<Role> },
+    /// Change groups, directory roots, who may use which agent, and the org's settings.
+    Rules,
+    /// Give a credential these rights.
+    Mint { rights: Rights },
+    /// Read the audit.
+    Audit,
+    /// Make another org on this machine.
+    MakeOrg,
 }
 
 /// Why not.
@@ -69,19 +237,31 @@ pub enum Denied {
     Unseen,
     /// It may be seen, but not this.
     Needs(Grant),
+    /// The credential is not good for this. Asked before anything is looked up, so it tells nothing of what there is.
+    NeedsRight(Right),
+    /// Only somebody who is at least this in the org may.
+    NeedsRole(Role),
     /// Only whoever said it may change its words.
     NotYourWords,
     /// The address names another person or client.
     AddressNotYours,
+    /// The directory is under none that the person may choose.
+    DirectoryNotYours,
+    /// The session's agent is not one that the person may use.
+    AgentNotYours,
+    /// The credential is for one turn only, and this is something else.
+    BoundElsewhere,
 }
 
 /// What was seen when the right was found; the store compares it again when it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Witness {
-    /// The session whose record was read; none if the wish makes a new one.
+    /// The session whose record was read; none if the wish is not about one.
     pub session: Option<SessionId>,
     /// The record's revision then.
     pub revision: u64,
+    /// The principal's standing then.
+    pub standing: u64,
 }
 
 /// A wish that was found to be allowed. Only this module can make one:
@@ -117,10 +297,15 @@ impl<T> Authorized<T> {
 
 /// May `by` do `act` with the session of `record`?
 pub fn authorize<T>(by: &Principal, act: Act, record: &Record, wish: T) -> Result<Authorized<T>, Denied> {
+    authorize_right(by, act)?;
     let grant = grant_of(by, record).ok_or(Denied::Unseen)?;
     match act {
         Act::Read => {}
-        Act::Say => needs(grant, Grant::Prompt)?,
+        Act::Say => {
+            needs(grant, Grant::Prompt)?;
+            uses_agent(by, &record.agent)?;
+        }
+        Act::Answer => needs(grant, Grant::Prompt)?,
         Act::Reword { sender } => {
             needs(grant, Grant::Prompt)?;
             if sender != by.person {
@@ -130,17 +315,54 @@ pub fn authorize<T>(by: &Principal, act: Act, record: &Record, wish: T) -> Resul
         Act::Tend { sender } if sender == by.person => needs(grant, Grant::Prompt)?,
         Act::Tend { .. } | Act::Rule => needs(grant, Grant::Manage)?,
     }
-    let witness = Witness { session: Some(record.session), revision: record.revision };
-    Ok(Authorized { wish, by: by.clone(), witness })
+    let session = Some(record.session);
+    Ok(Authorized {
+        wish,
+        by: by.clone(),
+        witness: Witness { session, revision: record.revision, standing: by.standing },
+    })
 }
 
-/// May `by` make a new session, bound to `address` if there is one? (Where sessions may be made is the people issue's
-/// question; whether the address is theirs is asked here.)
-pub fn authorize_new<T>(by: &Principal, address: Option<&Address>, wish: T) -> Result<Authorized<T>, Denied> {
-    if let Some(address) = address {
+/// Is the credential good for this at all? Asked before a record is looked up.
+pub fn authorize_right(by: &Principal, act: Act) -> Result<(), Denied> {
+    needs_right(
+        by,
+        match act {
+            Act::Read => Right::Read,
+            Act::Say | Act::Reword { .. } => Right::Prompt,
+            Act::Answer => Right::Approve,
+            Act::Tend { sender } if sender == by.person => Right::Prompt,
+            Act::Tend { .. } | Act::Rule => Right::Manage,
+        },
+    )
+}
+
+/// A session that is to be made, as far as rights are concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct Fresh<'a> {
+    /// The conversation it is to be bound to.
+    pub address: Option<&'a Address>,
+    /// The agent it is to talk to.
+    pub agent: &'a str,
+    /// The directory that was chosen for it, canonical; none if it gets one of its own.
+    pub directory: Option<&'a str>,
+}
+
+/// May `by` make this session?
+pub fn authorize_new<T>(by: &Principal, fresh: Fresh<'_>, wish: T) -> Result<Authorized<T>, Denied> {
+    needs_right(by, Right::Prompt)?;
+    needs_role(by, Role::Member)?;
+    if by.bound.is_some() {
+        return Err(Denied::BoundElsewhere);
+    }
+    if let Some(address) = fresh.address {
         authorize_address(by, address)?;
     }
-    Ok(Authorized { wish, by: by.clone(), witness: Witness { session: None, revision: 0 } })
+    uses_agent(by, fresh.agent)?;
+    if fresh.directory.is_some_and(|directory| !by.roots.iter().any(|root| is_under(directory, root))) {
+        return Err(Denied::DirectoryNotYours);
+    }
+    Ok(about_org(by, wish))
 }
 
 /// Is this address theirs to use, bound or not?
@@ -153,17 +375,91 @@ pub fn authorize_address(by: &Principal, address: &Address) -> Result<(), Denied
     if person_fits && client_fits { Ok(()) } else { Err(Denied::AddressNotYours) }
 }
 
+/// May `by` do this with their org?
+pub fn authorize_rule<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authorized<T>, Denied> {
+    if by.bound.is_some() {
+        return Err(Denied::BoundElsewhere);
+    }
+    match act {
+        OrgAct::SeePeople => needs_right(by, Right::Read)?,
+        OrgAct::Myself => needs_right(by, Right::Admin)?,
+        OrgAct::Person { role, becomes } => {
+            needs_right(by, Right::Admin)?;
+            needs_role(by, Role::Admin)?;
+            // Nobody touches somebody above them, and nobody makes anybody more than they are.
+            needs_role(by, role.max(becomes.unwrap_or(role)))?;
+        }
+        OrgAct::Rules | OrgAct::Audit => {
+            needs_right(by, Right::Admin)?;
+            needs_role(by, Role::Admin)?;
+        }
+        OrgAct::Mint { rights } => {
+            needs_right(by, Right::Admin)?;
+            if let Some(more) = rights.iter().find(|right| !by.rights.has(*right)) {
+                return Err(Denied::NeedsRight(more));
+            }
+        }
+        OrgAct::MakeOrg => {
+            needs_right(by, Right::Admin)?;
+            if !by.is_host {
+                return Err(Denied::NeedsRole(Role::Owner));
+            }
+        }
+    }
+    Ok(about_org(by, wish))
+}
+
 /// The strongest thing `by` may do with the session; none means that it does not exist for them.
 pub fn grant_of(by: &Principal, record: &Record) -> Option<Grant> {
-    if by.org != record.org {
+    if by.org != record.org || by.bound.is_some_and(|(session, _)| session != record.session) {
         return None;
     }
-    if by.person == record.owner {
-        return Some(Grant::Manage);
+    let given = if by.person == record.owner {
+        Some(Grant::Manage)
+    } else {
+        record.grants.iter().filter(|(grantee, _)| by.is(*grantee)).map(|(_, grant)| *grant).max()
+    };
+    given.map(|grant| if by.role == Role::Viewer { Grant::View } else { grant })
+}
+
+/// The strongest thing `by` may do with an agent; none means that it does not exist for them. An agent of which nothing
+/// was given to anybody is open to everybody who may make sessions.
+pub fn agent_grant_of(by: &Principal, agent: &str) -> Option<Grant> {
+    let restricted = by.agents.iter().find(|(name, _)| name == agent);
+    let given = match (by.role, restricted) {
+        (Role::Admin | Role::Owner, _) => Some(Grant::Manage),
+        (_, Some((_, given))) => *given,
+        (_, None) => Some(Grant::Prompt),
+    };
+    given.map(|grant| if by.role == Role::Viewer { Grant::View } else { grant })
+}
+
+/// Whether a directory is this root, or lies under it. Both are canonical.
+pub fn is_under(directory: &str, root: &str) -> bool {
+    let root = root.strip_suffix('/').unwrap_or(root);
+    directory.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn about_org<T>(by: &Principal, wish: T) -> Authorized<T> {
+    let witness = Witness { session: None, revision: 0, standing: by.standing };
+    Authorized { wish, by: by.clone(), witness }
+}
+
+fn uses_agent(by: &Principal, agent: &str) -> Result<(), Denied> {
+    match agent_grant_of(by, agent) {
+        Some(Grant::Prompt | Grant::Manage) => Ok(()),
+        Some(Grant::View) | None => Err(Denied::AgentNotYours),
     }
-    record.grants.iter().filter(|(person, _)| *person == by.person).map(|(_, grant)| *grant).max()
 }
 
 fn needs(has: Grant, needed: Grant) -> Result<(), Denied> {
     if has >= needed { Ok(()) } else { Err(Denied::Needs(needed)) }
+}
+
+fn needs_right(by: &Principal, right: Right) -> Result<(), Denied> {
+    if by.rights.has(right) { Ok(()) } else { Err(Denied::NeedsRight(right)) }
+}
+
+fn needs_role(by: &Principal, role: Role) -> Result<(), Denied> {
+    if by.role >= role { Ok(()) } else { Err(Denied::NeedsRole(role)) }
 }

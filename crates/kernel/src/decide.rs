@@ -75,7 +75,7 @@ impl Session {
         Ok(vec![Fact::Edited { message, revision: revision + 1 }])
     }
 
-    /// The right to say it is gone: it is not started, nor tried again.
+    /// The right to say it is gone: it is not started, nor tried again, and what runs is stopped.
     fn revoke(&self, message: MessageId, given: &Given) -> Result<Facts, Refusal> {
         match &self.work {
             Work::Busy(running) if running.message == message => match running.stage {
@@ -83,7 +83,7 @@ impl Session {
                     Ok(self.turn_over(running, Outcome::Failed(Failure::Refused), None, given))
                 }
                 Stage::Starting { .. } | Stage::Working { .. } | Stage::Stopping { .. } => {
-                    Err(Refusal::TooLate)
+                    Ok(self.stop_turn(running, StopWhy::Revoked, given))
                 }
             },
             Work::Busy(_) | Work::Idle => {
@@ -430,7 +430,7 @@ fn lapsed(ask: &Ask) -> Option<Fact> {
 
 fn stopped_as(why: StopWhy) -> Outcome {
     match why {
-        StopWhy::Asked(_) | StopWhy::Ending => Outcome::Stopped,
+        StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked => Outcome::Stopped,
         StopWhy::TimeLimit => Outcome::TimedOut,
     }
 }

@@ -58,6 +58,11 @@ impl Claim {
     pub fn slot(person: PersonId) -> Self {
         Self(format!("slot:{person}"))
     }
+
+    /// One of the places for awake sessions that an org has.
+    pub fn org_slot(org: crate::OrgId) -> Self {
+        Self(format!("slot:{org}"))
+    }
 }
 
 impl Session {

@@ -67,6 +67,10 @@ ids! {
     OrgId = "org";
     /// Somebody who may ask for things: a person, or a part of Homing with a narrow errand.
     PersonId = "usr";
+    /// People who are given things together.
+    GroupId = "grp";
+    /// A credential. Not its secret.
+    TokenId = "tok";
     /// One conversation with an agent. Never contains a directory, a node or an agent's own id.
     SessionId = "ses";
     /// Something somebody said to a session.
@@ -77,6 +81,11 @@ ids! {
     ApprovalId = "apr";
     /// One running copy of Homing.
     NodeId = "nod";
+}
+
+impl PersonId {
+    /// The engine itself, where it acts without being asked: it is in the audit like anybody else.
+    pub const ENGINE: Self = Self(0);
 }
 
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

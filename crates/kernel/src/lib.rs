@@ -20,14 +20,16 @@ mod route;
 mod session;
 
 pub use access::{
-    Act, Authorized, Denied, Grant, Principal, Record, Witness, authorize, authorize_address, authorize_new,
-    grant_of,
+    Act, Authorized, Denied, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights, Role, Witness,
+    agent_grant_of, authorize, authorize_address, authorize_new, authorize_right, authorize_rule, grant_of, is_under,
 };
 pub use address::{Address, NotAnAddress, PART_BYTES_MAX, Part};
 pub use due::{Claim, Due, Run, Step, needs_delivery};
 pub use failure::{Failure, Native};
 pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
-pub use id::{ApprovalId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, SessionId};
+pub use id::{
+    ApprovalId, GroupId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, SessionId, TokenId,
+};
 pub use route::{EndWhy, Found, NoRoute, Route, To, route};
 pub use session::{
     AfterFailure, Answer, Ask, Command, Fact, Given, HoldWhy, Known, Life, Outcome, Policy, Refusal,

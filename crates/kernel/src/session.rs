@@ -47,7 +47,8 @@ pub enum Command {
     End { by: PersonId },
     /// Some deadline has come.
     Wake,
-    /// The store found, in the transaction that would have started it, that its sender may no longer say it.
+    /// The store found, in the transaction that would have started it or after a change of rights, that its sender may no
+    /// longer say it.
     Revoke { message: MessageId },
     /// A runner says what became of its attempt.
     Report { fence: Fence, report: Report },
@@ -188,6 +189,8 @@ pub enum StopWhy {
     TimeLimit,
     /// The session is ending.
     Ending,
+    /// Whoever said it may no longer.
+    Revoked,
 }
 
 /// What came of a turn.

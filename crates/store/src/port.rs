@@ -3,13 +3,16 @@
 //! A method is one transaction. What may happen is an answer (`Acceptance`, `Appending` …), what went wrong is a
 //! `StoreError`, by remedy. Nothing here names a database, and no method is optional.
 
+use crate::chain::{ChainHead, ChainKey};
+use crate::people::*;
 use crate::rows::*;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, ApprovalId, Authorized, Claim, EndWhy, Fact, MessageId, Moment, Number, OrgId, PersonId,
-    Principal, Record, Refusal, RequestId, Scope, SessionId, Term, To, Turn,
+    Principal, Record, Refusal, RequestId, Scope, SessionId, Term, To, TokenId, Turn,
 };
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 
 /// An answer that takes a while.
@@ -135,36 +138,107 @@ pub trait Store: Send + Sync + 'static {
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>>;
 
     /// A page of open bindings that this person may see, in order of their addresses, after this one.
-    fn bindings(
-        &self,
-        org: OrgId,
-        person: PersonId,
-        after: Option<Address>,
-        limit: usize,
-    ) -> Reply<'_, Vec<BindingRow>>;
+    fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>>;
 
     /// A question, with the access record of its session.
     fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>>;
 
     /// Open questions that this person may see, oldest first.
-    fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Reply<'_, Vec<ApprovalRow>>;
+    fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>>;
 
     /// A page of the sessions that this person may see and that have changed, in the order of their last changes.
-    fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Reply<'_, Vec<Head>>;
+    fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>>;
 
-    // ── people and nodes ───────────────────────────────────────────────────────────────────────────────────────────
+    // ── people ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The machine's person: the one that is stored, or this one if there is none yet.
-    fn owner(&self, fresh: Principal) -> Reply<'_, Principal>;
+    /// The machine's person, who owns the first org: the one that is stored, or this one if there is none yet. There is no
+    /// password until they set one.
+    fn host(&self, fresh: NewOrg) -> Reply<'_, Principal>;
 
-    /// Lets a credential in. Only the hash of the secret is ever stored.
+    /// Whose credential this is, and what they may do now; none if it is unknown, has expired, was not used for too long,
+    /// belongs to a turn that is over, or its person is disabled. A browser's secret that was just replaced still counts.
+    fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>>;
+
+    /// The same, for a credential that was seen before.
+    fn principal(&self, credential: TokenId, now: Moment) -> Reply<'_, Option<Principal>>;
+
+    /// Whether this person may say something to this session now, by the same rule as everywhere.
+    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool>;
+
+    /// Makes a credential without anybody's wish: the machine's own, a turn's.
     ///
     /// A machine's credential takes the place of every other one of its person, so that replacing the file in the data
     /// directory revokes what was in it. Whatever had expired when it was made is cleared away with them.
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()>;
 
-    /// Whose credential this is; none if it is unknown or has expired.
-    fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>>;
+    /// Writes down when credentials were last used. May be late, and may be lost.
+    fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()>;
+
+    /// Puts a new secret in the place of a browser's old one, which counts until `old_until`. Answers whether it was there.
+    fn rotate_token(&self, token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment) -> Reply<'_, bool>;
+
+    /// Who could be meant by what somebody typed to sign in: an e-mail address, `NAME`, or `ORG/NAME`. None unless it is
+    /// exactly one person.
+    fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>>;
+
+    /// Lets somebody in who has proved who they are. One transaction with its audit entry. Answers `false`, and changes
+    /// nothing, if their standing is no longer the one that was seen.
+    fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool>;
+
+    /// Spends a link. One transaction with its audit entry: it works once. None if there is no such link any more.
+    fn spend_link(&self, hash: [u8; 32], token: Option<LinkToken>, trail: Trail) -> Reply<'_, Option<LoginRow>>;
+
+    /// The person whom an identity provider knows by this name; none if there is nobody yet.
+    fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>>;
+
+    /// Changes who may do what. One transaction: the witness is compared, then the change, its audit entry, the standing
+    /// of everybody whom it touches, and a `Recheck` in the inbox of every session where one of them has something
+    /// unfinished.
+    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing>;
+
+    /// The orgs of this machine.
+    fn orgs(&self) -> Reply<'_, Vec<OrgRow>>;
+
+    /// One org.
+    fn org(&self, org: OrgId) -> Reply<'_, Option<OrgRow>>;
+
+    /// A page of an org's people, in order of their handles, after this one.
+    fn people(&self, org: OrgId, after: Option<String>, limit: usize) -> Reply<'_, Vec<PersonRow>>;
+
+    /// One of an org's people.
+    fn person(&self, org: OrgId, person: PersonId) -> Reply<'_, Option<PersonRow>>;
+
+    /// One of an org's people, by their handle or e-mail address.
+    fn person_named(&self, org: OrgId, name: String) -> Reply<'_, Option<PersonRow>>;
+
+    /// An org's groups, with who is in them.
+    fn groups(&self, org: OrgId) -> Reply<'_, Vec<GroupRow>>;
+
+    /// What was given on something of this org.
+    fn grants(&self, org: OrgId, on: Resource) -> Reply<'_, Vec<GrantRow>>;
+
+    /// The directories of this org that may be chosen, and by whom.
+    fn roots(&self, org: OrgId) -> Reply<'_, Vec<RootRow>>;
+
+    /// The credentials of a person, the newest first; without the machine's and those of turns.
+    fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>>;
+
+    // ── audit ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// A page of an org's audit, newest first.
+    fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>>;
+
+    /// Chains entries that are not sealed yet, in the order in which they were written, each org's for itself. Answers how
+    /// many there were. One transaction.
+    fn seal_audit(&self, key: ChainKey, limit: usize) -> Reply<'_, usize>;
+
+    /// A page of an org's sealed entries in the order of the chain, after a number, for whoever verifies it.
+    fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditRow>>;
+
+    /// Where the org's chain ends.
+    fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead>;
+
+    // ── sign-ins for agents, and nodes ─────────────────────────────────────────────────────────────────────────────
 
     /// The sign-in that a person has given for their own turns with an agent, sealed; none if they have not.
     fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>>;
@@ -243,6 +317,8 @@ pub struct NewSession {
     pub previous: Option<(SessionId, EndWhy)>,
     /// How many sessions one person may have open.
     pub open_max: u32,
+    /// How many sessions the whole org may have open.
+    pub org_open_max: u32,
 }
 
 /// A session to be made without a message.
@@ -269,6 +345,8 @@ pub enum Creation {
     Moved,
     /// This person has too many open sessions.
     TooManyOpen,
+    /// The org has too many open sessions.
+    OrgTooManyOpen,
 }
 
 /// What makes a repeated wish the same wish. The scope is org, person and verb.
@@ -293,6 +371,8 @@ pub struct Trail {
     pub door: &'static str,
     /// One id from request to fact to log line.
     pub correlation: String,
+    /// Where the caller is, as far as the door knows.
+    pub address: Option<IpAddr>,
     /// When.
     pub at: Moment,
 }
@@ -312,6 +392,8 @@ pub enum Acceptance {
     QueueFull,
     /// This person has too many open sessions.
     TooManyOpen,
+    /// The org has too many open sessions.
+    OrgTooManyOpen,
 }
 
 /// A receipt as it was when the message was accepted.
@@ -494,6 +576,8 @@ pub enum InboxItem {
     Request { request: RequestId, by: PersonId, wish: Wish },
     /// Some deadline has come.
     Wake,
+    /// What this person may do has changed: look whether they may still say what they have said here.
+    Recheck { person: PersonId },
 }
 
 /// What a keeper writes in one step.
@@ -521,6 +605,8 @@ pub struct Append {
     pub wake_at: Option<Moment>,
     /// Whether a turn runs or waits after this, so that the next start must look after it.
     pub awake: bool,
+    /// What the engine did by itself, for the audit: the verb, and what it was done to.
+    pub own_acts: Vec<(&'static str, Option<MessageId>)>,
 }
 
 /// A fact to be written.

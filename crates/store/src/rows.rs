@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, EndWhy, Fact, MessageId, Moment, NodeId, Number, OrgId, PersonId, Scope, SessionId,
-    Term, Turn,
+    Address, ApprovalId, EndWhy, Fact, GroupId, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal,
+    Scope, SessionId, Term, Turn,
 };
 
 /// Where a message stands. The last five are final.
@@ -78,8 +78,7 @@ pub struct SessionRow {
 /// Which sessions a list shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionsQuery {
-    pub org: OrgId,
-    pub person: PersonId,
+    pub by: Seer,
     pub which: Which,
     /// Continue after this row of the page before.
     pub after: Option<(Moment, SessionId)>,
@@ -205,33 +204,34 @@ pub enum Became {
     Again(Moment),
 }
 
+/// For whom a list is made: the same as what `kernel::grant_of` looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seer {
+    pub org: OrgId,
+    pub person: PersonId,
+    pub groups: Vec<GroupId>,
+    /// The only session there is for them, if their credential is for one only.
+    pub bound: Option<SessionId>,
+}
+
+impl Seer {
+    /// What of a principal lists depend on.
+    pub fn of(by: &Principal) -> Self {
+        let bound = by.bound.map(|(session, _)| session);
+        Self { org: by.org, person: by.person, groups: by.groups.clone(), bound }
+    }
+}
+
 /// Something that was refused, for the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    pub org: OrgId,
-    pub person: PersonId,
-    pub session: Option<SessionId>,
+    /// None if nobody knows who it was: a sign-in that failed.
+    pub by: Option<(OrgId, PersonId)>,
+    /// What it was about, as an id or a name.
+    pub subject: Option<String>,
     pub trail: crate::Trail,
     /// The stable code of the refusal.
     pub refused: &'static str,
-}
-
-/// A credential.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenRow {
-    pub hash: [u8; 32],
-    pub person: PersonId,
-    /// What it is for: `machine`, `browser` …
-    pub purpose: &'static str,
-    /// The only client name it may use in addresses.
-    pub client: Option<String>,
-    pub made_at: Moment,
-    pub expires: Option<Moment>,
-}
-
-impl TokenRow {
-    /// The purpose of the credential in the data directory. A person has one of these at a time.
-    pub const MACHINE: &'static str = "machine";
 }
 
 /// Somebody's own sign-in for an agent, as it is kept.

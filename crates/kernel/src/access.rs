@@ -434,10 +434,14 @@ pub fn agent_grant_of(by: &Principal, agent: &str) -> Option<Grant> {
     given.map(|grant| if by.role == Role::Viewer { Grant::View } else { grant })
 }
 
-/// Whether a directory is this root, or lies under it. Both are canonical.
+/// Whether a directory is this root, or lies under it. Both are canonical; what is not is under nothing.
 pub fn is_under(directory: &str, root: &str) -> bool {
-    let root = root.strip_suffix('/').unwrap_or(root);
-    directory.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let canonical = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    let trunk = root.strip_suffix('/').unwrap_or(root);
+    let rest = directory.strip_prefix(trunk);
+    canonical(directory)
+        && canonical(root)
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn about_org<T>(by: &Principal, wish: T) -> Authorized<T> {

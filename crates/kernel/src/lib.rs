@@ -21,7 +21,8 @@ mod session;
 
 pub use access::{
     Act, Authorized, Denied, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights, Role, Witness,
-    agent_grant_of, authorize, authorize_address, authorize_new, authorize_right, authorize_rule, grant_of, is_under,
+    agent_grant_of, authorize, authorize_address, authorize_new, authorize_right, authorize_rule, grant_of,
+    is_under,
 };
 pub use address::{Address, NotAnAddress, PART_BYTES_MAX, Part};
 pub use due::{Claim, Due, Run, Step, needs_delivery};

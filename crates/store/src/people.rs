@@ -1,10 +1,15 @@
 //! Who there is and what they may do, as a store keeps it: orgs, people, groups, grants, directories, credentials, links;
 //! and every way in which that can change.
 
-use crate::{Key, Trail};
+use crate::{Append, AuditEntry, Key, Trail};
 use kernel::{
-    Grant, Grantee, GroupId, Moment, OrgId, PersonId, Right, Rights, Role, SessionId, TokenId, Turn,
+    Grant, Grantee, GroupId, MessageId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, SessionId,
+    TokenId, Turn,
 };
+use std::fmt;
+
+/// The standing of somebody who is new.
+pub const FIRST_STANDING: u64 = 1;
 
 /// An org to be made, and the person who owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +81,14 @@ pub struct LoginRow {
     pub password: Option<String>,
     pub standing: u64,
     pub is_disabled: bool,
+}
+
+/// Without the password.
+impl fmt::Debug for LoginRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { org, person, handle, password: _, standing, is_disabled } = self;
+        write!(f, "LoginRow({org}/{person} {handle:?}, standing {standing}, disabled {is_disabled})")
+    }
 }
 
 /// Somebody who has proved who they are.
@@ -211,40 +224,195 @@ pub struct NewChange {
 
 /// Every way in which it can change who may do what. All ids are minted by us; all people, groups and sessions must be of
 /// the wisher's org.
+///
+/// Whom a change touches, so that their standings grow and their unfinished messages are looked at again:
+/// `ChangePerson` (if it changes the role), `SetPassword`, `Disable`, `Enable`, `SetIdentity`, `Join`, `Leave` and
+/// `RevokeToken` the person; `RemoveGroup` whoever is in it; `AddRoot` and `RemoveRoot` whoever they are for; `Give` and
+/// `TakeBack` on an agent everybody in the org. `Give` and `TakeBack` on a session, `HandOver` and `HandOverAll` are seen
+/// in the sessions' revisions, so no standing grows; looked at again are the ones it was given to or taken from, in those
+/// sessions. The others touch nobody.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Change {
     /// Another org, with its owner and the link by which they come in.
-    MakeOrg { org: NewOrg, link: NewLink },
+    MakeOrg {
+        org: NewOrg,
+        link: NewLink,
+    },
     Settings(OrgSettings),
     /// Somebody new, and the link by which they come in.
-    AddPerson { person: NewPerson, link: NewLink },
+    AddPerson {
+        person: NewPerson,
+        link: NewLink,
+    },
     /// What is none stays as it is. `role` was judged by what they are; if they are no longer, look again.
-    ChangePerson { person: PersonId, was: Role, name: Option<String>, email: Option<String>, role: Option<Role> },
+    ChangePerson {
+        person: PersonId,
+        was: Role,
+        name: Option<String>,
+        email: Option<String>,
+        role: Option<Role>,
+    },
     /// Another password, or none. Every other browser and CLI of theirs is signed out.
-    SetPassword { person: PersonId, was: Role, password: Option<String>, keep: Option<TokenId> },
+    SetPassword {
+        person: PersonId,
+        was: Role,
+        password: Option<String>,
+        keep: Option<TokenId>,
+    },
     /// They may do nothing from now on: their credentials and links are gone, what waits of them is refused, what runs is
     /// stopped.
-    Disable { person: PersonId, was: Role },
-    Enable { person: PersonId, was: Role },
+    Disable {
+        person: PersonId,
+        was: Role,
+    },
+    Enable {
+        person: PersonId,
+        was: Role,
+    },
     /// Ties a name at an identity provider to them.
-    SetIdentity { person: PersonId, was: Role, issuer: String, subject: String },
+    SetIdentity {
+        person: PersonId,
+        was: Role,
+        issuer: String,
+        subject: String,
+    },
     /// A link by which they sign in, once.
-    MakeLink { person: PersonId, was: Role, link: NewLink },
-    MakeGroup { group: GroupId, name: String },
-    RemoveGroup { group: GroupId },
-    Join { group: GroupId, person: PersonId },
-    Leave { group: GroupId, person: PersonId },
+    MakeLink {
+        person: PersonId,
+        was: Role,
+        link: NewLink,
+    },
+    MakeGroup {
+        group: GroupId,
+        name: String,
+    },
+    /// What it was given on sessions and its directories go with it. What it was given on agents stays, to be taken back by
+    /// hand: an agent of which nothing is given any more would be open to everybody.
+    RemoveGroup {
+        group: GroupId,
+    },
+    Join {
+        group: GroupId,
+        person: PersonId,
+    },
+    Leave {
+        group: GroupId,
+        person: PersonId,
+    },
     /// In place of whatever they were given on it before.
-    Give { on: Resource, to: Grantee, grant: Grant },
-    TakeBack { on: Resource, to: Grantee },
+    Give {
+        on: Resource,
+        to: Grantee,
+        grant: Grant,
+    },
+    TakeBack {
+        on: Resource,
+        to: Grantee,
+    },
     /// Another owner; whoever had it keeps what they were given, which is nothing if nobody gave them anything.
-    HandOver { session: SessionId, to: PersonId },
+    HandOver {
+        session: SessionId,
+        to: PersonId,
+    },
     /// Every session of somebody who is leaving. Their role as in `ChangePerson`.
-    HandOverAll { from: PersonId, was: Role, to: PersonId },
+    HandOverAll {
+        from: PersonId,
+        was: Role,
+        to: PersonId,
+    },
     AddRoot(RootRow),
     RemoveRoot(RootRow),
     MakeToken(TokenRow),
-    RevokeToken { person: PersonId, token: TokenId },
+    RevokeToken {
+        person: PersonId,
+        token: TokenId,
+    },
+}
+
+/// Without what may be in it.
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Change of {:?}", self.about())
+    }
+}
+
+impl Change {
+    /// What it is about, as the audit has it.
+    pub fn about(&self) -> About {
+        let (session, subject) = match self {
+            Self::MakeOrg { org, .. } => (None, Some(org.org.to_string())),
+            Self::Settings(_) => (None, None),
+            Self::AddPerson { person, .. } => (None, Some(person.person.to_string())),
+            Self::ChangePerson { person, .. }
+            | Self::SetPassword { person, .. }
+            | Self::Disable { person, .. }
+            | Self::Enable { person, .. }
+            | Self::SetIdentity { person, .. }
+            | Self::MakeLink { person, .. } => (None, Some(person.to_string())),
+            Self::MakeGroup { group, .. } | Self::RemoveGroup { group } => (None, Some(group.to_string())),
+            Self::Join { group, person } | Self::Leave { group, person } => {
+                (None, Some(format!("{group} {person}")))
+            }
+            Self::Give { on, to, .. } | Self::TakeBack { on, to } => match on {
+                Resource::Session(session) => (Some(*session), Some(grantee_text(*to))),
+                Resource::Agent(agent) => (None, Some(format!("{agent} {}", grantee_text(*to)))),
+            },
+            Self::HandOver { session, to } => (Some(*session), Some(to.to_string())),
+            Self::HandOverAll { from, to, .. } => (None, Some(format!("{from} {to}"))),
+            Self::AddRoot(root) | Self::RemoveRoot(root) => {
+                (None, Some(format!("{} {}", root.directory, grantee_text(root.to))))
+            }
+            Self::MakeToken(token) => (None, Some(token.token.to_string())),
+            Self::RevokeToken { token, .. } => (None, Some(token.to_string())),
+        };
+        About { session, subject }
+    }
+}
+
+/// The id of whom something is given to, or `org`.
+pub fn grantee_text(to: Grantee) -> String {
+    match to {
+        Grantee::Person(person) => person.to_string(),
+        Grantee::Group(group) => group.to_string(),
+        Grantee::Org => "org".into(),
+    }
+}
+
+/// The other way round.
+pub fn grantee_parse(text: &str) -> Option<Grantee> {
+    match text {
+        "org" => Some(Grantee::Org),
+        id => (id.parse().map(Grantee::Person)).or_else(|_| id.parse().map(Grantee::Group)).ok(),
+    }
+}
+
+/// What an audit entry is about: a session, and the ids or names of what else, with spaces between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    pub session: Option<SessionId>,
+    pub subject: Option<String>,
+}
+
+impl About {
+    /// A session and nothing else.
+    pub fn session(session: SessionId) -> Self {
+        Self { session: Some(session), subject: None }
+    }
+
+    /// Something that has this id or name.
+    pub fn named(subject: impl fmt::Display) -> Self {
+        let subject = subject.to_string();
+        match subject.parse() {
+            Ok(session) => Self::session(session),
+            Err(_) => Self { session: None, subject: Some(subject) },
+        }
+    }
+
+    /// And something else, too.
+    #[must_use]
+    pub fn and(self, subject: Option<impl fmt::Display>) -> Self {
+        Self { subject: subject.map(|subject| subject.to_string()).or(self.subject), ..self }
+    }
 }
 
 /// A link that lets somebody in, once.
@@ -277,12 +445,14 @@ pub enum Changing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditQuery {
     pub org: OrgId,
+    /// At this moment or later.
     pub since: Option<Moment>,
+    /// Before this moment.
     pub until: Option<Moment>,
     pub who: Option<PersonId>,
     /// A verb.
     pub what: Option<String>,
-    /// Anything it may have been about: an id or a name.
+    /// Anything it may have been about: the session's id, or one of the ids and names in its subject.
     pub subject: Option<String>,
     /// Continue before this entry of the page before.
     pub before: Option<u64>,
@@ -304,8 +474,156 @@ pub struct AuditRow {
     pub address: Option<String>,
     pub correlation: String,
     pub session: Option<SessionId>,
-    /// The id or name of what it was about, if that is not the session.
+    /// The ids or names of what else it was about, with spaces between them.
     pub subject: Option<String>,
     /// A stable code; none if it was done.
     pub refused: Option<String>,
+}
+
+impl AuditRow {
+    /// That somebody did something; `entry` is for the store to say.
+    pub fn done(org: OrgId, by: PersonId, about: About, trail: &Trail) -> Self {
+        Self {
+            entry: 0,
+            sealed: None,
+            at: trail.at,
+            org,
+            by: Some(by),
+            verb: trail.verb.into(),
+            door: trail.door.into(),
+            address: trail.address.map(|address| address.to_string()),
+            correlation: trail.correlation.clone(),
+            session: about.session,
+            subject: about.subject,
+            refused: None,
+        }
+    }
+
+    /// That something was refused. What nobody known did is kept by the org of the machine's person.
+    pub fn refused(entry: &AuditEntry, hosts: OrgId) -> Self {
+        let about = entry.subject.as_ref().map(About::named).unwrap_or_default();
+        let (org, by) = entry.by.map_or((hosts, None), |(org, person)| (org, Some(person)));
+        let done = Self::done(org, PersonId::ENGINE, about, &entry.trail);
+        Self { by, refused: Some(entry.refused.into()), ..done }
+    }
+
+    /// What the engine did by itself in this append.
+    pub fn own_acts(org: OrgId, append: &Append) -> impl Iterator<Item = Self> {
+        let at = append.facts.last().map_or(Moment(0), |fact| fact.at);
+        let session = append.session;
+        append.own_acts.iter().map(move |(verb, message): &(&'static str, Option<MessageId>)| {
+            let (door, correlation) = ("engine", session.to_string());
+            let trail = Trail { verb, door, correlation, address: None, at };
+            Self::done(org, PersonId::ENGINE, About::session(session).and(*message), &trail)
+        })
+    }
+
+    /// Whether it is one of those that are wanted.
+    pub fn fits(&self, query: &AuditQuery) -> bool {
+        let named = |subject: &String| {
+            let is_session = self.session.is_some_and(|session| session.to_string() == *subject);
+            let words = self.subject.iter().flat_map(|subject| subject.split(' '));
+            is_session
+                || self.subject.as_ref() == Some(subject)
+                || words.into_iter().any(|word| word == subject)
+        };
+        self.org == query.org
+            && query.since.is_none_or(|since| self.at >= since)
+            && query.until.is_none_or(|until| self.at < until)
+            && query.who.is_none_or(|who| self.by == Some(who))
+            && query.what.as_ref().is_none_or(|what| self.verb == *what)
+            && query.subject.as_ref().is_none_or(named)
+            && query.before.is_none_or(|before| self.entry < before)
+    }
+}
+
+/// What somebody may do, put together from what is stored about them: the one way in which stores make principals.
+#[derive(Debug, Clone)]
+pub struct Stands<'a> {
+    pub row: &'a PersonRow,
+    pub standing: u64,
+    /// The groups that they are in.
+    pub groups: Vec<GroupId>,
+    /// Everything that was given on agents of their org.
+    pub agents: Vec<(String, Grantee, Grant)>,
+    /// Every directory of their org.
+    pub roots: Vec<RootRow>,
+}
+
+impl Stands<'_> {
+    /// The person, as they are without a credential: a part of Homing that acts for them.
+    pub fn principal(&self) -> Principal {
+        let is = |to: &Grantee| match to {
+            Grantee::Person(person) => *person == self.row.person,
+            Grantee::Group(group) => self.groups.contains(group),
+            Grantee::Org => true,
+        };
+        let mut agents: Vec<(String, Option<Grant>)> = Vec::new();
+        for (name, to, grant) in &self.agents {
+            let given = is(to).then_some(*grant);
+            match agents.iter_mut().find(|(known, _)| known == name) {
+                Some((_, strongest)) => *strongest = (*strongest).max(given),
+                None => agents.push((name.clone(), given)),
+            }
+        }
+        agents.sort();
+        let mut roots: Vec<_> = self.roots.iter().filter(|root| is(&root.to)).collect();
+        roots.sort_by(|a, b| a.directory.cmp(&b.directory));
+        let mut roots: Vec<_> = roots.into_iter().map(|root| root.directory.clone()).collect();
+        roots.dedup();
+        let mut groups = self.groups.clone();
+        groups.sort_unstable();
+        Principal {
+            role: self.row.role,
+            is_host: self.row.is_host,
+            groups,
+            agents,
+            roots,
+            standing: self.standing,
+            ..Principal::member(self.row.org, self.row.person, self.row.handle.clone())
+        }
+    }
+}
+
+impl TokenRow {
+    /// The person with this credential.
+    pub fn of(&self, person: Principal) -> Principal {
+        Principal {
+            client: self.client.clone(),
+            rights: self.rights,
+            bound: self.bound,
+            credential: Some(self.token),
+            ..person
+        }
+    }
+
+    /// Whether it is good at this moment, as far as the clock is concerned.
+    pub fn is_fresh(&self, last_used: Option<Moment>, now: Moment) -> bool {
+        let used = last_used.map_or(self.made_at, |used| used.max(self.made_at));
+        let idle = self.idle_ms_max.is_some_and(|most| now.0 >= used.0.saturating_add(most));
+        !idle && self.expires.is_none_or(|until| now < until)
+    }
+
+    /// What can be seen of it.
+    pub fn view(&self, last_used: Option<Moment>) -> TokenView {
+        TokenView {
+            token: self.token,
+            person: self.person,
+            purpose: self.purpose,
+            name: self.name.clone(),
+            rights: self.rights.iter().collect(),
+            made_at: self.made_at,
+            expires: self.expires,
+            last_used,
+        }
+    }
+}
+
+impl LinkToken {
+    /// The credential, once it is known whose link it was.
+    pub fn row(self, person: PersonId, made_at: Moment) -> TokenRow {
+        let Self { token, hash, purpose, name, expires, idle_ms_max } = self;
+        let full = TokenRow::full(token, hash, person, purpose, made_at);
+        TokenRow { name, expires, idle_ms_max, ..full }
+    }
 }

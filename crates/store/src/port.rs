@@ -168,14 +168,16 @@ pub trait Store: Send + Sync + 'static {
     /// Makes a credential without anybody's wish: the machine's own, a turn's.
     ///
     /// A machine's credential takes the place of every other one of its person, so that replacing the file in the data
-    /// directory revokes what was in it. Whatever had expired when it was made is cleared away with them.
+    /// directory revokes what was in it. Whatever had expired when it was made is cleared away with them. A turn's takes
+    /// the place of every other one of its session.
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()>;
 
     /// Writes down when credentials were last used. May be late, and may be lost.
     fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()>;
 
     /// Puts a new secret in the place of a browser's old one, which counts until `old_until`. Answers whether it was there.
-    fn rotate_token(&self, token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment) -> Reply<'_, bool>;
+    fn rotate_token(&self, token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment)
+    -> Reply<'_, bool>;
 
     /// Who could be meant by what somebody typed to sign in: an e-mail address, `NAME`, or `ORG/NAME`. None unless it is
     /// exactly one person.
@@ -185,8 +187,17 @@ pub trait Store: Send + Sync + 'static {
     /// nothing, if their standing is no longer the one that was seen.
     fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool>;
 
-    /// Spends a link. One transaction with its audit entry: it works once. None if there is no such link any more.
-    fn spend_link(&self, hash: [u8; 32], token: Option<LinkToken>, trail: Trail) -> Reply<'_, Option<LoginRow>>;
+    /// Whose link this is, without spending it; none if there is no such link any more.
+    fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>>;
+
+    /// Spends a link, and lets in whose it is if there is a credential for them. One transaction with its audit entry: it
+    /// works once. None if there is no such link any more, it has expired, or its person is disabled.
+    fn spend_link(
+        &self,
+        hash: [u8; 32],
+        token: Option<LinkToken>,
+        trail: Trail,
+    ) -> Reply<'_, Option<LoginRow>>;
 
     /// The person whom an identity provider knows by this name; none if there is nobody yet.
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>>;
@@ -447,6 +458,21 @@ pub enum Wish {
     Answer { approval: ApprovalId, answer: Answer },
     /// End the session.
     End,
+}
+
+impl Wish {
+    /// The message or the question that it is about, as the audit has it.
+    pub fn subject(&self) -> Option<String> {
+        match self {
+            Self::Edit { message, .. }
+            | Self::Withdraw { message }
+            | Self::Hold { message }
+            | Self::Release { message }
+            | Self::Stop { message } => Some(message.to_string()),
+            Self::Answer { approval, .. } => Some(approval.to_string()),
+            Self::Reorder { .. } | Self::End => None,
+        }
+    }
 }
 
 /// What came of a wish, at the door.

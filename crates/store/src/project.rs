@@ -6,7 +6,7 @@
 use crate::ReceiptState;
 use kernel::{
     Answer, ApprovalId, EndWhy, Fact, Failure, HoldWhy, MessageId, Moment, Outcome, PersonId, RefusedWhy,
-    Turn,
+    StopWhy, Turn,
 };
 
 /// One change of a projection.
@@ -20,7 +20,10 @@ pub enum Change {
     Order(Vec<MessageId>),
     /// The message's turn began with this fact.
     Began { message: MessageId, turn: Turn },
-    /// The turn ended with this fact, and its message stands so.
+    /// The turn is being stopped because its sender may no longer say it: its message says `revoked` from here on, and still
+    /// does if that is how the turn ends.
+    Revoked { turn: Turn },
+    /// The turn ended with this fact, and its message stands so. Stopped without a word for why, it keeps the word it has.
     TurnOver { turn: Turn, state: ReceiptState, why: Option<&'static str> },
     /// The agent asks.
     Asked { approval: ApprovalId, turn: Turn, until: Moment },
@@ -61,6 +64,7 @@ pub fn project(fact: &Fact) -> Vec<Change> {
         }
         Fact::Lapsed { approval } => vec![Change::Lapsed { approval: *approval }],
         Fact::Ended { why } => vec![Change::Ended(*why)],
+        Fact::StopAsked { turn, why: StopWhy::Revoked } => vec![Change::Revoked { turn: *turn }],
         Fact::Opened { .. }
         | Fact::Crowded { .. }
         | Fact::AttemptStarted { .. }
@@ -74,7 +78,7 @@ pub fn project(fact: &Fact) -> Vec<Change> {
 }
 
 /// Every word that `why` can be, so that a backend can give back the very same one.
-pub const WHY_WORDS: [&str; 11] = [
+pub const WHY_WORDS: [&str; 12] = [
     "asked",
     "after_failure",
     "session_ended",
@@ -86,7 +90,11 @@ pub const WHY_WORDS: [&str; 11] = [
     "busy",
     "transient",
     "refused",
+    REVOKED,
 ];
+
+/// Why a turn was stopped whose sender may no longer say what they said.
+pub const REVOKED: &str = "revoked";
 
 fn hold_word(why: HoldWhy) -> &'static str {
     match why {

@@ -3,7 +3,7 @@
 //! `Projection` is what `project`'s changes come to when they are applied one after the other. The memory store keeps
 //! one per session; a backend with tables of its own is compared with one that was made anew from its log.
 
-use crate::project::{Change, project};
+use crate::project::{Change, REVOKED, project};
 use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
 use kernel::{ApprovalId, EndWhy, Fact, MessageId, Moment, Number, Turn};
 use std::collections::BTreeMap;
@@ -107,10 +107,15 @@ impl Projection {
                 let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
                 (standing.turn, standing.first) = (Some(turn), Some(number));
             }
+            Change::Revoked { turn } => {
+                let stopping = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));
+                stopping.for_each(|standing| standing.why = Some(REVOKED));
+            }
             Change::TurnOver { turn, state, why } => {
                 let over = self.receipts.values_mut().filter(|standing| standing.turn == Some(turn));
                 for standing in over {
-                    (standing.state, standing.why) = (state, why);
+                    let stays = if state == ReceiptState::Stopped { standing.why } else { None };
+                    (standing.state, standing.why) = (state, why.or(stays));
                     (standing.last, standing.changed_at) = (Some(number), at);
                 }
                 self.turn_over_at = self.turn_over_at.max(Some(at));

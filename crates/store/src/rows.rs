@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, EndWhy, Fact, GroupId, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal,
-    Scope, SessionId, Term, Turn,
+    Address, ApprovalId, EndWhy, Fact, GroupId, MessageId, Moment, NodeId, Number, OrgId, PersonId,
+    Principal, Scope, SessionId, Term, Turn,
 };
 
 /// Where a message stands. The last five are final.

@@ -29,6 +29,7 @@ const FAULTS: &[&str] = &[
     "wake",
     "wake +100000",
     "crash",
+    "revoke 1",
     "end",
 ];
 
@@ -67,6 +68,7 @@ const QUESTIONS: &[&str] = &[
     "wake",
     "wake +150",
     "crash",
+    "revoke 1",
     "end",
 ];
 

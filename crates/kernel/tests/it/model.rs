@@ -146,12 +146,12 @@ impl Model {
                 self.must_wait(message)?;
                 self.leave(*message, Receipt::Withdrawn);
             }
-            Command::Revoke { message } if self.running() == Some(*message) => {
-                let Some(Now { process: Process::None { .. }, .. }) = &self.now else {
-                    return Err(Refusal::TooLate);
-                };
-                self.over(Outcome::Failed(Failure::Refused));
-            }
+            Command::Revoke { message } if self.running() == Some(*message) => match &self.now {
+                Some(Now { process: Process::None { .. }, .. }) => {
+                    self.over(Outcome::Failed(Failure::Refused));
+                }
+                _ => self.stop(StopWhy::Revoked),
+            },
             Command::Revoke { message } => {
                 self.must_wait(message)?;
                 self.leave(*message, Receipt::Refused);
@@ -384,7 +384,7 @@ fn new_process(term: Term, clock: Moment, policy: &Policy) -> Process {
 
 fn stopped(why: StopWhy) -> Outcome {
     match why {
-        StopWhy::Asked(_) | StopWhy::Ending => Outcome::Stopped,
+        StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked => Outcome::Stopped,
         StopWhy::TimeLimit => Outcome::TimedOut,
     }
 }

@@ -828,18 +828,18 @@ fn an_edit_must_have_seen_the_latest_words() {
 #[test]
 fn what_has_started_can_no_longer_be_changed() {
     check(
-        "say 1; edit 1 seen 0; withdraw 1; hold 1; release 1; revoke 1; ready; finished; edit 1 seen 0; withdraw 1",
+        "say 1; edit 1 seen 0; withdraw 1; hold 1; release 1; ready; finished; edit 1 seen 0; withdraw 1; revoke 1",
         expect![[r#"
             say 1           queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
             edit 1 seen 0   no: too late                           start 1.1 m1
             withdraw 1      no: too late                           start 1.1 m1
             hold 1          no: too late                           start 1.1 m1
             release 1       no: too late                           start 1.1 m1
-            revoke 1        no: too late                           start 1.1 m1
             ready           handed 1.1                             work 1.1 m1
             finished        turn 1 answered                        nothing
             edit 1 seen 0   no: too late                           nothing
             withdraw 1      no: too late                           nothing
+            revoke 1        no: too late                           nothing
         "#]],
     );
 }
@@ -874,6 +874,36 @@ fn a_message_whose_sender_lost_the_right_is_refused() {
             revoke 1     no: too late                                          start 1.1 m2
         "#]],
     );
+}
+
+#[test]
+fn a_turn_whose_sender_lost_the_right_while_it_starts_is_stopped() {
+    check("say 1 by 2; say 2; revoke 1; revoke 1; ready; stopped", expect![[""]]);
+}
+
+#[test]
+fn a_turn_whose_sender_lost_the_right_while_it_works_is_stopped() {
+    check("say 1 by 2; say 2; ready; asks; revoke 1; answer 1 yes; stopped", expect![[""]]);
+}
+
+#[test]
+fn a_turn_that_is_being_stopped_already_is_stopped_once() {
+    check("say 1 by 2; ready; stop 1; revoke 1; wake +1000; revoke 1; lost", expect![[""]]);
+}
+
+#[test]
+fn a_turn_that_answers_before_it_can_be_stopped_has_answered() {
+    check("say 1 by 2; ready; revoke 1; finished", expect![[""]]);
+}
+
+#[test]
+fn what_an_earlier_keeper_started_for_somebody_without_the_right_is_buried() {
+    check("say 1 by 2; ready; crash; revoke 1; lost", expect![[""]]);
+}
+
+#[test]
+fn losing_the_right_while_the_session_ends_changes_nothing() {
+    check("say 1 by 2; ready; end; revoke 1; stopped; revoke 1", expect![[""]]);
 }
 
 // The end (law 8).

@@ -463,6 +463,7 @@ fn fact_in_words(fact: &Fact) -> String {
                 StopWhy::Asked(_) => "asked",
                 StopWhy::TimeLimit => "time limit",
                 StopWhy::Ending => "session is ending",
+                StopWhy::Revoked => "revoked",
             };
             format!("stop turn {turn} ({why})")
         }

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub async fn an_older_term_is_fenced<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let stale = with(drain(on.store(), ses(1)).await, vec![started(1, 1), attempt(1)]);
     let on = on.reopen().await;
@@ -27,7 +27,7 @@ pub async fn an_older_term_is_fenced<F: Fixture>() {
 }
 
 pub async fn the_same_term_goes_on_and_a_newer_one_takes_over<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let first = append_to(on.store(), ses(1)).await;
     let newer = Append { term: Term(first.term.0 + 5), ..first.clone() };
@@ -39,7 +39,7 @@ pub async fn the_same_term_goes_on_and_a_newer_one_takes_over<F: Fixture>() {
 }
 
 pub async fn another_number_than_the_keeper_knows_is_moved<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let right = with(append_to(on.store(), ses(1)).await, vec![started(1, 1)]);
     let before = picture(&on).await;
@@ -55,7 +55,7 @@ pub async fn another_number_than_the_keeper_knows_is_moved<F: Fixture>() {
 }
 
 pub async fn nothing_can_be_appended_to_a_session_that_does_not_exist<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let append = Append { session: ses(2), after: Number(0), ..append_to(on.store(), ses(1)).await };
     assert!(on.store().append(append).await.is_err());
@@ -64,7 +64,7 @@ pub async fn nothing_can_be_appended_to_a_session_that_does_not_exist<F: Fixture
 }
 
 pub async fn inbox_rows_go_with_the_facts_that_answer_them<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     for n in 1..=3 {
         say(on.store(), &me(), conversation("a"), line(n)).await;
     }
@@ -81,7 +81,7 @@ pub async fn inbox_rows_go_with_the_facts_that_answer_them<F: Fixture>() {
 }
 
 pub async fn an_append_without_facts_only_empties_the_inbox<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     ask(on.store(), ses(1), 1, Wish::Stop { message: msg(9) }).await;
     let mut idle = drain(on.store(), ses(1)).await;
@@ -92,7 +92,7 @@ pub async fn an_append_without_facts_only_empties_the_inbox<F: Fixture>() {
 }
 
 pub async fn facts_come_back_as_they_were_written<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let bodies = [
         &br#"{"v":1,"text":"a\u0000b"}"#[..],
@@ -122,7 +122,7 @@ fn stored(number: u64, new: NewFact) -> StoredFact {
 }
 
 pub async fn a_log_has_no_gaps_and_is_paged_by_number<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     for n in 0..50_u8 {
         let append = told(append_to(on.store(), ses(1)).await, 1, "words", &[b'x'; 100]);
@@ -143,7 +143,7 @@ pub async fn a_log_has_no_gaps_and_is_paged_by_number<F: Fixture>() {
 }
 
 pub async fn a_turns_story_is_read_without_the_others<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     open(on.store(), 2).await;
     for (turn, kind, body) in
@@ -171,7 +171,7 @@ fn body(entry: StoredEntry) -> Bytes {
 }
 
 pub async fn a_keeper_loads_rule_facts_only<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let append = with(append_to(on.store(), ses(1)).await, vec![started(1, 1), attempt(1)]);
     written(on.store(), told(append, 1, "words", b"{}")).await;
@@ -189,7 +189,7 @@ fn folded(facts: &[Fact]) -> Session {
 }
 
 pub async fn a_checkpoint_is_used_and_can_be_lost<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     write(on.store(), ses(1), vec![started(1, 1), attempt(1), answered(1)]).await;
     let loaded = on.store().load(ses(1)).await.unwrap().unwrap();
@@ -210,7 +210,7 @@ pub async fn a_checkpoint_is_used_and_can_be_lost<F: Fixture>() {
 }
 
 pub async fn a_checkpoint_of_what_is_not_in_the_log_is_not_believed<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     on.store().checkpoint(ses(1), Number(3), vec![ended()]).await.unwrap();
     let loaded = on.store().load(ses(1)).await.unwrap().unwrap();
@@ -224,45 +224,25 @@ pub async fn a_checkpoint_of_what_is_not_in_the_log_is_not_believed<F: Fixture>(
 }
 
 pub async fn a_message_is_not_started_for_whoever_may_no_longer_say_it<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     open(store, 1).await;
-    on.grant(ses(1), friend().person, Some(Grant::Prompt)).await;
+    share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
     say(store, &friend(), To::Session(ses(1)), line(2)).await;
     let theirs = Fact::Queued { message: msg(2), by: friend().person };
     write(store, ses(1), vec![theirs, started(1, 1), answered(1)]).await;
-    on.grant(ses(1), friend().person, Some(Grant::View)).await;
+    share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     let before = picture(&on).await;
     let start = with(append_to(store, ses(1)).await, vec![started(2, 2), attempt(2)]);
     let start = Append { starts: Some((msg(2), friend().person)), awake: true, ..start };
     assert_eq!(store.append(start.clone()).await.unwrap(), Appending::Revoked(msg(2)));
     assert_eq!(picture(&on).await, before);
-    on.grant(ses(1), friend().person, Some(Grant::Prompt)).await;
+    share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
     written(store, start).await;
 }
 
-pub async fn a_disabled_person_starts_nothing<F: Fixture>() {
-    let on = F::fresh().await;
-    store_owner(on.store()).await;
-    open(on.store(), 1).await;
-    on.disable(me().person).await;
-    let before = picture(&on).await;
-    let start = with(append_to(on.store(), ses(1)).await, vec![started(1, 1), attempt(1)]);
-    let start = Append { starts: Some((msg(1), me().person)), awake: true, ..start };
-    assert_eq!(on.store().append(start).await.unwrap(), Appending::Revoked(msg(1)));
-    assert_eq!(picture(&on).await, before);
-    // What follows from it can be written: nothing is started by that.
-    let why = kernel::RefusedWhy::NotAllowed;
-    write(on.store(), ses(1), vec![Fact::MessageRefused { message: msg(1), why }]).await;
-    assert_eq!(receipt(on.store(), 1).await.why, Some("not_allowed"));
-}
-
-async fn store_owner(store: &dyn Store) {
-    assert_eq!(store.owner(me()).await.unwrap(), me());
-}
-
 pub async fn a_session_does_not_end_over_an_inbox_that_was_not_drained<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     open(store, 1).await;
     let end = with(drain(store, ses(1)).await, vec![refused(1), ended()]);
@@ -283,7 +263,7 @@ pub async fn a_session_does_not_end_over_an_inbox_that_was_not_drained<F: Fixtur
 /// Whatever wins, no message is accepted into a session that is over, and none is left behind in its inbox.
 pub async fn an_end_and_a_message_never_pass_each_other<F: Fixture>() {
     for before_end in 0..6 {
-        let on = F::fresh().await;
+        let on = peopled::<F>().await;
         let store = on.store();
         open(store, 1).await;
         let end = with(drain(store, ses(1)).await, vec![refused(1), ended()]);

@@ -10,7 +10,7 @@ use kernel::{
 use std::collections::BTreeMap;
 
 pub async fn a_receipt_tells_a_messages_whole_life<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     say(store, &me(), conversation("a"), line(1)).await;
     let life = async || {
@@ -40,7 +40,7 @@ pub async fn a_receipt_tells_a_messages_whole_life<F: Fixture>() {
 }
 
 pub async fn every_outcome_has_its_words<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     open(store, 1).await;
     let outcomes = [
@@ -73,7 +73,7 @@ pub async fn every_outcome_has_its_words<F: Fixture>() {
 }
 
 pub async fn an_ended_session_is_unbound_and_stays_readable<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
     write(on.store(), ses(1), vec![opened(), queued(1)]).await;
     write(on.store(), ses(1), vec![refused(1), Fact::Ended { why: EndWhy::Gone }]).await;
@@ -81,7 +81,7 @@ pub async fn an_ended_session_is_unbound_and_stays_readable<F: Fixture>() {
     let store = on.store();
     let row = row(store, ses(1)).await;
     assert_eq!((row.ended, row.awake, row.pending), (Some(EndWhy::Gone), false, 0));
-    assert_eq!(store.bindings(me().org, me().person, None, ALL).await.unwrap(), []);
+    assert_eq!(store.bindings(Seer::of(&me()), None, ALL).await.unwrap(), []);
     assert_eq!(log(store, ses(1)).await.len(), 4);
     assert_eq!(store.words(msg(1)).await.unwrap(), Some(line(1).words()));
     assert_eq!(store.unfinished(None, ALL).await.unwrap(), []);
@@ -93,7 +93,7 @@ pub async fn an_ended_session_is_unbound_and_stays_readable<F: Fixture>() {
 }
 
 pub async fn other_sessions_are_not_touched_by_an_append<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for (n, name) in [(1, "a"), (2, "b")] {
         say(store, &me(), conversation(name), line(n)).await;
@@ -103,13 +103,13 @@ pub async fn other_sessions_are_not_touched_by_an_append<F: Fixture>() {
     let before = other().await;
     write(store, ses(1), vec![answered(1), ended()]).await;
     assert_eq!(other().await, before, "turn 1 of one session is not turn 1 of another");
-    assert_eq!(store.bindings(me().org, me().person, None, ALL).await.unwrap().len(), 1);
+    assert_eq!(store.bindings(Seer::of(&me()), None, ALL).await.unwrap().len(), 1);
 }
 
 /// Lives that the kernel decides, at random but always the same; then everything is made again from the log.
 pub async fn the_projections_can_be_made_again_from_the_log<F: Fixture>() {
     for seed in 1..=4 {
-        let mut on = F::fresh().await;
+        let mut on = peopled::<F>().await;
         let mut lives = Lives { dice: Dice(seed), now: 10_000, next: 1, sessions: vec![], approvals: vec![] };
         for step in 0..150 {
             lives.step(on.store()).await;
@@ -307,6 +307,13 @@ fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given
             tell(append, state, Command::Say { message, by }, Cause::Message(message), given);
         }
         InboxItem::Wake => drop(tell(append, state, Command::Wake, Cause::Timer, given)),
+        InboxItem::Recheck { person } => {
+            let waiting = state.queue().iter().filter(|waiting| waiting.by == person).map(|w| w.message);
+            let running = state.running().filter(|running| running.by == person).map(|r| r.message);
+            for message in waiting.chain(running).collect::<Vec<_>>() {
+                tell(append, state, Command::Revoke { message }, Cause::Keeper, given);
+            }
+        }
         InboxItem::Request { request, by, wish } => {
             let command = match wish {
                 Wish::Edit { message, revision, .. } => Command::Edit { message, revision },

@@ -6,7 +6,7 @@ use crate::*;
 use kernel::{SessionId, To};
 
 pub async fn only_open_sessions_count_as_open<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let two = |n| Line { open_max: 2, ..line(n) };
     say(on.store(), &me(), To::New, two(1)).await;
     say(on.store(), &me(), conversation("a"), two(2)).await;
@@ -22,7 +22,7 @@ pub async fn only_open_sessions_count_as_open<F: Fixture>() {
 }
 
 pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let mut sends = vec![];
     for n in 1..=12 {
         let wish = aim(on.store(), &me(), To::New, Line { open_max: 3, ..line(n) }).await;
@@ -36,7 +36,7 @@ pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() 
 }
 
 pub async fn only_unfinished_messages_count_as_pending<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let two = |n| Line { pending_max: 2, ..line(n) };
     say(on.store(), &me(), conversation("a"), two(1)).await;
     say(on.store(), &me(), conversation("a"), two(2)).await;
@@ -54,7 +54,7 @@ pub async fn only_unfinished_messages_count_as_pending<F: Fixture>() {
 }
 
 pub async fn the_limit_of_pending_messages_holds_against_all_at_once<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
     let mut sends = vec![];
     for n in 2..=12 {
@@ -74,7 +74,7 @@ async fn start(store: &dyn Store, session: SessionId, n: u32, max: u32) -> Appen
 }
 
 pub async fn a_claim_has_only_so_many_holders<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=3 {
         open(store, n).await;
@@ -97,7 +97,7 @@ pub async fn a_claim_has_only_so_many_holders<F: Fixture>() {
 }
 
 pub async fn a_claim_is_freed_by_the_end<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=2 {
         open(store, n).await;
@@ -112,7 +112,7 @@ pub async fn a_claim_is_freed_by_the_end<F: Fixture>() {
 }
 
 pub async fn a_claim_outlives_a_restart<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     for n in 1..=2 {
         open(on.store(), n).await;
     }
@@ -124,7 +124,7 @@ pub async fn a_claim_outlives_a_restart<F: Fixture>() {
 
 /// Otherwise a turn that runs could not even be ended once the limit was lowered.
 pub async fn a_claim_that_is_held_stays_held_when_fewer_may<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=3 {
         open(store, n).await;
@@ -138,7 +138,7 @@ pub async fn a_claim_that_is_held_stays_held_when_fewer_may<F: Fixture>() {
 }
 
 pub async fn different_claims_do_not_count_together<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=3 {
         open(store, n).await;
@@ -154,7 +154,7 @@ pub async fn different_claims_do_not_count_together<F: Fixture>() {
 }
 
 pub async fn a_claim_is_raced_for_by_all_and_won_by_so_many<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     let mut appends = vec![];
     for n in 1..=8 {

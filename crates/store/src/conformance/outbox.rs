@@ -20,7 +20,7 @@ async fn three(store: &dyn Store) -> Vec<Outgoing> {
 }
 
 pub async fn a_reply_is_in_the_outbox_with_the_facts_it_follows_from<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let waiting = three(on.store()).await;
     let first = &waiting[0];
     assert_eq!((waiting.len(), first.session, first.message), (3, ses(1), msg(1)));
@@ -33,7 +33,7 @@ pub async fn a_reply_is_in_the_outbox_with_the_facts_it_follows_from<F: Fixture>
 }
 
 pub async fn a_reply_is_taken_once_and_settled_once<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     let waiting = three(store).await;
     let taken = store.outbox_take(Moment(1), 2).await.unwrap();
@@ -56,14 +56,14 @@ pub async fn a_reply_is_taken_once_and_settled_once<F: Fixture>() {
 }
 
 pub async fn a_reply_that_is_waiting_cannot_be_settled<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let waiting = three(on.store()).await;
     assert!(!on.store().outbox_settle(waiting[0].outgoing, Became::Sent).await.unwrap());
     assert_eq!(on.store().outbox_list(OutgoingState::Waiting, ALL).await.unwrap(), waiting);
 }
 
 pub async fn a_reply_that_was_not_sent_waits_for_its_moment<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     let waiting = three(store).await;
     store.outbox_take(Moment(1), 1).await.unwrap();
@@ -76,7 +76,7 @@ pub async fn a_reply_that_was_not_sent_waits_for_its_moment<F: Fixture>() {
 
 /// It may have been sent: nobody can say, so nobody sends it again by itself.
 pub async fn what_was_being_sent_at_a_crash_is_unknown<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let waiting = three(on.store()).await;
     let taken = on.store().outbox_take(Moment(1), 2).await.unwrap();
     on.store().outbox_settle(taken[0].outgoing, Became::Sent).await.unwrap();

@@ -6,70 +6,14 @@ use crate::*;
 use bytes::Bytes;
 use kernel::Moment;
 
-fn token(hash: u8, expires: Option<u64>, client: Option<&str>) -> TokenRow {
-    TokenRow {
-        hash: [hash; 32],
-        person: me().person,
-        purpose: "browser",
-        client: client.map(String::from),
-        made_at: Moment(1),
-        expires: expires.map(Moment),
-    }
-}
-
 pub async fn the_machines_person_is_made_once<F: Fixture>() {
     let on = F::fresh().await;
-    assert_eq!(on.store().owner(me()).await.unwrap(), me());
-    assert_eq!(on.store().owner(friend()).await.unwrap(), me());
+    let other = || NewOrg { org: stranger().org, owner: newcomer(&stranger()), ..home() };
+    assert_eq!(on.store().host(home()).await.unwrap(), me());
+    assert_eq!(on.store().host(other()).await.unwrap(), me());
     let on = on.reopen().await;
-    assert_eq!(on.store().owner(friend()).await.unwrap(), me());
-}
-
-pub async fn a_credential_lets_in_until_it_expires<F: Fixture>() {
-    let on = F::fresh().await;
-    let owner = on.store().owner(me()).await.unwrap();
-    on.store().add_token(token(1, None, None)).await.unwrap();
-    on.store().add_token(token(2, Some(500), Some("ci"))).await.unwrap();
-    let on = on.reopen().await;
-    let whose = async |hash, now| on.store().token([hash; 32], Moment(now)).await.unwrap();
-    assert_eq!(whose(1, u64::MAX >> 1).await, Some(owner.clone()));
-    let named = kernel::Principal { client: Some("ci".into()), ..owner };
-    assert_eq!(whose(2, 499).await, Some(named));
-    assert_eq!(whose(2, 500).await, None);
-    assert_eq!(whose(3, 1).await, None);
-}
-
-pub async fn a_machines_credential_replaces_the_one_before<F: Fixture>() {
-    let on = F::fresh().await;
-    on.store().owner(me()).await.unwrap();
-    let machine = |hash, made_at| TokenRow {
-        purpose: TokenRow::MACHINE,
-        made_at: Moment(made_at),
-        ..token(hash, None, None)
-    };
-    for token in [machine(1, 1), token(2, Some(500), None), token(3, Some(501), None)] {
-        on.store().add_token(token).await.unwrap();
-    }
-    let known = async |on: &F| {
-        let mut known = vec![];
-        for hash in 1..=4 {
-            known.extend(on.store().token([hash; 32], Moment(1)).await.unwrap().map(|_| hash));
-        }
-        known
-    };
-    assert_eq!(known(&on).await, [1, 2, 3]);
-    on.store().add_token(machine(4, 500)).await.unwrap();
-    assert_eq!(known(&on).await, [3, 4], "the old one and what had expired are gone, the browser stays");
-    on.store().add_token(machine(4, 500)).await.unwrap();
-    assert_eq!(known(&on.reopen().await).await, [3, 4], "each start brings the same one again");
-}
-
-pub async fn a_disabled_persons_credential_lets_nobody_in<F: Fixture>() {
-    let on = F::fresh().await;
-    on.store().owner(me()).await.unwrap();
-    on.store().add_token(token(1, None, None)).await.unwrap();
-    on.disable(me().person).await;
-    assert_eq!(on.store().token([1; 32], Moment(1)).await.unwrap(), None);
+    assert_eq!(on.store().host(other()).await.unwrap(), me());
+    assert_eq!(on.store().orgs().await.unwrap().len(), 1);
 }
 
 fn account(agent: &str, secret: &'static str) -> NewAccount {
@@ -77,12 +21,18 @@ fn account(agent: &str, secret: &'static str) -> NewAccount {
         agent: agent.into(),
         names: vec!["A_KEY".into(), "B_KEY".into()],
         sealed: Bytes::from_static(secret.as_bytes()),
-        trail: Trail { verb: "set_account", door: "test", correlation: "c".into(), at: Moment(7) },
+        trail: Trail {
+            verb: "set_account",
+            door: "test",
+            correlation: "c".into(),
+            address: None,
+            at: Moment(7),
+        },
     }
 }
 
 pub async fn a_sign_in_is_one_persons_for_one_agent_and_outlives_a_restart<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let read = async |on: &F, by: kernel::Principal, agent: &str| {
         let row = on.store().account(by.org, by.person, agent.to_owned()).await.unwrap();
         row.map(|row| (row.names, row.sealed, row.since))
@@ -101,17 +51,17 @@ pub async fn a_sign_in_is_one_persons_for_one_agent_and_outlives_a_restart<F: Fi
 }
 
 pub async fn a_sign_in_is_replaced_and_forgotten_with_an_audit_entry_each<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let trail = || account("claude", "").trail;
     on.store().set_account(me(), account("claude", "one")).await.unwrap();
     on.store().set_account(me(), account("claude", "two")).await.unwrap();
-    assert_eq!(on.audit_len().await, 2);
+    assert_eq!(acts(on.store()).await, 2);
     let row = on.store().account(me().org, me().person, "claude".into()).await.unwrap();
     assert_eq!(row.unwrap().sealed, "two");
     assert!(!on.store().remove_account(friend(), "claude".into(), trail()).await.unwrap());
     assert!(on.store().remove_account(me(), "claude".into(), trail()).await.unwrap());
     assert!(!on.store().remove_account(me(), "claude".into(), trail()).await.unwrap());
-    assert_eq!(on.audit_len().await, 5);
+    assert_eq!(acts(on.store()).await, 5);
     let on = on.reopen().await;
     assert_eq!(on.store().account(me().org, me().person, "claude".into()).await.unwrap(), None);
 }

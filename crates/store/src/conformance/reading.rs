@@ -3,17 +3,17 @@
 use super::Fixture;
 use super::story::*;
 use crate::*;
-use kernel::{Address, Fact, Grant, Moment, Number, Principal, SessionId, To, Turn};
+use kernel::{Address, Fact, Grant, Grantee, Moment, Number, Principal, SessionId, To, Turn};
 use std::collections::BTreeSet;
 
 async fn page(store: &dyn Store, after: Option<&SessionRow>, limit: usize) -> Vec<SessionRow> {
     let after = after.map(|row| (row.touched_at, row.session));
-    let (org, person) = (me().org, me().person);
-    store.sessions(SessionsQuery { org, person, which: Which::Open, after, limit }).await.unwrap()
+    let by = Seer::of(&me());
+    store.sessions(SessionsQuery { by, which: Which::Open, after, limit }).await.unwrap()
 }
 
 pub async fn sessions_are_listed_with_the_newest_activity_first<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=4 {
         open(store, n).await;
@@ -29,7 +29,7 @@ pub async fn sessions_are_listed_with_the_newest_activity_first<F: Fixture>() {
 }
 
 pub async fn pages_of_sessions_have_no_gap_and_no_repeat<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=23 {
         // Many at the same moment, so that a page ends among them.
@@ -54,7 +54,7 @@ pub async fn pages_of_sessions_have_no_gap_and_no_repeat<F: Fixture>() {
 }
 
 pub async fn a_list_shows_open_ended_or_all<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=4 {
         open(store, n).await;
@@ -78,14 +78,14 @@ pub async fn a_list_shows_open_ended_or_all<F: Fixture>() {
 async fn seen(store: &dyn Store, by: &Principal) -> [usize; 4] {
     [
         list(store, by, Which::All).await.len(),
-        store.bindings(by.org, by.person, None, ALL).await.unwrap().len(),
-        store.approvals(by.org, by.person, ALL).await.unwrap().len(),
-        store.heads(by.org, by.person, 0, ALL).await.unwrap().len(),
+        store.bindings(Seer::of(by), None, ALL).await.unwrap().len(),
+        store.approvals(Seer::of(by), ALL).await.unwrap().len(),
+        store.heads(Seer::of(by), 0, ALL).await.unwrap().len(),
     ]
 }
 
 pub async fn what_you_may_not_see_is_in_no_list<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     say(store, &me(), conversation("a"), line(1)).await;
     write(store, ses(1), vec![opened(), queued(1), started(1, 1), attempt(1), asked(1)]).await;
@@ -96,27 +96,26 @@ pub async fn what_you_may_not_see_is_in_no_list<F: Fixture>() {
     for other in [friend(), stranger(), twin.clone()] {
         assert_eq!(seen(store, &other).await, [0, 0, 0, 0]);
     }
-    on.grant(ses(1), friend().person, Some(Grant::View)).await;
+    share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     assert_eq!(seen(store, &friend()).await, [1, 1, 1, 1]);
-    on.grant(ses(1), friend().person, None).await;
+    share(on.store(), ses(1), &friend(), None).await;
     assert_eq!(seen(store, &friend()).await, [0, 0, 0, 0]);
     // A list that is short because of what is left out is still a full page of what is not.
-    on.grant(ses(1), friend().person, Some(Grant::View)).await;
-    let query =
-        SessionsQuery { org: me().org, person: friend().person, which: Which::Open, after: None, limit: 1 };
+    share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
+    let query = SessionsQuery { by: Seer::of(&friend()), which: Which::Open, after: None, limit: 1 };
     let first = store.sessions(query).await.unwrap();
     assert_eq!(first.iter().map(|row| row.session).collect::<Vec<_>>(), [ses(1)]);
 }
 
 pub async fn a_record_says_who_may<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let record = async || on.store().session(ses(1)).await.unwrap().unwrap().0;
     let first = record().await;
     assert_eq!((first.owner, first.org, first.grants.clone()), (me().person, me().org, vec![]));
-    on.grant(ses(1), friend().person, Some(Grant::Prompt)).await;
+    share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
     let second = record().await;
-    assert_eq!(second.grants, [(friend().person, Grant::Prompt)]);
+    assert_eq!(second.grants, [(Grantee::Person(friend().person), Grant::Prompt)]);
     assert!(second.revision > first.revision);
     let (of_message, _) = on.store().receipt(msg(1)).await.unwrap().unwrap();
     assert_eq!(of_message, second);
@@ -130,9 +129,9 @@ fn asked(n: u32) -> Fact {
 }
 
 pub async fn heads_name_each_changed_session_once<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
-    let heads = async |after, limit| store.heads(me().org, me().person, after, limit).await.unwrap();
+    let heads = async |after, limit| store.heads(Seer::of(&me()), after, limit).await.unwrap();
     let places = |heads: &[Head]| heads.iter().map(|h| (h.session, h.number)).collect::<Vec<_>>();
     say(store, &me(), To::New, line(9)).await;
     assert_eq!(heads(0, ALL).await, [], "no fact, no head");
@@ -152,12 +151,12 @@ pub async fn heads_name_each_changed_session_once<F: Fixture>() {
     assert_eq!(heads(0, ALL).await, all, "an append without facts is no change");
     let on = on.reopen().await;
     write(on.store(), ses(3), vec![started(1, 3)]).await;
-    let later = on.store().heads(me().org, me().person, all[2].place, ALL).await.unwrap();
+    let later = on.store().heads(Seer::of(&me()), all[2].place, ALL).await.unwrap();
     assert_eq!(places(&later), [(ses(3), Number(3))], "places go on growing after a restart");
 }
 
 pub async fn bindings_are_paged_in_the_order_of_their_texts<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     let texts = ["web:me/b", "api:test/b", "cli:h/me/%2Fsrv", "api:test/a", "schedule:x", "api:test/B"];
     for (n, text) in (1..).zip(texts) {
@@ -169,7 +168,7 @@ pub async fn bindings_are_paged_in_the_order_of_their_texts<F: Fixture>() {
     let mut rows: Vec<BindingRow> = vec![];
     loop {
         let after: Option<Address> = rows.last().map(|row| row.address.clone());
-        let next = store.bindings(me().org, me().person, after, 2).await.unwrap();
+        let next = store.bindings(Seer::of(&me()), after, 2).await.unwrap();
         if next.is_empty() {
             break;
         }
@@ -179,16 +178,16 @@ pub async fn bindings_are_paged_in_the_order_of_their_texts<F: Fixture>() {
 }
 
 pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     open(store, 1).await;
     write(store, ses(1), vec![started(1, 1), attempt(1), asked(3), asked(1), asked(2)]).await;
     let open = async || {
-        let rows = store.approvals(me().org, me().person, ALL).await.unwrap();
+        let rows = store.approvals(Seer::of(&me()), ALL).await.unwrap();
         rows.into_iter().map(|row| row.approval).collect::<Vec<_>>()
     };
     assert_eq!(open().await, [apr(3), apr(1), apr(2)], "the oldest first");
-    let first = store.approvals(me().org, me().person, 1).await.unwrap();
+    let first = store.approvals(Seer::of(&me()), 1).await.unwrap();
     let expected = ApprovalRow {
         approval: apr(3),
         session: ses(1),
@@ -217,7 +216,7 @@ pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
 }
 
 pub async fn the_queue_has_the_order_in_which_messages_will_run<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     let queue = async |session: SessionId| {
         let rows = store.queue(session).await.unwrap();

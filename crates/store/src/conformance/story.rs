@@ -7,9 +7,9 @@ use super::Fixture;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
-    Act, Address, ApprovalId, Attempt, Authorized, Claim, EndWhy, Epoch, Fact, Fence, MessageId, Moment,
-    Number, OrgId, Outcome, PersonId, Principal, RequestId, Route, Scope, SessionId, To, Turn, authorize,
-    authorize_new, route,
+    Act, Address, ApprovalId, Attempt, Authorized, Claim, EndWhy, Epoch, Fact, Fence, Fresh, Grant, Grantee,
+    MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, RequestId, Role, Route, Scope,
+    SessionId, To, Turn, authorize, authorize_new, authorize_rule, route,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -18,8 +18,9 @@ use std::task::Poll;
 /// A page that holds everything a promise can make.
 pub(super) const ALL: usize = 10_000;
 
+/// The machine's person, who owns the first org.
 pub(super) fn me() -> Principal {
-    person(1, 1, "me")
+    Principal { role: Role::Owner, is_host: true, roots: vec!["/srv".into()], ..person(1, 1, "me") }
 }
 
 /// Somebody else of my org.
@@ -27,14 +28,136 @@ pub(super) fn friend() -> Principal {
     person(1, 2, "friend")
 }
 
-/// Somebody of another org.
+/// Somebody of another org, which they own.
 pub(super) fn stranger() -> Principal {
-    person(2, 3, "stranger")
+    Principal { role: Role::Owner, ..person(2, 3, "stranger") }
 }
 
 fn person(org: u128, person: u128, handle: &str) -> Principal {
     let (org, person) = (OrgId::from_bits(org), PersonId::from_bits(person));
-    Principal { org, person, handle: handle.into(), client: None }
+    Principal { standing: FIRST_STANDING, ..Principal::member(org, person, handle) }
+}
+
+/// Everything that the three of us are, to be let in.
+pub(super) fn newcomer(by: &Principal) -> NewPerson {
+    let (handle, email) = (by.handle.clone(), Some(format!("{}@example.org", by.handle)));
+    NewPerson { person: by.person, handle, name: None, email, role: by.role }
+}
+
+/// My org and I.
+pub(super) fn home() -> NewOrg {
+    NewOrg { org: me().org, name: "home".into(), owner: newcomer(&me()), roots: me().roots }
+}
+
+pub(super) fn link(n: u8) -> NewLink {
+    NewLink { hash: [n; 32], expires: Moment(100_000) }
+}
+
+/// A store in which the three of us are: me, a friend of my org, and a stranger who owns another one.
+pub(super) async fn peopled<F: Fixture>() -> F {
+    let on = F::fresh().await;
+    let store = on.store();
+    assert_eq!(store.host(home()).await.unwrap(), me());
+    set(store, Change::AddPerson { person: newcomer(&friend()), link: link(0xf2) }).await;
+    let away =
+        NewOrg { org: stranger().org, name: "away".into(), owner: newcomer(&stranger()), roots: vec![] };
+    set(store, Change::MakeOrg { org: away, link: link(0xf3) }).await;
+    on
+}
+
+/// The same person with the standing that they have now.
+pub(super) async fn now(store: &dyn Store, by: &Principal) -> Principal {
+    let typed = store.person(by.org, by.person).await.unwrap().expect("somebody is there").handle;
+    let org = store.org(by.org).await.unwrap().expect("the org is there").name;
+    let login = store.login(format!("{org}/{typed}")).await.unwrap().expect("an org has everybody once");
+    Principal { standing: login.standing, ..by.clone() }
+}
+
+/// What is allowed to whoever makes this change, as the engine would ask.
+fn office(by: &Principal, change: &Change) -> OrgAct {
+    match change {
+        Change::MakeOrg { .. } => OrgAct::MakeOrg,
+        Change::AddPerson { person, .. } => OrgAct::Person { role: person.role, becomes: None },
+        Change::ChangePerson { was, role, .. } => OrgAct::Person { role: *was, becomes: *role },
+        Change::SetPassword { was, .. }
+        | Change::Disable { was, .. }
+        | Change::Enable { was, .. }
+        | Change::SetIdentity { was, .. }
+        | Change::MakeLink { was, .. }
+        | Change::HandOverAll { was, .. } => OrgAct::Person { role: *was, becomes: None },
+        Change::MakeToken(row) => OrgAct::Mint { rights: row.rights },
+        Change::RevokeToken { person, .. } if *person == by.person => OrgAct::Myself,
+        _ => OrgAct::Rules,
+    }
+}
+
+/// A change that `by` may make, as things are now.
+pub(super) async fn plan(store: &dyn Store, by: &Principal, new: NewChange) -> Authorized<NewChange> {
+    let by = now(store, by).await;
+    let session = match &new.change {
+        Change::Give { on: Resource::Session(session), .. }
+        | Change::TakeBack { on: Resource::Session(session), .. }
+        | Change::HandOver { session, .. } => *session,
+        other => {
+            let act = office(&by, other);
+            return authorize_rule(&by, act, new).unwrap();
+        }
+    };
+    let (record, _) = store.session(session).await.unwrap().unwrap();
+    authorize(&by, Act::Rule, &record, new).unwrap()
+}
+
+pub(super) fn change_of(change: Change) -> NewChange {
+    NewChange { change, key: None, trail: trail("change", 4_000) }
+}
+
+pub(super) async fn change(store: &dyn Store, by: &Principal, change: Change) -> Changing {
+    let wish = plan(store, by, change_of(change)).await;
+    store.change(wish).await.unwrap()
+}
+
+/// Makes it so, as I may, without it being counted among the acts of the story.
+pub(super) async fn set(store: &dyn Store, change: Change) {
+    let trail = Trail { door: "setting", ..trail("set", 1) };
+    let wish = plan(store, &me(), NewChange { trail, ..change_of(change) }).await;
+    assert_eq!(store.change(wish).await.unwrap(), Changing::Done);
+}
+
+/// Gives somebody a grant on a session of mine, or takes it away.
+pub(super) async fn share(store: &dyn Store, session: SessionId, with: &Principal, grant: Option<Grant>) {
+    let (on, to) = (Resource::Session(session), Grantee::Person(with.person));
+    set(
+        store,
+        match grant {
+            Some(grant) => Change::Give { on, to, grant },
+            None => Change::TakeBack { on, to },
+        },
+    )
+    .await;
+}
+
+/// The audit of both orgs, newest first, without what set the scene.
+pub(super) async fn acted(store: &dyn Store) -> Vec<AuditRow> {
+    let mut rows = vec![];
+    for org in [me().org, stranger().org] {
+        rows.extend(store.audit_page(audit_of(org)).await.unwrap());
+    }
+    rows.retain(|row| row.door != "setting");
+    rows
+}
+
+/// How many entries the audit has of this story.
+pub(super) async fn acts(store: &dyn Store) -> usize {
+    acted(store).await.len()
+}
+
+pub(super) fn audit_of(org: OrgId) -> AuditQuery {
+    let (since, until, who, what, subject, before) = (None, None, None, None, None, None);
+    AuditQuery { org, since, until, who, what, subject, before, limit: ALL }
+}
+
+pub(super) fn anywhere(address: Option<&Address>) -> Fresh<'_> {
+    Fresh { address, agent: "scripted", directory: None }
 }
 
 pub(super) fn msg(n: u32) -> MessageId {
@@ -66,7 +189,7 @@ pub(super) fn scope() -> Scope {
 }
 
 pub(super) fn trail(verb: &'static str, at: u64) -> Trail {
-    Trail { verb, door: "test", correlation: format!("cor-{at}"), at: Moment(at) }
+    Trail { verb, door: "test", correlation: format!("cor-{at}"), address: None, at: Moment(at) }
 }
 
 pub(super) fn key(verb: &'static str, key: &str, body: u8) -> Key {
@@ -83,11 +206,13 @@ pub(super) struct Line {
     pub(super) if_new_ignored: bool,
     pub(super) pending_max: u32,
     pub(super) open_max: u32,
+    pub(super) org_open_max: u32,
 }
 
 pub(super) fn line(n: u32) -> Line {
     let at = 1_000 + u64::from(n);
-    Line { n, at, key: None, reply: None, if_new_ignored: false, pending_max: 1_000, open_max: 1_000 }
+    let (key, reply, if_new_ignored) = (None, None, false);
+    Line { n, at, key, reply, if_new_ignored, pending_max: 1_000, open_max: 1_000, org_open_max: 10_000 }
 }
 
 impl Line {
@@ -119,7 +244,15 @@ pub(super) fn fresh_session(
     previous: Option<(SessionId, EndWhy)>,
 ) -> NewSession {
     let title = Some(format!("session {n}"));
-    NewSession { session: ses(n), scope: scope(), title, bind, previous, open_max: 1_000 }
+    NewSession {
+        session: ses(n),
+        scope: scope(),
+        title,
+        bind,
+        previous,
+        open_max: 1_000,
+        org_open_max: 10_000,
+    }
 }
 
 /// Resolves and authorizes a line as the store is now.
@@ -135,9 +268,12 @@ pub(super) async fn aim(store: &dyn Store, by: &Principal, to: To, line: Line) -
             authorize(by, Act::Say, &record, line.message(Into::Existing { session, through })).unwrap()
         }
         Route::Create { bind, previous } => {
-            let fresh =
-                NewSession { open_max: line.open_max, ..fresh_session(line.n, bind.clone(), previous) };
-            authorize_new(by, bind.as_ref(), line.message(Into::Create(fresh))).unwrap()
+            let fresh = NewSession {
+                open_max: line.open_max,
+                org_open_max: line.org_open_max,
+                ..fresh_session(line.n, bind.clone(), previous)
+            };
+            authorize_new(by, anywhere(bind.as_ref()), line.message(Into::Create(fresh))).unwrap()
         }
     }
 }
@@ -196,6 +332,7 @@ pub(super) async fn append_to(store: &dyn Store, session: SessionId) -> Append {
         replies: vec![],
         wake_at: None,
         awake: false,
+        own_acts: vec![],
     }
 }
 
@@ -289,14 +426,14 @@ pub(super) async fn log(store: &dyn Store, session: SessionId) -> Vec<StoredFact
 }
 
 pub(super) async fn list(store: &dyn Store, by: &Principal, which: Which) -> Vec<SessionRow> {
-    let query = SessionsQuery { org: by.org, person: by.person, which, after: None, limit: ALL };
+    let query = SessionsQuery { by: Seer::of(by), which, after: None, limit: ALL };
     store.sessions(query).await.unwrap()
 }
 
 /// Everything that the port shows of everybody's sessions, to see that nothing has changed.
 pub(super) async fn picture<F: Fixture>(on: &F) -> String {
     let store = on.store();
-    let mut lines = vec![format!("audit {}", on.audit_len().await)];
+    let mut lines = vec![format!("audit {}", acts(store).await)];
     for by in [me(), friend(), stranger()] {
         for row in list(store, &by, Which::All).await {
             let session = row.session;
@@ -306,9 +443,9 @@ pub(super) async fn picture<F: Fixture>(on: &F) -> String {
             lines.push(format!("{:?}", store.queue(session).await.unwrap()));
             lines.push(format!("{:?}", log(store, session).await));
         }
-        lines.push(format!("{:?}", store.bindings(by.org, by.person, None, ALL).await.unwrap()));
-        lines.push(format!("{:?}", store.heads(by.org, by.person, 0, ALL).await.unwrap()));
-        lines.push(format!("{:?}", store.approvals(by.org, by.person, ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.bindings(Seer::of(&by), None, ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.heads(Seer::of(&by), 0, ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.approvals(Seer::of(&by), ALL).await.unwrap()));
     }
     lines.push(format!("wake {:?}", store.next_wake().await.unwrap()));
     lines.push(format!("unfinished {:?}", store.unfinished(None, ALL).await.unwrap()));

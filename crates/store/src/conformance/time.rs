@@ -11,7 +11,7 @@ async fn due(store: &dyn Store, session: SessionId, at: Option<u64>) {
 }
 
 pub async fn a_session_is_woken_when_it_is_due_and_not_before<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     assert_eq!(on.store().next_wake().await.unwrap(), None);
     for (n, at) in [(1, 300), (2, 100), (3, 200)] {
         open(on.store(), n).await;
@@ -32,7 +32,7 @@ pub async fn a_session_is_woken_when_it_is_due_and_not_before<F: Fixture>() {
 }
 
 pub async fn only_so_many_are_woken_at_once<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     for n in 1..=5 {
         open(on.store(), n).await;
         due(on.store(), ses(n), Some(u64::from(60 - n))).await;
@@ -43,7 +43,7 @@ pub async fn only_so_many_are_woken_at_once<F: Fixture>() {
 }
 
 pub async fn each_append_says_anew_when_the_session_is_due<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     open(on.store(), 1).await;
     due(on.store(), ses(1), Some(100)).await;
     due(on.store(), ses(1), Some(50)).await;
@@ -54,7 +54,7 @@ pub async fn each_append_says_anew_when_the_session_is_due<F: Fixture>() {
 }
 
 pub async fn only_unfinished_sessions_are_listed_as_unfinished<F: Fixture>() {
-    let on = F::fresh().await;
+    let on = peopled::<F>().await;
     let store = on.store();
     for n in 1..=5 {
         open(store, n).await;

@@ -3,8 +3,8 @@
 use super::contents::{Contents, Kept, Outcome, Remembered, Said};
 use crate::*;
 use kernel::{
-    Address, Authorized, EndWhy, Found, MessageId, Moment, OrgId, Principal, Record, SessionId, Term, To,
-    Witness,
+    Address, Authorized, EndWhy, Found, Grantee, MessageId, Moment, OrgId, Principal, Record, SessionId,
+    Term, To, Witness,
 };
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 enum NotMade {
     Moved,
     TooManyOpen,
+    OrgTooManyOpen,
 }
 
 /// What a key says before anything else is asked.
-enum Known {
+pub(super) enum Known {
     Never,
     Before(Outcome),
     Conflict,
@@ -54,7 +55,7 @@ impl Contents {
         }
         match &new.into {
             Into::Existing { session, through } => {
-                if !self.takes(by.org, *session, through.as_ref(), wish.witness()) {
+                if !self.takes(by, *session, through.as_ref(), wish.witness()) {
                     return Ok(Acceptance::Moved);
                 }
                 if self.pending(*session) >= new.pending_max {
@@ -65,6 +66,7 @@ impl Contents {
             Into::Create(fresh) => match self.may_make(by, fresh, wish.witness())? {
                 Err(NotMade::Moved) => Ok(Acceptance::Moved),
                 Err(NotMade::TooManyOpen) => Ok(Acceptance::TooManyOpen),
+                Err(NotMade::OrgTooManyOpen) => Ok(Acceptance::OrgTooManyOpen),
                 Ok(()) => {
                     self.make(by, fresh, new.trail.at);
                     Ok(Acceptance::Done(self.say(by, fresh.session, true, fresh.previous, new)))
@@ -83,11 +85,12 @@ impl Contents {
         match self.may_make(by, fresh, wish.witness())? {
             Err(NotMade::Moved) => Ok(Creation::Moved),
             Err(NotMade::TooManyOpen) => Ok(Creation::TooManyOpen),
+            Err(NotMade::OrgTooManyOpen) => Ok(Creation::OrgTooManyOpen),
             Ok(()) => {
                 self.make(by, fresh, trail.at);
                 self.put_into_inbox(fresh.session, trail.at, InboxItem::Wake);
                 self.remember(by, key.as_ref(), Outcome::Session(fresh.session));
-                self.granted(by, fresh.session, trail);
+                self.done(by, About::session(fresh.session), trail);
                 Ok(Creation::Done(fresh.session))
             }
         }
@@ -101,7 +104,7 @@ impl Contents {
             Known::Before(_) | Known::Conflict => return Ok(Asking::Conflict),
         }
         match self.sessions.get(&new.session) {
-            Some(kept) if kept.record.org == by.org && kept.bears(wish.witness()) => {
+            Some(kept) if self.may_still(by, kept, wish.witness()) => {
                 if let Some(why) = kept.projection.ended {
                     return Ok(Asking::Ended(why));
                 }
@@ -115,7 +118,7 @@ impl Contents {
         let item = InboxItem::Request { request: new.request, by: by.person, wish: waiting };
         self.put_into_inbox(new.session, new.trail.at, item);
         self.remember(by, new.key.as_ref(), Outcome::Request(new.request));
-        self.granted(by, new.session, &new.trail);
+        self.done(by, About::session(new.session).and(new.wish.subject()), &new.trail);
         Ok(Asking::Done(new.request))
     }
 
@@ -129,7 +132,7 @@ impl Contents {
         let place = (by.org, address.to_string());
         let bound = self.bound.get(&place).map(|binding| binding.session);
         match self.sessions.get(to) {
-            Some(kept) if kept.record.org == by.org && kept.bears(wish.witness()) && bound == *from => {
+            Some(kept) if self.may_still(by, kept, wish.witness()) && bound == *from => {
                 if let Some(why) = kept.projection.ended {
                     return Rebinding::Ended(why);
                 }
@@ -141,26 +144,26 @@ impl Contents {
             self.bound.insert(place, binding);
         }
         self.remember(by, key.as_ref(), Outcome::Session(*to));
-        self.granted(by, *to, trail);
+        self.done(by, About::session(*to).and(Some(address)), trail);
         Rebinding::Done
     }
 
     pub(super) fn retitle(&mut self, wish: &Authorized<Retitle>) -> Retitling {
         let (by, Retitle { session, title, archived, trail }) = (wish.by(), wish.wish());
-        let kept = self.sessions.get_mut(session).filter(|kept| kept.record.org == by.org);
-        let Some(kept) = kept.filter(|kept| kept.bears(wish.witness())) else {
+        let may = self.sessions.get(session).is_some_and(|kept| self.may_still(by, kept, wish.witness()));
+        let Some(kept) = self.sessions.get_mut(session).filter(|_| may) else {
             return Retitling::Moved;
         };
         if let Some(title) = title {
             kept.title = Some(title.clone());
         }
         kept.archived = archived.unwrap_or(kept.archived);
-        self.granted(by, *session, trail);
+        self.done(by, About::session(*session), trail);
         Retitling::Done
     }
 
     /// The key is looked up before anything else is: a repeated wish gets its answer whatever has happened since.
-    fn known(&self, by: &Principal, key: Option<&Key>, now: Moment) -> Known {
+    pub(super) fn known(&self, by: &Principal, key: Option<&Key>, now: Moment) -> Known {
         let Some(key) = key else { return Known::Never };
         let place = (by.org, by.person, key.verb, key.key.clone());
         match self.keys.get(&place) {
@@ -171,7 +174,7 @@ impl Contents {
         }
     }
 
-    fn remember(&mut self, by: &Principal, key: Option<&Key>, outcome: Outcome) {
+    pub(super) fn remember(&mut self, by: &Principal, key: Option<&Key>, outcome: Outcome) {
         let Some(key) = key else { return };
         let place = (by.org, by.person, key.verb, key.key.clone());
         self.keys.insert(place, Remembered { hash: key.hash, expires: key.expires, outcome });
@@ -184,13 +187,18 @@ impl Contents {
         Ok(Acceptance::Before(said.accepted.clone()))
     }
 
+    /// Is what was seen of the session and of whoever asks still so?
+    pub(super) fn may_still(&self, by: &Principal, kept: &Kept, witness: Witness) -> bool {
+        kept.record.org == by.org && kept.bears(witness) && self.people.stands(by, witness)
+    }
+
     /// Is what was seen when the message was routed and authorized still so?
-    fn takes(&self, org: OrgId, session: SessionId, through: Option<&Address>, witness: Witness) -> bool {
+    fn takes(&self, by: &Principal, session: SessionId, through: Option<&Address>, witness: Witness) -> bool {
         let bound_to = |address: &Address| {
-            self.bound.get(&(org, address.to_string())).map(|binding| binding.session) == Some(session)
+            self.bound.get(&(by.org, address.to_string())).map(|binding| binding.session) == Some(session)
         };
         self.sessions.get(&session).is_some_and(|kept| {
-            kept.record.org == org && kept.is_open() && kept.bears(witness) && through.is_none_or(bound_to)
+            kept.is_open() && self.may_still(by, kept, witness) && through.is_none_or(bound_to)
         })
     }
 
@@ -205,20 +213,28 @@ impl Contents {
         }
         let taken =
             fresh.bind.as_ref().is_some_and(|bind| self.bound.contains_key(&(by.org, bind.to_string())));
-        if taken || witness.session.is_some() {
+        if taken || witness.session.is_some() || !self.people.stands(by, witness) {
             return Ok(Err(NotMade::Moved));
         }
-        let theirs =
-            |kept: &&Kept| kept.is_open() && kept.record.org == by.org && kept.record.owner == by.person;
-        let open = self.sessions.values().filter(theirs).count();
-        Ok(if open < fresh.open_max as usize { Ok(()) } else { Err(NotMade::TooManyOpen) })
+        let open = || self.sessions.values().filter(|kept| kept.is_open() && kept.record.org == by.org);
+        if open().filter(|kept| kept.record.owner == by.person).count() >= fresh.open_max as usize {
+            return Ok(Err(NotMade::TooManyOpen));
+        }
+        let full = open().count() >= fresh.org_open_max as usize;
+        Ok(if full { Err(NotMade::OrgTooManyOpen) } else { Ok(()) })
     }
 
     fn make(&mut self, by: &Principal, fresh: &NewSession, at: Moment) {
-        let NewSession { session, scope, title, bind, previous: _, open_max: _ } = fresh.clone();
-        let record = Record { session, org: by.org, owner: by.person, grants: Vec::new(), revision: 1 };
+        let NewSession { session, scope, title, bind, previous: _, open_max: _, org_open_max: _ } =
+            fresh.clone();
+        let (org, owner, agent) = (by.org, by.person, scope.agent.clone());
+        let shared = self.people.share_new(org);
+        let given =
+            shared.map(|grant| (Grantee::Org, GrantRow { to: Grantee::Org, grant, by: owner, since: at }));
+        let grants = shared.map(|grant| (Grantee::Org, grant)).into_iter().collect();
         let kept = Kept {
-            record,
+            record: Record { session, org, owner, agent, grants, revision: 1 },
+            given: given.into_iter().collect(),
             title,
             scope,
             archived: false,
@@ -265,7 +281,7 @@ impl Contents {
         }
         self.put_into_inbox(session, at, InboxItem::Say { message, by: by.person });
         self.remember(by, new.key.as_ref(), Outcome::Message(message));
-        self.granted(by, session, &new.trail);
+        self.done(by, About::session(session).and(Some(message)), &new.trail);
         accepted
     }
 }

@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, Kept, Parcel};
 use crate::*;
-use kernel::{Claim, Fact, Grant, MessageId, Moment, Number, PersonId, SessionId};
+use kernel::{Claim, Fact, MessageId, Moment, Number, SessionId};
 use std::collections::BTreeSet;
 
 impl Contents {
@@ -31,18 +31,12 @@ impl Contents {
             return Some(Appending::Undrained);
         }
         if let Some((message, sender)) = append.starts
-            && !self.may_say(kept, sender)
+            && !self.says(kept, sender)
         {
             return Some(Appending::Revoked(message));
         }
         let full = append.claims.iter().find(|(claim, max)| self.is_full(claim, *max, append.session));
         full.map(|(claim, _)| Appending::Claimed(claim.clone()))
-    }
-
-    fn may_say(&self, kept: &Kept, person: PersonId) -> bool {
-        let granted = |(other, grant): &(PersonId, Grant)| *other == person && *grant >= Grant::Prompt;
-        let has = kept.record.owner == person || kept.record.grants.iter().any(granted);
-        has && !self.disabled.contains(&person)
     }
 
     /// A claim that the session holds stays its own, even if fewer may hold it than did before.
@@ -53,6 +47,7 @@ impl Contents {
 
     fn write(&mut self, append: Append) -> Number {
         let session = append.session;
+        self.own_acts(&append);
         let place = (!append.facts.is_empty()).then(|| self.next_place());
         let Some(kept) = self.sessions.get_mut(&session) else { return append.after };
         kept.term = append.term;

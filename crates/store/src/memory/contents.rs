@@ -1,27 +1,13 @@
 //! What the memory store keeps, and the small changes that several methods share.
 
+use super::people::People;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
-    Claim, Fact, Grant, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, RequestId, Scope,
+    Claim, Fact, Grantee, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, RequestId, Scope,
     SessionId, Term, Witness,
 };
 use std::collections::{BTreeMap, BTreeSet};
-
-/// An audit entry as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditRow {
-    /// The org.
-    pub org: OrgId,
-    /// Who wished.
-    pub person: PersonId,
-    /// What it was about.
-    pub session: Option<SessionId>,
-    /// What was wished, through which door, when.
-    pub trail: Trail,
-    /// The code of the refusal; none if it was granted.
-    pub refused: Option<&'static str>,
-}
 
 /// Everything a checker may want to look at, taken in one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,12 +48,13 @@ pub(super) struct Contents {
     pub(super) verdicts: BTreeMap<RequestId, Verdict>,
     pub(super) claims: BTreeMap<Claim, BTreeSet<SessionId>>,
     pub(super) outbox: BTreeMap<u64, Parcel>,
-    pub(super) owner: Option<Principal>,
-    pub(super) disabled: BTreeSet<PersonId>,
-    pub(super) tokens: BTreeMap<[u8; 32], TokenRow>,
+    pub(super) people: People,
     /// By org, person and agent.
     pub(super) accounts: BTreeMap<(OrgId, PersonId, String), AccountRow>,
+    /// Entry number N is at N - 1.
     pub(super) audit: Vec<AuditRow>,
+    /// Where each org's chain ends.
+    pub(super) chains: BTreeMap<OrgId, ChainHead>,
     pub(super) gauges: Gauges,
     last_inbox_number: u64,
     last_place: u64,
@@ -75,7 +62,9 @@ pub(super) struct Contents {
 
 /// A session.
 pub(super) struct Kept {
+    /// Its grants are the ones in `given`.
     pub(super) record: Record,
+    pub(super) given: BTreeMap<Grantee, GrantRow>,
     pub(super) title: Option<String>,
     pub(super) scope: Scope,
     pub(super) archived: bool,
@@ -116,6 +105,7 @@ pub(super) enum Outcome {
     Message(MessageId),
     Session(SessionId),
     Request(RequestId),
+    Change,
 }
 
 /// A reply, and when it is next to be sent.
@@ -137,7 +127,7 @@ impl Kept {
         self.projection.receipts.get(&message).copied().unwrap_or(Standing::accepted(accepted_at))
     }
 
-    /// What was seen when the right was found is still so.
+    /// What was seen of the session when the right was found is still so.
     pub(super) fn bears(&self, witness: Witness) -> bool {
         witness.session == Some(self.record.session) && witness.revision == self.record.revision
     }
@@ -156,11 +146,10 @@ impl Contents {
             verdicts: BTreeMap::new(),
             claims: BTreeMap::new(),
             outbox: BTreeMap::new(),
-            owner: None,
-            disabled: BTreeSet::new(),
-            tokens: BTreeMap::new(),
+            people: People::default(),
             accounts: BTreeMap::new(),
             audit: Vec::new(),
+            chains: BTreeMap::new(),
             gauges: Gauges::default(),
             last_inbox_number: 0,
             last_place: 0,
@@ -177,13 +166,6 @@ impl Contents {
             parcel.outgoing.state = OutgoingState::Unknown;
         }
         self.node.clone()
-    }
-
-    pub(super) fn grant(&mut self, session: SessionId, person: PersonId, grant: Option<Grant>) {
-        let Some(kept) = self.sessions.get_mut(&session) else { return };
-        kept.record.grants.retain(|(other, _)| *other != person);
-        kept.record.grants.extend(grant.map(|grant| (person, grant)));
-        kept.record.revision += 1;
     }
 
     pub(super) fn drop_checkpoints(&mut self) {
@@ -209,33 +191,16 @@ impl Contents {
         }
     }
 
-    pub(super) fn granted(&mut self, by: &Principal, session: SessionId, trail: &Trail) {
-        self.granted_about(by, Some(session), trail);
-    }
-
-    fn granted_about(&mut self, by: &Principal, session: Option<SessionId>, trail: &Trail) {
-        let (org, person, trail) = (by.org, by.person, trail.clone());
-        self.audit.push(AuditRow { org, person, session, trail, refused: None });
-        self.committed();
-    }
-
     pub(super) fn set_account(&mut self, by: &Principal, account: NewAccount) {
         let NewAccount { agent, names, sealed, trail } = account;
         let row = AccountRow { names, sealed, since: trail.at };
+        self.done(by, About::named(&agent), &trail);
         self.accounts.insert((by.org, by.person, agent), row);
-        self.granted_about(by, None, &trail);
     }
 
     pub(super) fn remove_account(&mut self, by: &Principal, agent: String, trail: &Trail) -> bool {
-        let was_there = self.accounts.remove(&(by.org, by.person, agent)).is_some();
-        self.granted_about(by, None, trail);
-        was_there
-    }
-
-    pub(super) fn refused(&mut self, entry: AuditEntry) {
-        let AuditEntry { org, person, session, trail, refused } = entry;
-        self.audit.push(AuditRow { org, person, session, trail, refused: Some(refused) });
-        self.committed();
+        self.done(by, About::named(&agent), trail);
+        self.accounts.remove(&(by.org, by.person, agent)).is_some()
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

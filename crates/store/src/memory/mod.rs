@@ -2,22 +2,25 @@
 //!
 //! Everything is in ordered maps behind one lock, so the same calls give the same answers in the same order. A handle is
 //! one start of a node: `reopen` makes another one, under a higher term, on the same contents, as if the process had
-//! been killed in between. `contents` says what is kept, `accept`, `append` and `read` are the port's methods, each one
-//! step under the lock: first everything that may refuse, then everything that changes.
+//! been killed in between. `contents` says what is kept, `accept`, `append`, `read`, `people` (with `change`) and `audit` are the port's
+//! methods, each one step under the lock: first everything that may refuse, then everything that changes.
 
 mod accept;
 mod append;
+mod audit;
+mod change;
 mod contents;
+mod people;
 mod read;
 
-pub use contents::{AuditRow, Snapshot};
+pub use contents::Snapshot;
 
 use crate::*;
 use bytes::Bytes;
 use contents::Contents;
 use kernel::{
     Address, ApprovalId, Authorized, Fact, Grant, MessageId, Moment, NodeId, Number, OrgId, PersonId,
-    Principal, Record, RequestId, SessionId, Term, To, Turn,
+    Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -54,14 +57,24 @@ impl MemoryStore {
         self.lock().snapshot()
     }
 
-    /// Gives somebody a grant on a session, or takes it away.
+    /// Gives somebody a grant on a session, or takes it away, as if its owner had.
     pub fn grant(&self, session: SessionId, person: PersonId, grant: Option<Grant>) {
-        self.lock().grant(session, person, grant);
+        self.lock().force_grant(session, person, grant);
     }
 
-    /// From here on this person may do nothing.
+    /// From here on this person may do nothing, as if an owner had said so.
     pub fn disable(&self, person: PersonId) {
-        self.lock().disabled.insert(person);
+        self.lock().force_disable(person);
+    }
+
+    /// Lets somebody in, as if an owner had, and says what they may do.
+    pub fn let_in(&self, org: OrgId, person: NewPerson) -> Principal {
+        self.lock().force_in(org, person)
+    }
+
+    /// Changes an audit entry behind everybody's back.
+    pub fn tamper(&self, entry: u64) {
+        self.lock().tamper(entry);
     }
 
     /// Takes every checkpoint away.
@@ -115,7 +128,7 @@ impl Store for MemoryStore {
         self.step(move |contents| contents.retitle(&wish))
     }
     fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
-        self.step(move |contents| contents.refused(entry))
+        self.step(move |contents| contents.refused(&entry))
     }
 
     fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>> {
@@ -184,34 +197,110 @@ impl Store for MemoryStore {
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.step(move |contents| contents.queue(session))
     }
-    fn bindings(
-        &self,
-        org: OrgId,
-        person: PersonId,
-        after: Option<Address>,
-        limit: usize,
-    ) -> Reply<'_, Vec<BindingRow>> {
-        self.step(move |contents| contents.bindings(org, person, after.as_ref(), limit))
+    fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>> {
+        self.step(move |contents| contents.bindings(&by, after.as_ref(), limit))
     }
     fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
         self.step(move |contents| contents.approval(approval))
     }
-    fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
-        self.step(move |contents| contents.approvals(org, person, limit))
+    fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
+        self.step(move |contents| contents.approvals(&by, limit))
     }
-    fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
-        self.step(move |contents| contents.heads(org, person, after, limit))
+    fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
+        self.step(move |contents| contents.heads(&by, after, limit))
     }
 
-    fn owner(&self, fresh: Principal) -> Reply<'_, Principal> {
-        self.step(move |contents| contents.owner(fresh))
-    }
-    fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
-        self.step(move |contents| contents.add_token(token))
+    fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
+        self.step(move |contents| contents.host(fresh))
     }
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
         self.step(move |contents| contents.token(hash, now))
     }
+    fn principal(&self, credential: TokenId, now: Moment) -> Reply<'_, Option<Principal>> {
+        self.step(move |contents| contents.principal(credential, now))
+    }
+    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
+        self.step(move |contents| contents.may_say(session, person))
+    }
+    fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
+        self.step(move |contents| contents.add_token(token))
+    }
+    fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()> {
+        self.step(move |contents| contents.touch_tokens(used))
+    }
+    fn rotate_token(
+        &self,
+        token: TokenId,
+        hash: [u8; 32],
+        now: Moment,
+        old_until: Moment,
+    ) -> Reply<'_, bool> {
+        self.step(move |contents| contents.rotate_token(token, hash, now, old_until))
+    }
+    fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>> {
+        self.step(move |contents| contents.people.login(&typed))
+    }
+    fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool> {
+        self.step(move |contents| contents.sign_in(sign_in))
+    }
+    fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>> {
+        self.step(move |contents| contents.people.link(hash, now))
+    }
+    fn spend_link(
+        &self,
+        hash: [u8; 32],
+        token: Option<LinkToken>,
+        trail: Trail,
+    ) -> Reply<'_, Option<LoginRow>> {
+        self.step(move |contents| contents.spend_link(hash, token, &trail))
+    }
+    fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
+        self.step(move |contents| contents.people.identity(issuer, subject))
+    }
+    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
+        self.try_step(move |contents| contents.change(&wish))
+    }
+    fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
+        self.step(|contents| contents.people.orgs())
+    }
+    fn org(&self, org: OrgId) -> Reply<'_, Option<OrgRow>> {
+        self.step(move |contents| contents.people.org(org))
+    }
+    fn people(&self, org: OrgId, after: Option<String>, limit: usize) -> Reply<'_, Vec<PersonRow>> {
+        self.step(move |contents| contents.people.page(org, after.as_deref(), limit))
+    }
+    fn person(&self, org: OrgId, person: PersonId) -> Reply<'_, Option<PersonRow>> {
+        self.step(move |contents| contents.people.of(org, person).map(|kept| kept.row.clone()))
+    }
+    fn person_named(&self, org: OrgId, name: String) -> Reply<'_, Option<PersonRow>> {
+        self.step(move |contents| contents.people.named(org, &name))
+    }
+    fn groups(&self, org: OrgId) -> Reply<'_, Vec<GroupRow>> {
+        self.step(move |contents| contents.people.groups_of(org))
+    }
+    fn grants(&self, org: OrgId, on: Resource) -> Reply<'_, Vec<GrantRow>> {
+        self.step(move |contents| contents.grants(org, on))
+    }
+    fn roots(&self, org: OrgId) -> Reply<'_, Vec<RootRow>> {
+        self.step(move |contents| contents.people.roots_of(org))
+    }
+    fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
+        self.step(move |contents| contents.people.tokens_of(org, person))
+    }
+
+    fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>> {
+        self.step(move |contents| contents.audit_page(&query))
+    }
+    fn seal_audit(&self, key: ChainKey, limit: usize) -> Reply<'_, usize> {
+        self.step(move |contents| contents.seal_audit(&key, limit))
+    }
+    fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditRow>> {
+        self.step(move |contents| contents.sealed(org, after, limit))
+    }
+    fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead> {
+        self.step(move |contents| contents.chains.get(&org).copied().unwrap_or_default())
+    }
+
     fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
         self.step(move |contents| contents.accounts.get(&(org, person, agent)).cloned())
     }

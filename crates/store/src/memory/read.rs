@@ -2,9 +2,7 @@
 
 use super::contents::{Contents, Kept};
 use crate::*;
-use kernel::{
-    Address, ApprovalId, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, SessionId, Turn,
-};
+use kernel::{Address, ApprovalId, MessageId, Number, Principal, Record, SessionId, Turn, grant_of};
 use std::cmp::Reverse;
 
 impl Contents {
@@ -21,7 +19,7 @@ impl Contents {
         };
         let place = |kept: &Kept| Reverse((kept.touched_at, kept.record.session));
         let later = |kept: &&Kept| query.after.is_none_or(|after| place(kept) > Reverse(after));
-        let mut rows: Vec<_> = self.seen(query.org, query.person).filter(shown).filter(later).collect();
+        let mut rows: Vec<_> = self.seen(&query.by).filter(shown).filter(later).collect();
         rows.sort_by_key(|kept| place(kept));
         rows.into_iter().take(query.limit).map(|kept| self.row(kept)).collect()
     }
@@ -102,17 +100,12 @@ impl Contents {
         order.filter_map(|message| self.receipt(*message)).collect()
     }
 
-    pub(super) fn bindings(
-        &self,
-        org: OrgId,
-        person: PersonId,
-        after: Option<&Address>,
-        limit: usize,
-    ) -> Vec<BindingRow> {
+    pub(super) fn bindings(&self, by: &Seer, after: Option<&Address>, limit: usize) -> Vec<BindingRow> {
         let after = after.map(Address::to_string);
-        let ours = self.bound.iter().filter(|((owner, _), _)| *owner == org);
+        let ours = self.bound.iter().filter(|((owner, _), _)| *owner == by.org);
         let later = ours.filter(|((_, address), _)| after.as_ref().is_none_or(|after| address > after));
-        let seen = later.filter(|(_, row)| self.sees(org, person, row.session));
+        let sees = |session| self.sessions.get(session).is_some_and(|kept| kept.is_seen_by(by));
+        let seen = later.filter(|(_, row)| sees(&row.session));
         seen.take(limit).map(|(_, row)| row.clone()).collect()
     }
 
@@ -122,8 +115,8 @@ impl Contents {
         Some((kept.record.clone(), kept.approval(approval)?))
     }
 
-    pub(super) fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Vec<ApprovalRow> {
-        let asked = self.seen(org, person).flat_map(|kept| {
+    pub(super) fn approvals(&self, by: &Seer, limit: usize) -> Vec<ApprovalRow> {
+        let asked = self.seen(by).flat_map(|kept| {
             kept.projection.approvals.keys().filter_map(|approval| kept.approval(*approval))
         });
         let mut open: Vec<_> = asked.filter(|row| row.state == ApprovalState::Open).collect();
@@ -132,52 +125,26 @@ impl Contents {
         open
     }
 
-    pub(super) fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Vec<Head> {
+    pub(super) fn heads(&self, by: &Seer, after: u64, limit: usize) -> Vec<Head> {
         let head = |kept: &Kept| Head { place: kept.place, session: kept.record.session, number: kept.at() };
-        let mut heads: Vec<_> = self.seen(org, person).map(head).filter(|head| head.place > after).collect();
+        let mut heads: Vec<_> = self.seen(by).map(head).filter(|head| head.place > after).collect();
         heads.sort_by_key(|head| head.place);
         heads.truncate(limit);
         heads
     }
 
-    pub(super) fn owner(&mut self, fresh: Principal) -> Principal {
-        if self.owner.is_none() {
-            self.committed();
-        }
-        self.owner.get_or_insert(fresh).clone()
-    }
-
-    pub(super) fn add_token(&mut self, token: TokenRow) {
-        if token.purpose == TokenRow::MACHINE {
-            self.tokens.retain(|_, other| {
-                let replaced = other.purpose == TokenRow::MACHINE && other.person == token.person;
-                !replaced && other.expires.is_none_or(|until| token.made_at < until)
-            });
-        }
-        self.tokens.insert(token.hash, token);
-        self.committed();
-    }
-
-    pub(super) fn token(&self, hash: [u8; 32], now: Moment) -> Option<Principal> {
-        let token = self.tokens.get(&hash)?;
-        let valid = token.expires.is_none_or(|until| now < until) && !self.disabled.contains(&token.person);
-        let person = self.owner.as_ref().filter(|owner| valid && owner.person == token.person)?;
-        Some(Principal { client: token.client.clone(), ..person.clone() })
-    }
-
-    fn seen(&self, org: OrgId, person: PersonId) -> impl Iterator<Item = &Kept> {
-        self.sessions.values().filter(move |kept| kept.is_seen_by(org, person))
-    }
-
-    fn sees(&self, org: OrgId, person: PersonId, session: SessionId) -> bool {
-        self.sessions.get(&session).is_some_and(|kept| kept.is_seen_by(org, person))
+    fn seen<'a>(&'a self, by: &'a Seer) -> impl Iterator<Item = &'a Kept> {
+        self.sessions.values().filter(move |kept| kept.is_seen_by(by))
     }
 }
 
 impl Kept {
-    fn is_seen_by(&self, org: OrgId, person: PersonId) -> bool {
-        let granted = || self.record.grants.iter().any(|(other, _)| *other == person);
-        self.record.org == org && (self.record.owner == person || granted())
+    /// The rule itself: a list shows what a read would.
+    fn is_seen_by(&self, by: &Seer) -> bool {
+        let bound = by.bound.map(|session| (session, Turn(0)));
+        let groups = by.groups.clone();
+        let by = Principal { bound, groups, ..Principal::member(by.org, by.person, "") };
+        grant_of(&by, &self.record).is_some()
     }
 
     fn approval(&self, approval: ApprovalId) -> Option<ApprovalRow> {

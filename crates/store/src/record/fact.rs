@@ -79,6 +79,7 @@ enum StopRecord {
     Asked { by: Text<PersonId> },
     TimeLimit {},
     Ending {},
+    Revoked {},
 }
 
 #[derive(Serialize, Deserialize)]
@@ -314,6 +315,7 @@ impl From<StopWhy> for StopRecord {
             StopWhy::Asked(by) => Self::Asked { by: Text(by) },
             StopWhy::TimeLimit => Self::TimeLimit {},
             StopWhy::Ending => Self::Ending {},
+            StopWhy::Revoked => Self::Revoked {},
         }
     }
 }
@@ -324,6 +326,7 @@ impl From<StopRecord> for StopWhy {
             StopRecord::Asked { by } => Self::Asked(by.0),
             StopRecord::TimeLimit {} => Self::TimeLimit,
             StopRecord::Ending {} => Self::Ending,
+            StopRecord::Revoked {} => Self::Revoked,
         }
     }
 }

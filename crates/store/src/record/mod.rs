@@ -15,8 +15,9 @@ pub use wish::{decode_wish, encode_wish};
 pub use words::{
     answer_parse, answer_word, cause_parse, cause_text, end_parse, end_word, failure_parse, grant_parse,
     grant_word, hold_parse, hold_word, outgoing_kind_parse, outgoing_kind_text, outgoing_state_parse,
-    outgoing_state_word, refusal_parse, refusal_word, refused_parse, refused_word, report_parse, report_word,
-    state_parse, state_word, verdict_parse, verdict_word, why_parse,
+    outgoing_state_word, purpose_parse, purpose_word, refusal_parse, refusal_word, refused_parse,
+    refused_word, report_parse, report_word, right_parse, right_word, role_parse, role_word, state_parse,
+    state_word, verdict_parse, verdict_word, why_parse,
 };
 
 use crate::StoreError;

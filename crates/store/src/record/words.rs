@@ -2,8 +2,8 @@
 
 use super::Unreadable;
 use crate::project::{WHY_WORDS, failure_word};
-use crate::{Cause, OutgoingKind, OutgoingState, ReceiptState, Verdict};
-use kernel::{Answer, EndWhy, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind};
+use crate::{Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, Verdict};
+use kernel::{Answer, EndWhy, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind, Right, Role};
 
 /// Something that is stored as one word.
 pub(super) trait Worded: Copy {
@@ -84,6 +84,29 @@ words! {
         Grant::View = "view",
         Grant::Prompt = "prompt",
         Grant::Manage = "manage",
+    }
+    /// What a person is in their org.
+    Role: role_word, role_parse {
+        Role::Viewer = "viewer",
+        Role::Member = "member",
+        Role::Admin = "admin",
+        Role::Owner = "owner",
+    }
+    /// What a credential may be good for.
+    Right: right_word, right_parse {
+        Right::Read = "read",
+        Right::Prompt = "prompt",
+        Right::Approve = "approve",
+        Right::Manage = "manage",
+        Right::Admin = "admin",
+    }
+    /// What a credential is for.
+    Purpose: purpose_word, purpose_parse {
+        Purpose::Machine = "machine",
+        Purpose::Browser = "browser",
+        Purpose::Cli = "cli",
+        Purpose::Api = "api",
+        Purpose::Turn = "turn",
     }
     /// The kinds of reports.
     ReportKind: report_word, report_parse {

@@ -1,0 +1,60 @@
+//! The memory store's audit: one entry for each thing that was done or refused, and the chain over each org's entries.
+
+use super::contents::Contents;
+use crate::*;
+use kernel::{OrgId, Principal};
+
+impl Contents {
+    /// Writes down that somebody did something. Every change by somebody ends here: it is one commit of its own.
+    pub(super) fn done(&mut self, by: &Principal, about: About, trail: &Trail) {
+        self.write_down(AuditRow::done(by.org, by.person, about, trail));
+        self.committed();
+    }
+
+    pub(super) fn refused(&mut self, entry: &AuditEntry) {
+        let hosts = self.people.hosts_org().unwrap_or(OrgId::from_bits(0));
+        self.write_down(AuditRow::refused(entry, hosts));
+        self.committed();
+    }
+
+    pub(super) fn own_acts(&mut self, append: &Append) {
+        let Some(org) = self.sessions.get(&append.session).map(|kept| kept.record.org) else { return };
+        AuditRow::own_acts(org, append).for_each(|row| self.write_down(row));
+    }
+
+    pub(super) fn write_down(&mut self, row: AuditRow) {
+        let entry = self.audit.len() as u64 + 1;
+        self.audit.push(AuditRow { entry, ..row });
+    }
+
+    pub(super) fn audit_page(&self, query: &AuditQuery) -> Vec<AuditRow> {
+        self.audit.iter().rev().filter(|row| row.fits(query)).take(query.limit).cloned().collect()
+    }
+
+    pub(super) fn seal_audit(&mut self, key: &ChainKey, limit: usize) -> usize {
+        let mut sealed = 0;
+        for row in self.audit.iter_mut().filter(|row| row.sealed.is_none()).take(limit) {
+            let head = self.chains.entry(row.org).or_default();
+            let number = head.number + 1;
+            let seal = chain::seal(key, *head, number, row);
+            row.sealed = Some((number, seal));
+            *head = ChainHead { number, seal };
+            sealed += 1;
+        }
+        if sealed > 0 {
+            self.committed();
+        }
+        sealed
+    }
+
+    pub(super) fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Vec<AuditRow> {
+        let later = |row: &&AuditRow| row.org == org && row.sealed.is_some_and(|(number, _)| number > after);
+        self.audit.iter().filter(later).take(limit).cloned().collect()
+    }
+
+    pub(super) fn tamper(&mut self, entry: u64) {
+        for row in self.audit.iter_mut().filter(|row| row.entry == entry) {
+            row.verb = "tampered".into();
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Who there is in the memory store, what lets them in, and what they may do: always `kernel`'s rule on the rows as they are.
+
+use super::contents::{Contents, Kept};
+use crate::*;
+use kernel::{
+    Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, TokenId, Turn, Witness,
+    authorize,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who there is, and what they were given.
+#[derive(Default)]
+pub(super) struct People {
+    pub(super) host: Option<PersonId>,
+    pub(super) orgs: BTreeMap<OrgId, OrgRow>,
+    pub(super) people: BTreeMap<PersonId, Somebody>,
+    pub(super) groups: BTreeMap<GroupId, (OrgId, GroupRow)>,
+    /// What was given on agents, by org and name.
+    pub(super) agents: BTreeMap<(OrgId, String), BTreeMap<Grantee, GrantRow>>,
+    pub(super) roots: BTreeSet<(OrgId, String, Grantee)>,
+    pub(super) tokens: BTreeMap<TokenId, Token>,
+    pub(super) links: BTreeMap<[u8; 32], (PersonId, Moment)>,
+    /// By issuer and subject.
+    pub(super) identities: BTreeMap<(String, String), PersonId>,
+}
+
+/// Somebody, with what nobody is shown of them.
+pub(super) struct Somebody {
+    pub(super) row: PersonRow,
+    pub(super) password: Option<String>,
+    pub(super) standing: u64,
+}
+
+/// A credential, and what became of it.
+pub(super) struct Token {
+    pub(super) row: TokenRow,
+    pub(super) last_used: Option<Moment>,
+    /// The secret before this one, and until when it counts.
+    pub(super) before: Option<([u8; 32], Moment)>,
+}
+
+impl Token {
+    fn has(&self, hash: [u8; 32], now: Moment) -> bool {
+        self.row.hash == hash || self.before.is_some_and(|(old, until)| old == hash && now < until)
+    }
+}
+
+impl Somebody {
+    fn login(&self) -> LoginRow {
+        LoginRow {
+            org: self.row.org,
+            person: self.row.person,
+            handle: self.row.handle.clone(),
+            password: self.password.clone(),
+            standing: self.standing,
+            is_disabled: self.is_disabled(),
+        }
+    }
+
+    pub(super) fn is_disabled(&self) -> bool {
+        self.row.disabled_at.is_some()
+    }
+
+    /// Capital letters make no other name.
+    fn is_called(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.row.handle.to_lowercase() == name || self.row.email.as_ref() == Some(&name)
+    }
+}
+
+impl People {
+    pub(super) fn hosts_org(&self) -> Option<OrgId> {
+        self.host.and_then(|host| self.people.get(&host)).map(|host| host.row.org)
+    }
+
+    /// What was seen of this person when the right was found is still so.
+    pub(super) fn stands(&self, by: &Principal, witness: Witness) -> bool {
+        self.of(by.org, by.person)
+            .is_some_and(|kept| kept.standing == witness.standing && !kept.is_disabled())
+    }
+
+    pub(super) fn share_new(&self, org: OrgId) -> Option<Grant> {
+        self.orgs.get(&org)?.settings.share_new
+    }
+
+    /// One of an org's people.
+    pub(super) fn of(&self, org: OrgId, person: PersonId) -> Option<&Somebody> {
+        self.people.get(&person).filter(|kept| kept.row.org == org)
+    }
+
+    fn in_org(&self, org: OrgId) -> impl Iterator<Item = &Somebody> {
+        self.people.values().filter(move |kept| kept.row.org == org)
+    }
+
+    /// Everybody of the org to whom something is given that is given so.
+    pub(super) fn who(&self, org: OrgId, to: Grantee) -> Vec<PersonId> {
+        match to {
+            Grantee::Person(person) => self.of(org, person).map(|_| person).into_iter().collect(),
+            Grantee::Group(group) => {
+                self.groups.get(&group).map(|(_, row)| row.people.clone()).unwrap_or_default()
+            }
+            Grantee::Org => self.in_org(org).map(|kept| kept.row.person).collect(),
+        }
+    }
+
+    /// What this person may do now, as if they had no credential.
+    pub(super) fn principal_of(&self, person: PersonId) -> Option<Principal> {
+        let Somebody { row, standing, .. } = self.people.get(&person)?;
+        let member = |(_, group): &&(OrgId, GroupRow)| group.people.contains(&person);
+        let agents = self.agents.iter().filter(|((org, _), _)| *org == row.org);
+        let each = |(name, given): (String, &BTreeMap<Grantee, GrantRow>)| {
+            given.values().map(|row| (name.clone(), row.to, row.grant)).collect::<Vec<_>>()
+        };
+        let stands = Stands {
+            row,
+            standing: *standing,
+            groups: self.groups.values().filter(member).map(|(_, group)| group.group).collect(),
+            agents: agents.flat_map(|((_, name), given)| each((name.clone(), given))).collect(),
+            roots: self.roots_of(row.org),
+        };
+        Some(stands.principal())
+    }
+
+    pub(super) fn login(&self, typed: &str) -> Option<LoginRow> {
+        let meant = |kept: &&Somebody| {
+            let org = self.orgs.get(&kept.row.org).map_or("", |org| org.name.as_str());
+            let full = format!("{org}/{}", kept.row.handle);
+            kept.is_called(typed) || typed.to_lowercase() == full.to_lowercase()
+        };
+        let mut meant = self.people.values().filter(meant);
+        let first = meant.next()?;
+        meant.next().is_none().then(|| first.login())
+    }
+
+    pub(super) fn identity(&self, issuer: String, subject: String) -> Option<LoginRow> {
+        self.identities
+            .get(&(issuer, subject))
+            .and_then(|person| self.people.get(person))
+            .map(Somebody::login)
+    }
+
+    pub(super) fn link(&self, hash: [u8; 32], now: Moment) -> Option<LoginRow> {
+        let (person, expires) = self.links.get(&hash)?;
+        let kept = self.people.get(person).filter(|kept| now < *expires && !kept.is_disabled())?;
+        Some(kept.login())
+    }
+
+    pub(super) fn orgs(&self) -> Vec<OrgRow> {
+        self.orgs.keys().filter_map(|org| self.org(*org)).collect()
+    }
+
+    pub(super) fn org(&self, org: OrgId) -> Option<OrgRow> {
+        let people = self.in_org(org).filter(|kept| !kept.is_disabled()).count() as u32;
+        self.orgs.get(&org).map(|row| OrgRow { people, ..row.clone() })
+    }
+
+    pub(super) fn page(&self, org: OrgId, after: Option<&str>, limit: usize) -> Vec<PersonRow> {
+        let mut rows: Vec<_> = self.in_org(org).map(|kept| kept.row.clone()).collect();
+        rows.retain(|row| after.is_none_or(|after| row.handle.as_str() > after));
+        rows.sort_by(|a, b| a.handle.cmp(&b.handle));
+        rows.truncate(limit);
+        rows
+    }
+
+    pub(super) fn named(&self, org: OrgId, name: &str) -> Option<PersonRow> {
+        self.in_org(org).find(|kept| kept.is_called(name)).map(|kept| kept.row.clone())
+    }
+
+    pub(super) fn groups_of(&self, org: OrgId) -> Vec<GroupRow> {
+        let ours = self.groups.values().filter(|(other, _)| *other == org);
+        let mut rows: Vec<_> = ours.map(|(_, row)| row.clone()).collect();
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        rows
+    }
+
+    pub(super) fn roots_of(&self, org: OrgId) -> Vec<RootRow> {
+        let ours = self.roots.iter().filter(|(other, ..)| *other == org);
+        ours.map(|(_, directory, to)| RootRow { directory: directory.clone(), to: *to }).collect()
+    }
+
+    pub(super) fn tokens_of(&self, org: OrgId, person: PersonId) -> Vec<TokenView> {
+        let theirs = self.tokens.values().filter(|token| token.row.person == person);
+        let shown = theirs.filter(|token| !matches!(token.row.purpose, Purpose::Machine | Purpose::Turn));
+        let mut views: Vec<_> = shown.map(|token| token.row.view(token.last_used)).collect();
+        views.retain(|_| self.of(org, person).is_some());
+        views.sort_by_key(|view| Reverse((view.made_at, view.token)));
+        views
+    }
+
+    pub(super) fn put_person(&mut self, org: OrgId, new: NewPerson, is_host: bool, made_at: Moment) {
+        let NewPerson { person, handle, name, email, role } = new;
+        let (has_password, disabled_at) = (false, None);
+        let row =
+            PersonRow { person, org, handle, name, email, role, is_host, has_password, disabled_at, made_at };
+        self.people.insert(person, Somebody { row, password: None, standing: FIRST_STANDING });
+    }
+
+    pub(super) fn put_org(&mut self, new: NewOrg, is_host: bool, made_at: Moment) {
+        let NewOrg { org, name, owner, roots } = new;
+        let row = OrgRow { org, name, settings: OrgSettings::default(), made_at, people: 0 };
+        self.orgs.insert(org, row);
+        let to = Grantee::Person(owner.person);
+        self.roots.extend(roots.into_iter().map(|directory| (org, directory, to)));
+        self.put_person(org, owner, is_host, made_at);
+    }
+}
+
+impl Contents {
+    pub(super) fn host(&mut self, fresh: NewOrg) -> Principal {
+        let host = *self.people.host.get_or_insert(fresh.owner.person);
+        if !self.people.people.contains_key(&host) {
+            self.people.put_org(fresh, true, Moment(0));
+            self.committed();
+        }
+        self.people.principal_of(host).expect("the host was put there before")
+    }
+
+    pub(super) fn token(&self, hash: [u8; 32], now: Moment) -> Option<Principal> {
+        let token = self.people.tokens.values().find(|token| token.has(hash, now))?;
+        self.lets_in(token, now)
+    }
+
+    pub(super) fn principal(&self, credential: TokenId, now: Moment) -> Option<Principal> {
+        self.people.tokens.get(&credential).and_then(|token| self.lets_in(token, now))
+    }
+
+    fn lets_in(&self, token: &Token, now: Moment) -> Option<Principal> {
+        let person = self.people.people.get(&token.row.person)?;
+        let bound = token.row.bound.is_none_or(|(session, turn)| self.is_under_way(session, turn));
+        let good = token.row.is_fresh(token.last_used, now) && bound && !person.is_disabled();
+        let principal = self.people.principal_of(token.row.person).filter(|_| good)?;
+        Some(token.row.of(principal))
+    }
+
+    fn is_under_way(&self, session: SessionId, turn: Turn) -> bool {
+        let running =
+            |standing: &Standing| standing.turn == Some(turn) && standing.state == ReceiptState::Running;
+        self.sessions.get(&session).is_some_and(|kept| kept.projection.receipts.values().any(running))
+    }
+
+    pub(super) fn may_say(&self, session: SessionId, person: PersonId) -> bool {
+        self.sessions.get(&session).is_some_and(|kept| self.says(kept, person))
+    }
+
+    pub(super) fn says(&self, kept: &Kept, person: PersonId) -> bool {
+        let enabled = self.people.people.get(&person).is_some_and(|kept| !kept.is_disabled());
+        let by = self.people.principal_of(person).filter(|_| enabled);
+        by.is_some_and(|by| authorize(&by, Act::Say, &kept.record, ()).is_ok())
+    }
+
+    pub(super) fn add_token(&mut self, row: TokenRow) {
+        let tokens = &mut self.people.tokens;
+        match row.purpose {
+            Purpose::Machine => tokens.retain(|_, other| {
+                let replaced = other.row.purpose == Purpose::Machine && other.row.person == row.person;
+                !replaced && other.row.expires.is_none_or(|until| row.made_at < until)
+            }),
+            Purpose::Turn => {
+                let session = |row: &TokenRow| row.bound.map(|(session, _)| session);
+                tokens.retain(|_, other| {
+                    other.row.purpose != Purpose::Turn || session(&other.row) != session(&row)
+                });
+            }
+            Purpose::Browser | Purpose::Cli | Purpose::Api => {}
+        }
+        self.put_token(row);
+        self.committed();
+    }
+
+    pub(super) fn put_token(&mut self, row: TokenRow) {
+        self.people.tokens.insert(row.token, Token { row, last_used: None, before: None });
+    }
+
+    pub(super) fn touch_tokens(&mut self, used: Vec<(TokenId, Moment)>) {
+        for (token, at) in used {
+            if let Some(token) = self.people.tokens.get_mut(&token) {
+                token.last_used = token.last_used.max(Some(at));
+            }
+        }
+        self.committed();
+    }
+
+    pub(super) fn rotate_token(
+        &mut self,
+        token: TokenId,
+        hash: [u8; 32],
+        now: Moment,
+        old_until: Moment,
+    ) -> bool {
+        let token = self.people.tokens.get_mut(&token);
+        let Some(token) = token.filter(|token| token.row.is_fresh(token.last_used, now)) else {
+            return false;
+        };
+        token.before = Some((token.row.hash, old_until));
+        token.row.hash = hash;
+        token.last_used = token.last_used.max(Some(now));
+        self.committed();
+        true
+    }
+
+    pub(super) fn sign_in(&mut self, sign_in: SignedIn) -> bool {
+        let SignedIn { standing, token, org, trail } = sign_in;
+        let known = self.people.of(org, token.person);
+        if !known.is_some_and(|kept| kept.standing == standing && !kept.is_disabled()) {
+            return false;
+        }
+        self.came_in(org, token.person, Some(token), &trail);
+        true
+    }
+
+    pub(super) fn spend_link(
+        &mut self,
+        hash: [u8; 32],
+        token: Option<LinkToken>,
+        trail: &Trail,
+    ) -> Option<LoginRow> {
+        let login = self.people.link(hash, trail.at)?;
+        self.people.links.remove(&hash);
+        let token = token.map(|token| token.row(login.person, trail.at));
+        self.came_in(login.org, login.person, token, trail);
+        Some(login)
+    }
+
+    fn came_in(&mut self, org: OrgId, person: PersonId, token: Option<TokenRow>, trail: &Trail) {
+        let about = About::default().and(token.as_ref().map(|token| token.token));
+        if let Some(token) = token {
+            self.put_token(token);
+        }
+        self.write_down(AuditRow::done(org, person, about, trail));
+        self.committed();
+    }
+
+    pub(super) fn grants(&self, org: OrgId, on: Resource) -> Vec<GrantRow> {
+        let given = match on {
+            Resource::Session(session) => {
+                let kept = self.sessions.get(&session).filter(|kept| kept.record.org == org);
+                kept.map(|kept| &kept.given)
+            }
+            Resource::Agent(agent) => self.people.agents.get(&(org, agent)),
+        };
+        given.into_iter().flat_map(|given| given.values()).copied().collect()
+    }
+}

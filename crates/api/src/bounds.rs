@@ -21,6 +21,22 @@ pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
 pub const ADDRESS_LENGTH_MAX: usize = 4_096;
 /// Characters of an `Idempotency-Key`.
 pub const KEY_LENGTH_MAX: usize = 255;
+/// Characters of a handle, of a group's and of an org's name.
+pub const HANDLE_LENGTH_MAX: usize = 64;
+/// Bytes of what people call somebody or something.
+pub const NAME_LENGTH_MAX: usize = 200;
+/// Bytes of an e-mail address.
+pub const MAIL_LENGTH_MAX: usize = 254;
+/// Bytes of what somebody types to say who they are: an org, and a handle or an e-mail address.
+pub const LOGIN_LENGTH_MAX: usize = 400;
+/// Bytes that a password must have.
+pub const PASSWORD_LENGTH_MIN: usize = 8;
+/// Bytes that a password may have.
+pub const PASSWORD_LENGTH_MAX: usize = 1_024;
+/// Bytes of the last part of a sign-in link.
+pub const LINK_LENGTH_MAX: usize = 200;
+/// Rights in a list of them: each once.
+pub const RIGHTS_MAX: usize = 5;
 /// Messages that can be put into order at once.
 pub const ORDER_MAX: usize = 1_000;
 /// Items on a page if nobody says how many.
@@ -38,3 +54,9 @@ pub const SESSION_PATTERN: &str = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$";
 pub const MESSAGE_PATTERN: &str = "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$";
 /// What every approval id looks like.
 pub const APPROVAL_PATTERN: &str = "^apr_[0-7][0-9a-hjkmnp-tv-z]{25}$";
+/// What every person's id looks like.
+pub const PERSON_PATTERN: &str = "^usr_[0-7][0-9a-hjkmnp-tv-z]{25}$";
+/// What every group's id looks like.
+pub const GROUP_PATTERN: &str = "^grp_[0-7][0-9a-hjkmnp-tv-z]{25}$";
+/// What every credential's id looks like.
+pub const TOKEN_PATTERN: &str = "^tok_[0-7][0-9a-hjkmnp-tv-z]{25}$";

@@ -123,6 +123,59 @@ fn title(title: &Option<String>) -> Result<(), Invalid> {
     invalid("title", format!("must have at most {TITLE_LENGTH_MAX} bytes and no control characters"))
 }
 
-fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), Invalid> {
+/// A handle: it stands in addresses and is typed, so it is small and plain.
+pub(crate) fn handle(field: &'static str, text: &str) -> Result<(), Invalid> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+    let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if begins && text.len() <= HANDLE_LENGTH_MAX && text.chars().all(is_plain) {
+        return Ok(());
+    }
+    invalid(
+        field,
+        format!(
+            "must begin with a small letter or digit and go on with those, dots, dashes or underscores (at most {HANDLE_LENGTH_MAX})"
+        ),
+    )
+}
+
+/// The name of a group, an org or a client.
+pub(crate) fn word(field: &'static str, text: &str) -> Result<(), Invalid> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins && text.len() <= HANDLE_LENGTH_MAX && text.chars().all(is_plain) {
+        return Ok(());
+    }
+    invalid(
+        field,
+        format!(
+            "must begin with a letter or digit and go on with those, dots, dashes or underscores (at most {HANDLE_LENGTH_MAX})"
+        ),
+    )
+}
+
+/// What people call somebody or something: one line.
+pub(crate) fn plain_line(field: &'static str, text: Option<&str>, max: usize) -> Result<(), Invalid> {
+    match text {
+        Some(text) if text.len() > max || text.contains(|c: char| c.is_ascii_control()) => {
+            invalid(field, format!("must have at most {max} bytes and no control characters"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// An e-mail address, as far as one can tell by looking.
+pub(crate) fn mail(text: Option<&str>) -> Result<(), Invalid> {
+    let Some(text) = text else { return Ok(()) };
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    let halves = text.split_once('@');
+    let whole =
+        halves.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
+    if whole && text.len() <= MAIL_LENGTH_MAX && !text.contains(is_odd) {
+        return Ok(());
+    }
+    invalid("email", format!("must be NAME@HOST without spaces, of at most {MAIL_LENGTH_MAX} bytes"))
+}
+
+pub(crate) fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), Invalid> {
     Err(Invalid { field, reason: reason.into() })
 }

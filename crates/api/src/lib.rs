@@ -1,7 +1,7 @@
 //! The wire: what a request, an answer, a fact and a problem look like outside the process, and the client.
 //!
-//! Read in this order: `message` (what is said and its receipt), `session`, `fact` (the log as readers see it), then the
-//! smaller resources; `problem` has every stable code there is. `client` speaks all of it for the command line. A type
+//! Read in this order: `message` (what is said and its receipt), `session`, `fact` (the log as readers see it), `person`,
+//! `grant` and `token` (who may do what), then the smaller resources; `problem` has every stable code there is. `client` speaks all of it for the command line. A type
 //! here is a promise: fields are only ever added, and requests refuse fields they do not know. Nothing here knows how a
 //! session works; the server converts.
 
@@ -9,40 +9,61 @@ mod address;
 mod agent;
 mod approval;
 mod at;
+mod audit;
 mod binding;
 mod bounds;
 mod check;
 pub mod client;
 mod fact;
+mod grant;
+mod group;
 mod message;
 mod node;
 mod object;
+mod org;
 mod page;
 mod person;
 mod problem;
 mod queue;
 mod route;
+mod secret;
 mod session;
+mod sign_in;
+mod token;
+mod wall;
 
 pub use address::Address;
 pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn};
 pub use approval::{Answer, Approval, ApprovalAnswer, ApprovalState};
 pub use at::{At, NotAMoment};
+pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};
 pub use binding::{Binding, Move};
 pub use bounds::*;
 pub use fact::{
     About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Outcome, PlanStep, RuleFact,
     Story, StoryFact, Usage, What,
 };
+pub use grant::{
+    Grant, Granted, Grantee, GranteeQuery, NewGrant, Root, RootQuery, TakenBack, ToGroup, ToOrg, ToUser,
+};
+pub use group::{Group, Membership, NewGroup};
 pub use message::{
     EditParts, EditText, Hold, Links, MessageChange, MessageQuery, NewMessage, Part, Previous, Receipt,
     ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
 pub use node::Node;
 pub use object::object;
+pub use org::{MadeOrg, NewOrg, NewOwner, Org, OrgChange, OrgSettings};
 pub use page::{FactsQuery, Page, PageQuery};
-pub use person::Me;
+pub use person::{
+    AddedPerson, Bound, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery, Person,
+    PersonChange, Right, Role, Who,
+};
 pub use problem::{Code, Invalid, Problem};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
+pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
+pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignedIn};
+pub use token::{MadeToken, NewToken, Purpose, Token, TokensQuery};
+pub use wall::{Wall, WallCheck};

@@ -4,7 +4,7 @@
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
 use crate::object::object;
-use crate::{Address, At, EndWhy, IfNew};
+use crate::{Address, At, EndWhy, IfNew, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -332,10 +332,13 @@ pub struct Receipt {
     pub id: String,
     /// Its session.
     pub session: String,
+    /// Who said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Who>,
     /// Where it stands.
     pub state: ReceiptState,
     /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `session_ended`, `expired`,
-    /// `not_allowed`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
+    /// `not_allowed`, `revoked`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// How to go on, in words, where the state asks for it.

@@ -106,10 +106,27 @@ codes! {
     /// No credential, or not one of ours.
     Unauthenticated = "unauthenticated", 401, "who are you?",
         "send the header `Authorization: Bearer TOKEN` (the token of this machine's person is in the file `token` of the data directory), or sign in with a one-time link";
+    /// Not the right name, password or link.
+    WrongSignIn = "wrong_sign_in", 401, "not signed in",
+        "check the name and the password; if you have no password, ask an admin for a link (`homing user link NAME`)";
     /// The request comes from another site.
     BadOrigin = "bad_origin", 403, "another site asks", "open the page of this server itself; other sites may not use it";
     /// The credential may see it, but not do this.
     NotAllowed = "not_allowed", 403, "not allowed", "ask somebody who manages the session";
+    /// The credential is not good for this.
+    RightMissing = "right_missing", 403, "the credential is not good for this",
+        "use a credential that has this right: make one (POST /api/v1/tokens) or sign in yourself";
+    /// Only somebody who is more in the org may.
+    RoleTooLow = "role_too_low", 403, "your role does not allow this", "ask an admin of your org";
+    /// The agent is not one that this person may use.
+    AgentNotYours = "agent_not_yours", 403, "not an agent of yours",
+        "use another agent (GET /api/v1/agents), or ask an admin to share this one with you";
+    /// The directory is under none that this person may choose.
+    DirectoryNotYours = "directory_not_yours", 403, "not a directory of yours",
+        "choose one below those that GET /api/v1/roots lists, leave it out to get one of its own, or ask an admin to add it";
+    /// The credential is for one turn only, and this is something else.
+    BoundElsewhere = "bound_elsewhere", 403, "the credential is for one turn only",
+        "an agent's own credential reads and talks to its own session while its turn lasts, and nothing more";
     /// Only its sender may change the words of a message.
     NotYourWords = "not_your_words", 403, "somebody else's words", "withdraw it, if you manage the session, and say something yourself";
     /// The address names another person or client.
@@ -136,6 +153,13 @@ codes! {
         "its turn is over; to go on, say so in a message of its own, for instance: Go on. What you asked for is allowed once.";
     /// Somebody changed it in between.
     Changed = "changed", 409, "changed in the meantime", "read it again, then decide again";
+    /// Somebody or something is called so already.
+    Taken = "taken", 409, "taken already", "choose another name";
+    /// An org always has an owner who can come in.
+    LastOwner = "last_owner", 409, "the last owner", "make somebody else an owner first";
+    /// Nobody has shown that agents cannot reach what is not theirs.
+    WallNotProved = "wall_not_proved", 409, "the wall around the data is not proved",
+        "`homing doctor` says what is missing; `trust_everyone = true` (--trust-everyone) lets people in who may read each other's words";
     /// The body is too large.
     TooLarge = "too_large", 413, "too large", "send less than 1 MiB of text; put longer words into a file the agent can read";
     /// The body is not said to be JSON.
@@ -158,6 +182,11 @@ codes! {
     QueueFull = "queue_full", 429, "the queue is full", "wait until some are done, or withdraw some";
     /// Too many open sessions.
     TooManyOpenSessions = "too_many_open_sessions", 429, "too many open sessions", "end some that you do not need";
+    /// The org has too many open sessions.
+    TooManyOrgSessions = "too_many_org_sessions", 429, "the org has too many open sessions",
+        "end some that you do not need, or ask an admin to raise the limit";
+    /// Too many requests in a short time.
+    TooManyRequests = "too_many_requests", 429, "too many requests", "wait as long as `Retry-After` says, then go on";
     /// A mistake of ours.
     Internal = "internal", 500, "our mistake", "please report it, with the correlation id";
     /// The disk is full.

@@ -1,6 +1,6 @@
 //! The messages of a session that are not final, in the order in which they run.
 
-use crate::{At, ReceiptState};
+use crate::{At, ReceiptState, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,6 +23,9 @@ pub struct Queued {
     pub why: Option<String>,
     /// Who said it.
     pub by: String,
+    /// The same, with their handle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_by: Option<Who>,
     /// How often its words were replaced; say this when you change them.
     pub revision: u32,
     /// Its words, or how they begin if there are more than 4 KiB; the message itself has all of them (`words=true`).

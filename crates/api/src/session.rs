@@ -1,6 +1,6 @@
 //! Sessions, as lists and single reads show them.
 
-use crate::{Address, At, EndWhy, Links};
+use crate::{Address, At, EndWhy, Links, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -121,6 +121,9 @@ pub struct Session {
     pub id: String,
     /// Whose it is.
     pub owner: String,
+    /// The same, with their handle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owned_by: Option<Who>,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

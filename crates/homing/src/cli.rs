@@ -51,6 +51,16 @@ enum Command {
     Route(route::RouteArgs),
     Agents(agents::AgentsArgs),
     Nodes(nodes::NodesArgs),
+    Login(login::LoginArgs),
+    Logout(logout::LogoutArgs),
+    Whoami(whoami::WhoamiArgs),
+    User(user::UserArgs),
+    Group(group::GroupArgs),
+    Token(token::TokenArgs),
+    Grant(grant::GrantArgs),
+    Roots(roots::RootsArgs),
+    Org(org::OrgArgs),
+    Audit(audit::AuditArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
     Doctor(doctor::DoctorArgs),
@@ -86,6 +96,8 @@ fn dispatch(command: Command, place: &Place, screen: Screen) -> Result<Exit> {
         Command::Backup(args) => backup::backup(&args, place, screen),
         Command::Restore(args) => restore::restore(&args, place, screen),
         Command::Doctor(args) => client_runtime()?.block_on(doctor::doctor(&args, place, screen)),
+        Command::Login(args) => client_runtime()?.block_on(login::login(args, place, screen)),
+        Command::Logout(args) => client_runtime()?.block_on(logout::logout(args, screen)),
         Command::Config(args) => config::config(&args, screen),
         Command::Completions(args) => {
             completions::completions(&args, &mut <Cli as clap::CommandFactory>::command())
@@ -111,8 +123,18 @@ async fn ask(command: Command, place: &Place, screen: Screen) -> Result<Exit> {
         Command::Route(args) => route::route(args, &remote).await,
         Command::Agents(args) => agents::agents(&args, &remote).await,
         Command::Nodes(args) => nodes::nodes(&args, &remote).await,
+        Command::Whoami(args) => whoami::whoami(&args, &remote).await,
+        Command::User(args) => user::user(args, &remote).await,
+        Command::Group(args) => group::group(args, &remote).await,
+        Command::Token(args) => token::token(args, &remote).await,
+        Command::Grant(args) => grant::grant(args, &remote).await,
+        Command::Roots(args) => roots::roots(args, &remote).await,
+        Command::Org(args) => org::org(args, &remote).await,
+        Command::Audit(args) => audit::audit(args, &remote).await,
         Command::Up(_)
         | Command::Serve(_)
+        | Command::Login(_)
+        | Command::Logout(_)
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Doctor(_)

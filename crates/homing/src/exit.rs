@@ -33,16 +33,19 @@ Exit codes:
   1    the turn failed or was stopped, or the request was refused
   2    wrong usage or configuration
   3    there is no such session, message or question
-  4    no server can be reached, or it does not know the token
+  4    no server can be reached, or it does not let us in
   5    another server has the data directory
-  6    not now (disk full, server going down): try again later
+  6    not now (disk full, too many requests, server going down): try again later
   130  detached by Ctrl-C; the turn goes on
 
 Environment:
-  HOMING_DATA     the data directory, if --data is not given
-  HOMING_URL      a server elsewhere, with HOMING_TOKEN
-  HOMING_TOKEN    the token to use
-  NO_COLOR        no colours";
+  HOMING_URL         a server elsewhere, with HOMING_TOKEN
+  HOMING_TOKEN       the token to use
+  HOMING_TOKEN_FILE  a file with the token to use; agents find theirs by it
+  HOMING_DATA        the data directory, if --data is not given
+  NO_COLOR           no colours
+
+Which server: --data, then HOMING_URL, then HOMING_DATA, then one that runs here, then the last `homing login`.";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
@@ -110,12 +113,15 @@ impl From<ClientError> for Trouble {
 }
 
 fn refused(problem: Box<Problem>) -> Trouble {
-    let exit = match problem.status {
-        401 | 403 | 421 if problem.code != Code::NotAllowed && problem.code != Code::NotYourWords => {
-            Exit::Unreachable
-        }
-        404 => Exit::NotFound,
-        503 => Exit::Later,
+    let exit = match problem.code {
+        Code::Unauthenticated
+        | Code::WrongSignIn
+        | Code::BadOrigin
+        | Code::BadHost
+        | Code::AddressNotYours => Exit::Unreachable,
+        Code::TooManyRequests => Exit::Later,
+        _ if problem.status == 404 => Exit::NotFound,
+        _ if problem.status == 503 => Exit::Later,
         _ => Exit::Failed,
     };
     let hint = hint(problem.code).map_or_else(|| problem.hint.clone(), str::to_owned);
@@ -126,8 +132,28 @@ fn refused(problem: Box<Problem>) -> Trouble {
 fn hint(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::Unauthenticated => {
-            "the token is not this server's: it is in the file `token` of the server's data directory"
+            "the token is not this server's, or not good any more: sign in again with `homing login`"
         }
+        Code::WrongSignIn => {
+            "check the name and the password; without a password, ask for a link: `homing user link NAME`, then `homing login --link`"
+        }
+        Code::RightMissing => {
+            "`homing whoami` says what this token is good for; `homing login` gets one that is yours"
+        }
+        Code::RoleTooLow => "`homing whoami` says what you are in your org; `homing user ls` whom to ask",
+        Code::AgentNotYours => {
+            "`homing agents` lists those that you may use; an admin shares one: `homing grant give agent:NAME …`"
+        }
+        Code::DirectoryNotYours => {
+            "`homing roots` lists the directories that you may choose; an admin adds one: `homing roots add DIR --to NAME`"
+        }
+        Code::NotAllowed => {
+            "ask whoever owns it: `homing show SESSION`; they share it with `homing grant give`"
+        }
+        Code::WallNotProved => {
+            "`homing doctor` says what is missing; `homing up --trust-everyone` lets people in who may read each other's words"
+        }
+        Code::TooManyOrgSessions => "`homing end SESSION` ends one that nobody needs",
         Code::AddressNotYours => {
             "an address of yours has your own name in it: `homing route explain` shows one"
         }

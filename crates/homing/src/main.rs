@@ -1,16 +1,20 @@
 //! Homing: every message finds its own session. One binary: the server, its commands, and the far side of its agents.
 //!
 //! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `place` (the data
-//! directory), `remote` (finding and asking the server), `target` (which session is meant), `follow` (watching a turn),
-//! `words` (facts for people), `screen` and `exit`. The server's side is `wiring`, with `config`,
+//! directory), `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is
+//! meant), `naming` (which person or group), `follow` (watching a turn), `ask` and `keys` (what is typed), `words` (facts
+//! for people), `screen` and `exit`. The server's side is `wiring`, with `config`,
 //! `roster` (the agents) and `world`.
 
+mod ask;
 mod cli;
 mod commands;
 mod config;
+mod credentials;
 mod exit;
 mod follow;
 mod keys;
+mod naming;
 mod place;
 mod remote;
 mod roster;

@@ -13,14 +13,16 @@ use crate::exit::{Exit, Trouble};
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) dir: PathBuf,
-    /// Whether `--data` named it: then the environment does not point elsewhere.
+    /// Whether `--data` named it: then nothing else points elsewhere.
     pub(crate) named: bool,
+    /// Whether `HOMING_DATA` did: then what `homing login` keeps is not meant.
+    pub(crate) chosen: bool,
 }
 
 impl Place {
     /// The directory that is named, or `HOMING_DATA`, or the usual one.
     pub(crate) fn find(named: Option<PathBuf>) -> Result<Self> {
-        let is_named = named.is_some();
+        let (is_named, is_chosen) = (named.is_some(), variable("HOMING_DATA").is_some());
         let dir = named.or_else(|| variable("HOMING_DATA")).or_else(usual);
         let dir = dir.ok_or_else(|| {
             Trouble::new(Exit::Usage, "there is no home directory to keep things in")
@@ -28,7 +30,7 @@ impl Place {
         })?;
         // Agents get paths below it, and they stand elsewhere.
         let dir = std::path::absolute(&dir).with_context(|| dir.display().to_string())?;
-        Ok(Self { dir, named: is_named })
+        Ok(Self { dir, named: is_named, chosen: is_chosen })
     }
 
     /// Whether this is where every command looks by itself.
@@ -95,8 +97,8 @@ fn read_line(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Lets a whole file appear at once, readable by its owner only.
-fn write_whole(path: &Path, line: &str) -> Result<()> {
-    let new = path.with_extension("new");
+pub(crate) fn write_whole(path: &Path, line: &str) -> Result<()> {
+    let new = path.with_extension(format!("new-{}", std::process::id()));
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn a_token_is_made_once_and_is_nobody_elses() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), named: true };
+        let place = Place { dir: dir.path().to_owned(), named: true, chosen: false };
         let token = place.token_or_fresh().unwrap();
         assert!(token.len() > 60);
         fs::set_permissions(place.token_path(), fs::Permissions::from_mode(0o644)).unwrap();

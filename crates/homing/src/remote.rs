@@ -4,8 +4,11 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::Result;
+use api::Secret;
 use api::client::{Client, ClientError};
+use serde::Serialize;
 
+use crate::credentials::Credentials;
 use crate::exit::{Exit, Trouble};
 use crate::place::Place;
 use crate::screen::Screen;
@@ -24,47 +27,75 @@ pub(crate) struct Remote {
 #[derive(Debug)]
 pub(crate) struct Pointer {
     pub(crate) url: String,
-    token: String,
+    token: Secret,
+    /// What said so.
+    pub(crate) source: Source,
+}
+
+/// What says which server is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The files of a data directory.
+    Place,
+    /// `HOMING_URL`.
+    Environment,
+    /// What `homing login` keeps.
+    Login,
 }
 
 impl Remote {
-    /// The server of this data directory, or the one that the environment points to.
+    /// The server that is meant.
     pub(crate) fn find(place: &Place, screen: Screen) -> Result<Self> {
         let pointer = Pointer::read(place)?;
         if !pointer.answers() {
-            return Err(nobody(place, Some(&pointer.url)).into());
+            return Err(nobody(place, Some(&pointer)).into());
         }
-        let client = Client::new(pointer.url, pointer.token).map_err(Trouble::from)?;
+        let client = Client::new(pointer.url, pointer.token.into_inner()).map_err(Trouble::from)?;
         Ok(Self { client, screen })
+    }
+
+    /// Says that it is done: the server's own answer for programs, words for people.
+    pub(crate) fn done(&self, answer: &impl Serialize, words: impl AsRef<str>) -> Result<()> {
+        Ok(if self.screen.json { self.screen.object(answer)? } else { self.screen.line(words)? })
     }
 }
 
 impl Pointer {
-    /// `HOMING_URL` and `HOMING_TOKEN` come before the files of the data directory, unless `--data` named it.
-    pub(crate) fn read(place: &Place) -> Result<Self, Trouble> {
-        let variable =
-            |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty() && !place.named);
-        let file = |read: std::io::Result<Option<String>>, name: &str| {
-            read.map_err(|why| {
-                Trouble::new(Exit::Unreachable, format!("{}: {why}", place.dir.join(name).display()))
-                    .hint("the file belongs to the user who runs the server; use HOMING_URL and HOMING_TOKEN otherwise")
-            })
-        };
-        if let Some(url) = variable("HOMING_URL") {
+    /// Which server is meant, and with which token. The first that says so:
+    ///
+    /// 1. `--data DIR`: the server of that directory, by the files in it.
+    /// 2. `HOMING_URL`: that server, with `HOMING_TOKEN`, or what the file `HOMING_TOKEN_FILE` says (so it is inside an
+    ///    agent), or what `homing login` keeps for it.
+    /// 3. `HOMING_DATA`: the server of that directory.
+    /// 4. A server of this machine's usual data directory, if its file `url` says that there is one.
+    /// 5. What `homing login` keeps: the server of the last sign-in.
+    ///
+    /// `HOMING_TOKEN` alone comes before the token of a data directory.
+    pub(crate) fn read(place: &Place) -> Result<Self> {
+        if !place.named
+            && let Some(url) = variable("HOMING_URL")
+        {
             check(&url)?;
-            // The token of this machine is not for whatever server somebody names.
-            let token = variable("HOMING_TOKEN").ok_or_else(|| {
-                Trouble::new(Exit::Usage, "HOMING_URL is set and HOMING_TOKEN is not")
-                    .hint("set HOMING_TOKEN to what the file `token` of that server's data directory says")
-            })?;
-            return Ok(Self { url, token });
+            let token = token_for(&url)?;
+            return Ok(Self { url, token, source: Source::Environment });
         }
-        let url = file(place.url(), "url")?.ok_or_else(|| nobody(place, None))?;
-        let token = match variable("HOMING_TOKEN") {
-            Some(token) => token,
-            None => file(place.token(), "token")?.ok_or_else(|| nobody(place, None))?,
+        let is_here = file(place.url(), place, "url")?;
+        let credentials = if place.named || place.chosen || is_here.is_some() {
+            Credentials::default()
+        } else {
+            Credentials::load()?
         };
-        Ok(Self { url, token })
+        if let Some((url, kept)) = credentials.current() {
+            let token = variable("HOMING_TOKEN").map_or_else(|| kept.token.clone(), Secret::from);
+            return Ok(Self { url: url.to_owned(), token, source: Source::Login });
+        }
+        let url = is_here.ok_or_else(|| nobody(place, None))?;
+        let own = variable("HOMING_TOKEN").filter(|_| !place.named);
+        let token = match own {
+            Some(token) => token,
+            None => file(place.token(), place, "token")?.ok_or_else(|| nobody(place, None))?,
+        };
+        Ok(Self { url, token: Secret::from(token), source: Source::Place })
     }
 
     /// Whether somebody listens there. A refused connection is known at once, without the client's patience.
@@ -74,6 +105,40 @@ impl Pointer {
         let addresses = host.to_socket_addrs().into_iter().flatten();
         addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, LOOK_MAX).is_ok())
     }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// The token for a server that `HOMING_URL` names. The token of this machine is not for whatever server somebody names.
+fn token_for(url: &str) -> Result<Secret> {
+    if let Some(token) = variable("HOMING_TOKEN") {
+        return Ok(Secret::from(token));
+    }
+    if let Some(path) = variable("HOMING_TOKEN_FILE") {
+        let token = std::fs::read_to_string(&path).map_err(|why| {
+            Trouble::new(Exit::Unreachable, format!("{path}: {why}"))
+                .hint("HOMING_TOKEN_FILE names it; an agent's token is there only while its turn lasts")
+        })?;
+        return Ok(Secret::from(token.trim().to_owned()));
+    }
+    if let Some(kept) = Credentials::load()?.at(url) {
+        return Ok(kept.token.clone());
+    }
+    Err(Trouble::new(Exit::Usage, "HOMING_URL is set and HOMING_TOKEN is not")
+        .hint(
+            "sign in with `homing login`, or set HOMING_TOKEN to a token that `homing token make` has shown",
+        )
+        .into())
+}
+
+fn file(read: std::io::Result<Option<String>>, place: &Place, name: &str) -> Result<Option<String>, Trouble> {
+    read.map_err(|why| {
+        Trouble::new(Exit::Unreachable, format!("{}: {why}", place.dir.join(name).display())).hint(
+            "the file belongs to the user who runs the server; sign in with `homing login --url URL`, or use HOMING_URL and HOMING_TOKEN",
+        )
+    })
 }
 
 fn has_port(host: &str) -> bool {
@@ -86,25 +151,31 @@ fn host_of(url: &str) -> &str {
     rest.split('/').next().unwrap_or(rest)
 }
 
-fn check(url: &str) -> Result<(), Trouble> {
+/// Whether this is the address of a server.
+pub(crate) fn check(url: &str) -> Result<(), Trouble> {
     if url.starts_with("http://") && !host_of(url).is_empty() {
         return Ok(());
     }
-    Err(Trouble::new(Exit::Usage, format!("HOMING_URL is {url:?}, which is not an address of a server"))
+    Err(Trouble::new(Exit::Usage, format!("{url:?} is not the address of a server"))
         .hint("write http://HOST:PORT; there is no TLS yet"))
 }
 
 /// Nobody is there. The one trouble that every newcomer meets, so it says what to do, and how to point elsewhere.
-fn nobody(place: &Place, url: Option<&str>) -> Trouble {
-    let at = url.map(|url| format!(" at {url}")).unwrap_or_default();
-    let elsewhere = std::env::var_os("HOMING_URL").is_some() && !place.named;
-    if elsewhere {
-        return Trouble::new(Exit::Unreachable, format!("no server answers{at}"))
-            .hint("HOMING_URL points there; unset it to use the server of this machine");
+fn nobody(place: &Place, pointer: Option<&Pointer>) -> Trouble {
+    let at = pointer.map(|pointer| format!(" at {}", pointer.url)).unwrap_or_default();
+    let no_answer = || Trouble::new(Exit::Unreachable, format!("no server answers{at}"));
+    match pointer.map(|pointer| pointer.source) {
+        Some(Source::Environment) => {
+            no_answer().hint("HOMING_URL points there; unset it to use the server of this machine")
+        }
+        Some(Source::Login) => no_answer()
+            .hint("`homing login` was for that server; `homing logout --forget` forgets it, `homing up` starts one here"),
+        Some(Source::Place) | None => {
+            Trouble::new(Exit::Unreachable, format!("no server is running for {}{at}", place.dir.display())).hint(
+                "start one with `homing up`, sign in elsewhere with `homing login --url URL`, or point elsewhere with --data DIR, or with HOMING_URL and HOMING_TOKEN",
+            )
+        }
     }
-    Trouble::new(Exit::Unreachable, format!("no server is running for {}{at}", place.dir.display())).hint(
-        "start one with `homing up`, or point elsewhere with --data DIR, or with HOMING_URL and HOMING_TOKEN",
-    )
 }
 
 /// Lets `?` turn what the client says into a trouble.

@@ -2,7 +2,10 @@
 
 use api::At;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
+
+use crate::config::units::Span;
 
 /// The time of day here, for logs.
 pub(crate) fn clock(at: At) -> String {
@@ -32,9 +35,41 @@ pub(crate) fn ago(at: At, now: kernel::Moment) -> String {
     }
 }
 
+/// A moment that lies ahead, as people write it: a duration from now, a day here, or a moment.
+pub(crate) fn later(text: &str, now: kernel::Moment) -> Option<At> {
+    span(text).map(|ms| At(now.0.saturating_add(ms))).or_else(|| moment(text))
+}
+
+/// A moment that has been, as people write it: a duration before now, a day here, or a moment.
+pub(crate) fn earlier(text: &str, now: kernel::Moment) -> Option<At> {
+    span(text).map(|ms| At(now.0.saturating_sub(ms))).or_else(|| moment(text))
+}
+
+fn span(text: &str) -> Option<u64> {
+    Span::try_from(text.to_owned()).ok().map(|Span(ms)| ms)
+}
+
+fn moment(text: &str) -> Option<At> {
+    let stamp = match text.parse::<Timestamp>() {
+        Ok(stamp) => stamp,
+        Err(_) => text.parse::<Date>().ok()?.to_zoned(TimeZone::system()).ok()?.timestamp(),
+    };
+    u64::try_from(stamp.as_millisecond()).ok().map(At)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_written_in_several_ways() {
+        let now = kernel::Moment(10_000_000_000);
+        assert_eq!(later("2h", now), Some(At(10_007_200_000)));
+        assert_eq!(earlier("1d", now), Some(At(9_913_600_000)));
+        assert_eq!(earlier("1970-01-02T00:00:00Z", now), Some(At(86_400_000)));
+        assert!(earlier("2026-12-24", now).is_some());
+        assert_eq!(["", "soon", "5", "2026-13-01"].map(|text| later(text, now)), [None; 4]);
+    }
 
     #[test]
     fn ages_are_rough() {

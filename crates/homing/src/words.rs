@@ -1,8 +1,8 @@
 //! Facts and receipts in words, for people.
 
 use api::{
-    EndWhy, Fact, Failure, Outcome, Receipt, ReceiptState, RuleFact, Session, SessionState, Story, StoryFact,
-    What,
+    EndWhy, Fact, Failure, Grant, Outcome, Purpose, Receipt, ReceiptState, Right, Role, RuleFact, Session,
+    SessionState, Story, StoryFact, What,
 };
 
 /// A fact on one line. What belongs on several, such as an agent's words, may have line ends in it.
@@ -197,5 +197,119 @@ pub(crate) fn doing(session: &Session) -> String {
         (SessionState::Open, true, pending) => format!("running +{}", pending - 1),
         (SessionState::Open, false, 0) => "dormant".to_owned(),
         (SessionState::Open, false, pending) => format!("waiting {pending}"),
+    }
+}
+
+/// What somebody is in their org, as it is typed.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum RoleWord {
+    /// Reads what was shared with them
+    Viewer,
+    /// Makes sessions, and shares them
+    Member,
+    /// Looks after people, groups, agents, directories and the audit
+    Admin,
+    /// An admin whom admins cannot touch
+    Owner,
+}
+
+impl From<RoleWord> for Role {
+    fn from(word: RoleWord) -> Self {
+        match word {
+            RoleWord::Viewer => Self::Viewer,
+            RoleWord::Member => Self::Member,
+            RoleWord::Admin => Self::Admin,
+            RoleWord::Owner => Self::Owner,
+        }
+    }
+}
+
+/// What somebody is in their org.
+pub(crate) fn role(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "viewer",
+        Role::Member => "member",
+        Role::Admin => "admin",
+        Role::Owner => "owner",
+    }
+}
+
+/// What a token may be good for, as it is typed.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum RightWord {
+    /// Read
+    Read,
+    /// Make sessions, say things, take them back, stop them
+    Prompt,
+    /// Answer agents' questions
+    Approve,
+    /// Change sessions: end, order, title, share, hand over
+    Manage,
+    /// Change the org, its people and their tokens
+    Admin,
+}
+
+impl From<RightWord> for Right {
+    fn from(word: RightWord) -> Self {
+        match word {
+            RightWord::Read => Self::Read,
+            RightWord::Prompt => Self::Prompt,
+            RightWord::Approve => Self::Approve,
+            RightWord::Manage => Self::Manage,
+            RightWord::Admin => Self::Admin,
+        }
+    }
+}
+
+/// What a token is good for.
+pub(crate) fn rights(rights: &[Right]) -> String {
+    let words = rights.iter().map(|right| match right {
+        Right::Read => "read",
+        Right::Prompt => "prompt",
+        Right::Approve => "approve",
+        Right::Manage => "manage",
+        Right::Admin => "admin",
+    });
+    words.collect::<Vec<_>>().join(",")
+}
+
+/// What can be given on something, as it is typed.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum GrantWord {
+    /// Read it
+    View,
+    /// Say something to it: a shell as the agent's user
+    Prompt,
+    /// End it, reorder it, share it, hand it on
+    Manage,
+}
+
+impl From<GrantWord> for Grant {
+    fn from(word: GrantWord) -> Self {
+        match word {
+            GrantWord::View => Self::View,
+            GrantWord::Prompt => Self::Prompt,
+            GrantWord::Manage => Self::Manage,
+        }
+    }
+}
+
+/// What was given on something.
+pub(crate) fn grant(grant: Grant) -> &'static str {
+    match grant {
+        Grant::View => "view",
+        Grant::Prompt => "prompt",
+        Grant::Manage => "manage",
+    }
+}
+
+/// What a token is for.
+pub(crate) fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Machine => "this machine",
+        Purpose::Browser => "a browser",
+        Purpose::Cli => "a command line",
+        Purpose::Api => "a program",
+        Purpose::Turn => "an agent",
     }
 }

@@ -31,9 +31,9 @@ impl<T> Verdict<T> {
     }
 }
 
-const NO_BODY: Option<&()> = None;
+pub(super) const NO_BODY: Option<&()> = None;
 #[derive(Serialize)]
-struct NoQuery {}
+pub(super) struct NoQuery {}
 
 impl Client {
     /// Says something. When this answers, a power cut cannot lose it.

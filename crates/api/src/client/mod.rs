@@ -5,10 +5,13 @@
 //! wait longer than the one before. What the server refuses is an answer and comes back as a `Problem`.
 
 mod endpoints;
+mod export;
 mod follow;
+mod people;
 mod sse;
 
 pub use endpoints::Verdict;
+pub use export::Export;
 pub use follow::{Follow, Heard};
 
 use crate::Problem;
@@ -29,12 +32,19 @@ const REQUEST_MAX: Duration = Duration::from_secs(90);
 const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// A server, and the credential to use there. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
     token: String,
     door: &'static str,
+}
+
+impl std::fmt::Debug for Client {
+    /// Never the credential.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
+    }
 }
 
 /// Why there is no answer.
@@ -88,10 +98,13 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http
-            .request(method, format!("{}{path}", self.base))
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
-            .header("X-Homing-Door", self.door)
+        let request =
+            self.http.request(method, format!("{}{path}", self.base)).header("X-Homing-Door", self.door);
+        match self.token.as_str() {
+            // Whoever signs in has none yet.
+            "" => request,
+            token => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
+        }
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str, query: &impl Serialize) -> Result<T, ClientError> {
@@ -112,6 +125,13 @@ impl Client {
             request = request.json(body);
         }
         self.send(request).await
+    }
+
+    /// Takes something away; what exactly, the query says.
+    async fn take<T: DeserializeOwned>(&self, path: &str, query: &impl Serialize) -> Result<T, ClientError> {
+        let key = uuid::Uuid::new_v4().simple().to_string();
+        let request = self.request(Method::DELETE, path).query(query).header("Idempotency-Key", key);
+        Ok(self.send(request).await?.body)
     }
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answered<T>, ClientError> {

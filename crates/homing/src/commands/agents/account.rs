@@ -1,22 +1,15 @@
 //! `homing agents account`: your own sign-in for an agent. What it holds is typed or piped in, and never an argument.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, IsTerminal, Read};
-use std::os::fd::AsFd;
+use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use api::{Account, NewAccount};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use tokio::sync::oneshot;
 
 use crate::exit::{Exit, Trouble};
-use crate::keys::Interrupts;
 use crate::remote::{Remote, Told};
 use crate::screen::Screen;
-use crate::{time, world};
-
-/// What is read at the most: more than any variable may hold.
-const READ_BYTES_MAX: u64 = 64 * 1024;
+use crate::{ask, time, world};
 
 /// Use your own sign-in for an agent, in turns of your own messages
 #[derive(clap::Args)]
@@ -79,42 +72,17 @@ async fn ask_for(variables: &[String], screen: Screen) -> Result<BTreeMap<String
     if !io::stdin().is_terminal() {
         return piped(variables);
     }
-    let mut interrupts = Interrupts::listen()?;
     let mut secrets = BTreeMap::new();
     for name in variables {
-        let hidden = Hidden::begin()?;
-        screen.say(format!("{name}, which is not shown:"));
-        let typed = tokio::select! {
-            typed = typed_line() => typed?,
-            () = interrupts.next() => {
-                drop(hidden);
-                return Err(Trouble::new(Exit::Failed, "nothing was changed").into());
-            }
-        };
-        drop(hidden);
-        secrets.insert(name.clone(), typed);
+        secrets.insert(name.clone(), ask::secret(name, screen).await?.into_inner());
     }
     Ok(secrets)
 }
 
-/// A read from a terminal cannot be taken back, so it has a thread of its own, which ends with the process.
-async fn typed_line() -> io::Result<String> {
-    let (tell, told) = oneshot::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = io::stdin().lock().take(READ_BYTES_MAX).read_line(&mut line);
-        let _ = tell.send(read.map(|_| line));
-    });
-    let line = told.await.map_err(io::Error::other)??;
-    Ok(line.trim_end_matches(['\n', '\r']).to_owned())
-}
-
 fn piped(variables: &[String]) -> Result<BTreeMap<String, String>> {
-    let mut text = String::new();
-    io::stdin().lock().take(READ_BYTES_MAX).read_to_string(&mut text)?;
-    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let text = ask::piped()?;
     if let [name] = variables {
-        return Ok(BTreeMap::from([(name.clone(), text.to_owned())]));
+        return Ok(BTreeMap::from([(name.clone(), text)]));
     }
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() != variables.len() {
@@ -124,24 +92,4 @@ fn piped(variables: &[String]) -> Result<BTreeMap<String, String>> {
             .into());
     }
     Ok(variables.iter().cloned().zip(lines.into_iter().map(str::to_owned)).collect())
-}
-
-/// A terminal that does not show what is typed, until this is dropped.
-struct Hidden(Termios);
-
-impl Hidden {
-    fn begin() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin().as_fd())?;
-        let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(io::stdin().as_fd(), OptionalActions::Flush, &silent)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
-        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);
-    }
 }

@@ -1,0 +1,101 @@
+//! Credentials: what there is to see of them, and new ones. The secret of one is shown once.
+
+use crate::bounds::*;
+use crate::check::{invalid, plain_line, word};
+use crate::{At, Invalid, Right, Secret};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// What a credential is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The file in the data directory.
+    Machine,
+    /// A browser's cookie.
+    Browser,
+    /// What `homing login` keeps.
+    Cli,
+    /// A token that somebody made for a program of theirs.
+    Api,
+    /// What an agent may use to call back, while its turn lasts.
+    Turn,
+}
+
+/// What can be seen of a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    /// Its id, which is not its secret.
+    pub id: String,
+    /// Whose it is.
+    pub user: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is good for.
+    pub rights: Vec<Right>,
+    /// When it was made.
+    pub made_at: At,
+    /// Until when it is good; none if it has no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<At>,
+    /// When it was last used, give or take a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used: Option<At>,
+}
+
+/// Whose credentials.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TokensQuery {
+    /// This person's; your own if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(pattern = "^usr_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    pub user: Option<String>,
+}
+
+/// A credential to be made, for a program of yours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// What you call it.
+    #[schema(min_length = 1, max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    pub name: String,
+    /// What it shall be good for: one or more, and only what your own credential is good for.
+    #[schema(min_items = 1, max_items = 5)]
+    pub rights: Vec<Right>,
+    /// Until when it is good; without end if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<At>,
+    /// The only client name that it may use in addresses; any if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub client: Option<String>,
+}
+
+impl NewToken {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if self.name.is_empty() {
+            return invalid("name", "must not be empty");
+        }
+        plain_line("name", Some(&self.name), NAME_LENGTH_MAX)?;
+        if !(1..=RIGHTS_MAX).contains(&self.rights.len()) {
+            return invalid("rights", format!("must be 1 to {RIGHTS_MAX} rights"));
+        }
+        self.client.as_deref().map_or(Ok(()), |client| word("client", client))
+    }
+}
+
+/// A credential that was made. This is the only time that its secret is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MadeToken {
+    /// The credential.
+    pub token: Token,
+    /// What to send as `Authorization: Bearer SECRET`.
+    #[schema(value_type = String, format = Password)]
+    pub secret: Secret,
+}

@@ -1,0 +1,98 @@
+//! `homing grant`: who may do what with a session or an agent.
+
+use anyhow::Result;
+use api::{HandOver, NewGrant};
+
+use crate::exit::{Exit, Trouble};
+use crate::naming::{Names, grantee, person_id};
+use crate::remote::{Remote, Told};
+use crate::words::GrantWord;
+use crate::{time, words, world};
+
+/// List what was given on a session or an agent, give something, or take it back
+///
+/// ON is a session (ses_…) or `agent:NAME`. TO is a person (handle, e-mail address or id), `group:NAME`, or `org` for
+/// everybody in your org.
+#[derive(clap::Args)]
+pub(crate) struct GrantArgs {
+    #[command(subcommand)]
+    verb: GrantVerb,
+}
+
+#[derive(clap::Subcommand)]
+enum GrantVerb {
+    /// List what was given on it
+    Ls { on: String },
+    /// Give something, in place of what they were given before
+    ///
+    /// Whoever may prompt has a shell as the agent's user. An agent on which something was given is no longer open to
+    /// everybody else.
+    Give {
+        on: String,
+        to: String,
+        #[arg(value_enum)]
+        grant: GrantWord,
+    },
+    /// Take it back
+    Take { on: String, from: String },
+    /// Let a session be somebody else's
+    HandOver { session: String, to: String },
+}
+
+pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
+    match args.verb {
+        GrantVerb::Ls { on } => list(&resource(&on)?, remote).await?,
+        GrantVerb::Give { on, to, grant } => {
+            let new = NewGrant { to: grantee(&to, remote).await?, grant: grant.into() };
+            let given = remote.client.give(&resource(&on)?, &new).await.told()?;
+            remote.done(&given, format!("{to} may {} {on}", words::grant(given.grant)))?;
+        }
+        GrantVerb::Take { on, from } => {
+            let grantee = grantee(&from, remote).await?;
+            let taken = remote.client.take_back(&resource(&on)?, grantee).await.told()?;
+            remote.done(&taken, format!("{from} was given nothing on {on}"))?;
+        }
+        GrantVerb::HandOver { session, to } => {
+            let over = HandOver { to: person_id(&to, remote).await? };
+            let done = remote.client.hand_over(&session, &over).await.told()?;
+            remote.done(&done, format!("{session} is {to}'s"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The path of what is given something on.
+fn resource(on: &str) -> Result<String> {
+    match on.strip_prefix("agent:") {
+        Some(name) if is_name(name) => Ok(format!("agents/{name}")),
+        None if on.starts_with("ses_") && is_name(on) => Ok(format!("sessions/{on}")),
+        _ => Err(Trouble::new(Exit::Usage, format!("{on:?} is neither a session nor an agent"))
+            .hint("write ses_… (`homing ls`) or agent:NAME (`homing agents`)")
+            .into()),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+async fn list(on: &str, remote: &Remote) -> Result<()> {
+    let page = remote.client.grants(on).await.told()?;
+    if remote.screen.json {
+        return Ok(remote.screen.object(&page)?);
+    }
+    if page.items.is_empty() {
+        remote.screen.say("nothing was given on it to anybody");
+        return Ok(());
+    }
+    let names = Names::load(remote).await?;
+    let rows: Vec<Vec<String>> = page
+        .items
+        .into_iter()
+        .map(|given| {
+            let (by, since) = (given.by.handle.unwrap_or(given.by.id), time::ago(given.since, world::now()));
+            vec![names.of(&given.to), words::grant(given.grant).to_owned(), by, since]
+        })
+        .collect();
+    Ok(remote.screen.table(&["TO", "MAY", "GIVEN BY", "SINCE"], &rows)?)
+}

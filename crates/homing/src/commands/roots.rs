@@ -1,0 +1,83 @@
+//! `homing roots`: the directories that people may choose for a session.
+
+use anyhow::Result;
+use api::{Grantee, Root};
+
+use crate::exit::{Exit, Trouble};
+use crate::naming::{Names, grantee};
+use crate::remote::{Remote, Told};
+
+/// List the directories that may be chosen for a session, or change who may choose which
+///
+/// A directory stands for everything under it. TO is a person (handle, e-mail address or id), `group:NAME`, or `org` for
+/// everybody in your org.
+#[derive(clap::Args)]
+pub(crate) struct RootsArgs {
+    #[command(subcommand)]
+    verb: Option<RootsVerb>,
+}
+
+#[derive(clap::Subcommand)]
+enum RootsVerb {
+    /// List them
+    Ls,
+    /// Let somebody choose a directory
+    Add {
+        directory: String,
+        /// Who may [default: you]
+        #[arg(long)]
+        to: Option<String>,
+    },
+    /// Let them no more
+    Rm {
+        directory: String,
+        /// Who may not [default: you]
+        #[arg(long)]
+        to: Option<String>,
+    },
+}
+
+pub(crate) async fn roots(args: RootsArgs, remote: &Remote) -> Result<Exit> {
+    match args.verb.unwrap_or(RootsVerb::Ls) {
+        RootsVerb::Ls => list(remote).await?,
+        RootsVerb::Add { directory, to } => {
+            let root = root(&directory, to.as_deref(), remote).await?;
+            let added = remote.client.add_root(&root).await.told()?;
+            remote.done(&added, format!("{} may be chosen", added.directory))?;
+        }
+        RootsVerb::Rm { directory, to } => {
+            let root = root(&directory, to.as_deref(), remote).await?;
+            let removed = remote.client.remove_root(root).await.told()?;
+            remote.done(&removed, format!("{} may not be chosen any more", removed.directory))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn root(directory: &str, to: Option<&str>, remote: &Remote) -> Result<Root> {
+    let absolute = std::path::absolute(directory)?;
+    let directory = absolute.to_str().map(str::to_owned).ok_or_else(|| {
+        Trouble::new(Exit::Usage, format!("{} is not text", absolute.display()))
+            .hint("use a directory whose name is UTF-8")
+    })?;
+    let to = match to {
+        Some(to) => grantee(to, remote).await?,
+        None => Grantee::user(remote.client.me().await.told()?.person),
+    };
+    Ok(Root { directory, to })
+}
+
+async fn list(remote: &Remote) -> Result<()> {
+    let page = remote.client.roots().await.told()?;
+    if remote.screen.json {
+        return Ok(remote.screen.object(&page)?);
+    }
+    if page.items.is_empty() {
+        remote.screen.say("there are none: sessions get a directory of their own");
+        return Ok(());
+    }
+    let names = Names::load(remote).await?;
+    let rows: Vec<Vec<String>> =
+        page.items.into_iter().map(|root| vec![names.of(&root.to), root.directory]).collect();
+    Ok(remote.screen.table(&["TO", "DIRECTORY"], &rows)?)
+}

@@ -1,0 +1,39 @@
+//! `homing whoami`: whom the server takes you for, and what your token is good for.
+
+use anyhow::Result;
+use api::Me;
+
+use crate::exit::Exit;
+use crate::remote::{Remote, Told};
+use crate::words;
+
+/// Show who you are to the server, and what your token is good for
+#[derive(clap::Args)]
+pub(crate) struct WhoamiArgs {}
+
+pub(crate) async fn whoami(_: &WhoamiArgs, remote: &Remote) -> Result<Exit> {
+    let me = remote.client.me().await.told()?;
+    if remote.screen.json {
+        remote.screen.object(&me)?;
+        return Ok(Exit::Done);
+    }
+    remote.screen.pairs(&pairs(&me, remote.client.base()))?;
+    Ok(Exit::Done)
+}
+
+fn pairs(me: &Me, url: &str) -> Vec<(&'static str, String)> {
+    let mut pairs = vec![("you", me.handle.clone())];
+    pairs.extend(me.name.clone().map(|name| ("name", name)));
+    pairs.extend(me.email.clone().map(|email| ("e-mail", email)));
+    let host = if me.host { ", whose machine it is" } else { "" };
+    pairs.push(("role", format!("{}{host}", words::role(me.role))));
+    pairs.push(("org", me.org_name.clone()));
+    pairs.push(("rights", words::rights(&me.rights)));
+    pairs.extend(
+        me.bound.as_ref().map(|bound| ("only for", format!("turn {} of {}", bound.turn, bound.session))),
+    );
+    pairs.push(("password", if me.has_password { "yes" } else { "none; `homing user password`" }.to_owned()));
+    pairs.push(("id", me.person.clone()));
+    pairs.push(("server", url.to_owned()));
+    pairs
+}

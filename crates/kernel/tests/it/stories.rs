@@ -878,32 +878,91 @@ fn a_message_whose_sender_lost_the_right_is_refused() {
 
 #[test]
 fn a_turn_whose_sender_lost_the_right_while_it_starts_is_stopped() {
-    check("say 1 by 2; say 2; revoke 1; revoke 1; ready; stopped", expect![[""]]);
+    check(
+        "say 1 by 2; say 2; revoke 1; revoke 1; ready; stopped",
+        expect![[r#"
+        say 1 by 2   queued m1, turn 1 of m1, attempt 1.1        start 1.1 m1
+        say 2        queued m2                                   start 1.1 m1
+        revoke 1     stop turn 1 (revoked)                       stop 1.1 m1
+        revoke 1                                                 stop 1.1 m1
+        ready                                                    stop 1.1 m1
+        stopped      turn 1 stopped, turn 2 of m2, attempt 2.1   start 2.1 m2
+    "#]],
+    );
 }
 
 #[test]
 fn a_turn_whose_sender_lost_the_right_while_it_works_is_stopped() {
-    check("say 1 by 2; say 2; ready; asks; revoke 1; answer 1 yes; stopped", expect![[""]]);
+    check(
+        "say 1 by 2; say 2; ready; asks; revoke 1; answer 1 yes; stopped",
+        expect![[r#"
+        say 1 by 2     queued m1, turn 1 of m1, attempt 1.1        start 1.1 m1
+        say 2          queued m2                                   start 1.1 m1
+        ready          handed 1.1                                  work 1.1 m1
+        asks           asked a1 until 200                          work 1.1 m1
+        revoke 1       stop turn 1 (revoked)                       stop 1.1 m1
+        answer 1 yes   answered a1 yes                             stop 1.1 m1 a1: yes
+        stopped        turn 1 stopped, turn 2 of m2, attempt 2.1   start 2.1 m2
+    "#]],
+    );
 }
 
 #[test]
 fn a_turn_that_is_being_stopped_already_is_stopped_once() {
-    check("say 1 by 2; ready; stop 1; revoke 1; wake +1000; revoke 1; lost", expect![[""]]);
+    check(
+        "say 1 by 2; ready; stop 1; revoke 1; wake +1000; revoke 1; lost",
+        expect![[r#"
+        say 1 by 2   queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready        handed 1.1                             work 1.1 m1
+        stop 1       stop turn 1 (asked)                    stop 1.1 m1
+        revoke 1                                            stop 1.1 m1
+        wake +1000                                          stop 1.1 m1
+        revoke 1                                            stop 1.1 m1
+        lost         turn 1 stopped                         nothing
+    "#]],
+    );
 }
 
 #[test]
 fn a_turn_that_answers_before_it_can_be_stopped_has_answered() {
-    check("say 1 by 2; ready; revoke 1; finished", expect![[""]]);
+    check(
+        "say 1 by 2; ready; revoke 1; finished",
+        expect![[r#"
+        say 1 by 2   queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready        handed 1.1                             work 1.1 m1
+        revoke 1     stop turn 1 (revoked)                  stop 1.1 m1
+        finished     turn 1 answered                        nothing
+    "#]],
+    );
 }
 
 #[test]
 fn what_an_earlier_keeper_started_for_somebody_without_the_right_is_buried() {
-    check("say 1 by 2; ready; crash; revoke 1; lost", expect![[""]]);
+    check(
+        "say 1 by 2; ready; crash; revoke 1; lost",
+        expect![[r#"
+        say 1 by 2   queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+        ready        handed 1.1                             work 1.1 m1
+        crash                                               bury 1.1
+        revoke 1     stop turn 1 (revoked)                  bury 1.1
+        lost         turn 1 stopped                         nothing
+    "#]],
+    );
 }
 
 #[test]
 fn losing_the_right_while_the_session_ends_changes_nothing() {
-    check("say 1 by 2; ready; end; revoke 1; stopped; revoke 1", expect![[""]]);
+    check(
+        "say 1 by 2; ready; end; revoke 1; stopped; revoke 1",
+        expect![[r#"
+        say 1 by 2   queued m1, turn 1 of m1, attempt 1.1      start 1.1 m1
+        ready        handed 1.1                                work 1.1 m1
+        end          to end, stop turn 1 (session is ending)   stop 1.1 m1
+        revoke 1                                               stop 1.1 m1
+        stopped      turn 1 stopped, ended (asked)             nothing
+        revoke 1     no: too late                              nothing
+    "#]],
+    );
 }
 
 // The end (law 8).

@@ -2,13 +2,14 @@
 
 use crate::columns::{Id, Json, int};
 use crate::desk::{Desk, Kept, Sid};
+use crate::people;
 use crate::projection::{Pending, apply};
 use crate::trouble::Trouble;
-use kernel::{Claim, Fact, Number, PersonId, SessionId};
+use kernel::{Claim, Fact, Number, SessionId};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
 use store::project::project;
-use store::{Append, Appending, Entry, NewFact, NewOutgoing, Verdict, record};
+use store::{Append, Appending, AuditRow, Entry, NewFact, NewOutgoing, Verdict, record};
 
 pub(crate) fn append(desk: &mut Desk, append: &Append) -> Result<Appending, Trouble> {
     let kept = desk.kept(append.session)?;
@@ -36,7 +37,7 @@ fn refuses(desk: &Desk, kept: &Kept, append: &Append) -> Result<Option<Appending
         return Ok(Some(Appending::Undrained));
     }
     if let Some((message, sender)) = append.starts
-        && !may_say(desk, kept, sender)?
+        && !people::may_say(desk.db(), append.session, sender)?
     {
         return Ok(Some(Appending::Revoked(message)));
     }
@@ -59,16 +60,6 @@ fn has_undrained(desk: &Desk, append: &Append) -> Result<bool, Trouble> {
         }
     }
     Ok(false)
-}
-
-fn may_say(desk: &Desk, kept: &Kept, sender: PersonId) -> Result<bool, Trouble> {
-    let exists = |sql: &str, params: &[&dyn rusqlite::ToSql]| desk.db().prepare_cached(sql)?.exists(params);
-    let sender_bits = sender.stored();
-    if exists("SELECT 1 FROM disabled WHERE person = ?1", &[&sender_bits])? {
-        return Ok(false);
-    }
-    let granted = "SELECT 1 FROM grants WHERE person = ?1 AND sid = ?2 AND granted IN ('prompt', 'manage')";
-    Ok(kept.owner_person == sender || exists(granted, &[&sender_bits, &kept.sid])?)
 }
 
 /// A claim that the session holds stays its own, even if fewer may hold it than did before.
@@ -107,6 +98,9 @@ fn write(desk: &mut Desk, kept: &Kept, append: &Append) -> Result<Number, Troubl
     let over = kept.ended.is_some() || pending.ended;
     hold(desk, kept.sid, if over { &[] } else { &append.claims })?;
     note(desk, kept, append, &pending, number)?;
+    for row in AuditRow::own_acts(kept.org, append) {
+        desk.write_down(&row)?;
+    }
     Ok(number)
 }
 

@@ -5,7 +5,8 @@
 
 use crate::trouble::Trouble;
 use kernel::{
-    Address, ApprovalId, EndWhy, MessageId, Moment, NodeId, Number, OrgId, PersonId, RequestId, SessionId,
+    Address, ApprovalId, EndWhy, Grantee, GroupId, MessageId, Moment, NodeId, Number, OrgId, PersonId,
+    RequestId, SessionId, TokenId,
 };
 use rusqlite::Row;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -32,7 +33,16 @@ macro_rules! ids {
         }
     )*};
 }
-ids!(ApprovalId, MessageId, NodeId, OrgId, PersonId, RequestId, SessionId);
+ids!(ApprovalId, GroupId, MessageId, NodeId, OrgId, PersonId, RequestId, SessionId, TokenId);
+
+/// Whom something is given to, as its two columns. The org is named, too: in an index all orgs stand side by side.
+pub(crate) fn grantee(to: Grantee, org: OrgId) -> (i64, Bits) {
+    match to {
+        Grantee::Person(person) => (0, person.stored()),
+        Grantee::Group(group) => (1, group.stored()),
+        Grantee::Org => (2, org.stored()),
+    }
+}
 
 /// JSON that was encoded before, stored as text so that a person can read it.
 pub(crate) struct Json<'a>(pub(crate) &'a [u8]);
@@ -149,6 +159,32 @@ impl Columns<'_> {
             Some(session) => Ok(Some((session, self.word(column + 1, record::end_parse)?))),
             None => Ok(None),
         }
+    }
+
+    /// Whom something is given to, in two columns.
+    pub(crate) fn grantee(&self, column: usize) -> Result<Grantee, Trouble> {
+        match self.int(column)? {
+            0 => Ok(Grantee::Person(self.id(column + 1)?)),
+            1 => Ok(Grantee::Group(self.id(column + 1)?)),
+            2 => Ok(Grantee::Org),
+            _ => Err(self.damaged(column)),
+        }
+    }
+
+    pub(crate) fn string(&self, column: usize) -> Result<String, Trouble> {
+        self.text(column).map(str::to_owned)
+    }
+
+    pub(crate) fn string_maybe(&self, column: usize) -> Result<Option<String>, Trouble> {
+        Ok(self.text_maybe(column)?.map(str::to_owned))
+    }
+
+    pub(crate) fn moment_maybe(&self, column: usize) -> Result<Option<Moment>, Trouble> {
+        Ok(self.count_maybe(column)?.map(Moment))
+    }
+
+    pub(crate) fn hash(&self, column: usize) -> Result<[u8; 32], Trouble> {
+        Ok(self.0.get(column)?)
     }
 
     fn damaged(&self, column: usize) -> Trouble {

@@ -3,19 +3,21 @@
 use crate::columns::{Columns, Id, int};
 use crate::trouble::Trouble;
 use crate::writer::Tally;
-use kernel::{EndWhy, Moment, Number, OrgId, PersonId, Principal, SessionId, Term};
+use kernel::{EndWhy, Moment, Number, OrgId, PersonId, SessionId, Term, Witness};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
-use store::{NodeRow, Trail, record};
+use store::{About, AuditRow, NodeRow, Trail, record};
 
 /// A person's small number in the file.
 pub(crate) type Pid = i64;
+/// An org's small number in the file.
+pub(crate) type Oid = i64;
 /// A session's small number in the file.
 pub(crate) type Sid = i64;
 
-/// People whose small numbers are remembered between changes.
-const PIDS_MAX: usize = 1_024;
+/// People who are remembered between changes.
+const PEOPLE_MAX: usize = 1_024;
 
 /// What the writer reads of a session, in the order of `Kept`.
 pub(crate) const KEPT: &str =
@@ -28,7 +30,10 @@ pub(crate) struct Desk {
     counters: Counters,
     /// As they are in the file.
     stored: Counters,
-    pids: HashMap<(OrgId, PersonId), Pid>,
+    /// As they are in the file: whatever changes them empties this.
+    people: HashMap<(OrgId, PersonId), Who>,
+    /// Tells whether another connection has written since.
+    version: i64,
     tally: Arc<Tally>,
 }
 
@@ -38,6 +43,22 @@ struct Counters {
     inbox: i64,
     body: i64,
     place: i64,
+}
+
+/// Somebody as the writer sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Who {
+    pub(crate) pid: Pid,
+    pub(crate) oid: Oid,
+    /// None if they cannot come in: they are disabled, or were only heard of.
+    pub(crate) standing: Option<u64>,
+}
+
+impl Who {
+    /// What was seen of them when the right was found is still so.
+    pub(crate) fn stands(self, witness: Witness) -> bool {
+        self.standing == Some(witness.standing)
+    }
 }
 
 /// A session as the writer sees it.
@@ -61,7 +82,7 @@ impl Desk {
         let stored = db.query_row("SELECT inbox, body, place FROM counters", [], |row| {
             Ok(Counters { inbox: row.get(0)?, body: row.get(1)?, place: row.get(2)? })
         })?;
-        Ok(Self { db, counters: stored, stored, pids: HashMap::new(), tally })
+        Ok(Self { db, counters: stored, stored, people: HashMap::new(), version: 0, tally })
     }
 
     pub(crate) fn db(&self) -> &Connection {
@@ -79,8 +100,15 @@ impl Desk {
 
     // A group's transaction, and a change's part of it.
 
-    pub(crate) fn begin(&self) -> Result<(), Trouble> {
-        self.run("BEGIN IMMEDIATE", []).map(drop)
+    pub(crate) fn begin(&mut self) -> Result<(), Trouble> {
+        self.run("BEGIN IMMEDIATE", [])?;
+        let version = self.db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        // Nobody else writes while we hold the directory; if somebody does all the same (by hand, say), we look again.
+        if version != self.version {
+            self.version = version;
+            self.people.clear();
+        }
+        Ok(())
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), Trouble> {
@@ -91,7 +119,7 @@ impl Desk {
 
     /// Whatever state the transaction is in, there is none after this. Numbers that were given out are not used again.
     pub(crate) fn roll_back(&mut self) {
-        self.pids.clear();
+        self.people.clear();
         if !self.db.is_autocommit()
             && let Err(error) = self.db.execute_batch("ROLLBACK")
         {
@@ -108,7 +136,7 @@ impl Desk {
     }
 
     pub(crate) fn take_back(&mut self) -> Result<(), Trouble> {
-        self.pids.clear();
+        self.people.clear();
         self.run("ROLLBACK TO change", [])?;
         self.keep()
     }
@@ -160,29 +188,43 @@ impl Desk {
         Ok(Term(start.unsigned_abs() << 32))
     }
 
-    pub(crate) fn pid_of(&mut self, by: &Principal) -> Result<Pid, Trouble> {
-        self.pid(by.org, by.person)
+    /// Who this is, if there is anybody of that name.
+    pub(crate) fn who(&mut self, org: OrgId, person: PersonId) -> Result<Option<Who>, Trouble> {
+        if let Some(who) = self.people.get(&(org, person)) {
+            return Ok(Some(*who));
+        }
+        let Some(who) = who(&self.db, org, person)? else { return Ok(None) };
+        if self.people.len() >= PEOPLE_MAX {
+            self.people.clear();
+        }
+        self.people.insert((org, person), who);
+        Ok(Some(who))
     }
 
-    /// The person's small number, given out at the first sight of them.
-    pub(crate) fn pid(&mut self, org: OrgId, person: PersonId) -> Result<Pid, Trouble> {
-        if let Some(pid) = self.pids.get(&(org, person)) {
-            return Ok(*pid);
+    /// Who this is. Somebody who was never heard of gets a number, and nothing else.
+    pub(crate) fn who_at_first_sight(&mut self, org: OrgId, person: PersonId) -> Result<Who, Trouble> {
+        if let Some(who) = self.who(org, person)? {
+            return Ok(who);
         }
-        let known = pid(&self.db, org, person)?;
-        let pid = match known {
-            Some(pid) => pid,
-            None => {
-                let row = params![person.stored(), org.stored()];
-                self.run("INSERT INTO persons (person, org) VALUES (?1, ?2)", row)?;
-                self.db.last_insert_rowid()
-            }
-        };
-        if self.pids.len() >= PIDS_MAX {
-            self.pids.clear();
+        let oid = self.oid_at_first_sight(org)?;
+        self.run(
+            "INSERT INTO persons (person, org, host, standing, opened, made_at) VALUES (?1, ?2, 0, 0, 0, 0)",
+            params![person.stored(), org.stored()],
+        )?;
+        Ok(Who { pid: self.db.last_insert_rowid(), oid, standing: None })
+    }
+
+    fn oid_at_first_sight(&self, org: OrgId) -> Result<Oid, Trouble> {
+        if let Some(oid) = oid(&self.db, org)? {
+            return Ok(oid);
         }
-        self.pids.insert((org, person), pid);
-        Ok(pid)
+        self.run("INSERT INTO orgs (org, opened, made_at) VALUES (?1, 0, 0)", [org.stored()])?;
+        Ok(self.db.last_insert_rowid())
+    }
+
+    /// What is remembered of people may no longer be so.
+    pub(crate) fn forget_people(&mut self) {
+        self.people.clear();
     }
 
     pub(crate) fn kept(&self, session: SessionId) -> Result<Option<Kept>, Trouble> {
@@ -221,35 +263,71 @@ impl Desk {
         }
     }
 
-    pub(crate) fn audit(
-        &self,
-        by: Pid,
-        trail: &Trail,
-        session: Option<SessionId>,
-        subject: Option<[u8; 16]>,
-        refused: Option<&str>,
-    ) -> Result<(), Trouble> {
-        let session = session.map(Id::stored);
+    /// Writes down that somebody did something.
+    pub(crate) fn done(&self, who: Who, about: &About, trail: &Trail) -> Result<(), Trouble> {
+        let address = trail.address.map(|address| address.to_string());
         self.run(
-            "INSERT INTO audit (at, by, verb, door, correlation, session, subject, refused)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
                 int(trail.at.0),
-                by,
+                who.oid,
+                who.pid,
                 trail.verb,
                 trail.door,
+                address,
                 trail.correlation,
-                session,
-                subject,
-                refused
+                about.session.map(Id::stored),
+                about.subject,
+            ],
+        )
+        .map(drop)
+    }
+
+    /// Writes an entry down as it is, but for its number.
+    pub(crate) fn write_down(&mut self, row: &AuditRow) -> Result<(), Trouble> {
+        let (oid, by) = match row.by {
+            Some(person) => {
+                let who = self.who_at_first_sight(row.org, person)?;
+                (who.oid, Some(who.pid))
+            }
+            None => (self.oid_at_first_sight(row.org)?, None),
+        };
+        self.run(
+            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject, refused)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                int(row.at.0),
+                oid,
+                by,
+                row.verb,
+                row.door,
+                row.address,
+                row.correlation,
+                row.session.map(Id::stored),
+                row.subject,
+                row.refused,
             ],
         )
         .map(drop)
     }
 }
 
-/// The person's small number, if anybody has ever heard of them.
-pub(crate) fn pid(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<Pid>, Trouble> {
-    let mut query = db.prepare_cached("SELECT pid FROM persons WHERE person = ?1 AND org = ?2")?;
-    Ok(query.query_row(params![person.stored(), org.stored()], |row| row.get(0)).optional()?)
+pub(crate) const WHO: &str =
+    "SELECT p.pid, o.oid, CASE WHEN p.handle IS NOT NULL AND p.disabled_at IS NULL THEN p.standing END
+     FROM persons p JOIN orgs o ON o.org = p.org WHERE p.person = ?1 AND p.org = ?2";
+
+/// Who this is, if anybody has ever heard of them.
+pub(crate) fn who(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<Who>, Trouble> {
+    let mut query = db.prepare_cached(WHO)?;
+    let mut rows = query.query(params![person.stored(), org.stored()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let row = Columns(row);
+    Ok(Some(Who { pid: row.int(0)?, oid: row.int(1)?, standing: row.count_maybe(2)? }))
+}
+
+/// The org's small number, if anybody has ever heard of it.
+pub(crate) fn oid(db: &Connection, org: OrgId) -> Result<Option<Oid>, Trouble> {
+    let mut query = db.prepare_cached("SELECT oid FROM orgs WHERE org = ?1")?;
+    Ok(query.query_row([org.stored()], |row| row.get(0)).optional()?)
 }

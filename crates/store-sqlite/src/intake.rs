@@ -4,17 +4,18 @@
 //! happened since; then whatever was seen when it was routed and authorized; then the limits; then, and only then, the
 //! rows.
 
-use crate::columns::{Bits, Columns, Id, Json, int};
-use crate::desk::{Desk, Kept, Pid, Sid};
+use crate::columns::{self, Bits, Columns, Id, Json, int};
+use crate::desk::{Desk, Kept, Pid, Sid, Who};
 use crate::projection::UNSEEN_SEAT;
 use crate::trouble::Trouble;
 use kernel::{
-    Address, Authorized, EndWhy, MessageId, Moment, OrgId, Principal, RequestId, SessionId, Witness,
+    Address, Authorized, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal, RequestId,
+    SessionId, Witness,
 };
 use rusqlite::{OptionalExtension, params};
 use store::{
-    Acceptance, Accepted, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest,
-    NewSession, Rebind, Rebinding, Retitle, Retitling, Wish, record,
+    About, Acceptance, Accepted, Asking, AuditEntry, AuditRow, Create, Creation, Into, Key, NewMessage,
+    NewRequest, NewSession, Rebind, Rebinding, Retitle, Retitling, Wish, record,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -26,7 +27,7 @@ pub(crate) const CLEAR_KEYS: &str = "DELETE FROM keys WHERE (by, verb, key) IN
     (SELECT by, verb, key FROM keys WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
 
 /// What a key says before anything else is asked.
-enum Known {
+pub(crate) enum Known {
     Never,
     Before(Bits),
     Conflict,
@@ -36,15 +37,19 @@ enum Known {
 enum NotMade {
     Moved,
     TooManyOpen,
+    OrgTooManyOpen,
 }
 
 pub(crate) fn accept(desk: &mut Desk, wish: &Authorized<NewMessage>) -> Result<Acceptance, Trouble> {
     let (by, new) = (wish.by(), wish.wish());
-    let pid = desk.pid_of(by)?;
-    match known(desk, pid, new.key.as_ref(), new.trail.at)? {
+    let Some(who) = desk.who(by.org, by.person)? else { return Ok(Acceptance::Moved) };
+    match known(desk, who.pid, new.key.as_ref(), new.trail.at)? {
         Known::Never => {}
         Known::Before(made) => return accepted_before(desk, MessageId::read(made)),
         Known::Conflict => return Ok(Acceptance::Conflict),
+    }
+    if !who.stands(wish.witness()) {
+        return Ok(Acceptance::Moved);
     }
     match &new.into {
         Into::Existing { session, through } => {
@@ -57,14 +62,15 @@ pub(crate) fn accept(desk: &mut Desk, wish: &Authorized<NewMessage>) -> Result<A
                 "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2) WHERE sid = ?1",
                 params![kept.sid, int(new.trail.at.0)],
             )?;
-            say(desk, pid, by, kept.sid, *session, None, new)
+            say(desk, who, by, kept.sid, *session, None, new)
         }
-        Into::Create(fresh) => match may_make(desk, pid, by.org, fresh, wish.witness())? {
+        Into::Create(fresh) => match may_make(desk, who, by.org, fresh, wish.witness())? {
             Err(NotMade::Moved) => Ok(Acceptance::Moved),
             Err(NotMade::TooManyOpen) => Ok(Acceptance::TooManyOpen),
+            Err(NotMade::OrgTooManyOpen) => Ok(Acceptance::OrgTooManyOpen),
             Ok(()) => {
-                let sid = make(desk, pid, by.org, fresh, 1, new.trail.at)?;
-                say(desk, pid, by, sid, fresh.session, Some(fresh.previous), new)
+                let sid = make(desk, who, by.org, fresh, 1, new.trail.at)?;
+                say(desk, who, by, sid, fresh.session, Some(fresh.previous), new)
             }
         },
     }
@@ -73,7 +79,7 @@ pub(crate) fn accept(desk: &mut Desk, wish: &Authorized<NewMessage>) -> Result<A
 /// `made_after` is there if the session was made for this message, and says which one the conversation had before.
 fn say(
     desk: &mut Desk,
-    pid: Pid,
+    who: Who,
     by: &Principal,
     sid: Sid,
     session: SessionId,
@@ -91,7 +97,7 @@ fn say(
         params![
             message.stored(),
             sid,
-            pid,
+            who.pid,
             body,
             new.reply.as_ref().map(Address::to_string),
             created,
@@ -102,42 +108,43 @@ fn say(
             seat,
         ],
     )?;
-    remember(desk, pid, new.key.as_ref(), message.stored(), at)?;
-    desk.audit(pid, &new.trail, Some(session), Some(message.stored()), None)?;
+    remember(desk, who.pid, new.key.as_ref(), message.stored(), at)?;
+    desk.done(who, &About::session(session).and(Some(message)), &new.trail)?;
     let if_new_ignored = new.if_new_ignored;
     Ok(Acceptance::Done(Accepted { message, session, created, previous, if_new_ignored, at }))
 }
 
 pub(crate) fn create(desk: &mut Desk, wish: &Authorized<Create>) -> Result<Creation, Trouble> {
     let (by, Create { session: fresh, key, trail }) = (wish.by(), wish.wish());
-    let pid = desk.pid_of(by)?;
-    match known(desk, pid, key.as_ref(), trail.at)? {
+    let Some(who) = desk.who(by.org, by.person)? else { return Ok(Creation::Moved) };
+    match known(desk, who.pid, key.as_ref(), trail.at)? {
         Known::Never => {}
         Known::Before(made) => return Ok(Creation::Before(SessionId::read(made))),
         Known::Conflict => return Ok(Creation::Conflict),
     }
-    match may_make(desk, pid, by.org, fresh, wish.witness())? {
+    match may_make(desk, who, by.org, fresh, wish.witness())? {
         Err(NotMade::Moved) => return Ok(Creation::Moved),
         Err(NotMade::TooManyOpen) => return Ok(Creation::TooManyOpen),
+        Err(NotMade::OrgTooManyOpen) => return Ok(Creation::OrgTooManyOpen),
         Ok(()) => {}
     }
-    make(desk, pid, by.org, fresh, 0, trail.at)?;
+    make(desk, who, by.org, fresh, 0, trail.at)?;
     put_into_inbox(desk, fresh.session, trail.at, Item::Wake)?;
-    remember(desk, pid, key.as_ref(), fresh.session.stored(), trail.at)?;
-    desk.audit(pid, trail, Some(fresh.session), None, None)?;
+    remember(desk, who.pid, key.as_ref(), fresh.session.stored(), trail.at)?;
+    desk.done(who, &About::session(fresh.session), trail)?;
     Ok(Creation::Done(fresh.session))
 }
 
 pub(crate) fn ask(desk: &mut Desk, wish: &Authorized<NewRequest>) -> Result<Asking, Trouble> {
     let (by, new) = (wish.by(), wish.wish());
-    let pid = desk.pid_of(by)?;
-    match known(desk, pid, new.key.as_ref(), new.trail.at)? {
+    let Some(who) = desk.who(by.org, by.person)? else { return Ok(Asking::Moved) };
+    match known(desk, who.pid, new.key.as_ref(), new.trail.at)? {
         Known::Never => {}
         Known::Before(made) => return Ok(Asking::Before(RequestId::read(made))),
         Known::Conflict => return Ok(Asking::Conflict),
     }
     let kept = desk.kept(new.session)?.filter(|kept| kept.bears(by.org, new.session, wish.witness()));
-    let Some(kept) = kept else { return Ok(Asking::Moved) };
+    let Some(kept) = kept.filter(|_| who.stands(wish.witness())) else { return Ok(Asking::Moved) };
     if let Some(why) = kept.ended {
         return Ok(Asking::Ended(why));
     }
@@ -151,22 +158,23 @@ pub(crate) fn ask(desk: &mut Desk, wish: &Authorized<NewRequest>) -> Result<Aski
         params![request, kept.sid, message, body],
     )?;
     put_into_inbox(desk, new.session, at, Item::Request(new.request, by, &new.wish))?;
-    remember(desk, pid, new.key.as_ref(), request, at)?;
-    desk.audit(pid, &new.trail, Some(new.session), Some(request), None)?;
+    remember(desk, who.pid, new.key.as_ref(), request, at)?;
+    desk.done(who, &About::session(new.session).and(new.wish.subject()), &new.trail)?;
     Ok(Asking::Done(new.request))
 }
 
 pub(crate) fn rebind(desk: &mut Desk, wish: &Authorized<Rebind>) -> Result<Rebinding, Trouble> {
     let (by, Rebind { address, from, to, key, trail }) = (wish.by(), wish.wish());
-    let pid = desk.pid_of(by)?;
-    match known(desk, pid, key.as_ref(), trail.at)? {
+    let Some(who) = desk.who(by.org, by.person)? else { return Ok(Rebinding::Moved) };
+    match known(desk, who.pid, key.as_ref(), trail.at)? {
         Known::Never => {}
         Known::Before(_) => return Ok(Rebinding::Before),
         Known::Conflict => return Ok(Rebinding::Conflict),
     }
     let bound = bound_to(desk, by.org, address)?;
     let kept = desk.kept(*to)?.filter(|kept| kept.bears(by.org, *to, wish.witness()));
-    let Some(kept) = kept.filter(|_| bound.map(|(_, session)| session) == *from) else {
+    let as_seen = who.stands(wish.witness()) && bound.map(|(_, session)| session) == *from;
+    let Some(kept) = kept.filter(|_| as_seen) else {
         return Ok(Rebinding::Moved);
     };
     if let Some(why) = kept.ended {
@@ -182,27 +190,30 @@ pub(crate) fn rebind(desk: &mut Desk, wish: &Authorized<Rebind>) -> Result<Rebin
         )?),
         None => bind(desk, by.org, address, kept.sid, kept.owner, trail.at)?,
     }
-    remember(desk, pid, key.as_ref(), to.stored(), trail.at)?;
-    desk.audit(pid, trail, Some(*to), None, None)?;
+    remember(desk, who.pid, key.as_ref(), to.stored(), trail.at)?;
+    desk.done(who, &About::session(*to).and(Some(address)), trail)?;
     Ok(Rebinding::Done)
 }
 
 pub(crate) fn retitle(desk: &mut Desk, wish: &Authorized<Retitle>) -> Result<Retitling, Trouble> {
     let (by, Retitle { session, title, archived, trail }) = (wish.by(), wish.wish());
-    let pid = desk.pid_of(by)?;
+    let who = desk.who(by.org, by.person)?.filter(|who| who.stands(wish.witness()));
     let kept = desk.kept(*session)?.filter(|kept| kept.bears(by.org, *session, wish.witness()));
-    let Some(kept) = kept else { return Ok(Retitling::Moved) };
+    let (Some(who), Some(kept)) = (who, kept) else { return Ok(Retitling::Moved) };
     desk.run(
         "UPDATE sessions SET title = coalesce(?2, title), archived = coalesce(?3, archived) WHERE sid = ?1",
         params![kept.sid, title, archived],
     )?;
-    desk.audit(pid, trail, Some(*session), None, None)?;
+    desk.done(who, &About::session(*session), trail)?;
     Ok(Retitling::Done)
 }
 
+/// Writes down that something was refused.
 pub(crate) fn audit(desk: &mut Desk, entry: &AuditEntry) -> Result<(), Trouble> {
-    let pid = desk.pid(entry.org, entry.person)?;
-    desk.audit(pid, &entry.trail, entry.session, None, Some(entry.refused))
+    let mut query = desk.db().prepare_cached("SELECT org FROM persons WHERE host = 1")?;
+    let hosts = query.query_row([], |row| row.get(0).map(OrgId::read)).optional()?;
+    drop(query);
+    desk.write_down(&AuditRow::refused(entry, hosts.unwrap_or(OrgId::from_bits(0))))
 }
 
 /// What goes into an inbox.
@@ -210,6 +221,7 @@ pub(crate) enum Item<'a> {
     Say(MessageId, &'a Principal),
     Request(RequestId, &'a Principal, &'a Wish),
     Wake,
+    Recheck(PersonId),
 }
 
 /// The number it gets is its place in the order of acceptance, across all sessions.
@@ -221,13 +233,14 @@ pub(crate) fn put_into_inbox(
 ) -> Result<i64, Trouble> {
     let number = desk.next_inbox();
     let (kind, id, by, wish) = match item {
-        Item::Say(message, by) => ("say", Some(message.stored()), Some(by), None),
+        Item::Say(message, by) => ("say", Some(message.stored()), Some(by.person), None),
         Item::Request(request, by, wish) => {
-            ("request", Some(request.stored()), Some(by), Some(record::encode_wish(wish)))
+            ("request", Some(request.stored()), Some(by.person), Some(record::encode_wish(wish)))
         }
         Item::Wake => ("wake", None, None, None),
+        Item::Recheck(person) => ("recheck", None, Some(person), None),
     };
-    let by = by.map(|by| by.person.stored());
+    let by = by.map(Id::stored);
     desk.run(
         "INSERT INTO inbox (session, number, at, kind, id, by, wish) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![session.stored(), number, int(at.0), kind, id, by, wish.as_deref().map(Json)],
@@ -237,12 +250,12 @@ pub(crate) fn put_into_inbox(
 
 impl Kept {
     /// What was seen when the right was found is still so.
-    fn bears(&self, org: OrgId, session: SessionId, witness: Witness) -> bool {
+    pub(crate) fn bears(&self, org: OrgId, session: SessionId, witness: Witness) -> bool {
         self.org == org && witness.session == Some(session) && witness.revision == self.revision
     }
 }
 
-fn known(desk: &Desk, by: Pid, key: Option<&Key>, now: Moment) -> Result<Known, Trouble> {
+pub(crate) fn known(desk: &Desk, by: Pid, key: Option<&Key>, now: Moment) -> Result<Known, Trouble> {
     let Some(key) = key else { return Ok(Known::Never) };
     let mut query = desk
         .db()
@@ -257,7 +270,13 @@ fn known(desk: &Desk, by: Pid, key: Option<&Key>, now: Moment) -> Result<Known, 
     Ok(if row.bytes(0)? == key.hash { Known::Before(row.0.get(1)?) } else { Known::Conflict })
 }
 
-fn remember(desk: &Desk, by: Pid, key: Option<&Key>, made: Bits, now: Moment) -> Result<(), Trouble> {
+pub(crate) fn remember(
+    desk: &Desk,
+    by: Pid,
+    key: Option<&Key>,
+    made: Bits,
+    now: Moment,
+) -> Result<(), Trouble> {
     let Some(key) = key else { return Ok(()) };
     // One that has expired makes room for this one.
     desk.run(
@@ -318,9 +337,12 @@ fn bound_to(desk: &Desk, org: OrgId, address: &Address) -> Result<Option<(Sid, S
     Ok(bound.optional()?)
 }
 
+pub(crate) const LIMITS: &str = "SELECT p.opened, o.opened
+    FROM persons p JOIN orgs o ON o.org = p.org WHERE p.pid = ?1";
+
 fn may_make(
     desk: &Desk,
-    pid: Pid,
+    who: Who,
     org: OrgId,
     fresh: &NewSession,
     witness: Witness,
@@ -329,17 +351,21 @@ fn may_make(
         Some(address) => bound_to(desk, org, address)?.is_some(),
         None => false,
     };
-    if taken || witness.session.is_some() {
+    if taken || witness.session.is_some() || !who.stands(witness) {
         return Ok(Err(NotMade::Moved));
     }
-    let mut query = desk.db().prepare_cached("SELECT opened FROM persons WHERE pid = ?1")?;
-    let open: u32 = query.query_row([pid], |row| row.get(0))?;
-    Ok(if open < fresh.open_max { Ok(()) } else { Err(NotMade::TooManyOpen) })
+    let mut query = desk.db().prepare_cached(LIMITS)?;
+    let (own, all): (u32, u32) = query.query_row([who.pid], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(match () {
+        () if own >= fresh.open_max => Err(NotMade::TooManyOpen),
+        () if all >= fresh.org_open_max => Err(NotMade::OrgTooManyOpen),
+        () => Ok(()),
+    })
 }
 
 fn make(
     desk: &mut Desk,
-    pid: Pid,
+    who: Who,
     org: OrgId,
     fresh: &NewSession,
     pending: u32,
@@ -350,14 +376,27 @@ fn make(
         "INSERT INTO sessions (id, owner, revision, title, scope, made_at, touched_at, archived, awake, pending,
                                number, term)
          VALUES (?1, ?2, 1, ?3, ?4, ?5, ?5, 0, 0, ?6, 0, 0)",
-        params![fresh.session.stored(), pid, fresh.title, Json(&scope), int(at.0), pending],
+        params![fresh.session.stored(), who.pid, fresh.title, Json(&scope), int(at.0), pending],
     )?;
     let sid = desk.db().last_insert_rowid();
-    desk.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [pid])?;
+    desk.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [who.pid])?;
+    desk.run("UPDATE orgs SET opened = opened + 1 WHERE oid = ?1", [who.oid])?;
+    share(desk, who, org, sid, at)?;
     if let Some(address) = &fresh.bind {
-        bind(desk, org, address, sid, pid, at)?;
+        bind(desk, org, address, sid, who.pid, at)?;
     }
     Ok(sid)
+}
+
+/// Gives everybody in the org what the org gives them on every new session.
+fn share(desk: &Desk, who: Who, org: OrgId, sid: Sid, at: Moment) -> Result<(), Trouble> {
+    let (kind, grantee) = columns::grantee(Grantee::Org, org);
+    desk.run(
+        "INSERT INTO grants (kind, grantee, sid, granted, by, since)
+         SELECT ?2, ?3, ?4, share_new, ?5, ?6 FROM orgs WHERE oid = ?1 AND share_new IS NOT NULL",
+        params![who.oid, kind, grantee, sid, who.pid, int(at.0)],
+    )
+    .map(drop)
 }
 
 fn bind(desk: &Desk, org: OrgId, address: &Address, sid: Sid, owner: Pid, at: Moment) -> Result<(), Trouble> {

@@ -1,11 +1,14 @@
 //! The port on one SQLite file: one writer that commits in groups, a few readers, and an OS lock on the directory.
 //!
 //! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises). `intake`, `append`
-//! and `projection` are what is written, `view`, `log`, `outbox`, `timer` and `people` what is read or small;
+//! and `projection` are what is written, `change` how it changes who may do what; `view`, `log`, `outbox`, `timer`,
+//! `people`, `tokens` and `audit` are what is read or small;
 //! `migrations` is how the tables came to be, `backup` how they are carried elsewhere and back. Nothing of SQLite leaves this room.
 
 mod append;
+mod audit;
 mod backup;
+mod change;
 mod columns;
 mod desk;
 mod files;
@@ -22,6 +25,7 @@ mod projection;
 mod reader;
 mod sqlite;
 mod timer;
+mod tokens;
 mod trouble;
 mod view;
 mod wal;

@@ -67,6 +67,7 @@ pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result
                 InboxItem::Request { request: row.id(3)?, by: row.id(4)?, wish }
             }
             "wake" => InboxItem::Wake,
+            "recheck" => InboxItem::Recheck { person: row.id(4)? },
             other => return Err(Trouble::Damaged(format!("an inbox holds {other:?}"))),
         };
         waiting.push(InboxRow { number: row.count(0)?, at: row.moment(1)?, item });

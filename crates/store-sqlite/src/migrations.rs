@@ -3,14 +3,25 @@
 //! A step is never changed once it has been handed out; the next one is added below it. The number of the last step is
 //! in the file (`user_version`), and a file with a higher number than ours is somebody else's future.
 
-use rusqlite::Connection;
+use crate::columns::Id;
+use kernel::{MessageId, RequestId};
+use rusqlite::{Connection, Transaction, params};
 
 /// In the file's header, so that no other program's file is taken for ours: "Homg".
 pub(crate) const APPLICATION: i32 = 0x486f_6d67;
 
+/// One step: statements, then whatever of it no statement can say.
+struct Step {
+    sql: &'static str,
+    then: fn(&Transaction<'_>) -> rusqlite::Result<()>,
+}
+
 /// The steps, in order; the first is number 1.
-const STEPS: [&str; 2] =
-    [include_str!("../migrations/0001_begin.sql"), include_str!("../migrations/0002_accounts.sql")];
+const STEPS: [Step; 3] = [
+    Step { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
+    Step { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
+    Step { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
+];
 
 /// The newest step that this version knows.
 pub(crate) const NEWEST: u32 = STEPS.len() as u32;
@@ -18,13 +29,38 @@ pub(crate) const NEWEST: u32 = STEPS.len() as u32;
 /// Brings a file that has gone so many steps to the newest one.
 pub(crate) fn migrate(db: &mut Connection, gone: u32) -> rusqlite::Result<()> {
     for number in gone..NEWEST {
-        let step = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        step.execute_batch(STEPS[number as usize])?;
-        step.pragma_update(None, "application_id", APPLICATION)?;
-        step.pragma_update(None, "user_version", number + 1)?;
-        step.commit()?;
+        take(db, number)?;
     }
     Ok(())
+}
+
+fn take(db: &mut Connection, number: u32) -> rusqlite::Result<()> {
+    let Step { sql, then } = &STEPS[number as usize];
+    let step = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    step.execute_batch(sql)?;
+    then(&step)?;
+    step.pragma_update(None, "application_id", APPLICATION)?;
+    step.pragma_update(None, "user_version", number + 1)?;
+    step.commit()
+}
+
+/// What audit entries are about was the bits of a message's or a request's id, and is its text now.
+fn name_subjects(step: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut subjects = step.prepare(
+        "SELECT a.entry, a.subject, EXISTS (SELECT 1 FROM messages m WHERE m.id = a.subject)
+         FROM audit_before a WHERE a.subject IS NOT NULL",
+    )?;
+    let mut name = step.prepare("UPDATE audit SET subject = ?2 WHERE entry = ?1")?;
+    let mut rows = subjects.query([])?;
+    while let Some(row) = rows.next()? {
+        let (entry, bits, is_message): (i64, _, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let subject =
+            if is_message { MessageId::read(bits).to_string() } else { RequestId::read(bits).to_string() };
+        name.execute(params![entry, subject])?;
+    }
+    drop(rows);
+    drop(subjects);
+    step.execute_batch("DROP TABLE audit_before")
 }
 
 #[cfg(test)]
@@ -45,8 +81,7 @@ mod tests {
         for start in 0..NEWEST {
             let mut old = Connection::open_in_memory().unwrap();
             for number in 0..start {
-                old.execute_batch(STEPS[number as usize]).unwrap();
-                old.pragma_update(None, "user_version", number + 1).unwrap();
+                take(&mut old, number).unwrap();
             }
             let gone = old.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
             migrate(&mut old, gone).unwrap();

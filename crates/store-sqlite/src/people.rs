@@ -1,75 +1,356 @@
-//! The machine's person, credentials, people's own sign-ins for agents, and nodes.
+//! Who there is: orgs, people, groups, directories, and what somebody may do now. Always `kernel`'s rule on the rows as
+//! they are in one moment. People's own sign-ins for agents and nodes are here, too.
 
-use crate::columns::{Columns, Id, int};
-use crate::desk::Desk;
+use crate::columns::{Columns, Id, grantee, int, rows};
+use crate::desk::{Desk, Oid, oid};
 use crate::trouble::Trouble;
+use crate::view;
 use bytes::Bytes;
-use kernel::{Moment, OrgId, PersonId, Principal, Term};
-use rusqlite::{Connection, Row, params};
-use store::{AccountRow, NewAccount, TokenRow, Trail};
+use kernel::{Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, Term, authorize};
+use rusqlite::{Connection, Row, ToSql, params};
+use store::{
+    About, AccountRow, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount, NewOrg, NewPerson, OrgRow,
+    OrgSettings, PersonRow, Resource, RootRow, Stands, Trail, record,
+};
 
-const PRINCIPAL: &str = "org, person, coalesce(handle, ''), client FROM persons";
+/// The columns of somebody, in the order in which `Somebody` reads them.
+const PERSON: &str =
+    "p.person, p.org, p.handle, p.name, p.email, p.role, p.host, p.password, p.disabled_at, p.made_at,
+    p.standing, p.pid FROM persons p";
 
-pub(crate) fn owner(desk: &mut Desk, fresh: &Principal) -> Result<Principal, Trouble> {
-    let known = {
-        let mut query = desk.db().prepare_cached(&format!("SELECT {PRINCIPAL} WHERE machine = 1"))?;
-        let mut found = query.query([])?;
-        found.next()?.map(principal).transpose()?
+/// Somebody, with what nobody is shown of them.
+pub(crate) struct Somebody {
+    pub(crate) row: PersonRow,
+    password: Option<String>,
+    pub(crate) standing: u64,
+    pub(crate) pid: i64,
+}
+
+impl Somebody {
+    fn read(row: &Row<'_>) -> Result<Self, Trouble> {
+        let row = Columns(row);
+        let password = row.string_maybe(7)?;
+        let person = PersonRow {
+            person: row.id(0)?,
+            org: row.id(1)?,
+            handle: row.string(2)?,
+            name: row.string_maybe(3)?,
+            email: row.string_maybe(4)?,
+            role: row.word(5, record::role_parse)?,
+            is_host: row.flag(6)?,
+            has_password: password.is_some(),
+            disabled_at: row.moment_maybe(8)?,
+            made_at: row.moment(9)?,
+        };
+        Ok(Self { row: person, password, standing: row.count(10)?, pid: row.int(11)? })
+    }
+
+    pub(crate) fn is_disabled(&self) -> bool {
+        self.row.disabled_at.is_some()
+    }
+
+    pub(crate) fn login(self) -> LoginRow {
+        let is_disabled = self.is_disabled();
+        let PersonRow { org, person, handle, .. } = self.row;
+        LoginRow { org, person, handle, password: self.password, standing: self.standing, is_disabled }
+    }
+}
+
+/// Reads people by a condition on `p`.
+pub(crate) fn somebody(
+    db: &Connection,
+    condition: &str,
+    params: &[&dyn ToSql],
+) -> Result<Vec<Somebody>, Trouble> {
+    view::read_all(db, &somebody_sql(condition), params, Somebody::read)
+}
+
+pub(crate) fn somebody_sql(condition: &str) -> String {
+    format!("SELECT {PERSON} WHERE p.handle IS NOT NULL AND {condition}")
+}
+
+pub(crate) const BY_ID: &str = "p.person = ?1";
+pub(crate) const BY_PID: &str = "p.pid = ?1";
+pub(crate) const BY_HANDLE: &str = "p.handle_key = ?1";
+pub(crate) const BY_EMAIL: &str = "p.email IS NOT NULL AND p.email = ?1";
+pub(crate) const OF_ORG_BY_HANDLE: &str = "p.org = ?2 AND p.handle_key = ?1";
+pub(crate) const OF_ORG_BY_EMAIL: &str = "p.email IS NOT NULL AND p.email = ?1 AND p.org = ?2";
+pub(crate) const PAGE: &str = "p.org = ?1 AND p.handle_key > ?2 ORDER BY p.handle_key LIMIT ?3";
+
+pub(crate) fn by_id(db: &Connection, person: PersonId) -> Result<Option<Somebody>, Trouble> {
+    Ok(somebody(db, BY_ID, params![person.stored()])?.pop())
+}
+
+/// One of an org's people.
+pub(crate) fn of(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<Somebody>, Trouble> {
+    Ok(by_id(db, person)?.filter(|somebody| somebody.row.org == org))
+}
+
+pub(crate) fn person(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<PersonRow>, Trouble> {
+    Ok(of(db, org, person)?.map(|somebody| somebody.row))
+}
+
+pub(crate) fn person_named(db: &Connection, org: OrgId, name: &str) -> Result<Option<PersonRow>, Trouble> {
+    let key = key_of(name);
+    let by_handle = somebody(db, OF_ORG_BY_HANDLE, params![key, org.stored()])?.pop();
+    let found = match by_handle {
+        Some(found) => Some(found),
+        None => somebody(db, OF_ORG_BY_EMAIL, params![key, org.stored()])?.pop(),
     };
-    match known {
-        Some(owner) => Ok(owner),
-        None => {
-            let pid = desk.pid_of(fresh)?;
-            desk.run(
-                "UPDATE persons SET machine = 1, handle = ?2, client = ?3 WHERE pid = ?1",
-                params![pid, fresh.handle, fresh.client],
-            )?;
-            Ok(fresh.clone())
+    Ok(found.map(|somebody| somebody.row))
+}
+
+pub(crate) fn people(
+    db: &Connection,
+    org: OrgId,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<PersonRow>, Trouble> {
+    // No handle is empty.
+    let after = after.map(key_of).unwrap_or_default();
+    let page = somebody(db, PAGE, params![org.stored(), after, rows(limit)])?;
+    Ok(page.into_iter().map(|somebody| somebody.row).collect())
+}
+
+/// What names are compared by.
+pub(crate) fn key_of(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// Everybody who could be meant; more than one is nobody.
+pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, Trouble> {
+    let key = key_of(typed);
+    let mut meant = somebody(db, BY_HANDLE, params![key])?;
+    meant.extend(somebody(db, BY_EMAIL, params![key])?);
+    if let Some((org, name)) = key.split_once('/') {
+        let sql = "p.org = (SELECT org FROM orgs WHERE name_key = ?2) AND p.handle_key = ?1";
+        meant.extend(somebody(db, sql, params![name, org])?);
+    }
+    meant.sort_by_key(|somebody| somebody.pid);
+    meant.dedup_by_key(|somebody| somebody.pid);
+    Ok(if meant.len() == 1 { meant.pop().map(Somebody::login) } else { None })
+}
+
+/// What somebody may do now, as if they had no credential.
+pub(crate) fn principal(db: &Connection, somebody: &Somebody) -> Result<Principal, Trouble> {
+    let org = somebody.row.org;
+    let Some(oid) = oid(db, org)? else {
+        return Err(Trouble::Damaged(format!("{} is of {org}, which is gone", somebody.row.person)));
+    };
+    let stands = Stands {
+        row: &somebody.row,
+        standing: somebody.standing,
+        groups: groups_of(db, somebody.pid)?,
+        agents: view::read_all(db, AGENTS, params![oid], |row| {
+            let row = Columns(row);
+            Ok((row.string(0)?, row.grantee(1)?, row.word(3, record::grant_parse)?))
+        })?,
+        roots: roots_of(db, oid)?,
+    };
+    Ok(stands.principal())
+}
+
+pub(crate) const GROUPS_OF: &str =
+    "SELECT g.id FROM group_people m CROSS JOIN groups g ON g.gid = m.gid WHERE m.pid = ?1";
+pub(crate) const AGENTS: &str = "SELECT agent, kind, grantee, granted FROM agent_grants WHERE oid = ?1";
+
+fn groups_of(db: &Connection, pid: i64) -> Result<Vec<GroupId>, Trouble> {
+    view::read_all(db, GROUPS_OF, params![pid], |row| Columns(row).id(0))
+}
+
+/// The rule itself, on what is stored.
+pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> Result<bool, Trouble> {
+    let Some(somebody) = by_id(db, person)?.filter(|somebody| !somebody.is_disabled()) else {
+        return Ok(false);
+    };
+    let Some((record, _)) = view::session(db, session)? else { return Ok(false) };
+    Ok(authorize(&principal(db, &somebody)?, Act::Say, &record, ()).is_ok())
+}
+
+/// The machine's person. A file from before orgs had names gets the name and the directories that a fresh one would.
+pub(crate) fn host(desk: &mut Desk, fresh: &NewOrg, now: Moment) -> Result<Principal, Trouble> {
+    let known = somebody(desk.db(), "p.host = 1", &[])?.pop();
+    let host = match known {
+        Some(host) => {
+            name_org(desk, &host, fresh)?;
+            host.row.person
         }
-    }
+        None => {
+            make_org(desk, fresh, true, now)?;
+            fresh.owner.person
+        }
+    };
+    let host = by_id(desk.db(), host)?;
+    let host = host.ok_or_else(|| Trouble::Damaged("the machine's person is gone".into()))?;
+    principal(desk.db(), &host)
 }
 
-fn principal(row: &Row<'_>) -> Result<Principal, Trouble> {
-    let row = Columns(row);
-    Ok(Principal {
-        org: row.id(0)?,
-        person: row.id(1)?,
-        handle: row.text(2)?.to_owned(),
-        client: row.text_maybe(3)?.map(str::to_owned),
-    })
+fn name_org(desk: &mut Desk, host: &Somebody, fresh: &NewOrg) -> Result<(), Trouble> {
+    let named = desk.run(
+        "UPDATE orgs SET name = ?2, name_key = ?3 WHERE org = ?1 AND name IS NULL",
+        params![host.row.org.stored(), fresh.name, key_of(&fresh.name)],
+    )?;
+    if named > 0 {
+        let to = Grantee::Person(host.row.person);
+        put_roots(desk, host.row.org, to, &fresh.roots)?;
+    }
+    Ok(())
 }
 
-pub(crate) fn add_token(desk: &mut Desk, token: &TokenRow) -> Result<(), Trouble> {
-    if token.purpose == TokenRow::MACHINE {
-        desk.run(
-            "DELETE FROM tokens WHERE (purpose = ?1 AND person = ?2) OR expires <= ?3",
-            params![TokenRow::MACHINE, token.person.stored(), int(token.made_at.0)],
-        )?;
-    }
+pub(crate) fn make_org(desk: &mut Desk, new: &NewOrg, is_host: bool, at: Moment) -> Result<(), Trouble> {
+    let NewOrg { org, name, owner, roots } = new;
+    // It may have been heard of before.
+    let made = desk.run(
+        "INSERT INTO orgs (org, name, name_key, opened, made_at) VALUES (?1, ?2, ?3, 0, ?4)
+         ON CONFLICT (org) DO UPDATE SET name = excluded.name, name_key = excluded.name_key,
+            made_at = excluded.made_at WHERE name IS NULL",
+        params![org.stored(), name, key_of(name), int(at.0)],
+    )?;
+    only(made)?;
+    put_person(desk, *org, owner, is_host, at)?;
+    put_roots(desk, *org, Grantee::Person(owner.person), roots)
+}
+
+fn put_roots(desk: &Desk, org: OrgId, to: Grantee, roots: &[String]) -> Result<(), Trouble> {
+    roots.iter().try_for_each(|directory| put_root(desk, org, to, directory))
+}
+
+pub(crate) fn put_root(desk: &Desk, org: OrgId, to: Grantee, directory: &str) -> Result<(), Trouble> {
+    let (kind, grantee) = grantee(to, org);
     desk.run(
-        "INSERT OR REPLACE INTO tokens (hash, person, purpose, client, made_at, expires)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            token.hash,
-            token.person.stored(),
-            token.purpose,
-            token.client,
-            int(token.made_at.0),
-            token.expires.map(|until| int(until.0)),
-        ],
+        "INSERT OR IGNORE INTO roots (oid, directory, kind, grantee)
+         SELECT oid, ?2, ?3, ?4 FROM orgs WHERE org = ?1",
+        params![org.stored(), directory, kind, grantee],
     )
     .map(drop)
 }
 
-/// For now a credential is the machine's person's, or nobody's.
-pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<Principal>, Trouble> {
-    let mut query = db.prepare_cached(
-        "SELECT p.org, p.person, p.handle, t.client FROM tokens t JOIN persons p ON p.person = t.person
-         WHERE t.hash = ?1 AND p.machine = 1 AND (t.expires IS NULL OR t.expires > ?2)
-            AND NOT EXISTS (SELECT 1 FROM disabled d WHERE d.person = t.person)",
+pub(crate) fn put_person(
+    desk: &mut Desk,
+    org: OrgId,
+    new: &NewPerson,
+    is_host: bool,
+    at: Moment,
+) -> Result<(), Trouble> {
+    let NewPerson { person, handle, name, email, role } = new;
+    desk.forget_people();
+    // They may have been heard of before.
+    let made = desk.run(
+        "INSERT INTO persons (person, org, handle, handle_key, name, email, role, host, standing, opened, made_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)
+         ON CONFLICT (person, org) DO UPDATE SET handle = excluded.handle, handle_key = excluded.handle_key,
+            name = excluded.name, email = excluded.email, role = excluded.role, host = excluded.host,
+            standing = excluded.standing, made_at = excluded.made_at WHERE handle IS NULL",
+        params![
+            person.stored(),
+            org.stored(),
+            handle,
+            key_of(handle),
+            name,
+            email.as_deref().map(key_of),
+            record::role_word(*role),
+            is_host,
+            int(FIRST_STANDING),
+            int(at.0),
+        ],
     )?;
-    let mut found = query.query(params![hash, int(now.0)])?;
-    found.next()?.map(principal).transpose()
+    only(made)
+}
+
+/// A minted id that is there already is a mistake of the caller's.
+fn only(made: usize) -> Result<(), Trouble> {
+    if made == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(made).into()) }
+}
+
+/// An org, with how many of its people can come in.
+const ORG: &str = "o.org, o.name, o.share_new, o.open_max, o.awake_max, o.made_at,
+    (SELECT count(*) FROM persons p WHERE p.org = o.org AND p.handle IS NOT NULL AND p.disabled_at IS NULL)
+    FROM orgs o WHERE o.name IS NOT NULL";
+
+pub(crate) fn org_sql() -> String {
+    format!("SELECT {ORG} AND o.org = ?1")
+}
+
+pub(crate) fn orgs_sql() -> String {
+    format!("SELECT {ORG} ORDER BY o.org")
+}
+
+pub(crate) fn orgs(db: &Connection) -> Result<Vec<OrgRow>, Trouble> {
+    view::read_all(db, &orgs_sql(), &[], org_row)
+}
+
+pub(crate) fn org(db: &Connection, org: OrgId) -> Result<Option<OrgRow>, Trouble> {
+    Ok(view::read_all(db, &org_sql(), params![org.stored()], org_row)?.pop())
+}
+
+fn org_row(row: &Row<'_>) -> Result<OrgRow, Trouble> {
+    let row = Columns(row);
+    let settings = OrgSettings {
+        share_new: row.word_maybe(2, record::grant_parse)?,
+        open_max: row.small_maybe(3)?,
+        awake_max: row.small_maybe(4)?,
+    };
+    Ok(OrgRow {
+        org: row.id(0)?,
+        name: row.string(1)?,
+        settings,
+        made_at: row.moment(5)?,
+        people: row.small(6)?,
+    })
+}
+
+pub(crate) const GROUPS: &str = "SELECT id, name, gid FROM groups WHERE oid = ?1 ORDER BY name";
+pub(crate) const GROUP_PEOPLE: &str =
+    "SELECT p.person FROM group_people m CROSS JOIN persons p ON p.pid = m.pid WHERE m.gid = ?1";
+
+pub(crate) fn groups(db: &Connection, org: OrgId) -> Result<Vec<GroupRow>, Trouble> {
+    let Some(oid) = oid(db, org)? else { return Ok(Vec::new()) };
+    view::read_all(db, GROUPS, params![oid], |row| {
+        let row = Columns(row);
+        let mut people = view::read_all(db, GROUP_PEOPLE, params![row.int(2)?], |row| Columns(row).id(0))?;
+        people.sort_unstable();
+        Ok(GroupRow { group: row.id(0)?, name: row.string(1)?, people })
+    })
+}
+
+pub(crate) const ROOTS: &str =
+    "SELECT directory, kind, grantee FROM roots WHERE oid = ?1 ORDER BY directory, kind, grantee";
+
+pub(crate) fn roots(db: &Connection, org: OrgId) -> Result<Vec<RootRow>, Trouble> {
+    match oid(db, org)? {
+        Some(oid) => roots_of(db, oid),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn roots_of(db: &Connection, oid: Oid) -> Result<Vec<RootRow>, Trouble> {
+    view::read_all(db, ROOTS, params![oid], |row| {
+        let row = Columns(row);
+        Ok(RootRow { directory: row.string(0)?, to: row.grantee(1)? })
+    })
+}
+
+pub(crate) const SESSION_GRANTS: &str = "SELECT g.kind, g.grantee, g.granted, b.person, g.since
+    FROM sessions s CROSS JOIN grants g ON g.sid = s.sid JOIN persons b ON b.pid = g.by JOIN persons p ON p.pid = s.owner
+    WHERE s.id = ?1 AND p.org = ?2";
+pub(crate) const AGENT_GRANTS: &str = "SELECT g.kind, g.grantee, g.granted, b.person, g.since
+    FROM orgs o CROSS JOIN agent_grants g ON g.oid = o.oid JOIN persons b ON b.pid = g.by
+    WHERE g.agent = ?1 AND o.org = ?2";
+
+pub(crate) fn grants(db: &Connection, org: OrgId, on: &Resource) -> Result<Vec<GrantRow>, Trouble> {
+    let read = |row: &Row<'_>| {
+        let row = Columns(row);
+        let grant: Grant = row.word(2, record::grant_parse)?;
+        Ok(GrantRow { to: row.grantee(0)?, grant, by: row.id(3)?, since: row.moment(4)? })
+    };
+    let mut given = match on {
+        Resource::Session(session) => {
+            view::read_all(db, SESSION_GRANTS, params![session.stored(), org.stored()], read)?
+        }
+        Resource::Agent(agent) => view::read_all(db, AGENT_GRANTS, params![agent, org.stored()], read)?,
+    };
+    given.sort_by_key(|row| row.to);
+    Ok(given)
 }
 
 pub(crate) fn account(
@@ -90,13 +371,13 @@ pub(crate) fn account(
 }
 
 pub(crate) fn set_account(desk: &mut Desk, by: &Principal, account: &NewAccount) -> Result<(), Trouble> {
-    let pid = desk.pid_of(by)?;
+    let who = desk.who_at_first_sight(by.org, by.person)?;
     let NewAccount { agent, names, sealed, trail } = account;
     desk.run(
         "INSERT OR REPLACE INTO accounts (person, agent, names, sealed, since) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![pid, agent, names.join("\n"), &sealed[..], int(trail.at.0)],
+        params![who.pid, agent, names.join("\n"), &sealed[..], int(trail.at.0)],
     )?;
-    desk.audit(pid, trail, None, None, None)
+    desk.done(who, &About::named(agent), trail)
 }
 
 pub(crate) fn remove_account(
@@ -105,9 +386,9 @@ pub(crate) fn remove_account(
     agent: &str,
     trail: &Trail,
 ) -> Result<bool, Trouble> {
-    let pid = desk.pid_of(by)?;
-    let gone = desk.run("DELETE FROM accounts WHERE person = ?1 AND agent = ?2", params![pid, agent])?;
-    desk.audit(pid, trail, None, None, None)?;
+    let who = desk.who_at_first_sight(by.org, by.person)?;
+    let gone = desk.run("DELETE FROM accounts WHERE person = ?1 AND agent = ?2", params![who.pid, agent])?;
+    desk.done(who, &About::named(agent), trail)?;
     Ok(gone > 0)
 }
 

@@ -5,7 +5,7 @@ use crate::desk::{Desk, Kept};
 use crate::trouble::Trouble;
 use kernel::{MessageId, Moment, Number, PersonId, Turn};
 use rusqlite::{OptionalExtension, Row, params};
-use store::project::Change;
+use store::project::{Change, REVOKED};
 use store::{ReceiptState, record};
 
 /// Seats from here on are given out when a message is accepted; it gets its real one, the number of the fact that first
@@ -53,11 +53,16 @@ pub(crate) fn apply(
             let row = params![message.stored(), turn.0, int(number.0)];
             desk.run("UPDATE messages SET turn = ?2, first = ?3 WHERE id = ?1", row).map(drop)
         }
+        Change::Revoked { turn } => {
+            let row = params![kept.sid, turn.0, REVOKED];
+            desk.run("UPDATE messages SET why = ?3 WHERE sid = ?1 AND turn = ?2", row).map(drop)
+        }
         Change::TurnOver { turn, state, why } => {
             pending.touched_at = pending.touched_at.max(at);
             for found in of_turn(desk, kept, turn)? {
                 desk.run("UPDATE messages SET last = ?2 WHERE mid = ?1", params![found.mid, int(number.0)])?;
-                stand(desk, pending, &found, state, why, at)?;
+                let stays = found.why.as_deref().filter(|_| state == ReceiptState::Stopped);
+                stand(desk, pending, &found, state, why.or(stays), at)?;
             }
             Ok(())
         }
@@ -66,7 +71,7 @@ pub(crate) fn apply(
                 "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until)
                  VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6)
                  ON CONFLICT (id) DO UPDATE SET state = 'open', by = NULL, turn = excluded.turn,
-                    asked_at = excluded.asked_at, until = excluded.until",
+                    asked_at = excluded.asked_at, until = excluded.until, owner = excluded.owner",
                 params![approval.stored(), kept.sid, kept.owner, turn.0, int(at.0), int(until.0)],
             )
             .map(drop),
@@ -80,6 +85,7 @@ pub(crate) fn apply(
             // An end that is told twice is one end.
             if desk.run("UPDATE sessions SET ended = ?2 WHERE sid = ?1 AND ended IS NULL", row)? > 0 {
                 desk.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
+                desk.run("UPDATE orgs SET opened = opened - 1 WHERE org = ?1", [kept.org.stored()])?;
             }
             let row = params![kept.sid, int(at.0)];
             desk.run("UPDATE bindings SET until = ?2 WHERE sid = ?1 AND until IS NULL", row).map(drop)
@@ -92,22 +98,24 @@ struct Found {
     mid: i64,
     was_pending: bool,
     seat: i64,
+    why: Option<String>,
 }
 
 impl Found {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { mid: row.get(0)?, was_pending: row.get(1)?, seat: row.get(2)? })
+        Ok(Self { mid: row.get(0)?, was_pending: row.get(1)?, seat: row.get(2)?, why: row.get(3)? })
     }
 }
 
 fn find_message(desk: &Desk, message: MessageId) -> Result<Option<Found>, Trouble> {
-    let mut query = desk.db().prepare_cached("SELECT mid, pending, seat FROM messages WHERE id = ?1")?;
+    let mut query = desk.db().prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE id = ?1")?;
     Ok(query.query_row([message.stored()], Found::read).optional()?)
 }
 
 fn of_turn(desk: &Desk, kept: &Kept, turn: Turn) -> Result<Vec<Found>, Trouble> {
-    let mut query =
-        desk.db().prepare_cached("SELECT mid, pending, seat FROM messages WHERE sid = ?1 AND turn = ?2")?;
+    let mut query = desk
+        .db()
+        .prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE sid = ?1 AND turn = ?2")?;
     let rows = query.query_map(params![kept.sid, turn.0], Found::read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -5,11 +5,11 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::trouble::Trouble;
 use crate::writer::Writer;
-use crate::{append, desk::Desk, intake, log, outbox, people, timer, view};
+use crate::{append, audit, change, desk::Desk, intake, log, outbox, people, timer, tokens, view};
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Authorized, Fact, MessageId, Moment, Number, OrgId, PersonId, Principal, Record,
-    RequestId, SessionId, To, Turn,
+    RequestId, SessionId, To, TokenId, Turn,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl SqliteStore {
         Ok(Self { reader, writer, node: Mutex::new(node), lock })
     }
 
-    fn change<'a, T, F>(&'a self, bytes: usize, work: F) -> Reply<'a, T>
+    fn write<'a, T, F>(&'a self, bytes: usize, work: F) -> Reply<'a, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send + 'static,
@@ -69,29 +69,29 @@ impl Store for SqliteStore {
         self.ask_reader(move |db| view::find(db, org, &to))
     }
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
-        self.change(wish.wish().words.len(), move |desk| intake::accept(desk, &wish))
+        self.write(wish.wish().words.len(), move |desk| intake::accept(desk, &wish))
     }
     fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        self.change(0, move |desk| intake::create(desk, &wish))
+        self.write(0, move |desk| intake::create(desk, &wish))
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
         let bytes = match &wish.wish().wish {
             Wish::Edit { words, .. } => words.len(),
             _ => 0,
         };
-        self.change(bytes, move |desk| intake::ask(desk, &wish))
+        self.write(bytes, move |desk| intake::ask(desk, &wish))
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
         self.ask_reader(move |db| log::verdict(db, request))
     }
     fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
-        self.change(0, move |desk| intake::rebind(desk, &wish))
+        self.write(0, move |desk| intake::rebind(desk, &wish))
     }
     fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
-        self.change(0, move |desk| intake::retitle(desk, &wish))
+        self.write(0, move |desk| intake::retitle(desk, &wish))
     }
     fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
-        self.change(0, move |desk| intake::audit(desk, &entry))
+        self.write(0, move |desk| intake::audit(desk, &entry))
     }
 
     fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>> {
@@ -106,10 +106,10 @@ impl Store for SqliteStore {
             Entry::Story { body, .. } => body.len(),
         };
         let bytes = append.facts.iter().map(words).sum();
-        self.change(bytes, move |desk| append::append(desk, &append))
+        self.write(bytes, move |desk| append::append(desk, &append))
     }
     fn checkpoint(&self, session: SessionId, at: Number, facts: Vec<Fact>) -> Reply<'_, ()> {
-        self.change(0, move |desk| append::checkpoint(desk, session, at, &facts))
+        self.write(0, move |desk| append::checkpoint(desk, session, at, &facts))
     }
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
         self.ask_reader(move |db| log::words(db, message))
@@ -119,17 +119,17 @@ impl Store for SqliteStore {
         self.ask_reader(timer::next_wake)
     }
     fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
-        self.change(0, move |desk| timer::wake(desk, now, limit))
+        self.write(0, move |desk| timer::wake(desk, now, limit))
     }
     fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
         self.ask_reader(move |db| timer::unfinished(db, after, limit))
     }
 
     fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.change(0, move |desk| outbox::take(desk, now, limit))
+        self.write(0, move |desk| outbox::take(desk, now, limit))
     }
     fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
-        self.change(0, move |desk| outbox::settle(desk, outgoing, became))
+        self.write(0, move |desk| outbox::settle(desk, outgoing, became))
     }
     fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
         self.ask_reader(move |db| outbox::list(db, state, limit))
@@ -165,42 +165,119 @@ impl Store for SqliteStore {
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.ask_reader(move |db| view::queue(db, session))
     }
-    fn bindings(
-        &self,
-        org: OrgId,
-        person: PersonId,
-        after: Option<Address>,
-        limit: usize,
-    ) -> Reply<'_, Vec<BindingRow>> {
-        self.ask_reader(move |db| view::bindings(db, org, person, after.as_ref(), limit))
+    fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>> {
+        self.ask_reader(move |db| view::bindings(db, &by, after.as_ref(), limit))
     }
     fn approval(&self, approval: ApprovalId) -> Reply<'_, Option<(Record, ApprovalRow)>> {
         self.ask_reader(move |db| view::approval(db, approval))
     }
-    fn approvals(&self, org: OrgId, person: PersonId, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
-        self.ask_reader(move |db| view::approvals(db, org, person, limit))
+    fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
+        self.ask_reader(move |db| view::approvals(db, &by, limit))
     }
-    fn heads(&self, org: OrgId, person: PersonId, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
-        self.ask_reader(move |db| view::heads(db, org, person, after, limit))
+    fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
+        self.ask_reader(move |db| view::heads(db, &by, after, limit))
     }
 
-    fn owner(&self, fresh: Principal) -> Reply<'_, Principal> {
-        self.change(0, move |desk| people::owner(desk, &fresh))
-    }
-    fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
-        self.change(0, move |desk| people::add_token(desk, &token))
+    fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
+        let now = self.node().since;
+        self.write(0, move |desk| people::host(desk, &fresh, now))
     }
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
-        self.ask_reader(move |db| people::token(db, hash, now))
+        self.ask_reader(move |db| tokens::token(db, hash, now))
     }
+    fn principal(&self, credential: TokenId, now: Moment) -> Reply<'_, Option<Principal>> {
+        self.ask_reader(move |db| tokens::principal(db, credential, now))
+    }
+    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
+        self.ask_reader(move |db| people::may_say(db, session, person))
+    }
+    fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
+        self.write(0, move |desk| tokens::add_token(desk, &token))
+    }
+    fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()> {
+        self.write(0, move |desk| tokens::touch_tokens(desk, &used))
+    }
+    fn rotate_token(
+        &self,
+        token: TokenId,
+        hash: [u8; 32],
+        now: Moment,
+        old_until: Moment,
+    ) -> Reply<'_, bool> {
+        self.write(0, move |desk| tokens::rotate_token(desk, token, hash, now, old_until))
+    }
+    fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>> {
+        self.ask_reader(move |db| people::login(db, &typed))
+    }
+    fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool> {
+        self.write(0, move |desk| tokens::sign_in(desk, &sign_in))
+    }
+    fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>> {
+        self.ask_reader(move |db| tokens::link(db, hash, now))
+    }
+    fn spend_link(
+        &self,
+        hash: [u8; 32],
+        token: Option<LinkToken>,
+        trail: Trail,
+    ) -> Reply<'_, Option<LoginRow>> {
+        self.write(0, move |desk| tokens::spend_link(desk, hash, token, &trail))
+    }
+    fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
+        self.ask_reader(move |db| tokens::identity(db, &issuer, &subject))
+    }
+    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
+        self.write(0, move |desk| change::change(desk, &wish))
+    }
+    fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
+        self.ask_reader(people::orgs)
+    }
+    fn org(&self, org: OrgId) -> Reply<'_, Option<OrgRow>> {
+        self.ask_reader(move |db| people::org(db, org))
+    }
+    fn people(&self, org: OrgId, after: Option<String>, limit: usize) -> Reply<'_, Vec<PersonRow>> {
+        self.ask_reader(move |db| people::people(db, org, after.as_deref(), limit))
+    }
+    fn person(&self, org: OrgId, person: PersonId) -> Reply<'_, Option<PersonRow>> {
+        self.ask_reader(move |db| people::person(db, org, person))
+    }
+    fn person_named(&self, org: OrgId, name: String) -> Reply<'_, Option<PersonRow>> {
+        self.ask_reader(move |db| people::person_named(db, org, &name))
+    }
+    fn groups(&self, org: OrgId) -> Reply<'_, Vec<GroupRow>> {
+        self.ask_reader(move |db| people::groups(db, org))
+    }
+    fn grants(&self, org: OrgId, on: Resource) -> Reply<'_, Vec<GrantRow>> {
+        self.ask_reader(move |db| people::grants(db, org, &on))
+    }
+    fn roots(&self, org: OrgId) -> Reply<'_, Vec<RootRow>> {
+        self.ask_reader(move |db| people::roots(db, org))
+    }
+    fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
+        self.ask_reader(move |db| tokens::tokens(db, org, person))
+    }
+
+    fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>> {
+        self.ask_reader(move |db| audit::page(db, &query))
+    }
+    fn seal_audit(&self, key: ChainKey, limit: usize) -> Reply<'_, usize> {
+        self.write(0, move |desk| audit::seal(desk, &key, limit))
+    }
+    fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditRow>> {
+        self.ask_reader(move |db| audit::sealed(db, org, after, limit))
+    }
+    fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead> {
+        self.ask_reader(move |db| audit::chain_head(db, org))
+    }
+
     fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
         self.ask_reader(move |db| people::account(db, org, person, &agent))
     }
     fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
-        self.change(account.sealed.len(), move |desk| people::set_account(desk, &by, &account))
+        self.write(account.sealed.len(), move |desk| people::set_account(desk, &by, &account))
     }
     fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
-        self.change(0, move |desk| people::remove_account(desk, &by, &agent, &trail))
+        self.write(0, move |desk| people::remove_account(desk, &by, &agent, &trail))
     }
     fn node(&self) -> NodeRow {
         self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,15 +1,19 @@
 //! What lists, receipts and routing read. Whoever may not see a session does not find it in any list.
 //!
-//! A person sees what they own, which every list reads from an index in the list's own order, and what they were granted,
-//! which is joined to it. What is not on the page costs nothing in the first case.
+//! A person sees what they own, which every list reads from an index in the list's own order, and what was given to them,
+//! to a group of theirs or to their org, which is joined to it. What is not on the page costs nothing in the first case.
+//! A credential for one session sees that one, or nothing.
 
-use crate::columns::{Columns, Id, int, rows};
-use crate::desk::{Sid, pid};
+use crate::columns::{Bits, Columns, Id, grantee, int, rows};
+use crate::desk::{Pid, Sid, who};
 use crate::trouble::Trouble;
-use kernel::{Address, ApprovalId, Found, MessageId, Moment, OrgId, PersonId, Record, SessionId, To, Turn};
+use kernel::{
+    Address, ApprovalId, Found, Grant, Grantee, MessageId, Moment, OrgId, Principal, Record, SessionId, To,
+    Turn, grant_of,
+};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Finding, Head, ReceiptRow, ReceiptState, SessionRow,
+    ApprovalRow, ApprovalState, BindingRow, Finding, Head, ReceiptRow, ReceiptState, Seer, SessionRow,
     SessionsQuery, Which, record,
 };
 
@@ -81,18 +85,18 @@ pub(crate) fn session(db: &Connection, session: SessionId) -> Result<Option<(Rec
     let mut found = query.query([session.stored()])?;
     let Some(row) = found.next()? else { return Ok(None) };
     let (read, revision, sid) = (session_row(row)?, Columns(row).count(12)?, row.get(13)?);
-    let grants = grants(db, sid)?;
-    Ok(Some((Record { session, org: read.org, owner: read.owner, grants, revision }, read)))
+    let (org, owner, agent) = (read.org, read.owner, read.scope.agent.clone());
+    Ok(Some((Record { session, org, owner, agent, grants: grants(db, sid)?, revision }, read)))
 }
 
-fn grants(db: &Connection, sid: Sid) -> Result<Vec<(PersonId, kernel::Grant)>, Trouble> {
-    let mut query = db.prepare_cached("SELECT person, granted FROM grants WHERE sid = ?1")?;
-    let mut rows = query.query([sid])?;
-    let mut grants = Vec::new();
-    while let Some(row) = rows.next()? {
+pub(crate) const GRANTS: &str = "SELECT kind, grantee, granted FROM grants WHERE sid = ?1";
+
+fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>, Trouble> {
+    let mut grants = read_all(db, GRANTS, params![sid], |row| {
         let row = Columns(row);
-        grants.push((row.id(0)?, row.word(1, record::grant_parse)?));
-    }
+        Ok((row.grantee(0)?, row.word(2, record::grant_parse)?))
+    })?;
+    grants.sort_unstable();
     Ok(grants)
 }
 
@@ -101,26 +105,77 @@ fn record_of(db: &Connection, session: SessionId) -> Result<Record, Trouble> {
     found.map(|(record, _)| record).ok_or_else(|| Trouble::Damaged(format!("session {session} is gone")))
 }
 
+/// For whom a list is made, as the statements want it.
+struct Sight {
+    /// None if they own nothing.
+    owner: Option<Pid>,
+    org: Bits,
+    /// Them, their groups, and everybody in the org.
+    given: Vec<(i64, Bits)>,
+}
+
+impl Sight {
+    fn of(db: &Connection, by: &Seer) -> Result<Self, Trouble> {
+        let groups = by.groups.iter().map(|group| Grantee::Group(*group));
+        let given = [Grantee::Person(by.person), Grantee::Org].into_iter().chain(groups);
+        let owner = who(db, by.org, by.person)?.map(|who| who.pid);
+        Ok(Self { owner, org: by.org.stored(), given: given.map(|to| grantee(to, by.org)).collect() })
+    }
+
+    /// What nobody has who owns nothing.
+    fn not_owner(&self) -> Pid {
+        self.owner.unwrap_or(-1)
+    }
+}
+
+/// The one session that a credential is for, if whoever has it may see that one.
+fn bound(db: &Connection, by: &Seer, session: SessionId) -> Result<Option<SessionRow>, Trouble> {
+    let principal = Principal {
+        bound: Some((session, Turn(0))),
+        groups: by.groups.clone(),
+        ..Principal::member(by.org, by.person, "")
+    };
+    let found = self::session(db, session)?;
+    Ok(found.filter(|(record, _)| grant_of(&principal, record).is_some()).map(|(_, row)| row))
+}
+
 /// The lists, none of which overlap, as conditions that are also their indexes'.
 const OPEN: &str = "s.archived = 0 AND s.ended IS NULL";
 const ENDED: &str = "s.archived = 0 AND s.ended IS NOT NULL";
 const ARCHIVED: &str = "s.archived = 1";
+pub(crate) const LISTS: [&str; 3] = [OPEN, ENDED, ARCHIVED];
 
 pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<SessionRow>, Trouble> {
+    let place = |row: &SessionRow| std::cmp::Reverse((row.touched_at, row.session));
+    if let Some(session) = query.by.bound {
+        let later = |row: &SessionRow| {
+            shows(query.which, row) && query.after.is_none_or(|after| place(row) > std::cmp::Reverse(after))
+        };
+        return Ok(bound(db, &query.by, session)?.filter(later).into_iter().take(query.limit).collect());
+    }
     let lists: &[&str] = match query.which {
         Which::Open => &[OPEN],
         Which::Ended => &[ENDED],
-        Which::All => &[OPEN, ENDED, ARCHIVED],
+        Which::All => &LISTS,
     };
+    let sight = Sight::of(db, &query.by)?;
     let mut page = Vec::new();
     for list in lists {
-        page.extend(owned(db, query, list)?);
-        page.extend(granted(db, query, list)?);
+        page.extend(owned(db, query, &sight, list)?);
+        page.extend(granted(db, query, &sight, list)?);
     }
-    let place = |row: &SessionRow| std::cmp::Reverse((row.touched_at, row.session));
     page.sort_unstable_by_key(place);
+    page.dedup_by_key(|row| row.session);
     page.truncate(query.limit);
     Ok(page)
+}
+
+fn shows(which: Which, row: &SessionRow) -> bool {
+    match which {
+        Which::Open => !row.archived && row.ended.is_none(),
+        Which::Ended => !row.archived && row.ended.is_some(),
+        Which::All => true,
+    }
 }
 
 /// The statement that reads one list of what somebody owns, and that a test explains.
@@ -132,21 +187,39 @@ pub(crate) fn owned_sql(list: &str) -> String {
     )
 }
 
-fn owned(db: &Connection, query: &SessionsQuery, list: &str) -> Result<Vec<SessionRow>, Trouble> {
-    let Some(owner) = pid(db, query.org, query.person)? else { return Ok(Vec::new()) };
+fn owned(
+    db: &Connection,
+    query: &SessionsQuery,
+    sight: &Sight,
+    list: &str,
+) -> Result<Vec<SessionRow>, Trouble> {
+    let Some(owner) = sight.owner else { return Ok(Vec::new()) };
     let (at, id) = before(query.after);
     read_sessions(db, &owned_sql(list), params![owner, at, id, rows(query.limit)])
 }
 
-fn granted(db: &Connection, query: &SessionsQuery, list: &str) -> Result<Vec<SessionRow>, Trouble> {
+pub(crate) fn granted_sql(list: &str) -> String {
+    format!(
+        "SELECT {SESSION} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
+         WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND {list}
+            AND (s.touched_at, s.id) < (?5, ?6)
+         ORDER BY s.touched_at DESC, s.id DESC LIMIT ?7"
+    )
+}
+
+fn granted(
+    db: &Connection,
+    query: &SessionsQuery,
+    sight: &Sight,
+    list: &str,
+) -> Result<Vec<SessionRow>, Trouble> {
     let (at, id) = before(query.after);
-    let sql = format!(
-        "SELECT {SESSION} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid JOIN persons p ON p.pid = s.owner
-         WHERE g.person = ?1 AND p.org = ?5 AND p.person <> ?1 AND {list} AND (s.touched_at, s.id) < (?2, ?3)
-         ORDER BY s.touched_at DESC, s.id DESC LIMIT ?4"
-    );
-    let row = params![query.person.stored(), at, id, rows(query.limit), query.org.stored()];
-    read_sessions(db, &sql, row)
+    let mut page = Vec::new();
+    for (kind, grantee) in &sight.given {
+        let row = params![kind, grantee, sight.org, sight.not_owner(), at, id, rows(query.limit)];
+        page.extend(read_sessions(db, &granted_sql(list), row)?);
+    }
+    Ok(page)
 }
 
 /// The place before which a page begins; for the first page, one that nothing comes after.
@@ -218,16 +291,18 @@ pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRo
 pub(crate) const BINDINGS_OWNED: &str =
     "SELECT b.address, s.id, b.since FROM bindings b JOIN sessions s ON s.sid = b.sid
      WHERE b.owner = ?1 AND b.until IS NULL AND b.address > ?2 ORDER BY b.address LIMIT ?3";
-const BINDINGS_GRANTED: &str = "SELECT b.address, s.id, b.since
-     FROM grants g CROSS JOIN bindings b ON b.sid = g.sid JOIN sessions s ON s.sid = b.sid
-        JOIN persons p ON p.pid = s.owner
-     WHERE g.person = ?1 AND p.org = ?4 AND p.person <> ?1 AND b.until IS NULL AND b.address > ?2
-     ORDER BY b.address LIMIT ?3";
+pub(crate) const BINDINGS_GRANTED: &str = "SELECT b.address, s.id, b.since
+     FROM grants g CROSS JOIN bindings b ON b.sid = g.sid CROSS JOIN sessions s ON s.sid = b.sid
+        CROSS JOIN persons p ON p.pid = s.owner
+     WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND b.until IS NULL AND b.address > ?5
+     ORDER BY b.address LIMIT ?6";
+pub(crate) const BINDINGS_BOUND: &str = "SELECT b.address, s.id, b.since
+     FROM sessions s CROSS JOIN bindings b ON b.sid = s.sid
+     WHERE s.id = ?1 AND b.until IS NULL AND b.address > ?2 ORDER BY b.address LIMIT ?3";
 
 pub(crate) fn bindings(
     db: &Connection,
-    org: OrgId,
-    person: PersonId,
+    by: &Seer,
     after: Option<&Address>,
     limit: usize,
 ) -> Result<Vec<BindingRow>, Trouble> {
@@ -237,18 +312,28 @@ pub(crate) fn bindings(
         let columns = Columns(row);
         Ok(BindingRow { address: columns.address(0)?, session: columns.id(1)?, since: columns.moment(2)? })
     };
+    if let Some(session) = by.bound {
+        return match bound(db, by, session)? {
+            Some(_) => read_all(db, BINDINGS_BOUND, params![session.stored(), after, rows(limit)], read),
+            None => Ok(Vec::new()),
+        };
+    }
+    let sight = Sight::of(db, by)?;
     let mut page = Vec::new();
-    if let Some(owner) = pid(db, org, person)? {
+    if let Some(owner) = sight.owner {
         page.extend(read_all(db, BINDINGS_OWNED, params![owner, after, rows(limit)], read)?);
     }
-    let granted = params![person.stored(), after, rows(limit), org.stored()];
-    page.extend(read_all(db, BINDINGS_GRANTED, granted, read)?);
+    for (kind, grantee) in &sight.given {
+        let row = params![kind, grantee, sight.org, sight.not_owner(), after, rows(limit)];
+        page.extend(read_all(db, BINDINGS_GRANTED, row, read)?);
+    }
     page.sort_by_cached_key(|binding: &BindingRow| binding.address.to_string());
+    page.dedup();
     page.truncate(limit);
     Ok(page)
 }
 
-fn read_all<T>(
+pub(crate) fn read_all<T>(
     db: &Connection,
     sql: &str,
     params: &[&dyn ToSql],
@@ -301,51 +386,78 @@ pub(crate) fn approvals_owned_sql() -> String {
     )
 }
 
-pub(crate) fn approvals(
-    db: &Connection,
-    org: OrgId,
-    person: PersonId,
-    limit: usize,
-) -> Result<Vec<ApprovalRow>, Trouble> {
+pub(crate) fn approvals_granted_sql() -> String {
+    format!(
+        "SELECT {APPROVAL} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
+            CROSS JOIN approvals a ON a.owner = s.owner AND a.sid = s.sid AND a.state = 'open'
+         WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4"
+    )
+}
+
+pub(crate) fn approvals_bound_sql() -> String {
+    format!(
+        "SELECT {APPROVAL} FROM sessions s CROSS JOIN approvals a ON a.owner = s.owner AND a.sid = s.sid
+         WHERE s.id = ?1 AND a.state = 'open'"
+    )
+}
+
+pub(crate) fn approvals(db: &Connection, by: &Seer, limit: usize) -> Result<Vec<ApprovalRow>, Trouble> {
+    let mut page = match by.bound {
+        Some(session) => match bound(db, by, session)? {
+            Some(_) => read_all(db, &approvals_bound_sql(), params![session.stored()], approval_row)?,
+            None => Vec::new(),
+        },
+        None => approvals_in_sight(db, &Sight::of(db, by)?, limit)?,
+    };
+    page.sort_unstable_by_key(|row: &ApprovalRow| (row.asked_at, row.approval));
+    page.dedup();
+    page.truncate(limit);
+    Ok(page)
+}
+
+fn approvals_in_sight(db: &Connection, sight: &Sight, limit: usize) -> Result<Vec<ApprovalRow>, Trouble> {
     let mut page = Vec::new();
-    if let Some(owner) = pid(db, org, person)? {
+    if let Some(owner) = sight.owner {
         page.extend(read_all(db, &approvals_owned_sql(), params![owner, rows(limit)], approval_row)?);
     }
-    let sql = format!(
-        "SELECT {APPROVAL} FROM grants g CROSS JOIN sessions s ON s.sid = g.sid JOIN persons p ON p.pid = s.owner
-            JOIN approvals a ON a.owner = s.owner AND a.sid = s.sid AND a.state = 'open'
-         WHERE g.person = ?1 AND p.org = ?2 AND p.person <> ?1"
-    );
-    page.extend(read_all(db, &sql, params![person.stored(), org.stored()], approval_row)?);
-    page.sort_unstable_by_key(|row: &ApprovalRow| (row.asked_at, row.approval));
-    page.truncate(limit);
+    for (kind, grantee) in &sight.given {
+        let row = params![kind, grantee, sight.org, sight.not_owner()];
+        page.extend(read_all(db, &approvals_granted_sql(), row, approval_row)?);
+    }
     Ok(page)
 }
 
 pub(crate) const HEADS_OWNED: &str = "SELECT s.place, s.id, s.number FROM sessions s
      WHERE s.owner = ?1 AND s.place > ?2 ORDER BY s.place LIMIT ?3";
-const HEADS_GRANTED: &str = "SELECT s.place, s.id, s.number
-     FROM grants g CROSS JOIN sessions s ON s.sid = g.sid JOIN persons p ON p.pid = s.owner
-     WHERE g.person = ?1 AND p.org = ?4 AND p.person <> ?1 AND s.place > ?2 ORDER BY s.place LIMIT ?3";
+pub(crate) const HEADS_GRANTED: &str = "SELECT s.place, s.id, s.number
+     FROM grants g CROSS JOIN sessions s ON s.sid = g.sid CROSS JOIN persons p ON p.pid = s.owner
+     WHERE g.kind = ?1 AND g.grantee = ?2 AND p.org = ?3 AND s.owner <> ?4 AND s.place > ?5
+     ORDER BY s.place LIMIT ?6";
+pub(crate) const HEAD_BOUND: &str =
+    "SELECT s.place, s.id, s.number FROM sessions s WHERE s.id = ?1 AND s.place > ?2";
 
-pub(crate) fn heads(
-    db: &Connection,
-    org: OrgId,
-    person: PersonId,
-    after: u64,
-    limit: usize,
-) -> Result<Vec<Head>, Trouble> {
+pub(crate) fn heads(db: &Connection, by: &Seer, after: u64, limit: usize) -> Result<Vec<Head>, Trouble> {
     let read = |row: &Row<'_>| {
         let columns = Columns(row);
         Ok(Head { place: columns.count(0)?, session: columns.id(1)?, number: columns.number(2)? })
     };
+    if let Some(session) = by.bound {
+        return match bound(db, by, session)? {
+            Some(_) => read_all(db, HEAD_BOUND, params![session.stored(), int(after)], read),
+            None => Ok(Vec::new()),
+        };
+    }
+    let sight = Sight::of(db, by)?;
     let mut page = Vec::new();
-    if let Some(owner) = pid(db, org, person)? {
+    if let Some(owner) = sight.owner {
         page.extend(read_all(db, HEADS_OWNED, params![owner, int(after), rows(limit)], read)?);
     }
-    let granted = params![person.stored(), int(after), rows(limit), org.stored()];
-    page.extend(read_all(db, HEADS_GRANTED, granted, read)?);
+    for (kind, grantee) in &sight.given {
+        let row = params![kind, grantee, sight.org, sight.not_owner(), int(after), rows(limit)];
+        page.extend(read_all(db, HEADS_GRANTED, row, read)?);
+    }
     page.sort_unstable_by_key(|head: &Head| head.place);
+    page.dedup();
     page.truncate(limit);
     Ok(page)
 }

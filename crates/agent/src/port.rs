@@ -100,8 +100,13 @@ pub struct Launch {
     pub mode: Option<String>,
     /// Whose sign-in the agent is to use.
     pub account: Account,
+    /// Variables by which the agent can call us back. They hold no secret: it lies where they point.
+    pub variables: Vec<(String, String)>,
     /// The message this attempt is for. Its words come later, by `hand`.
     pub message: MessageId,
+    /// The handle of the person whose session it is, which says as which user of the operating system it runs. Empty if
+    /// nobody has said.
+    pub whose: String,
 }
 
 impl Launch {
@@ -116,7 +121,9 @@ impl Launch {
             model: None,
             mode: None,
             account: Account::House,
+            variables: Vec::new(),
             message,
+            whose: String::new(),
         }
     }
 }

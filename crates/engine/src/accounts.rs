@@ -6,7 +6,7 @@
 use crate::intake::check_trace;
 use crate::{Engine, Refused, Trace};
 use agent::{Account, Agent};
-use kernel::{Moment, OrgId, PersonId, Principal};
+use kernel::{Moment, OrgAct, OrgId, PersonId, Principal, agent_grant_of};
 use std::collections::BTreeMap;
 use store::{NewAccount, StoreError};
 
@@ -41,7 +41,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<AccountView, Refused> {
         let result = self.set_account_now(by, agent, secrets, &trace).await;
-        self.note_refusal(by, "set_account", &trace, None, result).await
+        self.note_refusal(by, "set_account", &trace, Some(agent.to_owned()), result).await
     }
 
     async fn set_account_now(
@@ -51,8 +51,9 @@ impl Engine {
         secrets: BTreeMap<String, String>,
         trace: &Trace,
     ) -> Result<AccountView, Refused> {
+        self.may(by, OrgAct::Myself)?;
         check_trace(trace)?;
-        self.check_secrets(agent, &secrets)?;
+        self.check_secrets(by, agent, &secrets)?;
         let names: Vec<String> = secrets.keys().cloned().collect();
         let plain = serde_json::to_vec(&secrets).expect("a map of texts is plain data");
         let sealed = self.seal().seal(&about(by.org, by.person, agent), &plain);
@@ -61,11 +62,18 @@ impl Engine {
         let view = AccountView { names: names.clone(), since: trail.at };
         let account = NewAccount { agent: agent.to_owned(), names, sealed, trail };
         self.store().set_account(by.clone(), account).await?;
+        self.audited();
         Ok(view)
     }
 
-    fn check_secrets(&self, agent: &str, secrets: &BTreeMap<String, String>) -> Result<(), Refused> {
-        let found = self.agents_by_name().get(agent).ok_or(Refused::NotFound { what: "agent" })?;
+    fn check_secrets(
+        &self,
+        by: &Principal,
+        agent: &str,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<(), Refused> {
+        let found = self.agents_by_name().get(agent).filter(|_| agent_grant_of(by, agent).is_some());
+        let found = found.ok_or(Refused::NotFound { what: "agent" })?;
         let invalid = |reason: String| Err(Refused::Invalid { field: "secrets", reason });
         let known = found.setup().secrets;
         if known.is_empty() {
@@ -89,16 +97,23 @@ impl Engine {
 
     /// Forgets it. Forgetting what is not there is fine, also for an agent that is no longer configured.
     pub async fn remove_account(&self, by: &Principal, agent: &str, trace: Trace) -> Result<(), Refused> {
-        check_trace(&trace)?;
+        let checked = self.may(by, OrgAct::Myself).and_then(|()| check_trace(&trace));
+        self.note_refusal(by, "remove_account", &trace, Some(agent.to_owned()), checked).await?;
         let trail = self.trail("remove_account", &trace);
         self.store().remove_account(by.clone(), agent.to_owned(), trail).await?;
+        self.audited();
         Ok(())
     }
 
     /// What somebody gave for their own turns with an agent.
     pub async fn account(&self, by: &Principal, agent: &str) -> Result<Option<AccountView>, Refused> {
+        crate::view::may_read(by, "agent")?;
+        if by.bound.is_some() {
+            return Err(Refused::BoundElsewhere);
+        }
         let row = self.store().account(by.org, by.person, agent.to_owned()).await?;
-        if row.is_none() && !self.agents_by_name().contains_key(agent) {
+        let there = self.agents_by_name().contains_key(agent) && agent_grant_of(by, agent).is_some();
+        if row.is_none() && !there {
             return Err(Refused::NotFound { what: "agent" });
         }
         Ok(row.map(|row| AccountView { names: row.names, since: row.since }))

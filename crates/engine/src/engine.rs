@@ -2,16 +2,19 @@
 
 use crate::fanout::Fanout;
 use crate::keeper::Keepers;
+use crate::people::{Blink, Passwords, Uses};
 use crate::roster::Roster;
+use crate::sealer::Sealer;
 use crate::timer::Timer;
-use crate::{Clock, Ground, Mint, Refused, Seal};
+use crate::{CallBack, Clock, Ground, Mint, Refused, Seal, Secret, Wall};
 use agent::Agent;
 use kernel::{MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::{Gauges, Store, TokenRow};
+use store::{Gauges, NewOrg, Purpose, Store, TokenRow};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// How long turns may take to end when the node goes down, on top of the agents' own grace.
@@ -31,8 +34,14 @@ pub struct Wiring {
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
     pub mint: Arc<dyn Mint>,
-    /// What keeps people's sign-ins secret.
+    /// What keeps people's sign-ins secret, and the audit whole.
     pub seal: Arc<dyn Seal>,
+    /// How agents call back; none if they cannot.
+    pub call_back: Option<Arc<dyn CallBack>>,
+    /// What keeps agents from what is not theirs.
+    pub wall: Arc<dyn Wall>,
+    /// Whether people are let in although nothing keeps their agents apart.
+    pub trust_everyone: bool,
     /// What sessions may count on.
     pub policy: Policy,
     /// How much of everything.
@@ -44,8 +53,12 @@ pub struct Wiring {
 pub struct Limits {
     /// Sessions that one person may have open.
     pub open_max: u32,
+    /// Sessions that one org may have open; it may want fewer.
+    pub org_open_max: u32,
     /// Sessions of one person in which a turn may be under way at once.
     pub awake_max: u32,
+    /// Sessions of one org in which a turn may be under way at once; it may want fewer.
+    pub org_awake_max: u32,
     /// Messages of one session that may be unfinished.
     pub pending_max: u32,
     /// How long a verb waits for the keeper's verdict.
@@ -62,7 +75,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             open_max: 100_000,
+            org_open_max: 1_000_000,
             awake_max: 16,
+            org_awake_max: 256,
             pending_max: 1_000,
             verdict_wait: Duration::from_secs(5),
             stop_grace_ms: 2_000,
@@ -84,12 +99,21 @@ struct Inner {
     clock: Arc<dyn Clock>,
     mint: Arc<dyn Mint>,
     seal: Arc<dyn Seal>,
+    call_back: Option<Arc<dyn CallBack>>,
+    wall: Arc<dyn Wall>,
+    trust_everyone: bool,
     policy: Policy,
     limits: Limits,
     fanout: Fanout,
     keepers: Keepers,
     timer: Timer,
     roster: Roster,
+    sealer: Sealer,
+    passwords: Passwords,
+    blink: Blink,
+    uses: Uses,
+    /// Grows with every change of who may do what.
+    rights: watch::Sender<u64>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -112,16 +136,26 @@ impl Engine {
             clock: wiring.clock,
             mint: wiring.mint,
             seal: wiring.seal,
+            call_back: wiring.call_back,
+            wall: wiring.wall,
+            trust_everyone: wiring.trust_everyone,
             policy: wiring.policy,
             limits: wiring.limits,
             fanout: Fanout::new(),
             keepers,
             timer: Timer::new(),
             roster: Roster::default(),
+            sealer: Sealer::default(),
+            passwords: Passwords::default(),
+            blink: Blink::default(),
+            uses: Uses::default(),
+            rights: watch::Sender::new(0),
             tasks: Mutex::default(),
         }));
         engine.keep_unfinished().await?;
         crate::timer::start(&engine);
+        crate::sealer::start(&engine);
+        crate::people::write_uses_down(&engine);
         Ok(engine)
     }
 
@@ -131,6 +165,9 @@ impl Engine {
         self.0.keepers.close(grace + CLOSE_MAX).await;
         self.close_agents(grace + CLOSE_MAX).await;
         self.0.fanout.close();
+        if tokio::time::timeout(CLOSE_MAX, self.put_in_order()).await.is_err() {
+            tracing::warn!("the audit could not be sealed in time; the next start does it");
+        }
         self.tasks().abort_all();
     }
 
@@ -143,6 +180,13 @@ impl Engine {
         }
         if tokio::time::timeout(wait, closing.join_all()).await.is_err() {
             tracing::warn!("some agents kept a process that did not go in time; their supervisors end it");
+        }
+    }
+
+    async fn put_in_order(&self) {
+        let sealed = self.seal_all().await;
+        if let Err(error) = sealed.and(self.note_uses().await) {
+            tracing::warn!(%error, "the audit is sealed by the next start");
         }
     }
 
@@ -163,14 +207,31 @@ impl Engine {
         self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The machine's person, made at the first start.
-    pub async fn owner(&self, fresh: Principal) -> Result<Principal, Refused> {
-        Ok(self.store().owner(fresh).await?)
+    /// The machine's person, who owns the first org; made at the first start.
+    pub async fn host(&self, fresh: NewOrg) -> Result<Principal, Refused> {
+        Ok(self.store().host(fresh).await?)
     }
 
-    /// Lets a credential in. Only the hash of its secret is stored.
+    /// Lets the machine's own credential in. Only the hash of its secret is stored.
     pub async fn add_token(&self, token: TokenRow) -> Result<(), Refused> {
-        Ok(self.store().add_token(token).await?)
+        self.store().add_token(token).await?;
+        self.rights_changed();
+        Ok(())
+    }
+
+    /// Grows with every change of who may do what on this node: whatever was remembered of it is to be asked again.
+    pub fn rights(&self) -> watch::Receiver<u64> {
+        self.0.rights.subscribe()
+    }
+
+    /// Whoever remembers what somebody may do asks again, and so do the keepers of what they have said.
+    pub(crate) fn rights_changed(&self) {
+        self.0.rights.send_modify(|count| *count += 1);
+        self.timer().unsure();
+    }
+
+    pub(crate) fn rights_now(&self) -> u64 {
+        *self.0.rights.borrow()
     }
 
     /// Says where this node can be reached.
@@ -224,6 +285,34 @@ impl Engine {
         &*self.0.seal
     }
 
+    pub(crate) fn call_back(&self) -> Option<&dyn CallBack> {
+        self.0.call_back.as_deref()
+    }
+
+    pub(crate) fn wall(&self) -> &dyn Wall {
+        &*self.0.wall
+    }
+
+    pub(crate) fn trusts_everyone(&self) -> bool {
+        self.0.trust_everyone
+    }
+
+    pub(crate) fn sealer(&self) -> &Sealer {
+        &self.0.sealer
+    }
+
+    pub(crate) fn passwords(&self) -> &Passwords {
+        &self.0.passwords
+    }
+
+    pub(crate) fn blink(&self) -> &Blink {
+        &self.0.blink
+    }
+
+    pub(crate) fn uses(&self) -> &Uses {
+        &self.0.uses
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         self.0.policy
     }
@@ -267,5 +356,21 @@ impl Engine {
 
     pub(crate) fn mint_approval(&self) -> kernel::ApprovalId {
         kernel::ApprovalId::from_bits(self.0.mint.bits())
+    }
+
+    pub(crate) fn mint_bits(&self) -> u128 {
+        self.0.mint.bits()
+    }
+
+    pub(crate) fn mint_credential(&self, purpose: Purpose) -> Secret {
+        Secret::of_credential(purpose, self.0.mint.secret())
+    }
+
+    pub(crate) fn mint_link(&self) -> Secret {
+        Secret::of_link(self.0.mint.secret())
+    }
+
+    pub(crate) fn mint_salt(&self) -> [u8; 32] {
+        self.0.mint.secret()
     }
 }

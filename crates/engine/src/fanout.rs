@@ -163,6 +163,11 @@ impl Fanout {
         rings.verdicts.clear();
     }
 
+    /// Whether the node goes down.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.rings().closed
+    }
+
     fn ring(&self, session: SessionId) -> Option<broadcast::Sender<Told>> {
         let mut rings = self.rings();
         let ring = rings.sessions.get(&session)?;

@@ -5,10 +5,12 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Denied, EndWhy, Grant, MessageId, NoRoute, Principal, Refusal, SessionId, To,
+    Address, Answer, ApprovalId, Denied, EndWhy, Grant, MessageId, NoRoute, Principal, Refusal, Right, Role,
+    SessionId, To,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::net::IpAddr;
 use store::{Accepted, StoreError};
 
 /// A part's text may be this long; longer words belong into a file.
@@ -47,6 +49,8 @@ pub struct Trace {
     pub door: &'static str,
     /// One id from request to fact to log line.
     pub correlation: String,
+    /// Where the caller is, as far as the door knows.
+    pub address: Option<IpAddr>,
     /// What makes a repeated wish the same wish.
     pub key: Option<CallerKey>,
 }
@@ -153,6 +157,42 @@ pub enum Refused {
     /// There is no such thing, or not for this caller.
     #[error("there is no such {what}")]
     NotFound { what: &'static str },
+    /// The credential is good for nothing any more.
+    #[error("this credential is not good any more: sign in again")]
+    Unauthenticated,
+    /// The credential is not good for this.
+    #[error("this credential has no right to {}: use one that has", right_word(*.0))]
+    NeedsRight(Right),
+    /// Only somebody with a higher role may.
+    #[error("only {} may do this", role_word(*.0))]
+    NeedsRole(Role),
+    /// The agent may not be used by them.
+    #[error("you may not use this agent: an admin can let you (`homing grant give`)")]
+    AgentNotYours,
+    /// The directory is under none that they may choose.
+    #[error("this directory is under none that you may choose: an admin can let you (`homing roots add`)")]
+    DirectoryNotYours,
+    /// The credential is for one turn of one session only.
+    #[error("this credential is for one turn of one session, and for nothing else")]
+    BoundElsewhere,
+    /// Nobody is let in by this name and password, or by this link. Says nothing of which of them was wrong.
+    #[error("this does not let anybody in: look at the name and the password, or ask for another link")]
+    WrongSignIn,
+    /// Something is called so already.
+    #[error("this {what} is taken already: choose another")]
+    Taken { what: &'static str },
+    /// An org has an owner who can come in.
+    #[error("an org needs an owner who can come in: make somebody else one first")]
+    LastOwner,
+    /// The org has too many open sessions.
+    #[error("your org already has {limit} open sessions: end some, or let the machine's owner allow more")]
+    OrgTooManyOpen { limit: u32 },
+    /// Agents could read what is not theirs, so nobody else is let in.
+    #[error("agents are not walled off from this server's data, so nobody else can be let in: {}", findings.join("; "))]
+    WallNotProved { findings: Vec<String> },
+    /// It was done before under this key, and its secret is shown once.
+    #[error("this was done before, and its secret is shown only once: make another")]
+    ShownOnce,
     /// The session that was named has ended.
     #[error("session {session} has ended")]
     SessionEnded { session: SessionId, why: EndWhy },
@@ -208,11 +248,43 @@ fn grant_word(grant: Grant) -> &'static str {
     }
 }
 
+/// How a right is called.
+pub fn right_word(right: Right) -> &'static str {
+    match right {
+        Right::Read => "read",
+        Right::Prompt => "prompt",
+        Right::Approve => "approve",
+        Right::Manage => "manage",
+        Right::Admin => "admin",
+    }
+}
+
+fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "somebody of this org",
+        Role::Member => "a member",
+        Role::Admin => "an admin",
+        Role::Owner => "an owner",
+    }
+}
+
 impl Refused {
     /// The stable code of this refusal, for audit entries and the wire.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not_found",
+            Self::Unauthenticated => "unauthenticated",
+            Self::NeedsRight(_) => "right_missing",
+            Self::NeedsRole(_) => "role_too_low",
+            Self::AgentNotYours => "agent_not_yours",
+            Self::DirectoryNotYours => "directory_not_yours",
+            Self::BoundElsewhere => "bound_elsewhere",
+            Self::WrongSignIn => "wrong_sign_in",
+            Self::Taken { .. } => "taken",
+            Self::LastOwner => "last_owner",
+            Self::OrgTooManyOpen { .. } => "too_many_org_sessions",
+            Self::WallNotProved { .. } => "wall_not_proved",
+            Self::ShownOnce => "idempotency_conflict",
             Self::SessionEnded { .. } => "session_ended",
             Self::AddressNotYours => "address_not_yours",
             Self::Needs(_) => "not_allowed",
@@ -235,6 +307,11 @@ impl Refused {
         match denied {
             Denied::Unseen => Self::NotFound { what },
             Denied::Needs(grant) => Self::Needs(grant),
+            Denied::NeedsRight(right) => Self::NeedsRight(right),
+            Denied::NeedsRole(role) => Self::NeedsRole(role),
+            Denied::DirectoryNotYours => Self::DirectoryNotYours,
+            Denied::AgentNotYours => Self::AgentNotYours,
+            Denied::BoundElsewhere => Self::BoundElsewhere,
             Denied::NotYourWords => Self::NotYourWords,
             Denied::AddressNotYours => Self::AddressNotYours,
         }

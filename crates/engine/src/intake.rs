@@ -1,13 +1,15 @@
 //! The only way in: resolve → authorize → accept.
 //!
-//! Each step takes what the step before made. What was seen is compared again in the transaction of the write; if it
-//! has changed, the wish is resolved again, at most `RESOLVE_MAX` times.
+//! Each step takes what the step before made. Whether the credential is good for such a wish at all is asked before
+//! anything is looked up. What was seen is compared again in the transaction of the write; if it has changed, who asks
+//! and what they ask about are looked up again, at most `RESOLVE_MAX` times.
 
 use crate::inbound::{body_hash, encode_parts};
 use crate::*;
 use kernel::{
-    Act, Address, Authorized, MessageId, NoRoute, Principal, Record, Route, Scope, SessionId, To, authorize,
-    authorize_address, authorize_new, route,
+    Act, Address, Authorized, Denied, Fresh, MessageId, NoRoute, Principal, Record, Right, Route, Scope,
+    SessionId, To, agent_grant_of, authorize, authorize_address, authorize_new, authorize_right, grant_of,
+    is_under, route,
 };
 use serde::Serialize;
 use store::{
@@ -16,7 +18,7 @@ use store::{
 };
 
 /// How often a wish is resolved before we give up: each further time means that somebody else was faster.
-const RESOLVE_MAX: usize = 3;
+pub(crate) const RESOLVE_MAX: usize = 3;
 /// How long an idempotency key is remembered.
 const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
@@ -42,11 +44,13 @@ impl Engine {
     /// Takes a message. When this answers, a power cut cannot lose it.
     pub async fn send(&self, inbound: Inbound) -> Result<Receipt, Refused> {
         let (by, trace) = (inbound.by.clone(), inbound.trace.clone());
+        let subject = to_text(&inbound.to);
         let result = self.send_now(inbound).await;
-        self.note_refusal(&by, "say", &trace, None, result).await
+        self.note_refusal(&by, "say", &trace, subject, result).await
     }
 
-    async fn send_now(&self, inbound: Inbound) -> Result<Receipt, Refused> {
+    async fn send_now(&self, mut inbound: Inbound) -> Result<Receipt, Refused> {
+        authorize_right(&inbound.by, Act::Say).map_err(|denied| Refused::denied(denied, "session"))?;
         check_parts(&inbound.parts)?;
         check_trace(&inbound.trace)?;
         // Minted once, so that "did it happen?" can be asked by id.
@@ -54,7 +58,7 @@ impl Engine {
         for _ in 0..RESOLVE_MAX {
             let routed = self.resolve(inbound.clone()).await?;
             let unless_repeated = routed.unless_repeated;
-            let (allowed, unless_made) = self.authorize_message(routed, message)?;
+            let (allowed, unless_made) = self.authorize_message(routed, message).await?;
             let engine = self.clone();
             match self.surely(async move { engine.accept(allowed).await }).await? {
                 Acceptance::Done(accepted) => return Ok(Receipt { accepted, repeated: false }),
@@ -64,6 +68,7 @@ impl Engine {
                     if let Some(no_route) = unless_repeated {
                         return Err(Refused::no_route(no_route));
                     }
+                    inbound.by = self.again(&inbound.by).await?;
                 }
                 Acceptance::QueueFull => {
                     return Err(Refused::QueueFull { limit: self.limits().pending_max });
@@ -71,6 +76,10 @@ impl Engine {
                 Acceptance::TooManyOpen => {
                     let limit = self.limits().open_max;
                     return Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }));
+                }
+                Acceptance::OrgTooManyOpen => {
+                    let limit = self.org_open_max(&inbound.by).await?;
+                    return Err(unless_made.unwrap_or(Refused::OrgTooManyOpen { limit }));
                 }
             }
         }
@@ -96,10 +105,8 @@ impl Engine {
 
     fn seen_or_unknown(&self, by: &Principal, record: Option<&Record>) -> Result<(), Refused> {
         match record {
-            Some(record) => authorize(by, Act::Read, record, ())
-                .map(|_| ())
-                .map_err(|denied| Refused::denied(denied, "session")),
-            None => Ok(()),
+            Some(record) if grant_of(by, record).is_none() => Err(Refused::NotFound { what: "session" }),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -118,7 +125,7 @@ impl Engine {
         }))
     }
 
-    fn authorize_message(
+    async fn authorize_message(
         &self,
         routed: Routed,
         message: MessageId,
@@ -146,10 +153,14 @@ impl Engine {
                 // A past that the sender may not see is none.
                 let seen = self.seen_or_unknown(&inbound.by, before.as_ref()).is_ok();
                 let previous = previous.filter(|_| seen);
-                let (session, unless_made) =
-                    self.new_or_made_before(&inbound.if_new, bind.clone(), previous, &inbound.trace)?;
+                let (session, unless_made) = self
+                    .new_or_made_before(&inbound.by, &inbound.if_new, bind.clone(), previous, &inbound.trace)
+                    .await?;
+                let chosen = chosen_directory(&inbound.if_new, &session);
+                let agent = session.scope.agent.clone();
+                let fresh = Fresh { address: bind.as_ref(), agent: &agent, directory: chosen.as_deref() };
                 let wish = wish(Into::Create(session), false);
-                Ok((authorize_new(&inbound.by, bind.as_ref(), wish).map_err(denied)?, unless_made))
+                Ok((authorize_new(&inbound.by, fresh, wish).map_err(denied)?, unless_made))
             }
         }
     }
@@ -163,13 +174,14 @@ impl Engine {
         };
         if let Acceptance::Done(accepted) = &acceptance {
             self.keep_soon(accepted.session);
+            self.audited();
         }
         Ok(acceptance)
     }
 
     /// Whatever puts something into an inbox goes on to its end even if the caller hangs up: what is stored must not
     /// wait for somebody else to come by.
-    async fn surely<T: Send + 'static>(
+    pub(crate) async fn surely<T: Send + 'static>(
         &self,
         step: impl Future<Output = Result<T, Refused>> + Send + 'static,
     ) -> Result<T, Refused> {
@@ -228,107 +240,160 @@ impl Engine {
     ) -> Result<Made, Refused> {
         check_trace(trace)?;
         let key = self.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
-        let (session, unless_made) = self.new_or_made_before(&if_new, bind.clone(), None, trace)?;
-        let wish = Create { session, key, trail: self.trail("make", trace) };
-        let allowed = authorize_new(by, bind.as_ref(), wish).map_err(|d| Refused::denied(d, "session"))?;
-        let engine = self.clone();
-        match self.surely(async move { engine.create(allowed).await }).await? {
-            Creation::Done(session) => Ok(Made { session, repeated: false }),
-            Creation::Before(session) => Ok(Made { session, repeated: true }),
-            Creation::Conflict => Err(Refused::KeyReused),
-            Creation::Moved => Err(Refused::Changed),
-            Creation::TooManyOpen => {
-                let limit = self.limits().open_max;
-                Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }))
+        let mut by = by.clone();
+        for _ in 0..RESOLVE_MAX {
+            let (session, unless_made) =
+                self.new_or_made_before(&by, &if_new, bind.clone(), None, trace).await?;
+            let chosen = chosen_directory(&if_new, &session);
+            let agent = session.scope.agent.clone();
+            let fresh = Fresh { address: bind.as_ref(), agent: &agent, directory: chosen.as_deref() };
+            let wish = Create { session, key: key.clone(), trail: self.trail("make", trace) };
+            let allowed = authorize_new(&by, fresh, wish).map_err(|d| Refused::denied(d, "session"))?;
+            let engine = self.clone();
+            match self.surely(async move { engine.create(allowed).await }).await? {
+                Creation::Done(session) => return Ok(Made { session, repeated: false }),
+                Creation::Before(session) => return Ok(Made { session, repeated: true }),
+                Creation::Conflict => return Err(Refused::KeyReused),
+                // Who asks may have changed; a conversation that was bound in between stays so.
+                Creation::Moved => by = self.again(&by).await?,
+                Creation::TooManyOpen => {
+                    let limit = self.limits().open_max;
+                    return Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }));
+                }
+                Creation::OrgTooManyOpen => {
+                    let limit = self.org_open_max(&by).await?;
+                    return Err(unless_made.unwrap_or(Refused::OrgTooManyOpen { limit }));
+                }
             }
         }
+        Err(Refused::Changed)
     }
 
     async fn create(&self, allowed: Authorized<Create>) -> Result<Creation, Refused> {
         let creation = self.store().create(allowed).await.map_err(|error| self.unclear(error))?;
         if let Creation::Done(session) = creation {
             self.keep(session);
+            self.audited();
         }
         Ok(creation)
     }
 
     /// A session that cannot be made any more may have been made before, by this very wish. The store looks the key up
     /// before anything else, and makes nothing where none may be open: then the refusal is the answer.
-    fn new_or_made_before(
+    async fn new_or_made_before(
         &self,
+        by: &Principal,
         if_new: &IfNew,
         bind: Option<Address>,
         previous: Option<(SessionId, kernel::EndWhy)>,
         trace: &Trace,
     ) -> Result<(NewSession, Option<Refused>), Refused> {
-        match self.new_session(if_new, bind.clone(), previous) {
+        match self.new_session(by, if_new, bind.clone(), previous).await {
             Ok(session) => Ok((session, None)),
             Err(refused @ (Refused::UnknownAgent { .. } | Refused::BadDirectory { .. }))
                 if trace.key.is_some() =>
             {
                 let (directory, agent) = (String::new(), String::new());
                 let scope = Scope { directory, agent, model: None, mode: None };
-                let session = self.mint_session();
-                let never = NewSession { session, scope, title: None, bind, previous: None, open_max: 0 };
+                let (session, open_max, org_open_max) = (self.mint_session(), 0, 0);
+                let (title, previous) = (None, None);
+                let never = NewSession { session, scope, title, bind, previous, open_max, org_open_max };
                 Ok((never, Some(refused)))
             }
             Err(refused) => Err(refused),
         }
     }
 
-    fn new_session(
+    async fn new_session(
         &self,
+        by: &Principal,
         if_new: &IfNew,
         bind: Option<Address>,
         previous: Option<(SessionId, kernel::EndWhy)>,
     ) -> Result<NewSession, Refused> {
-        if if_new.title.as_ref().is_some_and(|title| title.len() > TITLE_BYTES_MAX) {
-            let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
-            return Err(Refused::Invalid { field: "title", reason });
-        }
-        for (field, name) in [("model", &if_new.model), ("mode", &if_new.mode)] {
-            if name.as_ref().is_some_and(|name| name.is_empty() || name.len() > MODEL_BYTES_MAX) {
-                let reason = format!("must have 1 to {MODEL_BYTES_MAX} bytes");
-                return Err(Refused::Invalid { field, reason });
-            }
-        }
+        let agent = self.agent_for(by, if_new.agent.as_deref(), bind.as_ref())?;
+        check_if_new(if_new)?;
         let session = self.mint_session();
-        let agent = if_new.agent.as_deref().unwrap_or(self.default_agent()).to_owned();
-        if !self.agents_by_name().contains_key(&agent) {
-            let known = self.agents_by_name().keys().cloned().collect();
-            return Err(Refused::UnknownAgent { name: agent, known });
-        }
         let directory = match &if_new.directory {
-            Some(directory) => self.ground().check(directory),
-            None => Ok(self.ground().own(session)),
+            Some(directory) => self.directory_for(by, directory)?,
+            None => self.ground().own(session),
         };
-        let directory = directory.map_err(|reason| Refused::BadDirectory { reason })?;
         let scope = Scope { directory, agent, model: if_new.model.clone(), mode: if_new.mode.clone() };
-        let title = if_new.title.clone();
-        Ok(NewSession { session, scope, title, bind, previous, open_max: self.limits().open_max })
+        let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
+        let org_open_max = self.org_open_max(by).await?;
+        Ok(NewSession { session, scope, title, bind, previous, open_max, org_open_max })
+    }
+
+    /// The agent of a new session. One that the caller may not see is called unknown, like any that is not there.
+    fn agent_for(
+        &self,
+        by: &Principal,
+        named: Option<&str>,
+        bind: Option<&Address>,
+    ) -> Result<String, Refused> {
+        let agent = named.unwrap_or(self.default_agent());
+        let fresh = Fresh { address: bind, agent, directory: None };
+        let seen = self.agents_by_name().contains_key(agent) && agent_grant_of(by, agent).is_some();
+        match authorize_new(by, fresh, ()) {
+            Ok(_) if seen => Ok(agent.to_owned()),
+            // What it is called is not told to whom it is not shown.
+            Err(Denied::AgentNotYours) if !seen && named.is_none() => Err(Refused::AgentNotYours),
+            Ok(_) | Err(Denied::AgentNotYours) if !seen => {
+                Err(Refused::UnknownAgent { name: agent.to_owned(), known: self.agents_seen_by(by) })
+            }
+            Ok(_) => Ok(agent.to_owned()),
+            Err(denied) => Err(Refused::denied(denied, "session")),
+        }
+    }
+
+    /// The names of the agents that there are for them.
+    pub(crate) fn agents_seen_by(&self, by: &Principal) -> Vec<String> {
+        let seen = self.agents_by_name().keys().filter(|name| agent_grant_of(by, name).is_some());
+        seen.cloned().collect()
+    }
+
+    /// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is
+    /// there.
+    fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, Refused> {
+        let roundabout = directory.split('/').any(|part| part == "..");
+        let near = !roundabout && by.roots.iter().any(|root| is_under(directory, root));
+        self.ground().check(directory).map_err(|reason| {
+            if near { Refused::BadDirectory { reason } } else { Refused::DirectoryNotYours }
+        })
+    }
+
+    /// How many sessions the caller's org may have open.
+    async fn org_open_max(&self, by: &Principal) -> Result<u32, Refused> {
+        let most = self.limits().org_open_max;
+        Ok(self.settings_of(by.org).await?.open_max.map_or(most, |wanted| wanted.min(most)))
     }
 
     /// Asks something of a session that is not a message, and waits a little for the keeper's verdict.
     pub async fn ask(&self, by: &Principal, verb: Verb, trace: Trace) -> Result<Granted, Refused> {
-        let word = verb_word(&verb);
+        let (word, subject) = (verb_word(&verb), Some(verb_subject(&verb)));
         let result = self.ask_now(by, verb, &trace).await;
-        self.note_refusal(by, word, &trace, None, result).await
+        self.note_refusal(by, word, &trace, subject, result).await
     }
 
     async fn ask_now(&self, by: &Principal, verb: Verb, trace: &Trace) -> Result<Granted, Refused> {
         check_trace(trace)?;
+        right_for_verb(by, &verb)?;
         if let Verb::Edit { parts, .. } = &verb {
             check_parts(parts)?;
         }
+        let mut by = by.clone();
         for _ in 0..RESOLVE_MAX {
             let request = self.mint_request();
-            let allowed = self.authorize_verb(by, &verb, request, trace).await?;
+            let allowed = self.authorize_verb(&by, &verb, request, trace).await?;
             let session = allowed.wish().session;
             let engine = self.clone();
             let asked = match self.surely(async move { engine.put(allowed).await }).await? {
                 Asking::Done(asked) | Asking::Before(asked) => asked,
                 Asking::Conflict => return Err(Refused::KeyReused),
-                Asking::Moved => continue,
+                Asking::Moved => {
+                    by = self.again(&by).await?;
+                    continue;
+                }
                 // Ending what has ended, or stopping in it, is what the person wanted.
                 Asking::Ended(_) if matches!(verb, Verb::End { .. } | Verb::Stop { .. }) => {
                     return Ok(Granted::Done);
@@ -345,6 +410,7 @@ impl Engine {
         let asking = self.store().ask(allowed).await.map_err(|error| self.unclear(error))?;
         if let Asking::Done(_) | Asking::Before(_) = asking {
             self.keep(session);
+            self.audited();
         }
         Ok(asking)
     }
@@ -399,10 +465,14 @@ impl Engine {
             Verb::Answer { approval, answer } => {
                 let found = self.store().approval(*approval).await?;
                 let (record, _) = found.ok_or(Refused::NotFound { what: "approval" })?;
-                (record, Act::Say, Wish::Answer { approval: *approval, answer: *answer }, "approval")
+                (record, Act::Answer, Wish::Answer { approval: *approval, answer: *answer }, "approval")
             }
             Verb::End { session } => (self.record(*session).await?, Act::Rule, Wish::End, "session"),
         };
+        // Whose message it is decides which right it takes: that is told only of what the caller may see.
+        if grant_of(by, &record).is_none() {
+            return Err(Refused::NotFound { what });
+        }
         let key = self.key(verb_word(verb), trace, &verb_body(verb));
         let trail = self.trail(verb_word(verb), trace);
         let asked = NewRequest { request, session: record.session, wish, key, trail };
@@ -424,7 +494,7 @@ impl Engine {
         Ok((record, row.by))
     }
 
-    async fn record(&self, session: SessionId) -> Result<Record, Refused> {
+    pub(crate) async fn record(&self, session: SessionId) -> Result<Record, Refused> {
         let found = self.store().session(session).await?;
         found.map(|(record, _)| record).ok_or(Refused::NotFound { what: "session" })
     }
@@ -438,7 +508,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let result = self.rebind_now(by, address, to, &trace).await;
-        self.note_refusal(by, "rebind", &trace, Some(to), result).await
+        self.note_refusal(by, "rebind", &trace, Some(to.to_string()), result).await
     }
 
     async fn rebind_now(
@@ -450,8 +520,10 @@ impl Engine {
     ) -> Result<(), Refused> {
         let denied = |denied| Refused::denied(denied, "session");
         check_trace(trace)?;
-        authorize_address(by, &address).map_err(denied)?;
+        authorize_right(by, Act::Rule).map_err(denied)?;
+        let mut by = by.clone();
         for _ in 0..RESOLVE_MAX {
+            authorize_address(&by, &address).map_err(denied)?;
             let finding = self.store().find(by.org, To::Conversation(address.clone())).await?;
             let from = match finding.found {
                 kernel::Found::Open(session) => Some(session),
@@ -459,16 +531,19 @@ impl Engine {
             };
             // Taking a conversation away from a session needs the right to rule that session, too.
             if let (Some(_), Some(record)) = (from, &finding.record) {
-                authorize(by, Act::Rule, record, ()).map_err(denied)?;
+                authorize(&by, Act::Rule, record, ()).map_err(denied)?;
             }
             let record = self.record(to).await?;
             let key = self.key("rebind", trace, &(address.to_string(), to.to_string()));
             let trail = self.trail("rebind", trace);
             let wish = Rebind { address: address.clone(), from, to, key, trail };
-            match self.store().rebind(authorize(by, Act::Rule, &record, wish).map_err(denied)?).await? {
-                Rebinding::Done | Rebinding::Before => return Ok(()),
+            match self.store().rebind(authorize(&by, Act::Rule, &record, wish).map_err(denied)?).await? {
+                Rebinding::Done | Rebinding::Before => {
+                    self.audited();
+                    return Ok(());
+                }
                 Rebinding::Conflict => return Err(Refused::KeyReused),
-                Rebinding::Moved => {}
+                Rebinding::Moved => by = self.again(&by).await?,
                 Rebinding::Ended(why) => return Err(Refused::SessionEnded { session: to, why }),
             }
         }
@@ -485,7 +560,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let result = self.retitle_now(by, session, title, archived, &trace).await;
-        self.note_refusal(by, "retitle", &trace, Some(session), result).await
+        self.note_refusal(by, "retitle", &trace, Some(session.to_string()), result).await
     }
 
     async fn retitle_now(
@@ -496,19 +571,21 @@ impl Engine {
         archived: Option<bool>,
         trace: &Trace,
     ) -> Result<(), Refused> {
-        if title.as_ref().is_some_and(|title| title.len() > TITLE_BYTES_MAX) {
-            let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
-            return Err(Refused::Invalid { field: "title", reason });
-        }
+        let denied = |denied| Refused::denied(denied, "session");
+        authorize_right(by, Act::Rule).map_err(denied)?;
+        check_title(title.as_deref())?;
+        let mut by = by.clone();
         for _ in 0..RESOLVE_MAX {
             let record = self.record(session).await?;
             let trail = self.trail("retitle", trace);
             let wish = Retitle { session, title: title.clone(), archived, trail };
-            let allowed =
-                authorize(by, Act::Rule, &record, wish).map_err(|d| Refused::denied(d, "session"))?;
+            let allowed = authorize(&by, Act::Rule, &record, wish).map_err(denied)?;
             match self.store().retitle(allowed).await? {
-                Retitling::Done => return Ok(()),
-                Retitling::Moved => {}
+                Retitling::Done => {
+                    self.audited();
+                    return Ok(());
+                }
+                Retitling::Moved => by = self.again(&by).await?,
             }
         }
         Err(Refused::Changed)
@@ -520,7 +597,7 @@ impl Engine {
         by: &Principal,
         verb: &'static str,
         trace: &Trace,
-        session: Option<SessionId>,
+        subject: Option<String>,
         result: Result<T, Refused>,
     ) -> Result<T, Refused> {
         let refused = match &result {
@@ -528,15 +605,16 @@ impl Engine {
             Err(refused) => refused.code(),
         };
         let trail = self.trail(verb, trace);
-        let entry = AuditEntry { org: by.org, person: by.person, session, trail, refused };
+        let entry = AuditEntry { by: Some((by.org, by.person)), subject, trail, refused };
         if let Err(error) = self.store().audit(entry).await {
             // The refusal stands all the same: nothing was changed.
             tracing::warn!(%error, refused, "a refusal is missing in the audit");
         }
+        self.audited();
         result
     }
 
-    fn key(&self, verb: &'static str, trace: &Trace, body: &impl Serialize) -> Option<Key> {
+    pub(crate) fn key(&self, verb: &'static str, trace: &Trace, body: &impl Serialize) -> Option<Key> {
         let (key, expires) = match trace.key.as_ref()? {
             CallerKey::Idempotency(key) => (key.clone(), Some(self.now().after_ms(KEY_MS_MAX))),
             CallerKey::Delivery(id) => (id.clone(), None),
@@ -545,7 +623,70 @@ impl Engine {
     }
 
     pub(crate) fn trail(&self, verb: &'static str, trace: &Trace) -> Trail {
-        Trail { verb, door: trace.door, correlation: trace.correlation.clone(), at: self.now() }
+        let Trace { door, correlation, address, .. } = trace.clone();
+        Trail { verb, door, correlation, address, at: self.now() }
+    }
+}
+
+/// What was asked for of a session that may be made.
+fn check_if_new(if_new: &IfNew) -> Result<(), Refused> {
+    check_title(if_new.title.as_deref())?;
+    for (field, name) in [("model", &if_new.model), ("mode", &if_new.mode)] {
+        if name.as_ref().is_some_and(|name| name.is_empty() || name.len() > MODEL_BYTES_MAX) {
+            let reason = format!("must have 1 to {MODEL_BYTES_MAX} bytes");
+            return Err(Refused::Invalid { field, reason });
+        }
+    }
+    Ok(())
+}
+
+fn check_title(title: Option<&str>) -> Result<(), Refused> {
+    if title.is_some_and(|title| title.len() > TITLE_BYTES_MAX) {
+        let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
+        return Err(Refused::Invalid { field: "title", reason });
+    }
+    Ok(())
+}
+
+/// The directory that somebody chose, canonical. What a session gets for itself nobody has chosen.
+fn chosen_directory(if_new: &IfNew, session: &NewSession) -> Option<String> {
+    let chosen = if_new.directory.is_some() && !session.scope.directory.is_empty();
+    chosen.then(|| session.scope.directory.clone())
+}
+
+/// Whether the credential is good for such a verb at all. To tend a message takes one right if it is one's own and another
+/// if not; whoever has neither is told so before it is looked up.
+fn right_for_verb(by: &Principal, verb: &Verb) -> Result<(), Refused> {
+    let act = match verb {
+        Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } if by.rights.has(Right::Manage) => {
+            Act::Rule
+        }
+        Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } => Act::Say,
+        Verb::Edit { .. } | Verb::Stop { .. } => Act::Say,
+        Verb::Answer { .. } => Act::Answer,
+        Verb::Reorder { .. } | Verb::End { .. } => Act::Rule,
+    };
+    authorize_right(by, act).map_err(|denied| Refused::denied(denied, "message"))
+}
+
+fn to_text(to: &To) -> Option<String> {
+    match to {
+        To::Session(session) => Some(session.to_string()),
+        To::Conversation(address) => Some(address.to_string()),
+        To::New => None,
+    }
+}
+
+/// What a verb is about, for the audit.
+fn verb_subject(verb: &Verb) -> String {
+    match verb {
+        Verb::Edit { message, .. }
+        | Verb::Withdraw { message }
+        | Verb::Hold { message }
+        | Verb::Release { message }
+        | Verb::Stop { message } => message.to_string(),
+        Verb::Answer { approval, .. } => approval.to_string(),
+        Verb::Reorder { session, .. } | Verb::End { session } => session.to_string(),
     }
 }
 

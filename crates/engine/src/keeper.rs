@@ -15,12 +15,14 @@ use crate::roster::Told;
 use crate::story::{LaunchForm, Progress, Story, Words};
 use crate::turn::{Heard, Runner};
 use agent::{Account, Agent, Launch, Message, TreeName};
-use kernel::{Due, MessageId, Number, Session, SessionId, Slot, Step, Term};
+use kernel::{
+    Claim, Due, MessageId, Number, PersonId, Right, Rights, Session, SessionId, Slot, Step, Term, TokenId,
+};
 use plan::{News, Plan};
 pub(crate) use registry::Keepers;
 use registry::Place;
 use std::collections::BTreeSet;
-use store::{Append, Appending, Cause, Entry, StoreError};
+use store::{Append, Appending, Cause, Entry, InboxItem, Purpose, StoreError, TokenRow};
 use tokio::time::{Duration, Instant};
 
 /// Inbox rows taken at once.
@@ -42,6 +44,9 @@ const PART_MAX: Duration = Duration::from_secs(5);
 
 /// How long the kept process of an ended session may take to go.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
+
+/// How long after its turn's time a turn's credential is kept at the most; it is good for nothing once the turn is over.
+const CREDENTIAL_MS_MORE: u64 = 60 * 60 * 1_000;
 
 /// Why a keeper stops before its session rests.
 #[derive(Debug)]
@@ -200,10 +205,26 @@ impl Keeper {
 
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.
     async fn drain(&mut self) -> Result<bool, Stop> {
-        let rows = self.engine.store().inbox(self.session, DRAIN_MAX).await?;
-        let more = rows.len() == DRAIN_MAX;
-        self.advance(News { rows, ..News::default() }).await?;
+        let mut news = News::default();
+        self.read_inbox(&mut news, DRAIN_MAX).await?;
+        let more = news.rows.len() == DRAIN_MAX;
+        self.advance(news).await?;
         Ok(more)
+    }
+
+    /// What is in the inbox; and of whoever may do something else than before, what they may no longer say.
+    async fn read_inbox(&self, news: &mut News, limit: usize) -> Result<(), Stop> {
+        news.rows = self.engine.store().inbox(self.session, limit).await?;
+        let people: BTreeSet<PersonId> = news.rows.iter().filter_map(|row| rechecked(&row.item)).collect();
+        for person in people {
+            if !self.engine.store().may_say(self.session, person).await? {
+                let said = plan::said_by(&self.state, &news.rows, person);
+                news.revoked.extend(said);
+            }
+        }
+        news.revoked.sort_unstable();
+        news.revoked.dedup();
+        Ok(())
     }
 
     /// Takes what the runner said, and whatever else it has said already.
@@ -231,7 +252,7 @@ impl Keeper {
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
     async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
         let mut slot = if self.closing { Slot::Unasked } else { Slot::Free };
-        let (mut limit, mut tries, mut waits) = (DRAIN_MAX, 0, false);
+        let (mut limit, mut tries, mut waits) = (DRAIN_MAX, 0, BTreeSet::new());
         // A message whose sender may not say it any more takes a try of its own: however many wait, each goes once.
         while tries < ADVANCE_MAX + news.revoked.len() {
             tries += 1;
@@ -249,13 +270,12 @@ impl Keeper {
                 Appending::Moved { .. } => return Err(Stop::Moved),
                 Appending::Undrained => {
                     limit *= 4;
-                    news.rows = self.engine.store().inbox(self.session, limit).await?;
+                    self.read_inbox(&mut news, limit).await?;
                 }
                 // Say that we wait, then ask once more: what becomes free from now on is offered to us, and what became
                 // free before is seen.
-                Appending::Claimed(claim) if !waits => {
-                    waits = true;
-                    self.engine.keepers().crowded(claim, self.session);
+                Appending::Claimed(claim) if waits.insert(claim.clone()) => {
+                    self.engine.wait_for(claim, self.session);
                 }
                 Appending::Claimed(_) => slot = Slot::Taken,
                 Appending::Revoked(message) if news.revoked.contains(&message) => {}
@@ -288,7 +308,7 @@ impl Keeper {
     fn believe(&mut self, plan: Plan, at: Number) {
         let first = self.at;
         self.at = at;
-        let (had, has) = (self.state.claims(), plan.after.claims());
+        let (had, has) = (self.claims(&self.state), self.claims(&plan.after));
         if has.iter().any(|claim| !had.contains(claim)) {
             self.engine.keepers().served(self.session);
         }
@@ -299,6 +319,9 @@ impl Keeper {
         self.engine.fanout().tell_facts(self.session, stored);
         self.engine.fanout().tell_final(&plan.finals);
         self.engine.fanout().tell_verdicts(&plan.verdicts);
+        if !plan.own_acts.is_empty() {
+            self.engine.audited();
+        }
         if let Some(moment) = self.state.wake_at(self.term) {
             self.engine.timer().expect(moment);
         }
@@ -310,7 +333,11 @@ impl Keeper {
     /// Makes what goes on outside match what ought to.
     async fn match_outside(&mut self) -> Result<(), Stop> {
         match self.state.due(self.term) {
-            Due::Nothing => self.runner = None,
+            Due::Nothing => {
+                if self.runner.take().is_some() {
+                    self.engine.call_back().inspect(|door| door.close(self.session));
+                }
+            }
             Due::Bury(fence) => {
                 if self.runner.as_ref().is_none_or(|runner| runner.fence != fence) {
                     let tree = TreeName::of(self.session);
@@ -337,6 +364,7 @@ impl Keeper {
         launch.native = run.resume.clone();
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
+        launch.whose = self.owner().await?;
         launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
             Ok(account) => account,
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
@@ -345,6 +373,10 @@ impl Keeper {
                 return Ok(());
             }
         };
+        if let Err(reason) = self.let_call_back(&mut launch, run.by).await? {
+            self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
+            return Ok(());
+        }
         self.words = None;
         self.unwritten_since = None;
         self.parts = 0;
@@ -352,6 +384,41 @@ impl Keeper {
         self.preface = self.launched(&*agent, &launch);
         self.runner = Some(Runner::attempt(&self.engine, agent, launch));
         Ok(())
+    }
+
+    /// How the person is called whose session this is.
+    async fn owner(&self) -> Result<String, Stop> {
+        let found = self.engine.store().session(self.session).await?;
+        let Some((record, _)) = found else { return Ok(String::new()) };
+        Ok(self.engine.handle_in(record.org, record.owner).await?.unwrap_or_default())
+    }
+
+    /// Lets the agent call back in the name of whoever said it, for this session only and while this turn lasts.
+    async fn let_call_back(&self, launch: &mut Launch, by: PersonId) -> Result<Result<(), String>, Stop> {
+        let Some(door) = self.engine.call_back() else { return Ok(Ok(())) };
+        let (secret, now) = (self.engine.mint_credential(Purpose::Turn), self.engine.now());
+        let token = TokenId::from_bits(self.engine.mint_bits());
+        let full = TokenRow::full(token, secret.hash(), by, Purpose::Turn, now);
+        let lasts_ms = self.engine.policy().turn_ms_max.saturating_add(CREDENTIAL_MS_MORE);
+        self.engine
+            .store()
+            .add_token(TokenRow {
+                rights: Rights::NONE.with(Right::Read).with(Right::Prompt),
+                bound: Some((self.session, launch.fence.turn)),
+                expires: Some(now.after_ms(lasts_ms)),
+                ..full
+            })
+            .await?;
+        Ok(door.open(self.session, &secret).map(|variables| launch.variables = variables))
+    }
+
+    /// The claims that the session holds while it is as it is: its sender's, and its org's.
+    fn claims(&self, state: &Session) -> Vec<Claim> {
+        let mut claims = state.claims();
+        if !claims.is_empty() {
+            claims.push(Claim::org_slot(self.org));
+        }
+        claims
     }
 
     /// How this attempt is started, for people, if it is not as the one before.
@@ -450,10 +517,19 @@ fn finished_between(known: &BTreeSet<MessageId>, after: &Session) -> BTreeSet<Me
 }
 
 /// For messages of facts: what they followed from.
-fn cause_of_item(item: &store::InboxItem) -> Cause {
+fn cause_of_item(item: &InboxItem) -> Cause {
     match item {
-        store::InboxItem::Say { message, .. } => Cause::Message(*message),
-        store::InboxItem::Request { request, .. } => Cause::Request(*request),
-        store::InboxItem::Wake => Cause::Timer,
+        InboxItem::Say { message, .. } => Cause::Message(*message),
+        InboxItem::Request { request, .. } => Cause::Request(*request),
+        InboxItem::Wake => Cause::Timer,
+        InboxItem::Recheck { .. } => Cause::Keeper,
+    }
+}
+
+/// Who may do something else than before.
+fn rechecked(item: &InboxItem) -> Option<PersonId> {
+    match item {
+        InboxItem::Recheck { person } => Some(*person),
+        InboxItem::Say { .. } | InboxItem::Request { .. } | InboxItem::Wake => None,
     }
 }

@@ -1,19 +1,22 @@
 //! Carries messages in and facts out.
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
-//! append, make the outside match), `turn` (one attempt of one agent), `fanout` and `view` (facts out). `lease` says
-//! under which term a keeper works, `timer` turns due moments into inbox rows. The engine knows only ports: it names no
-//! database, no agent and no HTTP.
+//! append, make the outside match), `turn` (one attempt of one agent), `fanout`, `view` and `follow` (facts out). `people`
+//! is who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into
+//! inbox rows, `sealer` chains the audit. The engine knows only ports: it names no database, no agent and no HTTP.
 
 mod accounts;
 mod engine;
 mod fanout;
+mod follow;
 mod inbound;
 mod intake;
 mod keeper;
 mod lease;
+mod people;
 mod ports;
 mod roster;
+mod sealer;
 mod story;
 mod timer;
 mod turn;
@@ -22,19 +25,26 @@ mod view;
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use engine::{Engine, Limits, Wiring};
 pub use fanout::{Live, Shared, Told};
+pub use follow::Follow;
 pub use inbound::{
     CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused,
-    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb,
+    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb, right_word,
 };
 pub use intake::Made;
-pub use ports::{Clock, Ground, Mint, Seal};
+pub use people::{
+    AddPerson, AuditWish, Broken, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES, PersonChange,
+    Secret, SignInFor, Signed, Verified, hash_of,
+};
+pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};
 pub use roster::Lists;
-pub use view::{AgentView, Explained, Follow, QueuedView, ReceiptView, WAIT_MAX};
+pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{
-    Accepted, ApprovalRow, ApprovalState, BindingRow, Cause, Gauges, Head, NodeRow, ReceiptRow, ReceiptState,
-    SessionRow, StoredEntry, StoredFact, TokenRow, Which,
+    Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Gauges, GrantRow,
+    GroupRow, Head, LoginRow, NewOrg, NewPerson, NodeRow, OrgRow, OrgSettings, PersonRow, Purpose,
+    ReceiptRow, ReceiptState, Resource, RootRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView,
+    Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, Found, MemoryMove, Setup, SignIn};

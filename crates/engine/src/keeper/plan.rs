@@ -6,8 +6,8 @@
 use super::{Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
 use kernel::{
-    Command, Fact, Failure, Fence, Given, MessageId, Number, Report, ReportKind, RequestId, Session, Slot,
-    needs_delivery,
+    Claim, Command, Fact, Failure, Fence, Given, MessageId, Number, Outcome, PersonId, RefusedWhy, Report,
+    ReportKind, RequestId, Session, Slot, StopWhy, needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
@@ -36,7 +36,9 @@ pub(super) struct Plan {
     /// Messages that reach a final state.
     pub(super) finals: BTreeSet<MessageId>,
     asked: Vec<kernel::ApprovalId>,
-    starts: Option<(MessageId, kernel::PersonId)>,
+    starts: Option<(MessageId, PersonId)>,
+    /// What nobody asked us to do.
+    pub(super) own_acts: Vec<(&'static str, Option<MessageId>)>,
 }
 
 impl Plan {
@@ -72,7 +74,7 @@ impl Keeper {
 
     /// The plan as the store wants it.
     pub(super) async fn append_of(&self, plan: &Plan) -> Result<Append, Stop> {
-        let awake_max = self.engine.limits().awake_max;
+        let claims = self.limited_claims(plan).await?;
         Ok(Append {
             session: self.session,
             term: self.term,
@@ -80,12 +82,27 @@ impl Keeper {
             facts: plan.facts.clone(),
             drained: plan.drained.clone(),
             verdicts: plan.verdicts.clone(),
-            claims: plan.after.claims().into_iter().map(|claim| (claim, awake_max)).collect(),
+            claims,
             starts: plan.starts,
             replies: self.replies(plan).await?,
             wake_at: plan.after.wake_at(self.term),
             awake: plan.after.is_awake(),
+            own_acts: plan.own_acts.clone(),
         })
+    }
+
+    /// The claims that the session holds after this, with how many may hold each. One that it holds already stays its own,
+    /// so that the org is asked only when a turn starts.
+    async fn limited_claims(&self, plan: &Plan) -> Result<Vec<(Claim, u32)>, Stop> {
+        let limits = self.engine.limits();
+        let org_awake_max = match plan.starts {
+            Some(_) => self.engine.settings_of(self.org).await?.awake_max,
+            None => None,
+        };
+        let org_awake_max = org_awake_max.map_or(limits.org_awake_max, |max| max.min(limits.org_awake_max));
+        let org = Claim::org_slot(self.org);
+        let max = |claim: &Claim| if *claim == org { org_awake_max } else { limits.awake_max };
+        Ok(self.claims(&plan.after).into_iter().map(|claim| (claim.clone(), max(&claim))).collect())
     }
 
     /// The reply address was fixed when the message was accepted; it is read from there and nowhere else.
@@ -113,6 +130,7 @@ struct Planning {
     said: Vec<MessageId>,
     drained: Vec<u64>,
     verdicts: Vec<(RequestId, Verdict)>,
+    own_acts: Vec<(&'static str, Option<MessageId>)>,
 }
 
 impl Planning {
@@ -131,6 +149,7 @@ impl Planning {
             said: Vec::new(),
             drained: Vec::new(),
             verdicts: Vec::new(),
+            own_acts: Vec::new(),
         }
     }
 
@@ -143,6 +162,8 @@ impl Planning {
                 self.tell(Command::Say { message: *message, by: *by }, cause);
             }
             InboxItem::Wake => self.tell(Command::Wake, cause),
+            // What follows from it is in the news: the messages that may no longer be said.
+            InboxItem::Recheck { .. } => {}
             InboxItem::Request { request, by, wish } => {
                 let command = command_of(wish, *by);
                 let verdict = match self.after.decide(command, &self.given) {
@@ -159,7 +180,11 @@ impl Planning {
 
     fn revoke(&mut self, messages: &[MessageId]) {
         for message in messages {
+            let before = self.facts.len();
             self.tell(Command::Revoke { message: *message }, Cause::Keeper);
+            if self.facts.len() > before {
+                self.own_acts.push(("revoke", Some(*message)));
+            }
         }
     }
 
@@ -173,6 +198,7 @@ impl Planning {
     fn take(&mut self, facts: Vec<Fact>, cause: Cause) {
         let at = self.given.now;
         for fact in facts {
+            self.own_acts.extend(own_act(&fact, &self.after));
             self.after.evolve(&fact);
             let begins_anew = begins_anew(&fact);
             self.facts.push(NewFact { at, cause, entry: Entry::Rule(fact) });
@@ -207,6 +233,7 @@ impl Planning {
             finals,
             asked,
             starts,
+            own_acts: self.own_acts,
         }
     }
 }
@@ -215,6 +242,33 @@ impl Planning {
 pub(super) fn unfinished(state: &Session) -> BTreeSet<MessageId> {
     let running = state.running().map(|running| running.message);
     state.queue().iter().map(|waiting| waiting.message).chain(running).collect()
+}
+
+/// What this person has said that is not final.
+pub(super) fn said_by(state: &Session, rows: &[InboxRow], person: PersonId) -> Vec<MessageId> {
+    let running = state.running().filter(|running| running.by == person).map(|running| running.message);
+    let waiting = state.queue().iter().filter(|waiting| waiting.by == person).map(|waiting| waiting.message);
+    let said = rows.iter().filter_map(|row| match row.item {
+        InboxItem::Say { message, by } if by == person => Some(message),
+        InboxItem::Say { .. } | InboxItem::Request { .. } | InboxItem::Wake | InboxItem::Recheck { .. } => {
+            None
+        }
+    });
+    waiting.chain(running).chain(said).collect()
+}
+
+/// What of this nobody asked for: it is in the audit as the engine's own. `before` is the session as it was.
+fn own_act(fact: &Fact, before: &Session) -> Option<(&'static str, Option<MessageId>)> {
+    let running = before.running().map(|running| running.message);
+    match fact {
+        Fact::TurnEnded { outcome: Outcome::Interrupted, .. } => Some(("interrupt", running)),
+        Fact::StopAsked { why: StopWhy::TimeLimit, .. } => Some(("time_limit", running)),
+        Fact::Answered { by: None, .. } => Some(("answer_for_nobody", running)),
+        Fact::MessageRefused { message, why: RefusedWhy::Expired } => Some(("expire", Some(*message))),
+        Fact::Ended { why: kernel::EndWhy::Gone } => Some(("end_as_gone", running)),
+        // What was revoked is told where it is; the rest was asked for by somebody, or done by the agent.
+        _ => None,
+    }
 }
 
 /// A fact as it can be read back once it is durable.

@@ -69,14 +69,16 @@ impl Keepers {
         self.house().kept.len()
     }
 
-    /// This session was refused the claim, and wants to be told when it is free.
-    pub(crate) fn crowded(&self, claim: Claim, session: SessionId) {
+    /// This session was refused the claim, and wants to be told when it is free. Answers what it was offered instead, which
+    /// it cannot use alone.
+    fn crowded(&self, claim: Claim, session: SessionId) -> Option<Claim> {
         let mut house = self.house();
-        house.offered.remove(&session);
+        let offered = house.offered.remove(&session).filter(|offered| *offered != claim);
         let crowded = house.crowded.entry(claim).or_default();
         if !crowded.contains(&session) {
             crowded.push_back(session);
         }
+        offered
     }
 
     /// This session has what it waited for.
@@ -169,6 +171,13 @@ impl Engine {
             house.offered.insert(session, claim.clone());
             drop(house);
             self.keep(session);
+        }
+    }
+
+    /// This session waits for the claim. One that it was offered and cannot use without this one goes to the next.
+    pub(crate) fn wait_for(&self, claim: Claim, session: SessionId) {
+        if let Some(unused) = self.keepers().crowded(claim, session) {
+            self.wake_crowded(&unused);
         }
     }
 

@@ -1,0 +1,171 @@
+//! One session's facts, one after the other, without end: from the log, then as they happen.
+//!
+//! Whoever watches is asked again whether they may: at every change of rights on this node, and at least every
+//! `LOOK_EVERY`. A right that is gone ends the stream.
+
+use crate::fanout::{Shared, Told, newer_than};
+use crate::people::LOOK_EVERY;
+use crate::{Engine, Refused};
+use kernel::{Number, Principal, SessionId};
+use std::sync::Arc;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+
+/// Facts read at once while a watcher catches up, so that many slow watchers cost little memory.
+const CATCH_UP_FACTS: usize = 64;
+/// And how many bytes of them.
+const CATCH_UP_BYTES: usize = 8 * 1024;
+
+impl Engine {
+    /// Every fact after a number, those to come included, and live words.
+    pub async fn follow(&self, by: &Principal, session: SessionId, after: Number) -> Result<Follow, Refused> {
+        let rights = self.rights();
+        let (_, row) = self.seen(by, session).await?;
+        if after > row.at {
+            // A number of another log, or of one that was given up by a restore: silence would look like an answer.
+            let reason = format!("the log ends at {}: begin again from there, or from 0", row.at);
+            return Err(Refused::Invalid { field: "after", reason });
+        }
+        // Watch first, then read: what happens in between is heard twice, and told once.
+        let ring = self.fanout().watch(session).ok_or(Refused::Unavailable("shutting down".into()))?;
+        Ok(Follow {
+            engine: self.clone(),
+            by: by.clone(),
+            session,
+            at: after,
+            ring,
+            page: Vec::new().into_iter(),
+            reading: Reading::Log,
+            rights,
+            look_at: Instant::now() + LOOK_EVERY,
+        })
+    }
+}
+
+/// A session's facts, one after the other, without end.
+#[derive(Debug)]
+pub struct Follow {
+    engine: Engine,
+    by: Principal,
+    session: SessionId,
+    at: Number,
+    ring: broadcast::Receiver<Told>,
+    page: std::vec::IntoIter<Arc<Shared>>,
+    reading: Reading,
+    rights: watch::Receiver<u64>,
+    /// When it is asked again whether this may be read, at the latest.
+    look_at: Instant,
+}
+
+/// Where a watcher reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// From the log; the ring runs on meanwhile.
+    Log,
+    /// From the ring, of which nothing has been heard yet: it may have run away while we read the log.
+    RingFirst,
+    /// From the ring.
+    Ring,
+}
+
+/// What a watcher hears next.
+enum Next {
+    Told(Told),
+    /// It has lagged behind the ring.
+    Lagged,
+    /// The ring is gone.
+    Over,
+    /// What it may read is to be asked again.
+    Look,
+}
+
+impl Follow {
+    /// The next thing to tell. `None` is the end: the reader lagged behind, lost its right, or the node goes down; it
+    /// may come back with the last number it has. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            // An agent that never stops talking does not keep us from looking.
+            if Instant::now() >= self.look_at || self.rights.has_changed().is_ok_and(|changed| changed) {
+                self.look().await?;
+            }
+            if let Some(shared) = self.page.next() {
+                self.at = shared.fact.number;
+                return Some(Told::Fact(shared));
+            }
+            if self.reading == Reading::Log {
+                self.read_log().await?;
+                continue;
+            }
+            let told = match self.hear().await {
+                Next::Told(told) => told,
+                Next::Look => continue,
+                Next::Lagged if self.reading == Reading::RingFirst => {
+                    self.reading = Reading::Log;
+                    continue;
+                }
+                Next::Lagged | Next::Over => return None,
+            };
+            self.reading = Reading::Ring;
+            if !newer_than(&told, self.at) {
+                continue;
+            }
+            if let Told::Fact(shared) = &told {
+                if shared.fact.number != self.at.next() {
+                    // Something between was told before we watched.
+                    self.reading = Reading::Log;
+                    continue;
+                }
+                self.at = shared.fact.number;
+            }
+            return Some(told);
+        }
+    }
+
+    async fn hear(&mut self) -> Next {
+        // A change is heeded by `look`, which may come only after somebody has stopped waiting here.
+        let mut rights = self.rights.clone();
+        tokio::select! {
+            biased;
+            heard = self.ring.recv() => match heard {
+                Ok(told) => Next::Told(told),
+                Err(broadcast::error::RecvError::Lagged(_)) => Next::Lagged,
+                Err(broadcast::error::RecvError::Closed) => Next::Over,
+            },
+            // The sender lives as long as the engine that we hold.
+            _ = rights.changed() => Next::Look,
+            () = tokio::time::sleep_until(self.look_at) => Next::Look,
+        }
+    }
+
+    /// Asks whether this may still be read. If it cannot be asked, nobody knows: the reader comes back.
+    async fn look(&mut self) -> Option<()> {
+        let mut rights = self.rights.clone();
+        rights.mark_unchanged();
+        let by = self.engine.refreshed(&self.by).await.ok()?;
+        self.engine.may_still_read(&by, self.session).await.ok()?;
+        self.by = by;
+        self.rights = rights;
+        self.look_at = Instant::now() + LOOK_EVERY;
+        Some(())
+    }
+
+    async fn read_log(&mut self) -> Option<()> {
+        let page =
+            self.engine.facts(&self.by, self.session, self.at, CATCH_UP_FACTS, CATCH_UP_BYTES).await.ok()?;
+        if page.is_empty() {
+            self.reading = Reading::RingFirst;
+        }
+        self.page = page.into_iter();
+        Some(())
+    }
+
+    /// The number up to which everything was told.
+    pub fn at(&self) -> Number {
+        self.at
+    }
+
+    /// Whether everything that was there has been told, so that the next fact is a new one.
+    pub fn is_caught_up(&self) -> bool {
+        self.reading != Reading::Log && self.page.len() == 0
+    }
+}

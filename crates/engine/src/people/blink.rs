@@ -1,0 +1,140 @@
+//! What somebody may do, remembered for the blink of an eye.
+//!
+//! Whoever watches for long asks again at every change on this node, and at least every `LOOK_EVERY`, because another node
+//! may have made one. A thousand watchers would ask the store the same; so an answer is shared while it is this young.
+
+use crate::{Engine, Refused};
+use kernel::{OrgId, PersonId, Principal, Record, SessionId, TokenId};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use store::{OrgSettings, SessionRow};
+use tokio::time::Instant;
+
+/// How often a watcher looks whether it may still watch. With `YOUNG`, less than a second.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(600);
+/// How long an answer is shared.
+const YOUNG: Duration = Duration::from_millis(300);
+/// Answers of each sort; beyond them we begin anew.
+const KNOWN_MAX: usize = 4_096;
+
+/// What is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Blink {
+    principals: Memory<TokenId, Option<Principal>>,
+    records: Memory<SessionId, Option<Record>>,
+    settings: Memory<OrgId, OrgSettings>,
+    /// Handles never change.
+    handles: Mutex<BTreeMap<(OrgId, PersonId), String>>,
+}
+
+#[derive(Debug)]
+struct Memory<K, V>(Mutex<BTreeMap<K, (u64, Instant, V)>>);
+
+impl<K, V> Default for Memory<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Ord, V: Clone> Memory<K, V> {
+    fn young(&self, key: &K, rights: u64) -> Option<V> {
+        let known = self.known();
+        let (since, at, value) = known.get(key)?;
+        (*since == rights && at.elapsed() < YOUNG).then(|| value.clone())
+    }
+
+    /// `rights` was read before the store was asked: a change in between makes this old at once.
+    fn keep(&self, key: K, rights: u64, value: V) {
+        let mut known = self.known();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(key, (rights, Instant::now(), value));
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<K, (u64, Instant, V)>> {
+        // Nobody panics while holding it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// The same principal with what they may do now: for whoever has held it for a while.
+    pub async fn refreshed(&self, by: &Principal) -> Result<Principal, Refused> {
+        let Some(credential) = by.credential else { return Ok(by.clone()) };
+        let rights = self.rights_now();
+        let known = match self.blink().principals.young(&credential, rights) {
+            Some(known) => known,
+            None => {
+                let now = self.store().principal(credential, self.now()).await?;
+                self.blink().principals.keep(credential, rights, now.clone());
+                now
+            }
+        };
+        known.ok_or(Refused::Unauthenticated)
+    }
+
+    /// What was seen has changed: the principal as they are at this very moment.
+    pub(crate) async fn again(&self, by: &Principal) -> Result<Principal, Refused> {
+        let Some(credential) = by.credential else { return Ok(by.clone()) };
+        self.store().principal(credential, self.now()).await?.ok_or(Refused::Unauthenticated)
+    }
+
+    /// Whether they may still read this session.
+    pub(crate) async fn may_still_read(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
+        let by = self.refreshed(by).await?;
+        let rights = self.rights_now();
+        let record = match self.blink().records.young(&session, rights) {
+            Some(record) => record,
+            None => {
+                let found: Option<(Record, SessionRow)> = self.store().session(session).await?;
+                let record = found.map(|(record, _)| record);
+                self.blink().records.keep(session, rights, record.clone());
+                record
+            }
+        };
+        let record = record.ok_or(Refused::NotFound { what: "session" })?;
+        crate::view::readable(&by, &record, "session")
+    }
+
+    /// What the org decides for itself.
+    pub(crate) async fn settings_of(&self, org: OrgId) -> Result<OrgSettings, store::StoreError> {
+        let rights = self.rights_now();
+        if let Some(settings) = self.blink().settings.young(&org, rights) {
+            return Ok(settings);
+        }
+        let settings = self.store().org(org).await?.map(|row| row.settings).unwrap_or_default();
+        self.blink().settings.keep(org, rights, settings);
+        Ok(settings)
+    }
+
+    /// How somebody of the caller's org is called, for names beside ids. None if there is nobody of this id.
+    pub async fn handle_of(&self, by: &Principal, person: PersonId) -> Result<Option<String>, Refused> {
+        if person == by.person {
+            return Ok(Some(by.handle.clone()));
+        }
+        Ok(self.handle_in(by.org, person).await?)
+    }
+
+    pub(crate) async fn handle_in(
+        &self,
+        org: OrgId,
+        person: PersonId,
+    ) -> Result<Option<String>, store::StoreError> {
+        let handles = || self.blink().handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = handles().get(&(org, person)).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let handle = self.store().person(org, person).await?.map(|row| row.handle);
+        if let Some(handle) = &handle {
+            let mut handles = handles();
+            if handles.len() >= KNOWN_MAX {
+                handles.clear();
+            }
+            handles.insert((org, person), handle.clone());
+        }
+        Ok(handle)
+    }
+}

@@ -1,0 +1,37 @@
+//! Links that let somebody in, once.
+
+use super::Secret;
+use crate::{Engine, Refused, Trace};
+use kernel::{PersonId, Principal, Role};
+use store::{Change, LoginRow, NewLink};
+
+/// How long a link is good that somebody makes for themselves.
+const OWN_LINK_MS_MAX: u64 = 10 * 60 * 1_000;
+/// How long one is good that somebody else made for them: it has to reach them first.
+const INVITE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
+
+impl Engine {
+    /// A link by which they sign in, once. It is shown once.
+    pub async fn make_link(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<Secret, Refused> {
+        let (secret, link) =
+            if person == by.person { self.new_link(OWN_LINK_MS_MAX) } else { self.new_link(INVITE_MS_MAX) };
+        let change = Change::MakeLink { person, was: Role::Viewer, link };
+        self.change(by, change, person.to_string(), trace).await?.only_now()?;
+        Ok(secret)
+    }
+
+    /// Whose link this is, without spending it; none if it lets nobody in any more.
+    pub async fn look_at_link(&self, code: &str) -> Result<Option<LoginRow>, Refused> {
+        Ok(self.store().link(super::hash_of(code), self.now()).await?)
+    }
+
+    pub(super) fn new_invite(&self) -> (Secret, NewLink) {
+        self.new_link(INVITE_MS_MAX)
+    }
+
+    fn new_link(&self, ms: u64) -> (Secret, NewLink) {
+        let secret = self.mint_link();
+        let link = NewLink { hash: secret.hash(), expires: self.now().after_ms(ms) };
+        (secret, link)
+    }
+}

@@ -1,0 +1,99 @@
+//! Who there is, what they may do, and every way in which that changes.
+//!
+//! Read `rule` first: it says what each change needs, and is the only way to the store's `change`. The others are what
+//! people can wish: `persons`, `groups`, `grants`, `roots`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
+//! `links`, `passwords`, `secrets`. `blink` remembers for a moment what somebody may do, `uses` when they last did.
+
+mod audit;
+mod blink;
+mod grants;
+mod groups;
+mod links;
+mod orgs;
+mod passwords;
+mod persons;
+mod roots;
+mod rule;
+mod secrets;
+mod sign_in;
+mod tokens;
+mod uses;
+
+pub use audit::{AuditWish, Broken, Verified};
+pub use orgs::MakeOrg;
+pub use passwords::PASSWORD_BYTES;
+pub use persons::{AddPerson, MeView, PersonChange};
+pub use secrets::{Secret, hash_of};
+pub use sign_in::{SignInFor, Signed};
+pub use tokens::MakeToken;
+
+pub(crate) use blink::{Blink, LOOK_EVERY};
+pub(crate) use passwords::Passwords;
+pub(crate) use uses::{Uses, write_uses_down};
+
+use crate::Refused;
+
+/// How long a name of a person, a group or a credential may be.
+pub const NAME_BYTES_MAX: usize = 200;
+/// How long a handle or the name of an org may be.
+const HANDLE_BYTES_MAX: usize = 64;
+/// As long as an e-mail address can be.
+const EMAIL_BYTES_MAX: usize = 254;
+
+/// A name for people to read.
+fn check_name(field: &'static str, name: &str) -> Result<(), Refused> {
+    let fits = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.trim().is_empty();
+    if fits && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(Refused::Invalid { field, reason: format!("must have 1 to {NAME_BYTES_MAX} bytes, all visible") })
+}
+
+/// A name that stands in addresses and in `ORG/NAME`.
+fn check_handle(field: &'static str, handle: &str) -> Result<(), Refused> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    let begins = handle.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if begins && handle.len() <= HANDLE_BYTES_MAX && handle.bytes().all(plain) {
+        return Ok(());
+    }
+    let reason = format!(
+        "must have 1 to {HANDLE_BYTES_MAX} of a-z, 0-9, dot, dash and underscore, and begin with a letter or digit"
+    );
+    Err(Refused::Invalid { field, reason })
+}
+
+/// An e-mail address in the form in which it is kept.
+fn email_of(typed: &str) -> Result<String, Refused> {
+    let email = typed.trim().to_lowercase();
+    let is_bad = |c: char| c.is_whitespace() || c.is_control();
+    let halves = email.split_once('@').is_some_and(|(name, host)| {
+        !name.is_empty() && host.contains('.') && !host.contains('@') && !host.starts_with('.')
+    });
+    if halves && email.len() <= EMAIL_BYTES_MAX && !email.contains(is_bad) {
+        return Ok(email);
+    }
+    Err(Refused::Invalid { field: "email", reason: "is not an e-mail address".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_kept_in_one_form() {
+        assert_eq!(email_of(" Ann@Example.org ").as_deref(), Ok("ann@example.org"));
+        for bad in ["", "ann", "@example.org", "ann@", "ann@host", "a b@example.org", "a@b@example.org"] {
+            assert!(email_of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_handle_is_plain() {
+        for good in ["ann", "a", "ann.b-c_1", "4711"] {
+            assert!(check_handle("handle", good).is_ok(), "{good}");
+        }
+        for bad in ["", "Ann", "-ann", ".ann", "ann/b", "a@b", "ä", &"a".repeat(65)] {
+            assert!(check_handle("handle", bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Passwords: argon2id, away from the threads that answer, and few at a time: each takes memory and a core.
+//!
+//! Whoever types a name that nobody has waits as long as whoever types a wrong password: both are compared with something.
+
+use crate::{Engine, Refused, Trace};
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Algorithm, Argon2, Params, Version};
+use kernel::{PersonId, Principal, Role};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use store::Change;
+use tokio::sync::Semaphore;
+
+/// How long a password may be.
+pub const PASSWORD_BYTES: RangeInclusive<usize> = 8..=1024;
+/// Passwords that are worked on at once.
+const AT_ONCE_MAX: usize = 2;
+/// Whoever would wait longer for their turn comes again.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// KiB, passes and lanes of one hash.
+const COST: (u32, u32, u32) = (19_456, 2, 1);
+const SALT_BYTES: usize = 16;
+/// What is compared when there is nothing to compare with. The same cost, and the hash of no known password.
+const NOBODYS: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// Where passwords are worked on.
+#[derive(Debug)]
+pub(crate) struct Passwords {
+    room: Arc<Semaphore>,
+    compared: AtomicU64,
+}
+
+impl Default for Passwords {
+    fn default() -> Self {
+        Self { room: Arc::new(Semaphore::new(AT_ONCE_MAX)), compared: AtomicU64::new(0) }
+    }
+}
+
+impl Passwords {
+    /// Whether it is this password. Takes as long if there is none.
+    pub(super) async fn is(&self, password: String, kept: Option<String>) -> Result<bool, Refused> {
+        self.compared.fetch_add(1, Ordering::Relaxed);
+        let fits = *PASSWORD_BYTES.end() >= password.len();
+        let is = self.work(move || {
+            let with = kept.as_deref().unwrap_or(NOBODYS);
+            let password = if fits { password.as_bytes() } else { &[] };
+            argon2().verify_password(password, with).is_ok() && kept.is_some()
+        });
+        Ok(is.await? && fits)
+    }
+
+    /// What is kept of a password.
+    async fn hash(&self, password: String, salt: [u8; 32]) -> Result<String, Refused> {
+        let hashed = self.work(move || {
+            let hash = argon2().hash_password_with_salt(password.as_bytes(), &salt[..SALT_BYTES]);
+            hash.map(|hash| hash.to_string()).map_err(|why| why.to_string())
+        });
+        hashed.await?.map_err(Refused::Unavailable)
+    }
+
+    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
+        let busy = |_| Refused::Unavailable("too many people sign in at once; try again".to_owned());
+        let room = tokio::time::timeout(WAIT_MAX, self.room.clone().acquire_owned()).await.map_err(busy)?;
+        let room = room.expect("nobody closes it");
+        let worked = tokio::task::spawn_blocking(move || {
+            let _room = room;
+            work()
+        });
+        worked.await.map_err(|why| Refused::Unavailable(why.to_string()))
+    }
+}
+
+fn argon2() -> Argon2<'static> {
+    let (memory, passes, lanes) = COST;
+    let params = Params::new(memory, passes, lanes, None).expect("these are within what it takes");
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+impl Engine {
+    /// How many passwords were compared since the start.
+    pub fn passwords_compared(&self) -> u64 {
+        self.passwords().compared.load(Ordering::Relaxed)
+    }
+
+    /// Sets one's own password, which takes the one before if there is one; or removes one's own or somebody else's. Every
+    /// other browser and terminal of theirs is signed out.
+    pub async fn set_password(
+        &self,
+        by: &Principal,
+        person: PersonId,
+        current: Option<String>,
+        new: Option<String>,
+        trace: Trace,
+    ) -> Result<(), Refused> {
+        let result = if person == by.person {
+            self.set_own_password(by, current, new, &trace).await
+        } else {
+            self.remove_password(by, person, new, &trace).await
+        };
+        self.note_refusal(by, "set_password", &trace, Some(person.to_string()), result).await
+    }
+
+    async fn set_own_password(
+        &self,
+        by: &Principal,
+        current: Option<String>,
+        new: Option<String>,
+        trace: &Trace,
+    ) -> Result<(), Refused> {
+        self.may(by, kernel::OrgAct::Myself)?;
+        let me = self.me(by).await?;
+        if let Some(new) = &new {
+            check_password(new, &me.person.handle, me.person.email.as_deref())?;
+        }
+        if me.person.has_password {
+            let login = self.store().login(format!("{}/{}", me.org.name, me.person.handle)).await?;
+            let kept = login.and_then(|login| login.password);
+            if !self.passwords().is(current.unwrap_or_default(), kept).await? {
+                return Err(Refused::WrongSignIn);
+            }
+        }
+        // Whoever was let in by the old password and has changed it meanwhile has moved our standing: then this is not
+        // tried again, for it was another password that was proved.
+        let password = match new {
+            Some(new) => Some(self.passwords().hash(new, self.mint_salt()).await?),
+            None => None,
+        };
+        let body = (by.person.to_string(), password.is_some());
+        let (person, keep, was) = (by.person, by.credential, by.role);
+        let change = Change::SetPassword { person, was, password, keep };
+        let once = Principal { credential: None, ..by.clone() };
+        self.change_now(&once, change, body, trace).await.map(drop)
+    }
+
+    async fn remove_password(
+        &self,
+        by: &Principal,
+        person: PersonId,
+        new: Option<String>,
+        trace: &Trace,
+    ) -> Result<(), Refused> {
+        self.person_of(by, person).await?;
+        if new.is_some() {
+            let reason = "only they can set it: remove it, and make them a link".to_owned();
+            return Err(Refused::Invalid { field: "password", reason });
+        }
+        let change = Change::SetPassword { person, was: Role::Viewer, password: None, keep: None };
+        self.change_now(by, change, person.to_string(), trace).await.map(drop)
+    }
+}
+
+fn check_password(password: &str, handle: &str, email: Option<&str>) -> Result<(), Refused> {
+    let invalid = |reason: String| Err(Refused::Invalid { field: "password", reason });
+    if !PASSWORD_BYTES.contains(&password.len()) {
+        return invalid(format!("must have {} to {} bytes", PASSWORD_BYTES.start(), PASSWORD_BYTES.end()));
+    }
+    let is = |name: &str| password.eq_ignore_ascii_case(name);
+    if is(handle) || email.is_some_and(is) {
+        return invalid("must not be the name or the e-mail address".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_password_is_known_again_and_another_is_not() {
+        let passwords = Passwords::default();
+        let kept = passwords.hash("correct horse".to_owned(), [7; 32]).await.unwrap();
+        assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{kept}");
+        assert!(passwords.is("correct horse".to_owned(), Some(kept.clone())).await.unwrap());
+        assert!(!passwords.is("correct house".to_owned(), Some(kept.clone())).await.unwrap());
+        assert!(!passwords.is("correct horse".to_owned(), None).await.unwrap());
+        assert!(!passwords.is("x".repeat(1_025), Some(kept)).await.unwrap());
+        assert_eq!(passwords.compared.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn what_nobody_has_costs_the_same_to_compare() {
+        let (memory, passes, lanes) = COST;
+        assert!(NOBODYS.starts_with(&format!("$argon2id$v=19$m={memory},t={passes},p={lanes}$")));
+        let refused = argon2().verify_password(b"", NOBODYS).unwrap_err();
+        assert_eq!(
+            refused,
+            argon2::password_hash::Error::PasswordInvalid,
+            "it was compared, and not only read"
+        );
+    }
+
+    #[test]
+    fn a_name_is_no_password() {
+        assert!(check_password("ann-marie", "ann-marie", None).is_err());
+        assert!(check_password("Ann@Example.org", "ann", Some("ann@example.org")).is_err());
+        assert!(check_password("short", "ann", None).is_err());
+        assert!(check_password("long enough", "ann", None).is_ok());
+    }
+}

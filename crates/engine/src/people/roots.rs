@@ -1,0 +1,33 @@
+//! The directories that may be chosen for sessions, and by whom.
+
+use crate::{Engine, Refused, Trace};
+use kernel::{OrgAct, Principal};
+use store::{Change, RootRow, grantee_text};
+
+impl Engine {
+    /// Every directory of the org that may be chosen.
+    pub async fn roots(&self, by: &Principal) -> Result<Vec<RootRow>, Refused> {
+        self.may(by, OrgAct::Rules)?;
+        Ok(self.store().roots(by.org).await?)
+    }
+
+    /// Lets a directory and what is under it be chosen; answers its canonical form.
+    pub async fn add_root(&self, by: &Principal, root: RootRow, trace: Trace) -> Result<RootRow, Refused> {
+        let (to, subject) = (root.to, Some(root.directory.clone()));
+        let checked = self.may(by, OrgAct::Rules).and_then(|()| {
+            let directory = self.ground().check(&root.directory);
+            directory.map_err(|reason| Refused::BadDirectory { reason })
+        });
+        let directory = self.note_refusal(by, "add_root", &trace, subject, checked).await?;
+        let root = RootRow { directory, to };
+        let body = (&root.directory, grantee_text(to));
+        self.change(by, Change::AddRoot(root.clone()), body, trace).await?;
+        Ok(root)
+    }
+
+    /// Lets it be chosen by them no more. Named as it is listed: the directory itself may be gone.
+    pub async fn remove_root(&self, by: &Principal, root: RootRow, trace: Trace) -> Result<(), Refused> {
+        let body = (root.directory.clone(), grantee_text(root.to));
+        self.change(by, Change::RemoveRoot(root), body, trace).await.map(drop)
+    }
+}

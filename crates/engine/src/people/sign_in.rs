@@ -1,0 +1,166 @@
+//! How somebody comes in: by their password, by a link, or because an identity provider vouches for them.
+//!
+//! Whoever is not let in hears one and the same, whatever was wrong, after the same work.
+
+use super::Secret;
+use crate::intake::RESOLVE_MAX;
+use crate::{Engine, Refused, Trace};
+use kernel::{Moment, OrgId, PersonId, TokenId};
+use store::{AuditEntry, Change, LinkToken, LoginRow, Purpose, SignedIn, TokenRow};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How long what somebody types to sign in may be.
+const TYPED_BYTES_MAX: usize = 512;
+
+/// Where somebody signs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInFor {
+    /// A browser or a terminal.
+    pub purpose: Purpose,
+    /// What they call it.
+    pub name: Option<String>,
+}
+
+/// Somebody who was let in, and the secret by which they are known from now on. It is shown once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signed {
+    pub secret: Secret,
+    pub token: TokenId,
+    pub org: OrgId,
+    pub person: PersonId,
+    pub handle: String,
+    pub expires: Option<Moment>,
+}
+
+impl Engine {
+    /// Lets somebody in by their password. `typed` is an e-mail address, `NAME` or `ORG/NAME`.
+    pub async fn sign_in_by_password(
+        &self,
+        typed: &str,
+        password: String,
+        at: SignInFor,
+        trace: Trace,
+    ) -> Result<Signed, Refused> {
+        for _ in 0..RESOLVE_MAX {
+            let login = if typed.len() <= TYPED_BYTES_MAX {
+                self.store().login(typed.trim().to_owned()).await?
+            } else {
+                None
+            };
+            let kept = login.as_ref().and_then(|login| login.password.clone());
+            let is = self.passwords().is(password.clone(), kept).await?;
+            let Some(login) = login.as_ref().filter(|login| is && !login.is_disabled) else {
+                return self.not_let_in(login.as_ref(), &trace).await;
+            };
+            if let Some(signed) = self.let_in(login, &at, &trace).await? {
+                return Ok(signed);
+            }
+        }
+        Err(Refused::Changed)
+    }
+
+    /// Lets somebody in by a link, which is spent then.
+    pub async fn sign_in_by_link(&self, code: &str, at: SignInFor, trace: Trace) -> Result<Signed, Refused> {
+        let (secret, row) = self.new_sign_in(PersonId::ENGINE, &at)?;
+        let TokenRow { token, hash, purpose, name, expires, idle_ms_max, .. } = row;
+        let link = LinkToken { token, hash, purpose, name, expires, idle_ms_max };
+        let trail = self.trail("sign_in", &trace);
+        let spent = self.store().spend_link(super::hash_of(code), Some(link), trail).await?;
+        let Some(login) = spent else { return self.not_let_in(None, &trace).await };
+        self.audited();
+        let LoginRow { org, person, handle, .. } = login;
+        Ok(Signed { secret, token, org, person, handle, expires })
+    }
+
+    /// Lets somebody in for whom an identity provider vouches. Whoever it has not vouched for before is known by `email`,
+    /// which it must have verified, and is known by its own name for them from then on.
+    pub async fn sign_in_by_identity(
+        &self,
+        issuer: &str,
+        subject: &str,
+        email: Option<&str>,
+        at: SignInFor,
+        trace: Trace,
+    ) -> Result<Signed, Refused> {
+        for _ in 0..RESOLVE_MAX {
+            let known = self.store().identity(issuer.to_owned(), subject.to_owned()).await?;
+            let is_known = known.is_some();
+            let login = match (known, email.filter(|email| email.contains('@'))) {
+                (Some(login), _) => Some(login),
+                (None, Some(email)) => self.store().login(email.trim().to_lowercase()).await?,
+                (None, None) => None,
+            };
+            let Some(login) = login.as_ref().filter(|login| !login.is_disabled) else {
+                return self.not_let_in(login.as_ref(), &trace).await;
+            };
+            let Some(signed) = self.let_in(login, &at, &trace).await? else { continue };
+            if !is_known {
+                self.tie(&signed, issuer, subject, trace).await?;
+            }
+            return Ok(signed);
+        }
+        Err(Refused::Changed)
+    }
+
+    /// They tie the provider's name to themselves: it is their own wish, with the credential they have just been given.
+    async fn tie(&self, signed: &Signed, issuer: &str, subject: &str, trace: Trace) -> Result<(), Refused> {
+        let by = self.store().principal(signed.token, self.now()).await?.ok_or(Refused::Unauthenticated)?;
+        let (issuer, subject) = (issuer.to_owned(), subject.to_owned());
+        let body = (issuer.clone(), subject.clone());
+        let change = Change::SetIdentity { person: by.person, was: by.role, issuer, subject };
+        self.change(&by, change, body, Trace { key: None, ..trace }).await.map(drop)
+    }
+
+    /// None if something about them has changed since they were looked up.
+    async fn let_in(
+        &self,
+        login: &LoginRow,
+        at: &SignInFor,
+        trace: &Trace,
+    ) -> Result<Option<Signed>, Refused> {
+        let (secret, token) = self.new_sign_in(login.person, at)?;
+        let LoginRow { org, person, handle, standing, .. } = login.clone();
+        let (id, expires) = (token.token, token.expires);
+        let trail = self.trail("sign_in", trace);
+        if !self.store().sign_in(SignedIn { standing, token, org, trail }).await? {
+            return Ok(None);
+        }
+        self.audited();
+        Ok(Some(Signed { secret, token: id, org, person, handle, expires }))
+    }
+
+    fn new_sign_in(&self, person: PersonId, at: &SignInFor) -> Result<(Secret, TokenRow), Refused> {
+        at.name.iter().try_for_each(|name| super::check_name("name", name))?;
+        let (days, idle_days) = match at.purpose {
+            Purpose::Browser => (30, 7),
+            Purpose::Cli => (90, 30),
+            Purpose::Machine | Purpose::Api | Purpose::Turn => {
+                let reason = "one signs in with a browser or a terminal".to_owned();
+                return Err(Refused::Invalid { field: "for", reason });
+            }
+        };
+        let (secret, now) = (self.mint_credential(at.purpose), self.now());
+        let token = TokenId::from_bits(self.mint_bits());
+        let full = TokenRow::full(token, secret.hash(), person, at.purpose, now);
+        let row = TokenRow {
+            name: at.name.clone(),
+            expires: Some(now.after_ms(days * DAY_MS)),
+            idle_ms_max: Some(idle_days * DAY_MS),
+            ..full
+        };
+        Ok((secret, row))
+    }
+
+    /// What was typed is not written down: it may be a password.
+    async fn not_let_in<T>(&self, login: Option<&LoginRow>, trace: &Trace) -> Result<T, Refused> {
+        let refused = Refused::WrongSignIn;
+        let by = login.map(|login| (login.org, login.person));
+        let trail = self.trail("sign_in", trace);
+        let entry = AuditEntry { by, subject: None, trail, refused: refused.code() };
+        if let Err(error) = self.store().audit(entry).await {
+            tracing::warn!(%error, "a refused sign-in is missing in the audit");
+        }
+        self.audited();
+        Err(refused)
+    }
+}

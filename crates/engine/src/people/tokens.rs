@@ -1,0 +1,162 @@
+//! Credentials that people make, see and revoke; and the secrets of browsers, which are replaced as they age.
+
+use super::{Secret, check_name};
+use crate::{Engine, Refused, Trace};
+use kernel::{Moment, OrgAct, PersonId, Principal, Rights, TokenId};
+use std::sync::PoisonError;
+use store::{Change, Purpose, TokenRow, TokenView};
+
+/// A browser's secret is replaced when it is so old.
+const RENEW_MS: u64 = 24 * 60 * 60 * 1_000;
+/// The old one is good for so long after that: requests may be under way.
+const GRACE_MS: u64 = 60 * 1_000;
+/// Browsers of which we remember when they are next; beyond them we look again.
+const RENEWALS_MAX: usize = 4_096;
+
+/// A credential that somebody wants for a program of theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MakeToken {
+    /// What they call it.
+    pub name: String,
+    /// What it is good for.
+    pub rights: Rights,
+    /// Until when it is good.
+    pub expires: Option<Moment>,
+    /// The only client name it may use in addresses.
+    pub client: Option<String>,
+}
+
+impl Engine {
+    /// Somebody's credentials, the newest first; the caller's own if nobody is named.
+    pub async fn tokens(&self, by: &Principal, person: Option<PersonId>) -> Result<Vec<TokenView>, Refused> {
+        let person = person.unwrap_or(by.person);
+        if person == by.person {
+            self.may(by, OrgAct::Myself)?;
+        } else {
+            let row = self.person_of(by, person).await?;
+            self.may(by, OrgAct::Person { role: row.role, becomes: None })?;
+        }
+        Ok(self.store().tokens(by.org, person).await?)
+    }
+
+    /// Makes a credential of the caller's own. Its secret is shown once.
+    pub async fn make_token(
+        &self,
+        by: &Principal,
+        make: MakeToken,
+        trace: Trace,
+    ) -> Result<(TokenView, Secret), Refused> {
+        let checked = self.check_token(by, &make);
+        self.note_refusal(by, "make_token", &trace, None, checked).await?;
+        let secret = self.mint_credential(Purpose::Api);
+        let (token, now) = (TokenId::from_bits(self.mint_bits()), self.now());
+        let MakeToken { name, rights, expires, client } = make;
+        let body = (name.clone(), rights.bits(), expires.map(|at| at.0), client.clone());
+        let full = TokenRow::full(token, secret.hash(), by.person, Purpose::Api, now);
+        let row = TokenRow { name: Some(name), rights, expires, client, ..full };
+        let view = row.view(None);
+        self.change(by, Change::MakeToken(row), body, trace).await?.only_now()?;
+        Ok((view, secret))
+    }
+
+    fn check_token(&self, by: &Principal, make: &MakeToken) -> Result<(), Refused> {
+        let invalid = |field, reason: &str| Err(Refused::Invalid { field, reason: reason.to_owned() });
+        self.may(by, OrgAct::Mint { rights: make.rights })?;
+        check_name("name", &make.name)?;
+        if make.rights == Rights::NONE {
+            return invalid("rights", "name at least one: read, prompt, approve, manage, admin");
+        }
+        if make.expires.is_some_and(|at| at <= self.now()) {
+            return invalid("expires", "lies in the past");
+        }
+        if let Some(client) = &make.client {
+            super::check_handle("client", client)?;
+        }
+        // A credential that may use one client name cannot make one that may use others.
+        if by.client.is_some() && by.client != make.client {
+            return invalid("client", "must be the one of the credential that makes it");
+        }
+        Ok(())
+    }
+
+    /// Makes a credential good for nothing: one's own, or one of somebody whom one may change.
+    pub async fn revoke_token(&self, by: &Principal, token: TokenId, trace: Trace) -> Result<(), Refused> {
+        let result = self.revoke_token_now(by, token, &trace).await;
+        self.note_refusal(by, "revoke_token", &trace, Some(token.to_string()), result).await
+    }
+
+    async fn revoke_token_now(&self, by: &Principal, token: TokenId, trace: &Trace) -> Result<(), Refused> {
+        self.may(by, OrgAct::Myself)?;
+        let person = self.holder_of(by, token).await?.ok_or(Refused::NotFound { what: "token" })?;
+        let change = Change::RevokeToken { person, token };
+        self.change_now(by, change, token.to_string(), trace).await.map(drop)
+    }
+
+    /// Whose credential it is, among those whom the caller may change. They are looked through one after the other: an org
+    /// has tens of people, and admins revoke rarely.
+    async fn holder_of(&self, by: &Principal, token: TokenId) -> Result<Option<PersonId>, Refused> {
+        const PAGE: usize = 100;
+        let has = |rows: Vec<TokenView>| rows.iter().any(|row| row.token == token);
+        if by.credential == Some(token) || has(self.store().tokens(by.org, by.person).await?) {
+            return Ok(Some(by.person));
+        }
+        let mut after = None;
+        loop {
+            let page = self.store().people(by.org, after, PAGE).await?;
+            for row in &page {
+                let may = self.may(by, OrgAct::Person { role: row.role, becomes: None });
+                if may.is_ok() && has(self.store().tokens(by.org, row.person).await?) {
+                    return Ok(Some(row.person));
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = Some(last.handle.clone()),
+                Some(_) | None => return Ok(None),
+            }
+        }
+    }
+
+    /// Makes the credential that the caller came with good for nothing.
+    pub async fn sign_out(&self, by: &Principal, trace: Trace) -> Result<(), Refused> {
+        let Some(token) = by.credential else { return Ok(()) };
+        let change = Change::RevokeToken { person: by.person, token };
+        self.change(by, change, token.to_string(), trace).await.map(drop)
+    }
+
+    /// Another secret for a browser whose secret has aged; none if it has not, or is no browser's. The old one stays good
+    /// for a minute.
+    pub async fn rotate(&self, by: &Principal) -> Result<Option<Secret>, Refused> {
+        let Some(token) = by.credential else { return Ok(None) };
+        let now = self.now();
+        let due = match self.renewal(token) {
+            Some(due) => due,
+            None => {
+                let rows = self.store().tokens(by.org, by.person).await?;
+                let row = rows.into_iter().find(|row| row.token == token);
+                let made = row.filter(|row| row.purpose == Purpose::Browser).map(|row| row.made_at);
+                made.map_or(Moment(u64::MAX), |at| at.after_ms(RENEW_MS))
+            }
+        };
+        // Whoever comes at the same time finds that it was done.
+        self.renew_at(token, if due <= now { now.after_ms(RENEW_MS) } else { due });
+        if due > now {
+            return Ok(None);
+        }
+        let secret = self.mint_credential(Purpose::Browser);
+        let old_until = now.after_ms(GRACE_MS);
+        let there = self.store().rotate_token(token, secret.hash(), now, old_until).await?;
+        Ok(there.then_some(secret))
+    }
+
+    fn renewal(&self, token: TokenId) -> Option<Moment> {
+        self.uses().renewals.lock().unwrap_or_else(PoisonError::into_inner).get(&token).copied()
+    }
+
+    fn renew_at(&self, token: TokenId, at: Moment) {
+        let mut renewals = self.uses().renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        if renewals.len() >= RENEWALS_MAX {
+            renewals.clear();
+        }
+        renewals.insert(token, at);
+    }
+}

@@ -293,7 +293,8 @@ impl Engine {
         &*self.0.wall
     }
 
-    pub(crate) fn trusts_everyone(&self) -> bool {
+    /// Whether people are let in although nothing keeps their agents apart.
+    pub fn trusts_everyone(&self) -> bool {
         self.0.trust_everyone
     }
 

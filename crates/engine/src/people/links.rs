@@ -2,7 +2,7 @@
 
 use super::Secret;
 use crate::{Engine, Refused, Trace};
-use kernel::{PersonId, Principal, Role};
+use kernel::{Moment, PersonId, Principal, Role};
 use store::{Change, LoginRow, NewLink};
 
 /// How long a link is good that somebody makes for themselves.
@@ -10,9 +10,30 @@ const OWN_LINK_MS_MAX: u64 = 10 * 60 * 1_000;
 /// How long one is good that somebody else made for them: it has to reach them first.
 const INVITE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 
+/// A link on its way to whoever it is for. It is shown once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkSecret {
+    /// What stands in it.
+    pub secret: Secret,
+    /// Until when it works.
+    pub expires: Moment,
+}
+
+impl LinkSecret {
+    /// The secret itself, for whoever it is for.
+    pub fn reveal(&self) -> &str {
+        self.secret.reveal()
+    }
+}
+
 impl Engine {
     /// A link by which they sign in, once. It is shown once.
-    pub async fn make_link(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<Secret, Refused> {
+    pub async fn make_link(
+        &self,
+        by: &Principal,
+        person: PersonId,
+        trace: Trace,
+    ) -> Result<LinkSecret, Refused> {
         let (secret, link) =
             if person == by.person { self.new_link(OWN_LINK_MS_MAX) } else { self.new_link(INVITE_MS_MAX) };
         let change = Change::MakeLink { person, was: Role::Viewer, link };
@@ -25,13 +46,13 @@ impl Engine {
         Ok(self.store().link(super::hash_of(code), self.now()).await?)
     }
 
-    pub(super) fn new_invite(&self) -> (Secret, NewLink) {
+    pub(super) fn new_invite(&self) -> (LinkSecret, NewLink) {
         self.new_link(INVITE_MS_MAX)
     }
 
-    fn new_link(&self, ms: u64) -> (Secret, NewLink) {
-        let secret = self.mint_link();
-        let link = NewLink { hash: secret.hash(), expires: self.now().after_ms(ms) };
-        (secret, link)
+    fn new_link(&self, ms: u64) -> (LinkSecret, NewLink) {
+        let (secret, expires) = (self.mint_link(), self.now().after_ms(ms));
+        let link = NewLink { hash: secret.hash(), expires };
+        (LinkSecret { secret, expires }, link)
     }
 }

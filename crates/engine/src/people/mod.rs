@@ -20,6 +20,7 @@ mod tokens;
 mod uses;
 
 pub use audit::{AuditWish, Broken, Verified};
+pub use links::LinkSecret;
 pub use orgs::MakeOrg;
 pub use passwords::PASSWORD_BYTES;
 pub use persons::{AddPerson, MeView, PersonChange};

@@ -1,8 +1,8 @@
 //! Orgs of this machine, and what each decides for itself.
 
-use super::{AddPerson, Secret, check_handle};
+use super::{AddPerson, LinkSecret, check_handle};
 use crate::{Engine, Refused, Trace};
-use kernel::{OrgAct, OrgId, Principal, Role};
+use kernel::{OrgAct, OrgId, PersonId, Principal, Role};
 use store::{Change, NewOrg, OrgRow, OrgSettings};
 
 /// An org to be made, and who owns it.
@@ -29,13 +29,13 @@ impl Engine {
         self.store().org(by.org).await?.ok_or(Refused::NotFound { what: "org" })
     }
 
-    /// Makes one, with its owner and the link by which they come in: it is shown once.
+    /// Makes one, with its owner (whose id is answered) and the link by which they come in: it is shown once.
     pub async fn make_org(
         &self,
         by: &Principal,
         make: MakeOrg,
         trace: Trace,
-    ) -> Result<(OrgRow, Secret), Refused> {
+    ) -> Result<(OrgRow, PersonId, LinkSecret), Refused> {
         let result = self.make_org_now(by, make, &trace).await;
         self.note_refusal(by, "make_org", &trace, None, result).await
     }
@@ -45,19 +45,19 @@ impl Engine {
         by: &Principal,
         make: MakeOrg,
         trace: &Trace,
-    ) -> Result<(OrgRow, Secret), Refused> {
+    ) -> Result<(OrgRow, PersonId, LinkSecret), Refused> {
         self.may(by, OrgAct::MakeOrg)?;
         check_handle("name", &make.name)?;
         let MakeOrg { name, handle, owner_name, email } = make;
         let owner = self.new_person(AddPerson { handle, name: owner_name, email, role: Role::Owner })?;
         self.prove_wall().await?;
         let body = (name.clone(), owner.handle.clone());
-        let org = OrgId::from_bits(self.mint_bits());
+        let (org, person) = (OrgId::from_bits(self.mint_bits()), owner.person);
         let (secret, link) = self.new_invite();
         let new = NewOrg { org, name, owner, roots: Vec::new() };
         self.change_now(by, Change::MakeOrg { org: new, link }, body, trace).await?.only_now()?;
         let row = self.store().org(org).await?.ok_or(Refused::NotFound { what: "org" })?;
-        Ok((row, secret))
+        Ok((row, person, secret))
     }
 
     /// Changes what the org decides for itself.

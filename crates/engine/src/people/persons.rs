@@ -1,6 +1,6 @@
 //! People of an org: who they are, who is let in, and who no longer.
 
-use super::{Secret, check_handle, check_name, email_of};
+use super::{LinkSecret, check_handle, check_name, email_of};
 use crate::{Engine, Refused, Trace};
 use kernel::{Act, OrgAct, PersonId, Principal, Role, authorize_right};
 use store::{Change, NewPerson, OrgRow, PersonRow};
@@ -74,7 +74,7 @@ impl Engine {
         by: &Principal,
         add: AddPerson,
         trace: Trace,
-    ) -> Result<(PersonRow, Secret), Refused> {
+    ) -> Result<(PersonRow, LinkSecret), Refused> {
         let result = self.add_person_now(by, add, &trace).await;
         self.note_refusal(by, "add_person", &trace, None, result).await
     }
@@ -84,7 +84,7 @@ impl Engine {
         by: &Principal,
         add: AddPerson,
         trace: &Trace,
-    ) -> Result<(PersonRow, Secret), Refused> {
+    ) -> Result<(PersonRow, LinkSecret), Refused> {
         self.may(by, OrgAct::Person { role: Role::Viewer, becomes: Some(add.role) })?;
         let person = self.new_person(add)?;
         self.prove_wall().await?;

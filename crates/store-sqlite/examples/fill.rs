@@ -7,11 +7,13 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Command, Fact, Fence, Given, MessageId, Moment, Native, NodeId, Number, OrgId, PersonId, Policy,
-    Principal, Report, Scope, Session, SessionId, Slot, Turn, authorize_new,
+    Command, Fact, Fence, Fresh, Given, MessageId, Moment, Native, NodeId, Number, OrgId, PersonId, Policy,
+    Principal, Report, Role, Scope, Session, SessionId, Slot, Turn, authorize_new,
 };
 use std::path::Path;
-use store::{Append, Appending, Cause, Entry, Into, NewFact, NewMessage, NewSession, Store, Trail};
+use store::{
+    Append, Appending, Cause, Entry, Into, NewFact, NewMessage, NewOrg, NewPerson, NewSession, Store, Trail,
+};
 
 /// Sessions that are under way at once, so that the store can commit them in groups.
 const TOGETHER: u64 = 256;
@@ -56,13 +58,15 @@ impl Filler {
         let began = Moment(since.as_millis() as u64 - 86_400_000);
         let options = Options::new(NodeId::from_bits(1), "bench", began);
         let store = SqliteStore::open(dir, &options).expect("the directory is free");
-        let fresh = Principal {
-            org: OrgId::from_bits(1),
+        let owner = NewPerson {
             person: PersonId::from_bits(2),
             handle: "bench".into(),
-            client: None,
+            name: None,
+            email: None,
+            role: Role::Owner,
         };
-        let owner = store.owner(fresh).await.expect("an owner");
+        let fresh = NewOrg { org: OrgId::from_bits(1), name: "bench".into(), owner, roots: vec![] };
+        let owner = store.host(fresh).await.expect("an owner");
         Self { store: store.into(), owner, began }
     }
 
@@ -105,6 +109,7 @@ impl Filler {
             bind: None,
             previous: None,
             open_max: u32::MAX,
+            org_open_max: u32::MAX,
         };
         let wish = NewMessage {
             message,
@@ -113,10 +118,11 @@ impl Filler {
             reply: None,
             if_new_ignored: false,
             key: None,
-            trail: Trail { verb: "say", door: "bench", correlation: String::new(), at },
+            trail: Trail { verb: "say", door: "bench", correlation: String::new(), address: None, at },
             pending_max: 1,
         };
-        let allowed = authorize_new(&self.owner, None, wish).expect("a session of their own");
+        let fresh = Fresh { address: None, agent: &scope.agent, directory: None };
+        let allowed = authorize_new(&self.owner, fresh, wish).expect("a session of their own");
         self.store.accept(allowed).await.expect("the store works");
     }
 }
@@ -173,6 +179,7 @@ impl<'a> Log<'a> {
             replies: vec![],
             wake_at: self.state.wake_at(term),
             awake: self.state.is_awake(),
+            own_acts: vec![],
         };
         match self.filler.store.append(append).await.expect("the store works") {
             Appending::Done(at) => self.written = at,

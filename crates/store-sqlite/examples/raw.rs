@@ -8,15 +8,19 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Act, MessageId, Moment, NodeId, OrgId, PersonId, Principal, Record, Scope, SessionId, authorize,
+    Act, Fresh, MessageId, Moment, NodeId, OrgId, PersonId, Record, Role, Scope, SessionId, authorize,
     authorize_new,
 };
 use rusqlite::{Connection, params};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::{Acceptance, Into, Key, NewMessage, NewSession, Store, Trail};
+use store::{Acceptance, Into, Key, NewMessage, NewOrg, NewPerson, NewSession, Store, Trail};
 
-const MIGRATION: &str = include_str!("../migrations/0001_begin.sql");
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_begin.sql"),
+    include_str!("../migrations/0002_accounts.sql"),
+    include_str!("../migrations/0003_people.sql"),
+];
 /// As the bench has them: so many sessions, so many bytes of words in each message.
 const SESSIONS: u64 = 64;
 const WORDS_BYTES: usize = 240;
@@ -45,15 +49,21 @@ struct Raw {
 impl Raw {
     fn open(path: &Path) -> Self {
         let db = Connection::open(path).expect("a database");
-        db.execute_batch(MIGRATION).expect("our tables");
+        for migration in MIGRATIONS {
+            db.execute_batch(migration).expect("our tables");
+        }
+        // What a migration leaves for the code beside it: there is nothing in it here.
+        db.execute_batch("DROP TABLE audit_before").expect("our tables");
         db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -4096;")
             .expect("settings");
         db.set_prepared_statement_cache_capacity(32);
         let raw = Self { db, number: 0, dice: 0x9e37_79b9_7f4a_7c15 };
         raw.run_one(
-            "INSERT INTO persons (person, org, machine) VALUES (?1, ?2, 1)",
+            "INSERT INTO persons (person, org, handle, handle_key, role, host, standing, opened, made_at)
+             VALUES (?1, ?2, 'bench', 'bench', 'owner', 1, 1, 64, 0)",
             params![[1_u8; 16], [2_u8; 16]],
         );
+        raw.run_one("INSERT INTO orgs (org, opened, made_at) VALUES (?1, 64, 0)", params![[2_u8; 16]]);
         for session in 1..=SESSIONS {
             raw.run_one(
                 "INSERT INTO sessions (id, owner, revision, scope, made_at, touched_at, archived, awake, pending, number,
@@ -94,6 +104,7 @@ impl Raw {
         let (number, now) = (self.number as i64, now_ms());
         let sid = number % SESSIONS as i64 + 1;
         let (session, message) = (id(sid as u64), id(now as u64 * 1_000_000 + self.number));
+        let subject = MessageId::from_bits(u128::from_be_bytes(message)).to_string();
         self.run_one(
             "UPDATE sessions SET pending = pending + 1, touched_at = max(touched_at, ?2) WHERE sid = ?1",
             [sid, now],
@@ -115,9 +126,9 @@ impl Raw {
             params![format!("{high:016x}{low:016x}"), [7_u8; 32], message, now + 2_592_000_000],
         );
         self.run_one(
-            "INSERT INTO audit (at, by, verb, door, correlation, session, subject, refused)
-             VALUES (?1, 1, 'say', 'http', ?2, ?3, ?4, NULL)",
-            params![now, format!("{low:032x}"), session, message],
+            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject)
+             VALUES (?1, 1, 1, 'say', 'http', '127.0.0.1', ?2, ?3, ?4)",
+            params![now, format!("{low:032x}"), session, subject],
         );
     }
 
@@ -179,8 +190,10 @@ fn rows_of_the_store(dir: &Path) -> Rows {
 }
 
 async fn accept(store: &SqliteStore, number: u64) {
-    let (org, person) = (OrgId::from_bits(1), PersonId::from_bits(2));
-    let by = Principal { org, person, handle: "bench".into(), client: None };
+    let (org, person, role) = (OrgId::from_bits(1), PersonId::from_bits(2), Role::Owner);
+    let owner = NewPerson { person, handle: "bench".into(), name: None, email: None, role };
+    let fresh = NewOrg { org, name: "bench".into(), owner, roots: vec![] };
+    let by = store.host(fresh).await.expect("the store works");
     let session = SessionId::from_bits(3);
     let new = |into| NewMessage {
         message: MessageId::from_bits(u128::from(number + 1)),
@@ -194,16 +207,25 @@ async fn accept(store: &SqliteStore, number: u64) {
             hash: [7; 32],
             expires: Some(Moment(u64::MAX >> 1)),
         }),
-        trail: Trail { verb: "say", door: "http", correlation: "0".repeat(32), at: Moment(number) },
+        trail: Trail {
+            verb: "say",
+            door: "http",
+            correlation: "0".repeat(32),
+            address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
+            at: Moment(number),
+        },
         pending_max: u32::MAX,
     };
     let allowed = if number == 0 {
         let scope =
             Scope { directory: "/srv/work".into(), agent: "scripted".into(), model: None, mode: None };
-        let fresh = NewSession { session, scope, title: None, bind: None, previous: None, open_max: 1 };
-        authorize_new(&by, None, new(Into::Create(fresh)))
+        let (title, bind, previous, open_max, org_open_max) = (None, None, None, 1, 1);
+        let fresh = NewSession { session, scope, title, bind, previous, open_max, org_open_max };
+        let seen = Fresh { address: None, agent: "scripted", directory: None };
+        authorize_new(&by, seen, new(Into::Create(fresh)))
     } else {
-        let record = Record { session, org, owner: person, grants: vec![], revision: 1 };
+        let agent = "scripted".into();
+        let record = Record { session, org, owner: person, agent, grants: vec![], revision: 1 };
         authorize(&by, Act::Say, &record, new(Into::Existing { session, through: None }))
     };
     let accepted = store.accept(allowed.expect("it is their own")).await.expect("the store works");

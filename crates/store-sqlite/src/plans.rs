@@ -1,12 +1,16 @@
 //! What is not on a page must not cost anything: every list is read from an index in its own order.
 
-use crate::desk::KEPT;
+use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
+use crate::change::{MEMBERS, OF_ORG, OTHER_OWNERS, UNFINISHED_OF, owned_ids_sql};
+use crate::desk::{KEPT, WHO};
 use crate::files::plan_once;
-use crate::intake::CLEAR_KEYS;
+use crate::intake::{CLEAR_KEYS, LIMITS};
 use crate::log::{RULE_FACTS, facts_sql};
 use crate::migrations::migrate;
+use crate::people::{self, somebody_sql};
 use crate::timer::{AWAKE, WAITING};
-use crate::view::{BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_sql};
+use crate::tokens::{self, token_sql};
+use crate::view::{self, BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_sql};
 use rusqlite::{Connection, StatementStatus};
 
 fn plan(db: &Connection, sql: &str) -> Vec<String> {
@@ -33,6 +37,66 @@ fn statements() -> Vec<(String, &'static str)> {
         (CLEAR_KEYS.into(), "keys_expiring"),
         (KEPT.into(), "sqlite_autoindex_sessions_1"),
         ("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL".into(), "sessions_wake"),
+        (WHO.into(), "sqlite_autoindex_persons_1"),
+        (LIMITS.into(), "INTEGER PRIMARY KEY"),
+        (somebody_sql(people::BY_ID), "persons_named"),
+        (somebody_sql(people::BY_PID), "INTEGER PRIMARY KEY"),
+        (somebody_sql(people::BY_HANDLE), "persons_login"),
+        (somebody_sql(people::BY_EMAIL), "persons_email"),
+        (somebody_sql(people::OF_ORG_BY_HANDLE), "persons_handle"),
+        (somebody_sql(people::OF_ORG_BY_EMAIL), "persons_email"),
+        (somebody_sql(people::PAGE), "persons_handle"),
+        (people::org_sql(), "sqlite_autoindex_orgs_1"),
+        (people::GROUPS_OF.into(), "group_people_of_person"),
+        (people::AGENTS.into(), "PRIMARY KEY"),
+        (people::ROOTS.into(), "PRIMARY KEY"),
+        (people::GROUPS.into(), "sqlite_autoindex_groups_2"),
+        (people::GROUP_PEOPLE.into(), "PRIMARY KEY"),
+        (people::SESSION_GRANTS.into(), "grants_of_session"),
+        (people::AGENT_GRANTS.into(), "PRIMARY KEY"),
+        (view::GRANTS.into(), "grants_of_session"),
+        (token_sql(tokens::BY_HASH), "sqlite_autoindex_tokens_2"),
+        (token_sql(tokens::BY_OLD_HASH), "tokens_previous"),
+        (token_sql(tokens::BY_ID), "PRIMARY KEY"),
+        (token_sql(tokens::OF_PERSON), "tokens_of_person"),
+        (tokens::UNDER_WAY.into(), "messages_turn"),
+        (tokens::LINK.into(), "PRIMARY KEY"),
+        (tokens::IDENTITY.into(), "PRIMARY KEY"),
+        (tokens::CLEAR_TOKENS.into(), "tokens_expiring"),
+        (tokens::CLEAR_LINKS.into(), "links_expiring"),
+        (tokens::REPLACE_MACHINES.into(), "tokens_of_person"),
+        (tokens::REPLACE_TURNS.into(), "tokens_of_session"),
+        (OTHER_OWNERS.into(), "persons_owners"),
+        (MEMBERS.into(), "sqlite_autoindex_groups_1"),
+        (OF_ORG.into(), "persons_handle"),
+        (UNFINISHED_OF.into(), "messages_by"),
+        (owned_ids_sql(view::LISTS[0]), "sessions_open"),
+        (owned_ids_sql(view::LISTS[1]), "sessions_ended"),
+        (owned_ids_sql(view::LISTS[2]), "sessions_archived"),
+        (unsealed_sql("ASC"), "INTEGER PRIMARY KEY"),
+        (unsealed_sql("DESC"), "INTEGER PRIMARY KEY"),
+        (audit::PLACE.into(), "PRIMARY KEY"),
+        (sealed_sql(), "PRIMARY KEY"),
+        (chain_sql(audit::ANY), "PRIMARY KEY"),
+        (chain_sql(audit::BY), "audit_by"),
+        (chain_sql(audit::VERB), "audit_verb"),
+        (chain_sql(audit::ABOUT), "PRIMARY KEY"),
+        (view::BINDINGS_BOUND.into(), "bindings_of_session"),
+        (view::approvals_bound_sql(), "approvals_open"),
+        (view::HEAD_BOUND.into(), "sqlite_autoindex_sessions_1"),
+    ]
+}
+
+/// What was given to somebody is read by whom it was given to, then put in order: as much as was given to them, and no
+/// more.
+fn statements_that_sort() -> Vec<(String, &'static str)> {
+    vec![
+        (view::granted_sql(view::LISTS[0]), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::granted_sql(view::LISTS[1]), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::granted_sql(view::LISTS[2]), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::BINDINGS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::approvals_granted_sql(), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::HEADS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
     ]
 }
 
@@ -58,9 +122,20 @@ fn no_list_scans_a_table_or_sorts() {
 }
 
 #[test]
+fn what_was_given_is_found_without_a_scan() {
+    let db = empty();
+    for (sql, index) in statements_that_sort() {
+        let plan = plan(&db, &sql);
+        let text = plan.join("\n");
+        assert!(text.contains(index), "not by {index}:\n{sql}\n{text}");
+        assert!(!plan.iter().any(|step| step.starts_with("SCAN")), "{sql}\n{text}");
+    }
+}
+
+#[test]
 fn no_statement_is_planned_anew_for_other_values() {
     let db = empty();
-    for (sql, _) in statements() {
+    for (sql, _) in statements().into_iter().chain(statements_that_sort()) {
         let mut query = db.prepare(&sql).unwrap();
         for value in 0..3 {
             query.clear_bindings();

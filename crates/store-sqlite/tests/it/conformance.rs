@@ -2,10 +2,8 @@
 
 use crate::world::open;
 use homing_store_sqlite::SqliteStore;
-use kernel::{Grant, PersonId, SessionId};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use store::conformance::Fixture;
-use store::record::grant_word;
 use tempfile::TempDir;
 
 struct OnDisk {
@@ -39,29 +37,9 @@ impl Fixture for OnDisk {
         self
     }
 
-    async fn audit_len(&self) -> usize {
-        let count: u32 = self.db().query_row("SELECT count(*) FROM audit", [], |row| row.get(0)).unwrap();
-        count as usize
-    }
-
-    async fn grant(&self, session: SessionId, person: PersonId, grant: Option<Grant>) {
-        let (db, session, person) = (self.db(), session.bits().to_be_bytes(), person.bits().to_be_bytes());
-        let sid: i64 =
-            db.query_row("SELECT sid FROM sessions WHERE id = ?1", [session], |row| row.get(0)).unwrap();
-        match grant {
-            Some(grant) => db.execute(
-                "INSERT OR REPLACE INTO grants (person, sid, granted) VALUES (?1, ?2, ?3)",
-                params![person, sid, grant_word(grant)],
-            ),
-            None => db.execute("DELETE FROM grants WHERE person = ?1 AND sid = ?2", params![person, sid]),
-        }
-        .unwrap();
-        db.execute("UPDATE sessions SET revision = revision + 1 WHERE sid = ?1", [sid]).unwrap();
-    }
-
-    async fn disable(&self, person: PersonId) {
-        let row = [person.bits().to_be_bytes()];
-        self.db().execute("INSERT OR IGNORE INTO disabled (person) VALUES (?1)", row).unwrap();
+    async fn tamper(&self, entry: u64) {
+        let changed = self.db().execute("UPDATE audit SET verb = 'tampered' WHERE entry = ?1", [entry as i64]);
+        assert_eq!(changed.unwrap(), 1);
     }
 
     async fn spoil_checkpoints(&self) {

@@ -1,5 +1,7 @@
-//! `kill -9` at random moments: everything that was acknowledged is there, once, and in order.
+//! `kill -9` at random moments: everything that was acknowledged is there, once, and in order; and no change of who may do
+//! what is there without its audit entry.
 
+use crate::changes::{CHANGES, begin, each_change_has_its_entry, make_numbered};
 use crate::world::*;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -40,9 +42,24 @@ async fn child_that_writes_until_it_is_killed() {
     }
 }
 
-fn child(dir: &Path, from: u64) -> Child {
+/// The child of another one: changes who may do what, until it is killed or has made every change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child_that_changes_until_it_is_killed() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let from: u64 = std::env::var(FROM).unwrap().parse().unwrap();
+    let store = open(Path::new(&dir)).unwrap();
+    for number in from..CHANGES {
+        make_numbered(&store, number).await.unwrap();
+        std::io::stdout().write_all(format!("\nacknowledged {number}\n").as_bytes()).unwrap();
+    }
+}
+
+const WRITES: &str = "kill::child_that_writes_until_it_is_killed";
+const CHANGES_PEOPLE: &str = "kill::child_that_changes_until_it_is_killed";
+
+fn child(name: &str, dir: &Path, from: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::child_that_writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(DIR, dir)
         .env(FROM, from.to_string())
         .stdout(Stdio::piped())
@@ -74,7 +91,7 @@ async fn everything_acknowledged_before_a_kill_is_there_once() {
     let mut acknowledged = vec![];
     let mut from = 0;
     for round in 0..ROUNDS {
-        acknowledged.extend(killed_after(child(dir.path(), from), round * 17 % 90));
+        acknowledged.extend(killed_after(child(WRITES, dir.path(), from), round * 17 % 90));
         let store = open(dir.path()).unwrap();
         let inbox = store.inbox(session(1), usize::MAX).await.unwrap();
         let there: Vec<_> = inbox
@@ -103,4 +120,21 @@ async fn everything_acknowledged_before_a_kill_is_there_once() {
     }
     assert_eq!(integrity(dir.path()), "ok");
     println!("{} acknowledged over {ROUNDS} kills", acknowledged.len());
+}
+
+#[tokio::test]
+async fn a_kill_leaves_no_change_without_its_entry_and_no_entry_without_its_change() {
+    let dir = tempfile::tempdir().unwrap();
+    begin(&open(dir.path()).unwrap()).await.unwrap();
+    let (mut there, mut round) = (0, 0);
+    while there < CHANGES {
+        let acknowledged = killed_after(child(CHANGES_PEOPLE, dir.path(), there), round * 7 % 40);
+        drop(open(dir.path()).unwrap());
+        let now = each_change_has_its_entry(dir.path());
+        let last = acknowledged.last().copied().unwrap_or(there);
+        assert!(now > last, "round {round}: {last} was acknowledged, and only {now} are there");
+        (there, round) = (now, round + 1);
+    }
+    assert_eq!(integrity(dir.path()), "ok");
+    println!("{CHANGES} changes over {round} kills");
 }

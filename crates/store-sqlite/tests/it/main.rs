@@ -1,6 +1,7 @@
 //! The SQLite store on trial: the suite every store must pass, then what only a store on a disk can get wrong.
 
 mod backups;
+mod changes;
 mod conformance;
 mod full;
 mod groups;
@@ -9,4 +10,5 @@ mod kill;
 mod opening;
 mod power;
 mod shim;
+mod upgrade;
 mod world;

@@ -14,12 +14,12 @@ const WRITERS: u64 = 4;
 /// Numbers from here on stand for facts, the ones below for messages.
 const FACTS: u64 = 1 << 32;
 
-fn rig(pragmas: &'static str) -> Rig {
+pub(crate) fn rig(pragmas: &'static str) -> Rig {
     // The log is copied and begun anew every few commits, so that cuts fall into that, too.
     Rig { vfs: Some(shim::NAME), pragmas, copy_frames: Some(60) }
 }
 
-fn open_on_shim(dir: &Path, rig: Rig) -> SqliteStore {
+pub(crate) fn open_on_shim(dir: &Path, rig: Rig) -> SqliteStore {
     let mut options = options();
     options.rig = rig;
     SqliteStore::open(dir, &options).unwrap()
@@ -102,7 +102,7 @@ async fn cut(seed: u64, pragmas: &'static str) -> Result<(Vec<u64>, bool), Strin
 }
 
 /// How many seeds a run tries; the long run may ask for more.
-fn seeds() -> u64 {
+pub(crate) fn seeds() -> u64 {
     std::env::var("HOMING_POWER_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40)
 }
 

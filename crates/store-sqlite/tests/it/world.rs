@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};
 use kernel::{
-    Act, Address, Authorized, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal, Record, Scope,
-    SessionId, Term, authorize, authorize_new,
+    Act, Address, Authorized, Fresh, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal, Record, Role,
+    Scope, SessionId, Term, authorize, authorize_new,
 };
 use std::path::Path;
 use store::{
-    Acceptance, Append, Cause, Entry, Into, Key, NewFact, NewMessage, NewSession, Store, StoreError, Trail,
+    Acceptance, Append, Cause, Entry, FIRST_STANDING, Into, Key, NewFact, NewMessage, NewOrg, NewPerson,
+    NewSession, Store, StoreError, Trail,
 };
 
 /// The node that every test opens its store as, unless it says otherwise.
@@ -24,8 +25,25 @@ pub(crate) fn open(dir: &Path) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(dir, &options())
 }
 
+/// The machine's person, who is put into the store by whatever is said first.
 pub(crate) fn somebody() -> Principal {
-    Principal { org: ORG, person: PERSON, handle: "ada".into(), client: None }
+    Principal {
+        role: Role::Owner,
+        is_host: true,
+        standing: FIRST_STANDING,
+        ..Principal::member(ORG, PERSON, "ada")
+    }
+}
+
+pub(crate) fn home() -> NewOrg {
+    let owner =
+        NewPerson { person: PERSON, handle: "ada".into(), name: None, email: None, role: Role::Owner };
+    NewOrg { org: ORG, name: "home".into(), owner, roots: vec![] }
+}
+
+pub(crate) fn trail(verb: &'static str, number: u64) -> Trail {
+    let correlation = format!("c{number}");
+    Trail { verb, door: "test", correlation, address: None, at: Moment(2_000 + number) }
 }
 
 pub(crate) fn session(number: u64) -> SessionId {
@@ -45,12 +63,7 @@ fn wish(number: u64, into: Into) -> NewMessage {
         reply: None,
         if_new_ignored: false,
         key: Some(key),
-        trail: Trail {
-            verb: "say",
-            door: "test",
-            correlation: format!("c{number}"),
-            at: Moment(2_000 + number),
-        },
+        trail: trail("say", number),
         pending_max: u32::MAX,
     }
 }
@@ -77,21 +90,27 @@ pub(crate) fn first_with(
         bind: Some(bind),
         previous: None,
         open_max: u32::MAX,
+        org_open_max: u32::MAX,
     };
     let bind = fresh.bind.clone();
     let mut wish = wish(number, Into::Create(fresh));
     change(&mut wish);
-    authorize_new(&somebody(), bind.as_ref(), wish).unwrap()
+    let fresh = Fresh { address: bind.as_ref(), agent: "scripted", directory: None };
+    authorize_new(&somebody(), fresh, wish).unwrap()
 }
 
 /// A message to a session that is there.
 pub(crate) fn next(session: SessionId, number: u64) -> Authorized<NewMessage> {
-    let record = Record { session, org: ORG, owner: PERSON, grants: vec![], revision: 1 };
+    let agent = "scripted".into();
+    let record = Record { session, org: ORG, owner: PERSON, agent, grants: vec![], revision: 1 };
     let into = Into::Existing { session, through: None };
     authorize(&somebody(), Act::Say, &record, wish(number, into)).unwrap()
 }
 
 pub(crate) async fn said(store: &SqliteStore, wish: Authorized<NewMessage>) -> Result<(), StoreError> {
+    if matches!(wish.wish().into, Into::Create(_)) {
+        store.host(home()).await?;
+    }
     match store.accept(wish).await? {
         Acceptance::Done(_) => Ok(()),
         other => panic!("not accepted: {other:?}"),
@@ -114,6 +133,7 @@ pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
         replies: vec![],
         wake_at: None,
         awake: true,
+        own_acts: vec![],
     }
 }
 

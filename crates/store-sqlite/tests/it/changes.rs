@@ -1,0 +1,137 @@
+//! Changes of who may do what, and cuts in between: a change without its audit entry, or an entry without its change, is
+//! never there.
+
+use crate::shim::{Disk, lock};
+use crate::world::*;
+use homing_store_sqlite::SqliteStore;
+use kernel::{GroupId, Moment, OrgAct, PersonId, Rights, Role, TokenId, authorize_rule};
+use rusqlite::Connection;
+use std::path::Path;
+use store::{Change, Changing, NewChange, NewLink, NewPerson, Purpose, Store, StoreError, TokenRow};
+
+/// Changes that are made at most, unless something ends them.
+pub(crate) const CHANGES: u64 = 200;
+/// What becomes of each person, one change after the other.
+const STEPS: u64 = 4;
+const GROUP: GroupId = GroupId::from_bits(0x6109);
+
+fn person(number: u64) -> PersonId {
+    PersonId::from_bits(0x9e0 << 64 | u128::from(number))
+}
+
+fn token(number: u64) -> TokenId {
+    TokenId::from_bits(0x70c << 64 | u128::from(number))
+}
+
+/// The change of this number, with its verb: each person is added, gets a credential, joins the group, is disabled.
+fn change_of(number: u64) -> (&'static str, Change) {
+    let (whose, was) = (number / STEPS, Role::Member);
+    let mut hash = [0xee; 32];
+    hash[..8].copy_from_slice(&whose.to_be_bytes());
+    match number % STEPS {
+        0 => {
+            let handle = format!("person-{whose}");
+            let person = NewPerson { person: person(whose), handle, name: None, email: None, role: was };
+            ("add", Change::AddPerson { person, link: NewLink { hash, expires: Moment(1 << 40) } })
+        }
+        1 => {
+            let row = TokenRow::full(token(whose), hash, person(whose), Purpose::Api, Moment(1));
+            ("mint", Change::MakeToken(TokenRow { rights: Rights::ALL, ..row }))
+        }
+        2 => ("join", Change::Join { group: GROUP, person: person(whose) }),
+        _ => ("disable", Change::Disable { person: person(whose), was }),
+    }
+}
+
+async fn make(store: &SqliteStore, number: u64, verb: &'static str, change: Change) -> Result<(), StoreError> {
+    let act = match &change {
+        Change::MakeToken(row) => OrgAct::Mint { rights: row.rights },
+        Change::AddPerson { .. } | Change::Disable { .. } => {
+            OrgAct::Person { role: Role::Member, becomes: None }
+        }
+        _ => OrgAct::Rules,
+    };
+    let new = NewChange { change, key: None, trail: trail(verb, number) };
+    let made = store.change(authorize_rule(&somebody(), act, new).unwrap()).await?;
+    assert_eq!(made, Changing::Done, "{number} {verb}");
+    Ok(())
+}
+
+/// Puts the machine's person and the group there that everybody joins.
+pub(crate) async fn begin(store: &SqliteStore) -> Result<(), StoreError> {
+    store.host(home()).await?;
+    make(store, 0, "group", Change::MakeGroup { group: GROUP, name: "everybody".into() }).await
+}
+
+/// Makes the change of this number.
+pub(crate) async fn make_numbered(store: &SqliteStore, number: u64) -> Result<(), StoreError> {
+    let (verb, change) = change_of(number);
+    make(store, number, verb, change).await
+}
+
+/// Looks at every change there can have been: it is there if and only if its entry is. Answers how many are.
+pub(crate) fn each_change_has_its_entry(dir: &Path) -> u64 {
+    let db = Connection::open(dir.join("homing.db")).unwrap();
+    let count = |sql: &str, row: &[&dyn rusqlite::ToSql]| -> u64 {
+        db.query_row(sql, row, |row| row.get::<_, u32>(0)).unwrap().into()
+    };
+    let entries = |verb: &str, subject: String| {
+        count("SELECT count(*) FROM audit WHERE verb = ?1 AND subject = ?2", &[&verb, &subject])
+    };
+    let of = |sql: &str, person: PersonId| count(sql, &[&person.bits().to_be_bytes()]);
+    let mut there = 0;
+    for whose in 0..CHANGES.div_ceil(STEPS) {
+        let id = person(whose);
+        let added = entries("add", id.to_string());
+        let minted = entries("mint", token(whose).to_string());
+        let joined = entries("join", format!("{GROUP} {id}"));
+        let disabled = entries("disable", id.to_string());
+        assert_eq!(of("SELECT count(*) FROM persons WHERE person = ?1", id), added, "{whose}");
+        let pid = "(SELECT pid FROM persons WHERE person = ?1)";
+        assert_eq!(of(&format!("SELECT count(*) FROM group_people WHERE pid = {pid}"), id), joined, "{whose}");
+        let off = "SELECT count(*) FROM persons WHERE person = ?1 AND disabled_at IS NOT NULL";
+        assert_eq!(of(off, id), disabled, "{whose}");
+        // Who is disabled has nothing left that lets them in.
+        let (tokens, links) = (added * minted * (1 - disabled), added * (1 - disabled));
+        assert_eq!(of(&format!("SELECT count(*) FROM tokens WHERE pid = {pid}"), id), tokens, "{whose}");
+        assert_eq!(of(&format!("SELECT count(*) FROM links WHERE pid = {pid}"), id), links, "{whose}");
+        let standing = of("SELECT coalesce(sum(standing), 0) FROM persons WHERE person = ?1", id);
+        assert_eq!(standing, added + joined + disabled, "{whose}");
+        there += added + minted + joined + disabled;
+    }
+    assert_eq!(count("SELECT count(*) FROM audit WHERE verb <> 'group'", &[]), there);
+    there
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_leaves_no_change_without_its_entry_and_no_entry_without_its_change() {
+    let mut cut_short = 0;
+    for seed in 1..=crate::power::seeds() / 4 {
+        let before = tempfile::tempdir().unwrap();
+        drop(open(before.path()).unwrap());
+        let disk = Disk::watch(before.path(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let store = crate::power::open_on_shim(before.path(), crate::power::rig(""));
+        begin(&store).await.unwrap();
+        lock(&disk).cut_after(10 + seed * 131 % 1_000);
+        let mut acknowledged = 0;
+        while !lock(&disk).is_cut() {
+            if acknowledged == CHANGES {
+                // All that there is to change has been: wait for the cut with something else.
+                store.announce(format!("http://127.0.0.1:{seed}")).await.unwrap();
+                continue;
+            }
+            make_numbered(&store, acknowledged).await.unwrap();
+            acknowledged += 1;
+            lock(&disk).acknowledge(acknowledged);
+        }
+        let after = tempfile::tempdir().unwrap();
+        lock(&disk).write_left(after.path());
+        let promised = lock(&disk).acknowledged.last().copied().unwrap_or(0);
+        drop(open(after.path()).unwrap());
+        let there = each_change_has_its_entry(after.path());
+        assert!(there >= promised, "seed {seed}: {promised} were promised and {there} are there");
+        assert_eq!(integrity(after.path()), "ok");
+        cut_short += u64::from(there < CHANGES);
+    }
+    assert!(cut_short > 0, "no cut came before the last change");
+}

@@ -6,24 +6,32 @@
 
 mod accept;
 mod append;
+mod chain;
+mod grants;
 mod life;
 mod limits;
 mod outbox;
 mod people;
 mod reading;
+mod rechecks;
 mod requests;
 mod story;
 mod time;
+mod tokens;
 
 pub use accept::*;
 pub use append::*;
+pub use chain::*;
+pub use grants::*;
 pub use life::*;
 pub use limits::*;
 pub use outbox::*;
 pub use people::*;
 pub use reading::*;
+pub use rechecks::*;
 pub use requests::*;
 pub use time::*;
+pub use tokens::*;
 
 use crate::Store;
 use std::future::Future;
@@ -144,6 +152,59 @@ macro_rules! conformance {
             a_reply_that_is_waiting_cannot_be_settled,
             a_reply_that_was_not_sent_waits_for_its_moment,
             what_was_being_sent_at_a_crash_is_unknown,
+            // tokens
+            a_credential_is_its_person_with_what_it_is_good_for,
+            a_principal_is_as_things_are_now,
+            a_credential_lets_in_until_it_expires,
+            a_credential_that_was_not_used_for_too_long_lets_nobody_in,
+            a_machines_credential_replaces_the_one_before,
+            a_turns_credential_is_good_while_its_turn_is_under_way,
+            a_rotated_secret_counts_for_a_moment_longer,
+            a_revoked_credential_is_gone_at_once,
+            credentials_are_listed_without_the_machines_and_the_turns,
+            somebody_is_found_by_what_they_type_unless_others_could_be_meant,
+            somebody_who_has_proved_who_they_are_is_let_in_as_they_were_seen,
+            another_password_signs_out_everything_but_the_one_that_is_kept,
+            a_link_works_once,
+            a_link_works_once_even_if_all_come_at_once,
+            a_link_that_has_expired_works_no_more,
+            those_who_are_invited_come_in_by_their_link,
+            what_let_a_disabled_person_in_is_gone_for_good,
+            a_name_at_an_identity_provider_is_one_persons,
+            // grants
+            every_change_is_made_once_under_its_key_with_one_audit_entry,
+            only_the_standings_of_those_whom_a_change_touches_grow,
+            a_change_by_somebody_who_may_do_something_else_by_now_is_moved,
+            a_change_of_a_session_that_was_changed_in_between_is_moved,
+            a_change_that_was_judged_by_what_somebody_no_longer_is_is_moved,
+            what_belongs_to_another_org_is_not_found,
+            what_is_called_so_already_is_taken,
+            an_org_keeps_an_owner_who_can_come_in,
+            an_org_keeps_an_owner_even_if_all_go_at_once,
+            who_there_is_can_be_read,
+            what_was_given_is_replaced_and_taken_back,
+            what_a_group_was_given_goes_with_it,
+            a_new_session_is_shared_as_the_org_says,
+            a_session_that_is_handed_over_is_the_others_in_every_list_and_count,
+            everything_of_somebody_who_leaves_can_be_handed_over,
+            a_bound_credential_sees_one_session,
+            lists_show_what_the_rule_allows,
+            // rechecks
+            those_touched_are_looked_at_again_where_something_of_theirs_is_unfinished,
+            a_recheck_is_drained_like_anything_else,
+            a_turn_that_was_stopped_for_a_lost_right_says_so,
+            nothing_is_started_for_whoever_may_no_longer_say_it,
+            whoever_handed_a_session_over_starts_nothing_in_it,
+            nobody_says_anything_where_they_are_not,
+            a_disabled_persons_wishes_are_moved,
+            // chain
+            an_entry_says_who_did_what_from_where,
+            what_nobody_known_did_is_in_the_audit_of_the_machines_person,
+            what_the_engine_does_by_itself_is_in_the_audit_under_its_own_name,
+            the_audit_is_found_by_time_person_verb_and_subject,
+            each_org_has_a_chain_of_its_own_without_gaps,
+            an_entry_is_sealed_once_even_if_two_seal_at_once,
+            an_entry_that_was_changed_is_found,
             // people
             the_machines_person_is_made_once,
 

@@ -8,8 +8,8 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Act, Address, ApprovalId, Attempt, Authorized, Claim, EndWhy, Epoch, Fact, Fence, Fresh, Grant, Grantee,
-    MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, RequestId, Role, Route, Scope,
-    SessionId, To, Turn, authorize, authorize_new, authorize_rule, route,
+    GroupId, MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, RequestId, Role, Route,
+    Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, authorize_rule, route,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -174,6 +174,18 @@ pub(super) fn req(n: u32) -> RequestId {
 
 pub(super) fn apr(n: u32) -> ApprovalId {
     ApprovalId::from_bits(n.into())
+}
+
+pub(super) fn per(n: u32) -> PersonId {
+    PersonId::from_bits(n.into())
+}
+
+pub(super) fn grp(n: u32) -> GroupId {
+    GroupId::from_bits(n.into())
+}
+
+pub(super) fn tok(n: u8) -> TokenId {
+    TokenId::from_bits(n.into())
 }
 
 pub(super) fn address(key: &str) -> Address {
@@ -451,6 +463,28 @@ pub(super) async fn picture<F: Fixture>(on: &F) -> String {
     lines.push(format!("unfinished {:?}", store.unfinished(None, ALL).await.unwrap()));
     for state in [OutgoingState::Waiting, OutgoingState::Sending, OutgoingState::Unknown] {
         lines.push(format!("{:?}", store.outbox_list(state, ALL).await.unwrap()));
+    }
+    lines.join("\n")
+}
+
+/// Everything that the port shows of who there is and what they may do, to see that nothing has changed.
+pub(super) async fn town(store: &dyn Store) -> String {
+    let mut lines = vec![];
+    for org in store.orgs().await.unwrap() {
+        let id = org.org;
+        for person in store.people(id, None, ALL).await.unwrap() {
+            lines
+                .push(format!("{:?}", store.login(format!("{}/{}", org.name, person.handle)).await.unwrap()));
+            lines.push(format!("{:?}", store.tokens(id, person.person).await.unwrap()));
+            lines.push(format!("{person:?}"));
+        }
+        lines.push(format!("{org:?}"));
+        lines.push(format!("{:?}", store.groups(id).await.unwrap()));
+        lines.push(format!("{:?}", store.roots(id).await.unwrap()));
+        lines.push(format!("{:?}", store.grants(id, Resource::Agent("scripted".into())).await.unwrap()));
+        for n in 1..=4 {
+            lines.push(format!("{:?}", store.grants(id, Resource::Session(ses(n))).await.unwrap()));
+        }
     }
     lines.join("\n")
 }

@@ -1,0 +1,658 @@
+//! What `change` promises: each change of who may do what, what refuses it, whom it touches, and that lists, reads and the
+//! kernel's rule never disagree about who sees what.
+
+use super::Fixture;
+use super::story::*;
+use crate::*;
+use kernel::{
+    Fact, Grant, Grantee, Moment, Number, PersonId, Principal, Role, SessionId, To, Turn, authorize_rule,
+    grant_of,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Another owner of my org, so that I am not the last one.
+fn partner() -> Principal {
+    let person = PersonId::from_bits(4);
+    Principal { person, handle: "partner".into(), is_host: false, roots: vec![], ..me() }
+}
+
+fn add(person: NewPerson) -> Change {
+    let hash = 0xa0 + person.handle.len() as u8;
+    Change::AddPerson { person, link: link(hash) }
+}
+
+fn role(of: &Principal, becomes: Role) -> Change {
+    let (person, was, role) = (of.person, of.role, Some(becomes));
+    Change::ChangePerson { person, was, name: None, email: None, role }
+}
+
+fn root(directory: &str, to: Grantee) -> RootRow {
+    RootRow { directory: directory.into(), to }
+}
+
+/// A small town in which every change can be made: a partner, a group with my friend in it, a session of mine that was
+/// given to them, an agent and a directory, a credential.
+async fn furnished<F: Fixture>() -> F {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    open(store, 2).await;
+    let (to, on_agent) = (Grantee::Group(grp(1)), Resource::Agent("scripted".into()));
+    for change in [
+        add(newcomer(&partner())),
+        Change::MakeGroup { group: grp(1), name: "ours".into() },
+        Change::Join { group: grp(1), person: friend().person },
+        Change::Give { on: Resource::Session(ses(1)), to, grant: Grant::View },
+        Change::Give { on: on_agent, to, grant: Grant::Prompt },
+        Change::AddRoot(root("/srv/ours", to)),
+        Change::MakeToken(TokenRow::full(tok(1), [1; 32], friend().person, Purpose::Api, Moment(1))),
+    ] {
+        set(store, change).await;
+    }
+    on
+}
+
+/// One of each change that can be made there, with whose standings grow.
+fn one_of_each() -> Vec<(Change, Vec<Principal>)> {
+    let (person, was) = (friend().person, Role::Member);
+    let everybody = || vec![me(), friend(), partner()];
+    let (group, to) = (grp(1), Grantee::Group(grp(1)));
+    let session = || Resource::Session(ses(1));
+    let agent = || Resource::Agent("scripted".into());
+    let third = NewPerson { person: per(8), handle: "third".into(), email: None, ..newcomer(&friend()) };
+    let owner = NewPerson { person: per(9), ..newcomer(&friend()) };
+    let another =
+        NewOrg { org: kernel::OrgId::from_bits(9), name: "another".into(), owner, roots: vec!["/x".into()] };
+    let settings = OrgSettings { share_new: Some(Grant::View), open_max: Some(9), awake_max: Some(3) };
+    let named = Change::ChangePerson {
+        person,
+        was,
+        name: Some("A Friend".into()),
+        email: Some("f@example.org".into()),
+        role: None,
+    };
+    let (issuer, subject) = ("https://id".to_owned(), "f".to_owned());
+    let row = TokenRow::full(tok(2), [2; 32], me().person, Purpose::Api, Moment(1));
+    vec![
+        (Change::MakeOrg { org: another, link: link(9) }, vec![]),
+        (Change::Settings(settings), vec![]),
+        (add(third), vec![]),
+        (named, vec![]),
+        (role(&friend(), Role::Viewer), vec![friend()]),
+        (Change::SetPassword { person, was, password: Some("hashed".into()), keep: None }, vec![friend()]),
+        (Change::Disable { person, was }, vec![friend()]),
+        (Change::Enable { person, was }, vec![friend()]),
+        (Change::SetIdentity { person, was, issuer, subject }, vec![friend()]),
+        (Change::MakeLink { person, was, link: link(8) }, vec![]),
+        (Change::MakeGroup { group: grp(2), name: "another".into() }, vec![]),
+        (Change::RemoveGroup { group }, vec![friend()]),
+        (Change::Join { group, person: partner().person }, vec![partner()]),
+        (Change::Leave { group, person }, vec![friend()]),
+        (Change::Give { on: session(), to: Grantee::Org, grant: Grant::Manage }, vec![]),
+        (Change::Give { on: agent(), to: Grantee::Person(person), grant: Grant::View }, everybody()),
+        (Change::TakeBack { on: session(), to }, vec![]),
+        (Change::TakeBack { on: agent(), to }, everybody()),
+        (Change::HandOver { session: ses(1), to: person }, vec![]),
+        (Change::HandOverAll { from: me().person, was: Role::Owner, to: person }, vec![]),
+        (Change::AddRoot(root("/srv/more", Grantee::Person(person))), vec![friend()]),
+        (Change::AddRoot(root("/srv/more", Grantee::Org)), everybody()),
+        (Change::RemoveRoot(root("/srv/ours", to)), vec![friend()]),
+        (Change::MakeToken(row), vec![]),
+        (Change::RevokeToken { person, token: tok(1) }, vec![friend()]),
+    ]
+}
+
+fn keyed(change: Change, body: u8) -> NewChange {
+    NewChange { key: Some(key("change", "k", body)), ..change_of(change) }
+}
+
+pub async fn every_change_is_made_once_under_its_key_with_one_audit_entry<F: Fixture>() {
+    for (change, _) in one_of_each() {
+        let on = furnished::<F>().await;
+        let store = on.store();
+        let late = plan(store, &me(), keyed(change.clone(), 7)).await;
+        let other = plan(store, &me(), keyed(change.clone(), 8)).await;
+        let entries = acts(store).await;
+        assert_eq!(store.change(late.clone()).await.unwrap(), Changing::Done, "{change:?}");
+        let acted = acted(store).await;
+        assert_eq!(acted.len(), entries + 1, "{change:?}");
+        let About { session, subject } = change.about();
+        assert_eq!((acted[0].session, &acted[0].subject), (session, &subject));
+        assert_eq!((acted[0].by, acted[0].org, acted[0].at), (Some(me().person), me().org, Moment(4_000)));
+        let before = (picture(&on).await, town(store).await);
+        // Whatever has moved since, it is the same wish.
+        assert_eq!(store.change(late.clone()).await.unwrap(), Changing::Before, "{change:?}");
+        assert_eq!(store.change(other.clone()).await.unwrap(), Changing::Conflict, "{change:?}");
+        assert_eq!((picture(&on).await, town(store).await), before, "{change:?}");
+        let on = on.reopen().await;
+        assert_eq!(on.store().change(late).await.unwrap(), Changing::Before, "{change:?}");
+        assert_eq!((picture(&on).await, town(on.store()).await), before, "{change:?} outlives a restart");
+    }
+}
+
+pub async fn only_the_standings_of_those_whom_a_change_touches_grow<F: Fixture>() {
+    for (change, touched) in one_of_each() {
+        let on = furnished::<F>().await;
+        let store = on.store();
+        let all = [me(), friend(), partner(), stranger()];
+        let mut before = vec![];
+        for one in &all {
+            before.push(now(store, one).await.standing);
+        }
+        set(store, change.clone()).await;
+        for (one, before) in all.iter().zip(before) {
+            let grown = now(store, one).await.standing > before;
+            assert_eq!(grown, touched.contains(one), "{} by {change:?}", one.handle);
+        }
+    }
+}
+
+pub async fn a_change_by_somebody_who_may_do_something_else_by_now_is_moved<F: Fixture>() {
+    for (change, _) in one_of_each() {
+        let on = furnished::<F>().await;
+        let store = on.store();
+        let late = plan(store, &me(), change_of(change.clone())).await;
+        set(store, Change::AddRoot(root("/srv/new", Grantee::Person(me().person)))).await;
+        let before = (picture(&on).await, town(store).await);
+        assert_eq!(store.change(late).await.unwrap(), Changing::Moved, "{change:?}");
+        assert_eq!((picture(&on).await, town(store).await), before, "{change:?}");
+    }
+}
+
+pub async fn a_change_of_a_session_that_was_changed_in_between_is_moved<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    let (to, session) = (Grantee::Person(friend().person), ses(1));
+    let on_it = || Resource::Session(session);
+    let changes = [
+        Change::Give { on: on_it(), to, grant: Grant::Manage },
+        Change::TakeBack { on: on_it(), to },
+        Change::HandOver { session, to: friend().person },
+    ];
+    let mut late = vec![];
+    for change in &changes {
+        late.push(plan(store, &me(), change_of(change.clone())).await);
+    }
+    share(store, session, &partner(), Some(Grant::View)).await;
+    let before = (picture(&on).await, town(store).await);
+    for late in late {
+        assert_eq!(store.change(late.clone()).await.unwrap(), Changing::Moved, "{late:?}");
+    }
+    // What was allowed with one session is not allowed with another, nor what was allowed with none.
+    let (record, _) = store.session(ses(2)).await.unwrap().unwrap();
+    let by = now(store, &me()).await;
+    for change in changes {
+        let other = kernel::authorize(&by, kernel::Act::Rule, &record, change_of(change.clone())).unwrap();
+        assert_eq!(store.change(other).await.unwrap(), Changing::Moved, "{change:?}");
+        let none = authorize_rule(&by, kernel::OrgAct::Rules, change_of(change.clone())).unwrap();
+        assert_eq!(store.change(none).await.unwrap(), Changing::Moved, "{change:?}");
+    }
+    assert_eq!((picture(&on).await, town(store).await), before);
+}
+
+pub async fn a_change_that_was_judged_by_what_somebody_no_longer_is_is_moved<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    set(store, role(&friend(), Role::Admin)).await;
+    let before = (picture(&on).await, town(store).await);
+    let (person, was) = (friend().person, Role::Member);
+    let (issuer, subject) = ("https://id".to_owned(), "f".to_owned());
+    for late in [
+        role(&friend(), Role::Viewer),
+        Change::SetPassword { person, was, password: None, keep: None },
+        Change::Disable { person, was },
+        Change::Enable { person, was },
+        Change::SetIdentity { person, was, issuer, subject },
+        Change::MakeLink { person, was, link: link(1) },
+        Change::HandOverAll { from: person, was, to: me().person },
+    ] {
+        assert_eq!(change(store, &me(), late.clone()).await, Changing::Moved, "{late:?}");
+    }
+    assert_eq!((picture(&on).await, town(store).await), before);
+}
+
+/// From one org, another one's people, groups and credentials do not exist.
+pub async fn what_belongs_to_another_org_is_not_found<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    say(store, &stranger(), To::New, line(7)).await;
+    for theirs in [
+        Change::MakeGroup { group: grp(7), name: "theirs".into() },
+        Change::Join { group: grp(7), person: stranger().person },
+        Change::MakeToken(TokenRow::full(tok(7), [7; 32], stranger().person, Purpose::Api, Moment(1))),
+    ] {
+        assert_eq!(change(store, &stranger(), theirs).await, Changing::Done);
+    }
+    let before = (picture(&on).await, town(store).await);
+    let session = || Resource::Session(ses(1));
+    let agent = || Resource::Agent("scripted".into());
+    for (id, was) in [(stranger().person, Role::Owner), (per(99), Role::Member)] {
+        let unknown = Principal { person: id, role: was, ..friend() };
+        let (to, person) = (Grantee::Person(id), id);
+        let (issuer, subject) = ("https://id".to_owned(), "f".to_owned());
+        for theirs in [
+            role(&unknown, Role::Viewer),
+            Change::SetPassword { person, was, password: None, keep: None },
+            Change::Disable { person, was },
+            Change::Enable { person, was },
+            Change::SetIdentity { person, was, issuer, subject },
+            Change::MakeLink { person, was, link: link(1) },
+            Change::Join { group: grp(1), person },
+            Change::Leave { group: grp(1), person },
+            Change::Give { on: session(), to, grant: Grant::View },
+            Change::Give { on: agent(), to, grant: Grant::View },
+            Change::HandOver { session: ses(1), to: person },
+            Change::HandOverAll { from: person, was, to: me().person },
+            Change::HandOverAll { from: me().person, was: Role::Owner, to: person },
+            Change::AddRoot(root("/srv/theirs", to)),
+            Change::RemoveRoot(root("/srv/theirs", to)),
+            Change::MakeToken(TokenRow::full(tok(8), [8; 32], person, Purpose::Api, Moment(1))),
+            Change::RevokeToken { person, token: tok(7) },
+            Change::RevokeToken { person: me().person, token: tok(7) },
+        ] {
+            assert_eq!(change(store, &me(), theirs.clone()).await, Changing::NotFound, "{theirs:?}");
+        }
+    }
+    for group in [grp(7), grp(99)] {
+        let (to, person) = (Grantee::Group(group), friend().person);
+        for theirs in [
+            Change::RemoveGroup { group },
+            Change::Join { group, person },
+            Change::Leave { group, person },
+            Change::Give { on: session(), to, grant: Grant::View },
+            Change::Give { on: agent(), to, grant: Grant::View },
+            Change::AddRoot(root("/srv/theirs", to)),
+        ] {
+            assert_eq!(change(store, &me(), theirs.clone()).await, Changing::NotFound, "{theirs:?}");
+        }
+    }
+    assert_eq!((picture(&on).await, town(store).await), before);
+    // Nor can it be read.
+    assert!(store.person(me().org, stranger().person).await.unwrap().is_none());
+    assert!(store.person_named(me().org, "stranger".into()).await.unwrap().is_none());
+    assert!(store.grants(stranger().org, session()).await.unwrap().is_empty());
+    assert!(store.grants(stranger().org, agent()).await.unwrap().is_empty());
+    assert_eq!(store.groups(stranger().org).await.unwrap().len(), 1);
+    assert!(store.roots(stranger().org).await.unwrap().is_empty());
+    assert!(store.org(kernel::OrgId::from_bits(99)).await.unwrap().is_none());
+}
+
+pub async fn what_is_called_so_already_is_taken<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    let new = || NewPerson { person: per(8), handle: "third".into(), email: None, ..newcomer(&friend()) };
+    let email = Some("friend@example.org".to_owned());
+    let owner = NewPerson { person: per(9), ..new() };
+    let org = NewOrg { org: kernel::OrgId::from_bits(9), name: "away".into(), owner, roots: vec![] };
+    let before = (picture(&on).await, town(store).await);
+    for (taken, what) in [
+        (add(NewPerson { handle: "friend".into(), ..new() }), "handle"),
+        (add(NewPerson { handle: "FRIEND".into(), ..new() }), "handle"),
+        (add(NewPerson { email: email.clone(), ..new() }), "email"),
+        (
+            Change::ChangePerson { person: me().person, was: Role::Owner, name: None, email, role: None },
+            "email",
+        ),
+        (Change::MakeGroup { group: grp(2), name: "ours".into() }, "name"),
+        (Change::MakeOrg { org: org.clone(), link: link(9) }, "name"),
+    ] {
+        assert_eq!(change(store, &me(), taken.clone()).await, Changing::Taken(what), "{taken:?}");
+    }
+    assert_eq!((picture(&on).await, town(store).await), before);
+    // Elsewhere, somebody else may be called so; and whoever has an address keeps it.
+    let elsewhere = NewPerson { role: Role::Member, ..newcomer(&friend()) };
+    let elsewhere = NewPerson { person: per(10), ..elsewhere };
+    assert_eq!(change(store, &stranger(), add(elsewhere)).await, Changing::Done);
+    let group = Change::MakeGroup { group: grp(3), name: "ours".into() };
+    assert_eq!(change(store, &stranger(), group).await, Changing::Done);
+    let same = Change::ChangePerson {
+        person: friend().person,
+        was: Role::Member,
+        name: None,
+        email: Some("friend@example.org".into()),
+        role: None,
+    };
+    assert_eq!(change(store, &me(), same).await, Changing::Done);
+}
+
+pub async fn an_org_keeps_an_owner_who_can_come_in<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let disable = |of: &Principal| Change::Disable { person: of.person, was: of.role };
+    let before = (picture(&on).await, town(store).await);
+    for (last, by) in [(me(), me()), (stranger(), stranger())] {
+        assert_eq!(change(store, &by, disable(&last)).await, Changing::LastOwner);
+        for lower in [Role::Admin, Role::Member, Role::Viewer] {
+            assert_eq!(change(store, &by, role(&last, lower)).await, Changing::LastOwner);
+        }
+    }
+    assert_eq!((picture(&on).await, town(store).await), before);
+    assert_eq!(change(store, &me(), role(&me(), Role::Owner)).await, Changing::Done, "who stays one");
+    // With two of them one may go; a disabled one does not count, and may be made anything.
+    set(store, add(newcomer(&partner()))).await;
+    assert_eq!(change(store, &me(), disable(&partner())).await, Changing::Done);
+    assert_eq!(change(store, &me(), disable(&me())).await, Changing::LastOwner);
+    assert_eq!(change(store, &me(), role(&partner(), Role::Member)).await, Changing::Done);
+    let demoted = Principal { role: Role::Member, ..partner() };
+    let enable = Change::Enable { person: demoted.person, was: demoted.role };
+    assert_eq!(change(store, &me(), enable).await, Changing::Done);
+    assert_eq!(change(store, &me(), role(&demoted, Role::Owner)).await, Changing::Done);
+    assert_eq!(change(store, &me(), role(&me(), Role::Member)).await, Changing::Done);
+    assert_eq!(change(store, &partner(), disable(&partner())).await, Changing::LastOwner);
+}
+
+/// Both owners wish at once that the other one goes.
+pub async fn an_org_keeps_an_owner_even_if_all_go_at_once<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    set(store, add(newcomer(&partner()))).await;
+    let disable = |of: Principal| change_of(Change::Disable { person: of.person, was: of.role });
+    let both =
+        vec![plan(store, &me(), disable(partner())).await, plan(store, &partner(), disable(me())).await];
+    let answers = together(both.into_iter().map(|wish| store.change(wish)).collect()).await;
+    let done = answers.iter().filter(|answer| matches!(answer, Ok(Changing::Done))).count();
+    assert_eq!((done, store.org(me().org).await.unwrap().unwrap().people), (1, 2), "{answers:?}");
+}
+
+pub async fn who_there_is_can_be_read<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let handles = async |store: &dyn Store, after: Option<&str>, limit| {
+        let rows = store.people(me().org, after.map(String::from), limit).await.unwrap();
+        rows.into_iter().map(|row| row.handle).collect::<Vec<_>>()
+    };
+    let on = on.reopen().await;
+    let store = on.store();
+    assert_eq!(handles(store, None, ALL).await, ["friend", "me", "partner"]);
+    assert_eq!(handles(store, None, 2).await, ["friend", "me"]);
+    assert_eq!(handles(store, Some("me"), 2).await, ["partner"]);
+    let row = store.person(me().org, friend().person).await.unwrap().unwrap();
+    let expected = PersonRow {
+        person: friend().person,
+        org: me().org,
+        handle: "friend".into(),
+        name: None,
+        email: Some("friend@example.org".into()),
+        role: Role::Member,
+        is_host: false,
+        has_password: false,
+        disabled_at: None,
+        made_at: Moment(1),
+    };
+    assert_eq!(row, expected);
+    for name in ["friend", "Friend", "friend@example.org", "FRIEND@example.org"] {
+        let named = store.person_named(me().org, name.into()).await.unwrap();
+        assert_eq!(named.as_ref(), Some(&row), "{name}");
+    }
+    assert!(store.person(me().org, me().person).await.unwrap().unwrap().is_host);
+    let orgs = store.orgs().await.unwrap();
+    let names: BTreeSet<_> = orgs.iter().map(|org| (org.name.as_str(), org.people)).collect();
+    assert_eq!(names, [("away", 1), ("home", 3)].into());
+    let ours = GroupRow { group: grp(1), name: "ours".into(), people: vec![friend().person] };
+    assert_eq!(store.groups(me().org).await.unwrap(), [ours]);
+    let (to, by, since) = (Grantee::Group(grp(1)), me().person, Moment(1));
+    let on_session = store.grants(me().org, Resource::Session(ses(1))).await.unwrap();
+    assert_eq!(on_session, [GrantRow { to, grant: Grant::View, by, since }]);
+    let on_agent = store.grants(me().org, Resource::Agent("scripted".into())).await.unwrap();
+    assert_eq!(on_agent, [GrantRow { to, grant: Grant::Prompt, by, since }]);
+    let roots = store.roots(me().org).await.unwrap();
+    let roots: BTreeSet<_> = roots.into_iter().map(|root| (root.directory, root.to)).collect();
+    let mine = Grantee::Person(me().person);
+    assert_eq!(roots, [("/srv".to_owned(), mine), ("/srv/ours".to_owned(), to)].into());
+}
+
+pub async fn what_was_given_is_replaced_and_taken_back<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    let to = Grantee::Person(friend().person);
+    for resource in [Resource::Session(ses(2)), Resource::Agent("another".into())] {
+        let given = async || {
+            let rows = store.grants(me().org, resource.clone()).await.unwrap();
+            rows.into_iter().map(|row| (row.to, row.grant)).collect::<BTreeSet<_>>()
+        };
+        for grant in [Grant::Manage, Grant::View, Grant::Prompt] {
+            set(store, Change::Give { on: resource.clone(), to, grant }).await;
+            assert_eq!(given().await, [(to, grant)].into());
+        }
+        set(store, Change::Give { on: resource.clone(), to: Grantee::Org, grant: Grant::View }).await;
+        assert_eq!(given().await, [(to, Grant::Prompt), (Grantee::Org, Grant::View)].into());
+        for to in [to, Grantee::Org, Grantee::Org] {
+            set(store, Change::TakeBack { on: resource.clone(), to }).await;
+        }
+        assert_eq!(given().await, BTreeSet::new());
+    }
+}
+
+/// But an agent that was given to a group only is not opened to everybody by the group's end.
+pub async fn what_a_group_was_given_goes_with_it<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    store.add_token(TokenRow::full(tok(5), [5; 32], friend().person, Purpose::Api, Moment(1))).await.unwrap();
+    let friends = async || store.token([5; 32], Moment(5)).await.unwrap().unwrap();
+    let revision = async || store.session(ses(1)).await.unwrap().unwrap().0.revision;
+    let before = (friends().await, revision().await);
+    assert_eq!(before.0.agents, [("scripted".to_owned(), Some(Grant::Prompt))]);
+    assert_eq!(before.0.roots, ["/srv/ours"]);
+    set(store, Change::RemoveGroup { group: grp(1) }).await;
+    let after = friends().await;
+    assert!(store.groups(me().org).await.unwrap().is_empty());
+    assert!(store.grants(me().org, Resource::Session(ses(1))).await.unwrap().is_empty());
+    assert!(revision().await > before.1);
+    assert_eq!((after.groups, after.roots), (vec![], vec![]));
+    assert_eq!(after.agents, [("scripted".to_owned(), None)], "it stays closed");
+    let to = Grantee::Group(grp(1));
+    set(store, Change::TakeBack { on: Resource::Agent("scripted".into()), to }).await;
+    assert_eq!(friends().await.agents, [], "until somebody opens it");
+}
+
+pub async fn a_new_session_is_shared_as_the_org_says<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let grants = async |store: &dyn Store, session| store.session(session).await.unwrap().unwrap().0.grants;
+    open(on.store(), 1).await;
+    let share = |share_new| Change::Settings(OrgSettings { share_new, open_max: Some(7), awake_max: None });
+    set(on.store(), share(Some(Grant::Prompt))).await;
+    let on = on.reopen().await;
+    let store = on.store();
+    let settings = store.org(me().org).await.unwrap().unwrap().settings;
+    assert_eq!(
+        (settings.share_new, settings.open_max, settings.awake_max),
+        (Some(Grant::Prompt), Some(7), None)
+    );
+    open(store, 2).await;
+    let created = Create { session: fresh_session(3, None, None), key: None, trail: trail("create", 1) };
+    let created = kernel::authorize_new(&me(), anywhere(None), created).unwrap();
+    assert_eq!(store.create(created).await.unwrap(), Creation::Done(ses(3)));
+    say(store, &stranger(), To::New, line(4)).await;
+    set(store, share(None)).await;
+    open(store, 5).await;
+    let shared = vec![(Grantee::Org, Grant::Prompt)];
+    for (n, expected) in [(1, vec![]), (2, shared.clone()), (3, shared), (4, vec![]), (5, vec![])] {
+        assert_eq!(grants(store, ses(n)).await, expected, "session {n}");
+    }
+    let seen: BTreeSet<_> = list(store, &friend(), Which::All).await.iter().map(|row| row.session).collect();
+    assert_eq!(seen, [ses(2), ses(3)].into());
+    say(store, &friend(), To::Session(ses(2)), line(6)).await;
+    let row = store.grants(me().org, Resource::Session(ses(2))).await.unwrap();
+    assert_eq!((row[0].to, row[0].grant, row[0].by), (Grantee::Org, Grant::Prompt, me().person));
+}
+
+fn asked(n: u32) -> Fact {
+    Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000) }
+}
+
+/// How many sessions, bindings, questions and heads somebody is shown.
+async fn shown(store: &dyn Store, by: &Principal) -> [usize; 4] {
+    let seer = || Seer::of(by);
+    [
+        list(store, by, Which::All).await.len(),
+        store.bindings(seer(), None, ALL).await.unwrap().len(),
+        store.approvals(seer(), ALL).await.unwrap().len(),
+        store.heads(seer(), 0, ALL).await.unwrap().len(),
+    ]
+}
+
+pub async fn a_session_that_is_handed_over_is_the_others_in_every_list_and_count<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1)).await;
+    write(store, ses(1), vec![opened(), queued(1), started(1, 1), attempt(1), asked(1)]).await;
+    open(store, 2).await;
+    assert_eq!(
+        change(store, &me(), Change::HandOver { session: ses(1), to: friend().person }).await,
+        Changing::Done
+    );
+    let on = on.reopen().await;
+    let store = on.store();
+    let (record, row) = store.session(ses(1)).await.unwrap().unwrap();
+    assert_eq!((record.owner, row.owner), (friend().person, friend().person));
+    assert!(record.grants.is_empty(), "whoever had it keeps what they were given, which is nothing");
+    assert_eq!(shown(store, &friend()).await, [1, 1, 1, 1]);
+    assert_eq!(shown(store, &me()).await, [1, 0, 0, 1]);
+    let one = |n| Line { open_max: 1, ..line(n) };
+    assert_eq!(send(store, &friend(), To::New, one(3)).await, Acceptance::TooManyOpen);
+    assert_eq!(send(store, &me(), To::New, one(3)).await, Acceptance::TooManyOpen);
+    write(store, ses(1), vec![answered(1), ended()]).await;
+    say(store, &friend(), To::New, one(3)).await;
+    assert_eq!(send(store, &me(), To::New, one(4)).await, Acceptance::TooManyOpen);
+}
+
+pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for n in 1..=3 {
+        say(store, &friend(), To::New, line(n)).await;
+    }
+    write(store, ses(1), vec![opened(), refused(1), ended()]).await;
+    open(store, 4).await;
+    say(store, &stranger(), To::New, line(5)).await;
+    let revision = async |n| store.session(ses(n)).await.unwrap().unwrap().0.revision;
+    let before = (revision(1).await, revision(4).await);
+    let all = Change::HandOverAll { from: friend().person, was: Role::Member, to: me().person };
+    assert_eq!(change(store, &me(), all).await, Changing::Done);
+    assert_eq!((shown(store, &friend()).await[0], shown(store, &me()).await[0]), (0, 4));
+    assert_eq!(shown(store, &stranger()).await[0], 1);
+    assert!(revision(1).await > before.0 && revision(4).await == before.1);
+    let few = |n| Line { open_max: 3, ..line(n) };
+    assert_eq!(
+        send(store, &me(), To::New, few(6)).await,
+        Acceptance::TooManyOpen,
+        "two of theirs and one of mine"
+    );
+    say(store, &friend(), To::New, Line { open_max: 1, ..line(6) }).await;
+}
+
+pub async fn a_bound_credential_sees_one_session<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for (n, at) in [(1, "a"), (2, "b")] {
+        say(store, &me(), conversation(at), line(n)).await;
+        write(store, ses(n), vec![opened(), queued(n), started(1, n), attempt(1), asked(n)]).await;
+    }
+    let bound = |session| Principal { bound: Some((session, Turn(1))), ..me() };
+    assert_eq!(shown(store, &me()).await, [2, 2, 2, 2]);
+    for session in [ses(1), ses(2)] {
+        assert_eq!(shown(store, &bound(session)).await, [1, 1, 1, 1]);
+        assert_eq!(list(store, &bound(session), Which::All).await[0].session, session);
+    }
+    assert_eq!(shown(store, &bound(ses(9))).await, [0, 0, 0, 0]);
+    let others = Principal { bound: Some((ses(1), Turn(1))), ..friend() };
+    assert_eq!(shown(store, &others).await, [0, 0, 0, 0], "it is not theirs for being bound to it");
+}
+
+/// Small numbers in no order that anybody would expect.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// A town of two orgs in which things are given, taken back and handed over at random. After each step everybody's lists
+/// are compared with what the kernel's rule says of the stored records, and these with what was done.
+pub async fn lists_show_what_the_rule_allows<F: Fixture>() {
+    for seed in 1..=3 {
+        let on = furnished::<F>().await;
+        let store = on.store();
+        set(store, Change::MakeGroup { group: grp(2), name: "others".into() }).await;
+        let mut given: BTreeMap<SessionId, BTreeMap<Grantee, Grant>> = BTreeMap::new();
+        for n in 3..=6 {
+            let by = [me(), friend(), stranger()][n as usize % 3].clone();
+            let by = now(store, &Principal { agents: vec![], ..by }).await;
+            say(store, &by, conversation(&format!("c{n}")), line(n)).await;
+            let facts =
+                vec![opened(), Fact::Queued { message: msg(n), by: by.person }, started(1, n), asked(n)];
+            write(store, ses(n), facts).await;
+        }
+        given.insert(ses(1), [(Grantee::Group(grp(1)), Grant::View)].into());
+        let mut dice = Dice(seed);
+        for _ in 0..40 {
+            step(store, &mut dice, &mut given).await;
+            for by in [me(), friend(), partner(), stranger()] {
+                compare(store, &by, &given).await;
+            }
+        }
+    }
+}
+
+async fn step(store: &dyn Store, dice: &mut Dice, given: &mut BTreeMap<SessionId, BTreeMap<Grantee, Grant>>) {
+    let session = ses(1 + dice.roll(6) as u32);
+    let people = [me(), friend(), partner()];
+    let person = people[dice.roll(3) as usize].person;
+    let group = grp(1 + dice.roll(2) as u32);
+    let to = [Grantee::Person(person), Grantee::Group(group), Grantee::Org][dice.roll(3) as usize];
+    let grant = [Grant::View, Grant::Prompt, Grant::Manage][dice.roll(3) as usize];
+    let (record, _) = store.session(session).await.unwrap().unwrap();
+    let on = Resource::Session(session);
+    let next = match dice.roll(8) {
+        0..=2 => Change::Give { on, to, grant },
+        3 => Change::TakeBack { on, to },
+        4 => Change::HandOver { session, to: person },
+        5 | 6 => Change::Join { group, person },
+        _ => Change::Leave { group, person },
+    };
+    // A session is given away by its owner; the stranger's stays theirs.
+    let by = if next.about().session.is_some() { record.owner } else { me().person };
+    let Some(by) = people.iter().find(|one| one.person == by) else { return };
+    match &next {
+        Change::Give { .. } => drop(given.entry(session).or_default().insert(to, grant)),
+        Change::TakeBack { .. } => drop(given.entry(session).or_default().remove(&to)),
+        _ => {}
+    }
+    assert_eq!(change(store, by, next).await, Changing::Done);
+}
+
+async fn compare(store: &dyn Store, by: &Principal, given: &BTreeMap<SessionId, BTreeMap<Grantee, Grant>>) {
+    let groups = store.groups(by.org).await.unwrap();
+    let groups =
+        groups.into_iter().filter(|group| group.people.contains(&by.person)).map(|group| group.group);
+    let by = Principal { groups: groups.collect(), ..by.clone() };
+    let (mut sessions, mut bindings, mut approvals, mut heads) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for n in 1..=6 {
+        let (record, _) = store.session(ses(n)).await.unwrap().unwrap();
+        let stored: BTreeMap<_, _> = record.grants.iter().copied().collect();
+        assert_eq!(&stored, given.get(&ses(n)).unwrap_or(&BTreeMap::new()));
+        assert_eq!(stored.len(), record.grants.len(), "each of them once");
+        if grant_of(&by, &record).is_some() {
+            sessions.insert(ses(n));
+            heads.insert((ses(n), store.load(ses(n)).await.unwrap().unwrap().at));
+            if n > 2 {
+                bindings.insert((format!("api:test/c{n}"), ses(n)));
+                approvals.insert((apr(n), ses(n)));
+            }
+        }
+    }
+    let seer = || Seer::of(&by);
+    let listed: BTreeSet<_> = list(store, &by, Which::All).await.iter().map(|row| row.session).collect();
+    assert_eq!(listed, sessions, "{}", by.handle);
+    let rows = store.bindings(seer(), None, ALL).await.unwrap();
+    let listed: BTreeSet<_> = rows.iter().map(|row| (row.address.to_string(), row.session)).collect();
+    assert_eq!((rows.len(), listed), (bindings.len(), bindings), "{}", by.handle);
+    let rows = store.approvals(seer(), ALL).await.unwrap();
+    let listed: BTreeSet<_> = rows.iter().map(|row| (row.approval, row.session)).collect();
+    assert_eq!((rows.len(), listed), (approvals.len(), approvals), "{}", by.handle);
+    let rows = store.heads(seer(), 0, ALL).await.unwrap();
+    let listed: BTreeSet<(SessionId, Number)> = rows.iter().map(|head| (head.session, head.number)).collect();
+    assert_eq!((rows.len(), listed), (heads.len(), heads), "{}", by.handle);
+}

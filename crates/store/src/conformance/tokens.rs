@@ -1,0 +1,459 @@
+//! What lets people in: credentials, passwords' logins, links, names at identity providers.
+
+use super::Fixture;
+use super::story::*;
+use crate::*;
+use kernel::{Grant, Grantee, Moment, Principal, Right, Rights, Role, To, TokenId, Turn};
+
+/// Long before anything expires that does.
+const EARLY: Moment = Moment(10);
+
+/// None of the credentials.
+const NONE: [u8; 0] = [];
+
+fn token(n: u8, of: &Principal, purpose: Purpose) -> TokenRow {
+    TokenRow::full(tok(n), [n; 32], of.person, purpose, Moment(1))
+}
+
+async fn whose(store: &dyn Store, n: u8, now: Moment) -> Option<Principal> {
+    let by_secret = store.token([n; 32], now).await.unwrap();
+    if let Some(credential) = by_secret.as_ref().and_then(|by| by.credential) {
+        assert_eq!(
+            store.principal(credential, now).await.unwrap(),
+            by_secret,
+            "whichever way it is looked up"
+        );
+    }
+    by_secret
+}
+
+/// Which of these let somebody in.
+async fn good(store: &dyn Store, tokens: std::ops::RangeInclusive<u8>, now: Moment) -> Vec<u8> {
+    let mut good = vec![];
+    for n in tokens {
+        good.extend(whose(store, n, now).await.map(|_| n));
+    }
+    good
+}
+
+pub async fn a_credential_is_its_person_with_what_it_is_good_for<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let rights = Rights::NONE.with(Right::Read).with(Right::Approve);
+    let narrow = TokenRow { rights, client: Some("ci".into()), ..token(2, &friend(), Purpose::Api) };
+    on.store().add_token(token(1, &me(), Purpose::Browser)).await.unwrap();
+    on.store().add_token(narrow).await.unwrap();
+    let on = on.reopen().await;
+    let store = on.store();
+    assert_eq!(whose(store, 1, EARLY).await, Some(Principal { credential: Some(tok(1)), ..me() }));
+    let (client, credential) = (Some("ci".into()), Some(tok(2)));
+    assert_eq!(whose(store, 2, EARLY).await, Some(Principal { rights, client, credential, ..friend() }));
+    assert_eq!(whose(store, 3, EARLY).await, None);
+    assert_eq!(store.principal(tok(3), EARLY).await.unwrap(), None);
+}
+
+pub async fn a_principal_is_as_things_are_now<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    store.add_token(token(1, &friend(), Purpose::Cli)).await.unwrap();
+    let to = Grantee::Group(grp(1));
+    let agent = |name: &str| Resource::Agent(name.into());
+    let root = |directory: &str, to| Change::AddRoot(RootRow { directory: directory.into(), to });
+    for change in [
+        Change::MakeGroup { group: grp(1), name: "ours".into() },
+        Change::MakeGroup { group: grp(2), name: "others".into() },
+        Change::Join { group: grp(1), person: friend().person },
+        Change::Join { group: grp(2), person: me().person },
+        Change::Give { on: agent("a"), to, grant: Grant::View },
+        Change::Give { on: agent("a"), to: Grantee::Org, grant: Grant::Prompt },
+        Change::Give { on: agent("b"), to: Grantee::Person(me().person), grant: Grant::Manage },
+        root("/srv/ours", to),
+        root("/srv/all", Grantee::Org),
+        root("/srv/all", Grantee::Person(friend().person)),
+        root("/srv/mine", Grantee::Group(grp(2))),
+        Change::ChangePerson {
+            person: friend().person,
+            was: Role::Member,
+            name: None,
+            email: None,
+            role: Some(Role::Admin),
+        },
+    ] {
+        set(store, change).await;
+    }
+    let by = whose(store, 1, EARLY).await.unwrap();
+    let expected = Principal {
+        role: Role::Admin,
+        groups: vec![grp(1)],
+        agents: vec![("a".into(), Some(Grant::Prompt)), ("b".into(), None)],
+        roots: vec!["/srv/all".into(), "/srv/ours".into()],
+        credential: Some(tok(1)),
+        ..now(store, &friend()).await
+    };
+    assert_eq!(by, expected);
+    let on = on.reopen().await;
+    assert_eq!(whose(on.store(), 1, EARLY).await, Some(expected));
+    // The host is the same person, without a credential.
+    let host = on.store().host(home()).await.unwrap();
+    assert_eq!((host.groups, host.is_host, host.credential), (vec![grp(2)], true, None));
+}
+
+pub async fn a_credential_lets_in_until_it_expires<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    store.add_token(token(1, &me(), Purpose::Api)).await.unwrap();
+    let short = TokenRow { expires: Some(Moment(500)), ..token(2, &me(), Purpose::Api) };
+    store.add_token(short).await.unwrap();
+    assert_eq!(good(store, 1..=3, Moment(499)).await, [1, 2]);
+    assert_eq!(good(store, 1..=3, Moment(500)).await, [1]);
+    assert_eq!(good(store, 1..=3, Moment(u64::MAX >> 1)).await, [1]);
+}
+
+pub async fn a_credential_that_was_not_used_for_too_long_lets_nobody_in<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let idle = TokenRow { idle_ms_max: Some(100), ..token(1, &me(), Purpose::Browser) };
+    on.store().add_token(idle).await.unwrap();
+    let touch = async |at| on.store().touch_tokens(vec![(tok(1), Moment(at))]).await.unwrap();
+    assert_eq!(good(on.store(), 1..=1, Moment(100)).await, [1], "it counts from when it was made");
+    assert_eq!(good(on.store(), 1..=1, Moment(101)).await, NONE);
+    touch(90).await;
+    touch(50).await;
+    assert_eq!(good(on.store(), 1..=1, Moment(189)).await, [1], "what comes late does not turn it back");
+    assert_eq!(good(on.store(), 1..=1, Moment(190)).await, NONE);
+    on.store().touch_tokens(vec![(tok(9), Moment(1)), (tok(1), Moment(150))]).await.unwrap();
+    let on = on.reopen().await;
+    assert_eq!(good(on.store(), 1..=1, Moment(249)).await, [1]);
+    let views = on.store().tokens(me().org, me().person).await.unwrap();
+    assert_eq!(views.iter().map(|view| view.last_used).collect::<Vec<_>>(), [Some(Moment(150))]);
+}
+
+pub async fn a_machines_credential_replaces_the_one_before<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let machine = |n, made_at| TokenRow { made_at: Moment(made_at), ..token(n, &me(), Purpose::Machine) };
+    let browser = |n, until| TokenRow { expires: Some(Moment(until)), ..token(n, &me(), Purpose::Browser) };
+    for token in [machine(1, 1), browser(2, 500), browser(3, 501), token(5, &friend(), Purpose::Machine)] {
+        on.store().add_token(token).await.unwrap();
+    }
+    assert_eq!(good(on.store(), 1..=5, EARLY).await, [1, 2, 3, 5]);
+    on.store().add_token(machine(4, 500)).await.unwrap();
+    let left = [3, 4, 5];
+    assert_eq!(good(on.store(), 1..=5, EARLY).await, left, "the old one and what had expired are gone");
+    on.store().add_token(machine(4, 500)).await.unwrap();
+    let on = on.reopen().await;
+    assert_eq!(good(on.store(), 1..=5, EARLY).await, left, "each start brings the same one again");
+    // Under another id, too: a start does not know which one it had.
+    on.store().add_token(TokenRow { token: tok(77), ..machine(4, 500) }).await.unwrap();
+    assert_eq!(good(on.store(), 1..=5, EARLY).await, left);
+}
+
+pub async fn a_turns_credential_is_good_while_its_turn_is_under_way<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    open(store, 2).await;
+    let bound = |n, session, turn| TokenRow {
+        bound: Some((session, Turn(turn))),
+        rights: Rights::NONE.with(Right::Read).with(Right::Prompt),
+        ..token(n, &me(), Purpose::Turn)
+    };
+    store.add_token(bound(1, ses(1), 1)).await.unwrap();
+    store.add_token(bound(2, ses(2), 1)).await.unwrap();
+    assert_eq!(good(store, 1..=2, EARLY).await, NONE, "before the turn");
+    write(store, ses(1), vec![started(1, 1), attempt(1)]).await;
+    assert_eq!(good(store, 1..=2, EARLY).await, [1]);
+    assert_eq!(whose(store, 1, EARLY).await.unwrap().bound, Some((ses(1), Turn(1))));
+    // A later attempt brings another one.
+    store.add_token(bound(3, ses(1), 1)).await.unwrap();
+    assert_eq!(good(store, 1..=3, EARLY).await, [3]);
+    let on = on.reopen().await;
+    let store = on.store();
+    assert_eq!(good(store, 1..=3, EARLY).await, [3]);
+    say(store, &me(), To::Session(ses(1)), line(3)).await;
+    write(store, ses(1), vec![answered(1), queued(3), started(2, 3), attempt(2)]).await;
+    assert_eq!(good(store, 1..=3, EARLY).await, NONE, "the next turn is another one");
+    assert_eq!(store.principal(tok(3), EARLY).await.unwrap(), None);
+    assert!(store.tokens(me().org, me().person).await.unwrap().is_empty());
+}
+
+pub async fn a_rotated_secret_counts_for_a_moment_longer<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let row = TokenRow {
+        idle_ms_max: Some(10_000),
+        expires: Some(Moment(9_000)),
+        ..token(1, &me(), Purpose::Browser)
+    };
+    store.add_token(row).await.unwrap();
+    let rotate = async |n, hash, now, until| {
+        store.rotate_token(tok(n), [hash; 32], Moment(now), Moment(until)).await.unwrap()
+    };
+    assert!(rotate(1, 2, 1_000, 1_060).await);
+    assert_eq!(good(store, 1..=2, Moment(1_059)).await, [1, 2]);
+    assert_eq!(good(store, 1..=2, Moment(1_060)).await, [2]);
+    assert_eq!(whose(store, 2, Moment(1_060)).await.unwrap().credential, Some(tok(1)), "the same credential");
+    // One that was replaced before is gone with the next.
+    assert!(rotate(1, 3, 1_010, 1_070).await);
+    assert_eq!(good(store, 1..=3, Moment(1_020)).await, [2, 3]);
+    assert!(!rotate(7, 4, 1_000, 1_060).await, "there is no such credential");
+    assert!(!rotate(1, 4, 9_000, 9_060).await, "it has expired");
+    assert_eq!(good(store, 1..=4, Moment(1_030)).await, [2, 3]);
+    let on = on.reopen().await;
+    assert_eq!(
+        good(on.store(), 1..=4, Moment(8_999)).await,
+        [3],
+        "that it was rotated does not make it last longer"
+    );
+    assert_eq!(good(on.store(), 1..=4, Moment(9_000)).await, NONE);
+}
+
+pub async fn a_revoked_credential_is_gone_at_once<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for n in 1..=2 {
+        store.add_token(token(n, &me(), Purpose::Api)).await.unwrap();
+    }
+    let by = whose(store, 1, EARLY).await.unwrap();
+    let late = aim(store, &by, To::New, line(1)).await;
+    let revoke = |n| Change::RevokeToken { person: me().person, token: tok(n) };
+    assert_eq!(change(store, &me(), revoke(1)).await, Changing::Done);
+    assert_eq!(good(store, 1..=2, EARLY).await, [2]);
+    assert_eq!(store.principal(tok(1), EARLY).await.unwrap(), None);
+    assert_eq!(store.accept(late).await.unwrap(), Acceptance::Moved, "what it had begun does not count");
+    assert_eq!(change(store, &me(), revoke(1)).await, Changing::NotFound);
+    let theirs = Change::RevokeToken { person: friend().person, token: tok(2) };
+    assert_eq!(change(store, &me(), theirs).await, Changing::NotFound, "it is not that person's");
+    let on = on.reopen().await;
+    assert_eq!(good(on.store(), 1..=2, EARLY).await, [2]);
+}
+
+pub async fn credentials_are_listed_without_the_machines_and_the_turns<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let at = |n, purpose, made_at| TokenRow { made_at: Moment(made_at), ..token(n, &me(), purpose) };
+    let bound = TokenRow { bound: Some((ses(1), Turn(1))), ..at(4, Purpose::Turn, 4) };
+    for row in [at(1, Purpose::Machine, 1), at(2, Purpose::Browser, 2), at(3, Purpose::Cli, 9), bound] {
+        store.add_token(row).await.unwrap();
+    }
+    let (name, rights) = (Some("ci".to_owned()), Rights::NONE.with(Right::Read));
+    let made = TokenRow { name, rights, expires: Some(Moment(99)), ..at(5, Purpose::Api, 5) };
+    assert_eq!(change(store, &me(), Change::MakeToken(made.clone())).await, Changing::Done);
+    store.add_token(token(6, &friend(), Purpose::Api)).await.unwrap();
+    let views = store.tokens(me().org, me().person).await.unwrap();
+    assert_eq!(views.iter().map(|view| view.token).collect::<Vec<_>>(), [tok(3), tok(5), tok(2)]);
+    assert_eq!(views[1], made.view(None));
+    assert_eq!(whose(store, 5, EARLY).await.unwrap().rights, rights);
+    assert!(store.tokens(stranger().org, me().person).await.unwrap().is_empty(), "from another org");
+}
+
+async fn found(store: &dyn Store, typed: &str) -> Option<kernel::PersonId> {
+    store.login(typed.into()).await.unwrap().map(|login| login.person)
+}
+
+pub async fn somebody_is_found_by_what_they_type_unless_others_could_be_meant<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let person = Some(friend().person);
+    for typed in
+        ["friend", "Friend", "friend@example.org", "Friend@Example.ORG", "home/friend", "Home/Friend"]
+    {
+        assert_eq!(found(store, typed).await, person, "{typed}");
+    }
+    for typed in
+        ["", "friends", "away/friend", "friend@example", "/friend", "home/", "home/friend/", "%", "fr%"]
+    {
+        assert_eq!(found(store, typed).await, None, "{typed}");
+    }
+    let twin = NewPerson { person: per(9), ..newcomer(&friend()) };
+    let add = |person| Change::AddPerson { person, link: link(9) };
+    assert_eq!(change(store, &stranger(), add(twin)).await, Changing::Done, "names are an org's own");
+    for typed in ["friend", "friend@example.org"] {
+        assert_eq!(found(store, typed).await, None, "{typed} could be either");
+    }
+    assert_eq!(found(store, "home/friend").await, person);
+    assert_eq!(found(store, "away/friend").await, Some(per(9)));
+    let row = store.login("home/friend".into()).await.unwrap().unwrap();
+    assert_eq!((row.org, row.handle.as_str(), row.standing), (me().org, "friend", FIRST_STANDING));
+    assert_eq!((row.password, row.is_disabled), (None, false));
+    set(store, password(&friend(), "hashed", None)).await;
+    set(store, Change::Disable { person: friend().person, was: Role::Member }).await;
+    let row = store.login("home/friend".into()).await.unwrap().unwrap();
+    assert_eq!((row.password.as_deref(), row.is_disabled), (Some("hashed"), true));
+}
+
+fn password(of: &Principal, hashed: &str, keep: Option<TokenId>) -> Change {
+    Change::SetPassword { person: of.person, was: of.role, password: Some(hashed.into()), keep }
+}
+
+fn signed_in(n: u8, of: &Principal) -> SignedIn {
+    let token = token(n, of, Purpose::Browser);
+    SignedIn { standing: of.standing, token, org: of.org, trail: trail("sign_in", 20) }
+}
+
+pub async fn somebody_who_has_proved_who_they_are_is_let_in_as_they_were_seen<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    assert!(store.sign_in(signed_in(1, &friend())).await.unwrap());
+    assert_eq!(good(store, 1..=1, EARLY).await, [1]);
+    let entry = &acted(store).await[0];
+    assert_eq!((entry.verb.as_str(), entry.by, entry.org), ("sign_in", Some(friend().person), me().org));
+    // A password that was changed while the old one was being compared is not the one that counts.
+    let seen = now(store, &friend()).await;
+    set(store, password(&friend(), "another", None)).await;
+    let before = (picture(&on).await, town(store).await);
+    assert!(!store.sign_in(signed_in(2, &seen)).await.unwrap());
+    let elsewhere = SignedIn { org: stranger().org, ..signed_in(2, &now(store, &friend()).await) };
+    assert!(!store.sign_in(elsewhere).await.unwrap(), "of another org");
+    set(store, Change::Disable { person: friend().person, was: Role::Member }).await;
+    let disabled = now(store, &friend()).await;
+    assert!(!store.sign_in(signed_in(2, &disabled)).await.unwrap(), "who is disabled");
+    set(store, Change::Enable { person: friend().person, was: Role::Member }).await;
+    assert_eq!(good(store, 1..=2, EARLY).await, NONE);
+    assert_eq!(picture(&on).await, before.0);
+    assert!(store.sign_in(signed_in(2, &now(store, &friend()).await)).await.unwrap());
+}
+
+pub async fn another_password_signs_out_everything_but_the_one_that_is_kept<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for (n, purpose) in [(1, Purpose::Browser), (2, Purpose::Browser), (3, Purpose::Cli), (4, Purpose::Api)] {
+        store.add_token(token(n, &friend(), purpose)).await.unwrap();
+    }
+    store.add_token(token(5, &me(), Purpose::Browser)).await.unwrap();
+    set(store, password(&friend(), "one", Some(tok(2)))).await;
+    assert_eq!(good(store, 1..=5, EARLY).await, [2, 4, 5]);
+    let row = store.person(me().org, friend().person).await.unwrap().unwrap();
+    assert!(row.has_password);
+    let (person, was) = (friend().person, Role::Member);
+    set(store, Change::SetPassword { person, was, password: None, keep: None }).await;
+    let on = on.reopen().await;
+    assert_eq!(good(on.store(), 1..=5, EARLY).await, [4, 5]);
+    let row = on.store().person(me().org, friend().person).await.unwrap().unwrap();
+    assert!(!row.has_password);
+}
+
+fn through(n: u8) -> Option<LinkToken> {
+    let (token, hash, name) = (tok(n), [n; 32], Some("a browser".into()));
+    let (expires, idle_ms_max) = (Some(Moment(50_000)), None);
+    Some(LinkToken { token, hash, purpose: Purpose::Browser, name, expires, idle_ms_max })
+}
+
+async fn spend(store: &dyn Store, n: u8, token: Option<LinkToken>, at: u64) -> Option<kernel::PersonId> {
+    let login = store.spend_link([n; 32], token, trail("sign_in", at)).await.unwrap();
+    login.map(|login| login.person)
+}
+
+fn make_link(n: u8, of: &Principal, expires: u64) -> Change {
+    let link = NewLink { expires: Moment(expires), ..link(n) };
+    Change::MakeLink { person: of.person, was: of.role, link }
+}
+
+pub async fn a_link_works_once<F: Fixture>() {
+    let on = peopled::<F>().await;
+    set(on.store(), make_link(1, &friend(), 500)).await;
+    set(on.store(), make_link(2, &friend(), 500)).await;
+    let on = on.reopen().await;
+    let store = on.store();
+    let look = async |n: u8, at| store.link([n; 32], Moment(at)).await.unwrap().map(|login| login.person);
+    assert_eq!(look(1, 20).await, Some(friend().person));
+    assert_eq!(look(1, 20).await, Some(friend().person), "looking does not spend it");
+    assert_eq!(spend(store, 1, through(1), 20).await, Some(friend().person));
+    assert_eq!(look(1, 20).await, None);
+    let before = (picture(&on).await, town(store).await);
+    assert_eq!(spend(store, 1, through(2), 21).await, None);
+    assert_eq!(spend(store, 9, through(2), 21).await, None, "there never was such a link");
+    assert_eq!((picture(&on).await, town(store).await), before);
+    let by = whose(store, 1, Moment(30)).await.unwrap();
+    assert_eq!((by.person, by.rights), (friend().person, Rights::ALL));
+    assert_eq!(good(store, 1..=2, Moment(50_000)).await, NONE, "it expires as it was to");
+    let entry = &acted(store).await[0];
+    assert_eq!((entry.verb.as_str(), entry.by, entry.at), ("sign_in", Some(friend().person), Moment(20)));
+    // The other one is another one, and may let nobody in yet.
+    assert_eq!(spend(store, 2, None, 22).await, Some(friend().person));
+    assert_eq!(acts(store).await, 2);
+    let on = on.reopen().await;
+    assert_eq!(spend(on.store(), 1, through(2), 23).await, None);
+    assert_eq!(spend(on.store(), 2, through(2), 23).await, None);
+}
+
+pub async fn a_link_works_once_even_if_all_come_at_once<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    set(store, make_link(1, &friend(), 500)).await;
+    let all = (1..=8).map(|n| spend(store, 1, through(n), 20)).collect();
+    let won = together(all).await.into_iter().flatten().count();
+    assert_eq!((won, good(store, 1..=8, Moment(30)).await.len(), acts(store).await), (1, 1, 1));
+}
+
+pub async fn a_link_that_has_expired_works_no_more<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    set(store, make_link(1, &friend(), 500)).await;
+    assert!(store.link([1; 32], Moment(499)).await.unwrap().is_some());
+    assert!(store.link([1; 32], Moment(500)).await.unwrap().is_none());
+    assert_eq!(spend(store, 1, through(1), 500).await, None);
+    assert_eq!(good(store, 1..=1, Moment(30)).await, NONE);
+}
+
+pub async fn those_who_are_invited_come_in_by_their_link<F: Fixture>() {
+    let on = peopled::<F>().await;
+    assert_eq!(spend(on.store(), 0xf2, through(1), 20).await, Some(friend().person));
+    assert_eq!(spend(on.store(), 0xf3, through(2), 20).await, Some(stranger().person));
+    let by = whose(on.store(), 2, Moment(30)).await.unwrap();
+    assert_eq!(by, Principal { credential: Some(tok(2)), ..stranger() }, "who owns the org that was made");
+}
+
+pub async fn what_let_a_disabled_person_in_is_gone_for_good<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    store.add_token(token(1, &friend(), Purpose::Api)).await.unwrap();
+    store.add_token(token(2, &me(), Purpose::Api)).await.unwrap();
+    set(store, make_link(1, &friend(), 500)).await;
+    set(store, make_link(2, &me(), 500)).await;
+    let (person, was) = (friend().person, Role::Member);
+    assert_eq!(change(store, &me(), Change::Disable { person, was }).await, Changing::Done);
+    let gone = async |store: &dyn Store| {
+        assert_eq!(good(store, 1..=2, EARLY).await, [2]);
+        assert_eq!(spend(store, 1, through(3), 20).await, None);
+        assert!(store.link([1; 32], Moment(20)).await.unwrap().is_none());
+    };
+    gone(store).await;
+    let row = store.person(me().org, person).await.unwrap().unwrap();
+    assert_eq!(row.disabled_at, Some(Moment(4_000)));
+    assert_eq!(store.org(me().org).await.unwrap().unwrap().people, 1, "who can come in");
+    // Not even a credential that somebody still makes for them lets them in.
+    store.add_token(token(4, &friend(), Purpose::Api)).await.unwrap();
+    assert_eq!(good(store, 4..=4, EARLY).await, NONE);
+    set(store, Change::RevokeToken { person, token: tok(4) }).await;
+    set(store, Change::Enable { person, was }).await;
+    let on = on.reopen().await;
+    gone(on.store()).await;
+    let row = on.store().person(me().org, person).await.unwrap().unwrap();
+    assert_eq!((row.disabled_at, on.store().org(me().org).await.unwrap().unwrap().people), (None, 2));
+    assert_eq!(spend(on.store(), 2, through(5), 20).await, Some(me().person));
+}
+
+pub async fn a_name_at_an_identity_provider_is_one_persons<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let known = async |issuer: &str, subject: &str| {
+        store.identity(issuer.into(), subject.into()).await.unwrap().map(|login| login.person)
+    };
+    let tie = |of: &Principal, issuer: &str, subject: &str| Change::SetIdentity {
+        person: of.person,
+        was: of.role,
+        issuer: issuer.into(),
+        subject: subject.into(),
+    };
+    assert_eq!(known("https://id", "f").await, None);
+    assert_eq!(change(store, &me(), tie(&friend(), "https://id", "f")).await, Changing::Done);
+    assert_eq!(change(store, &me(), tie(&me(), "https://other", "f")).await, Changing::Done);
+    assert_eq!(known("https://id", "f").await, Some(friend().person));
+    assert_eq!(known("https://other", "f").await, Some(me().person));
+    assert_eq!(known("https://id", "F").await, None);
+    let taken = change(store, &me(), tie(&me(), "https://id", "f")).await;
+    assert_eq!(taken, Changing::Taken("identity"));
+    assert_eq!(change(store, &me(), tie(&friend(), "https://id", "g")).await, Changing::Done);
+    assert_eq!(
+        (known("https://id", "f").await, known("https://id", "g").await),
+        (None, Some(friend().person))
+    );
+}

@@ -4,8 +4,8 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Answer, ApprovalId, Command, EndWhy, Fact, Failure, Fence, Given, HoldWhy, MessageId, Moment, Native,
-    Number, Outcome, Policy, RefusedWhy, Report, Session, SessionId, Slot, To, Turn,
+    Answer, ApprovalId, Command, EndWhy, Fact, Failure, Fence, Given, Grant, Grantee, HoldWhy, MessageId,
+    Moment, Native, Number, Outcome, Policy, RefusedWhy, Report, Session, SessionId, Slot, To, Turn,
 };
 use std::collections::BTreeMap;
 
@@ -157,18 +157,24 @@ impl Lives {
         let at = self.dice.roll(self.sessions.len() as u64) as usize;
         let (session, messages) = self.sessions[at].clone();
         let open = row(store, session).await.ended.is_none();
-        match self.dice.roll(10) {
-            0..=2 if open => {
+        match self.dice.roll(20) {
+            0..=5 if open => {
                 say(store, &me(), To::Session(session), Line { at: self.now, ..line(n) }).await;
                 self.sessions[at].1.push(msg(n));
                 self.keep(store, session, None).await;
             }
-            3..=4 if open => {
+            6..=9 if open => {
                 let wish = self.wish(&messages);
                 ask(store, session, n, wish).await;
                 self.keep(store, session, None).await;
             }
-            5 => {
+            10 if open => {
+                // The keeper below takes every such word for a lost right.
+                let (on, to) = (Resource::Session(session), Grantee::Org);
+                set(store, crate::Change::Give { on, to, grant: Grant::View }).await;
+                self.keep(store, session, None).await;
+            }
+            11 | 12 => {
                 for session in store.wake(Moment(self.now), ALL).await.unwrap() {
                     self.keep(store, session, None).await;
                 }
@@ -259,6 +265,16 @@ impl Lives {
         }
         assert_eq!(store.next_wake().await.unwrap(), wakes.into_iter().min());
         assert!(!self.approvals.is_empty() && self.sessions.len() > 5, "the story should be a long one");
+        assert!(self.revoked(store).await > 0, "somebody should have lost a right");
+    }
+
+    async fn revoked(&self, store: &dyn Store) -> usize {
+        let mut revoked = 0;
+        for message in self.sessions.iter().flat_map(|(_, messages)| messages) {
+            let (_, row) = store.receipt(*message).await.unwrap().unwrap();
+            revoked += usize::from(row.why == Some("revoked"));
+        }
+        revoked
     }
 
     async fn compare_questions(&self, store: &dyn Store, session: SessionId, projection: &Projection) {

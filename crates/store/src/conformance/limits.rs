@@ -35,6 +35,44 @@ pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() 
     assert_eq!(list(on.store(), &me(), Which::All).await.len(), 3);
 }
 
+pub async fn an_org_has_only_so_many_open_sessions<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let three = |n| Line { org_open_max: 3, open_max: 2, ..line(n) };
+    say(store, &me(), To::New, three(1)).await;
+    say(store, &me(), To::New, three(2)).await;
+    assert_eq!(send(store, &me(), To::New, three(3)).await, Acceptance::TooManyOpen, "their own limit first");
+    say(store, &friend(), conversation("a"), three(3)).await;
+    let before = picture(&on).await;
+    assert_eq!(send(store, &friend(), To::New, three(4)).await, Acceptance::OrgTooManyOpen);
+    let fresh = NewSession { org_open_max: 3, ..fresh_session(4, None, None) };
+    let create = Create { session: fresh, key: None, trail: trail("create", 1) };
+    let create = kernel::authorize_new(&friend(), anywhere(None), create).unwrap();
+    assert_eq!(store.create(create).await.unwrap(), Creation::OrgTooManyOpen);
+    assert_eq!(picture(&on).await, before);
+    // Another org has its own count; a session that is there takes messages; one that has ended makes room.
+    say(store, &stranger(), To::New, three(5)).await;
+    say(store, &friend(), conversation("a"), three(6)).await;
+    let on = on.reopen().await;
+    write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
+    say(on.store(), &friend(), To::New, three(7)).await;
+    assert_eq!(send(on.store(), &me(), To::New, three(8)).await, Acceptance::OrgTooManyOpen);
+}
+
+pub async fn the_orgs_limit_holds_against_all_at_once<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let mut sends = vec![];
+    for n in 1..=12 {
+        let by = if n % 2 == 0 { me() } else { friend() };
+        let wish = aim(on.store(), &by, To::New, Line { org_open_max: 5, ..line(n) }).await;
+        sends.push(on.store().accept(wish));
+    }
+    let answers = together(sends).await;
+    let done = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::Done(_)))).count();
+    let refused = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::OrgTooManyOpen))).count();
+    assert_eq!((done, refused), (5, 7));
+}
+
 pub async fn only_unfinished_messages_count_as_pending<F: Fixture>() {
     let on = peopled::<F>().await;
     let two = |n| Line { pending_max: 2, ..line(n) };

@@ -89,6 +89,8 @@ macro_rules! conformance {
             // limits
             only_open_sessions_count_as_open,
             the_limit_of_open_sessions_holds_against_all_at_once,
+            an_org_has_only_so_many_open_sessions,
+            the_orgs_limit_holds_against_all_at_once,
             only_unfinished_messages_count_as_pending,
             the_limit_of_pending_messages_holds_against_all_at_once,
             a_claim_has_only_so_many_holders,

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use expect_test::expect;
 use kernel::*;
 use proptest::prelude::*;
-use store::{Cause, OutgoingKind, OutgoingState, ReceiptState, StoreError, Verdict, Wish, project, record};
+use store::{
+    Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, StoreError, Verdict, Wish, project, record,
+};
 
 fn msg(n: u128) -> MessageId {
     MessageId::from_bits(n)
@@ -51,6 +53,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::StopAsked { turn, why: StopWhy::Asked(usr(2)) },
         Fact::StopAsked { turn, why: StopWhy::TimeLimit },
         Fact::StopAsked { turn, why: StopWhy::Ending },
+        Fact::StopAsked { turn, why: StopWhy::Revoked },
         Fact::TurnEnded { turn, outcome: Outcome::Answered },
         Fact::TurnEnded { turn, outcome: Outcome::Stopped },
         Fact::TurnEnded { turn, outcome: Outcome::Interrupted },
@@ -110,6 +113,7 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"stop_asked":{"turn":2,"why":{"asked":{"by":"usr_00000000000000000000000002"}}}}
         {"stop_asked":{"turn":2,"why":{"time_limit":{}}}}
         {"stop_asked":{"turn":2,"why":{"ending":{}}}}
+        {"stop_asked":{"turn":2,"why":{"revoked":{}}}}
         {"turn_ended":{"turn":2,"outcome":{"answered":{}}}}
         {"turn_ended":{"turn":2,"outcome":{"stopped":{}}}}
         {"turn_ended":{"turn":2,"outcome":{"interrupted":{}}}}
@@ -238,6 +242,20 @@ fn every_word_is_read_back() {
     for grant in [Grant::View, Grant::Prompt, Grant::Manage] {
         assert_eq!(record::grant_parse(record::grant_word(grant)), Some(grant));
     }
+    for role in [Role::Viewer, Role::Member, Role::Admin, Role::Owner] {
+        assert_eq!(record::role_parse(record::role_word(role)), Some(role));
+    }
+    for right in Right::ALL {
+        assert_eq!(record::right_parse(record::right_word(right)), Some(right));
+    }
+    use Purpose as P;
+    for purpose in [P::Machine, P::Browser, P::Cli, P::Api, P::Turn] {
+        assert_eq!(record::purpose_parse(record::purpose_word(purpose)), Some(purpose));
+    }
+    for to in [Grantee::Person(usr(2)), Grantee::Group(GroupId::from_bits(3)), Grantee::Org] {
+        assert_eq!(store::grantee_parse(&store::grantee_text(to)), Some(to));
+    }
+    assert_eq!(store::grantee_parse("msg_00000000000000000000000001"), None);
     for why in project::WHY_WORDS {
         assert_eq!(record::why_parse(why), Some(why));
     }
@@ -346,4 +364,23 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::Stale { kind, .. } => Fact::Stale { fence, kind },
         }
     })
+}
+
+/// What is shown of a change, a login or a key in a log line or a failed test is never the secret in it.
+#[test]
+fn secrets_are_in_no_debug_output() {
+    let (person, was) = (usr(1), Role::Member);
+    let change = store::Change::SetPassword { person, was, password: Some("canary".into()), keep: None };
+    let login = store::LoginRow {
+        org: OrgId::from_bits(1),
+        person,
+        handle: "ada".into(),
+        password: Some("canary".into()),
+        standing: 1,
+        is_disabled: false,
+    };
+    let key = store::ChainKey([0xca; 32]);
+    let shown = format!("{change:?} {login:?} {key:?}");
+    assert!(!shown.contains("canary") && !shown.contains("202"), "{shown}");
+    assert!(shown.contains(&person.to_string()) && shown.contains("ada"), "{shown}");
 }

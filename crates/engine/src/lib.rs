@@ -32,8 +32,8 @@ pub use inbound::{
 };
 pub use intake::Made;
 pub use people::{
-    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES, PersonChange,
-    Secret, SignInFor, Signed, Verified, hash_of,
+    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES,
+    PersonChange, Secret, SignInFor, Signed, Verified, hash_of,
 };
 pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};
 pub use roster::Lists;

@@ -3,14 +3,17 @@
 extern crate homing_engine as engine;
 
 mod accounts;
+mod audit;
+mod credentials;
 mod disk;
+mod people;
 mod puppet;
 mod tireless;
 mod vocabulary;
 mod world;
 
 use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told, Verb};
-use kernel::{Answer, EndWhy, Fact, Failure, Number, Outcome, Policy, To};
+use kernel::{Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Role, To};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -518,13 +521,16 @@ async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
 #[tokio::test(start_paused = true)]
 async fn whoever_may_say_nothing_any_more_has_all_that_waits_refused_however_much_it_is() {
     let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
     let first = world.say(To::New, "!hang").await.unwrap().accepted;
+    world.give(first.session, Grantee::Person(bob.person), Grant::Prompt).await;
     let mut waiting = Vec::new();
     for n in 0..100 {
-        waiting.push(world.say(To::Session(first.session), &format!("word{n}")).await.unwrap().accepted);
+        let said = world.say_as(&bob, To::Session(first.session), &format!("word{n}")).await;
+        waiting.push(said.unwrap().accepted);
     }
     world.house_has_handed(first.message).await;
-    world.store.disable(world.me.person);
+    world.store.disable(bob.person);
     world.ask(Verb::Stop { message: first.message }).await.unwrap();
     for one in waiting {
         let view = world.settled(one.message).await;
@@ -537,10 +543,8 @@ async fn a_conversations_past_is_nothing_to_whoever_may_not_see_it() {
     let world = World::new().await;
     let session = world.talk(conversation("a"), "one").await.row.session;
     world.ask(Verb::End { session }).await.unwrap();
-    let mut bob = world.inbound(conversation("a"), "two", None);
-    bob.by.person = kernel::PersonId::from_bits(2);
-    bob.by.handle = "bob".to_owned();
-    let accepted = world.engine.send(bob).await.unwrap().accepted;
+    let bob = world.let_in("bob", Role::Member).await;
+    let accepted = world.say_as(&bob, conversation("a"), "two").await.unwrap().accepted;
     assert_eq!((accepted.created, accepted.previous), (true, None));
 }
 

@@ -165,7 +165,8 @@ async fn how_an_attempt_was_started_is_told_once_until_it_differs_and_so_is_what
     turn(&world, To::Session(session)).await;
     let again = stories(&world, session).await;
     assert_eq!(of_type(&again, "about").len(), 2, "after a restart it is told once more");
-    let view = world.engine.agents().await.into_iter().find(|view| view.name == "puppet").unwrap();
+    let view =
+        world.engine.agents(&world.me).await.unwrap().into_iter().find(|view| view.name == "puppet").unwrap();
     assert_eq!(view.lists.commands, [command]);
 }
 
@@ -250,7 +251,7 @@ async fn nobody_waits_long_for_the_version_of_an_agent() {
     let puppet = Puppet { look_ms: 10_000, ..speaking(vec![]) };
     let world = world_of(&puppet).await;
     let view = async |world: &World| {
-        let views = world.engine.agents().await;
+        let views = world.engine.agents(&world.me).await.unwrap();
         views.into_iter().find(|view| view.name == "puppet").unwrap().found
     };
     let begun = tokio::time::Instant::now();

@@ -4,14 +4,18 @@
 use crate::disk::{Disk, Faults};
 use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
-    CallerKey, Clock, Engine, Granted, Ground, IfNew, Inbound, Limits, Mint, Part, Receipt, ReceiptState,
-    ReceiptView, Refused, Seal, StoredEntry, Trace, Verb, Wiring,
+    AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Engine, Granted, Ground, IfNew, Inbound,
+    Limits, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView, Refused,
+    Resource, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, Verb, Wall, Wiring,
 };
 use kernel::{
-    Address, Fact, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy, Principal, SessionId, To,
+    Address, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy, Principal,
+    Role, SessionId, To, TokenId,
 };
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::MemoryStore;
 
@@ -27,7 +31,36 @@ impl Clock for TestClock {
 struct Counter(AtomicU64);
 impl Mint for Counter {
     fn bits(&self) -> u128 {
-        u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1
+        u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1_000
+    }
+    fn secret(&self) -> [u8; 32] {
+        let mut bytes = [7; 32];
+        bytes[..16].copy_from_slice(&self.bits().to_be_bytes());
+        bytes
+    }
+}
+
+/// Where agents find their secrets.
+#[derive(Debug, Default)]
+pub(crate) struct Letterbox(pub(crate) Mutex<BTreeMap<SessionId, Secret>>);
+impl CallBack for Letterbox {
+    fn open(&self, session: SessionId, secret: &Secret) -> Result<Vec<(String, String)>, String> {
+        self.0.lock().unwrap().insert(session, secret.clone());
+        Ok(vec![("HOMING_TOKEN_FILE".to_owned(), format!("/turns/{session}/token"))])
+    }
+    fn close(&self, session: SessionId) {
+        self.0.lock().unwrap().remove(&session);
+    }
+}
+
+/// A wall that stands until somebody makes a hole.
+#[derive(Debug, Default)]
+pub(crate) struct Fence(pub(crate) AtomicBool);
+impl Wall for Fence {
+    fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
+        let proved = !self.0.load(Ordering::Relaxed);
+        let findings = if proved { Vec::new() } else { vec!["there is a hole".to_owned()] };
+        Box::pin(std::future::ready(Proof { proved, findings }))
     }
 }
 
@@ -69,6 +102,9 @@ impl Seal for Wax {
         let mirrored = sealed.strip_prefix(self.mark(about).as_slice())?;
         Some(mirrored.iter().rev().copied().collect())
     }
+    fn chain_key(&self) -> ChainKey {
+        ChainKey([3; 32])
+    }
 }
 
 pub(crate) struct World {
@@ -80,8 +116,11 @@ pub(crate) struct World {
     pub(crate) faults: Arc<Faults>,
     mint: Arc<Counter>,
     clock: Arc<TestClock>,
+    pub(crate) letterbox: Arc<Letterbox>,
+    pub(crate) fence: Arc<Fence>,
     pub(crate) limits: Limits,
     pub(crate) policy: Policy,
+    /// The machine's person, with the machine's credential.
     pub(crate) me: Principal,
 }
 
@@ -100,18 +139,23 @@ impl World {
         let house = House::new(HouseConfig { seed: 7, linger_ms: 50 });
         let mint = Arc::new(Counter::default());
         let clock = Arc::new(TestClock(tokio::time::Instant::now()));
-        let fresh = Principal {
-            org: OrgId::from_bits(1),
-            person: PersonId::from_bits(1),
-            handle: "ann".to_owned(),
-            client: None,
-        };
         let faults = Arc::new(Faults::default());
         let seal = Arc::new(Wax::default());
+        let (letterbox, fence) = (Arc::default(), Arc::default());
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        let engine = start(disk, &house, &others, &mint, &clock, &seal, limits, policy).await;
-        let me = engine.owner(fresh).await.unwrap();
-        Self { seal, engine, store, house, others, faults, mint, clock, limits, policy, me }
+        let parts = Parts { house: &house, others: &others, mint: &mint, clock: &clock, seal: &seal };
+        let engine = start(disk, parts, &letterbox, &fence, limits, policy).await;
+        let me = let_host_in(&engine).await;
+        Self { seal, engine, store, house, others, faults, mint, clock, letterbox, fence, limits, policy, me }
+    }
+
+    /// Somebody new, who came in by the link they were given, with a terminal's credential.
+    pub(crate) async fn let_in(&self, handle: &str, role: Role) -> Principal {
+        let add = AddPerson { handle: handle.to_owned(), name: None, email: None, role };
+        let (_, link) = self.engine.add_person(&self.me, add, trace(None)).await.unwrap();
+        let at = SignInFor { purpose: Purpose::Cli, name: None };
+        let signed = self.engine.sign_in_by_link(link.reveal(), at, trace(None)).await.unwrap();
+        self.engine.principal(signed.secret.hash()).await.unwrap().unwrap()
     }
 
     /// The process dies here, and another one starts.
@@ -130,7 +174,8 @@ impl World {
         self.store = self.store.reopen();
         let Self { store, house, others, faults, mint, clock, seal, limits, policy, .. } = &*self;
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        self.engine = start(disk, house, others, mint, clock, seal, *limits, *policy).await;
+        let parts = Parts { house, others, mint, clock, seal };
+        self.engine = start(disk, parts, &self.letterbox, &self.fence, *limits, *policy).await;
     }
 
     pub(crate) async fn say(&self, to: To, text: &str) -> Result<Receipt, Refused> {
@@ -146,6 +191,17 @@ impl World {
             reply: None,
             trace: trace(key),
         }
+    }
+
+    /// Somebody else says it.
+    pub(crate) async fn say_as(&self, by: &Principal, to: To, text: &str) -> Result<Receipt, Refused> {
+        self.engine.send(Inbound { by: by.clone(), ..self.inbound(to, text, None) }).await
+    }
+
+    /// Lets somebody else do this with a session of mine.
+    pub(crate) async fn give(&self, session: SessionId, to: Grantee, grant: Grant) {
+        let on = Resource::Session(session);
+        self.engine.give(&self.me, on, to, grant, trace(None)).await.unwrap();
     }
 
     /// Says it and waits for what becomes of it.
@@ -184,6 +240,12 @@ impl World {
         self.engine.ask(&self.me, verb, trace(None)).await
     }
 
+    /// What the engine did by itself, as the audit has it.
+    pub(crate) fn own_acts(&self, verb: &str) -> Vec<AuditRow> {
+        let is_own = |row: &AuditRow| row.by == Some(PersonId::ENGINE) && row.verb == verb;
+        self.store.snapshot().audit.into_iter().filter(is_own).collect()
+    }
+
     /// The agent loses the conversation of this session.
     pub(crate) async fn lose_conversation(&self, session: SessionId) {
         let rules = self.rules(session).await;
@@ -214,6 +276,7 @@ pub(crate) fn trace(key: Option<&str>) -> Trace {
     Trace {
         door: "test",
         correlation: "story".to_owned(),
+        address: None,
         key: key.map(|key| CallerKey::Idempotency(key.to_owned())),
     }
 }
@@ -230,27 +293,47 @@ pub(crate) fn state_and_why(view: &ReceiptView) -> (ReceiptState, Option<&'stati
     (view.row.state, view.row.why)
 }
 
-#[allow(clippy::too_many_arguments)] // What a world is made of.
+async fn let_host_in(engine: &Engine) -> Principal {
+    let (org, person) = (OrgId::from_bits(1), PersonId::from_bits(1));
+    let (name, handle, role) = ("home".to_owned(), "ann".to_owned(), Role::Owner);
+    let owner = NewPerson { person, handle, name: None, email: None, role };
+    let roots = ["/srv", "/elsewhere", "/gone", "/lost"].map(String::from).to_vec();
+    engine.host(NewOrg { org, name, owner, roots }).await.unwrap();
+    let token = TokenRow::full(TokenId::from_bits(1), [1; 32], person, Purpose::Machine, engine.now());
+    engine.add_token(token).await.unwrap();
+    engine.principal([1; 32]).await.unwrap().unwrap()
+}
+
+/// What stays when a process goes.
+struct Parts<'a> {
+    house: &'a Arc<House>,
+    others: &'a [Arc<dyn Agent>],
+    mint: &'a Arc<Counter>,
+    clock: &'a Arc<TestClock>,
+    seal: &'a Arc<Wax>,
+}
+
 async fn start(
     disk: Disk,
-    house: &Arc<House>,
-    others: &[Arc<dyn Agent>],
-    mint: &Arc<Counter>,
-    clock: &Arc<TestClock>,
-    seal: &Arc<Wax>,
+    parts: Parts<'_>,
+    letterbox: &Arc<Letterbox>,
+    fence: &Arc<Fence>,
     limits: Limits,
     policy: Policy,
 ) -> Engine {
-    let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::new(InProcess::new(house.clone()))];
-    agents.extend(others.iter().cloned());
+    let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::new(InProcess::new(parts.house.clone()))];
+    agents.extend(parts.others.iter().cloned());
     Engine::start(Wiring {
         store: Arc::new(disk),
         agents,
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
-        clock: clock.clone(),
-        mint: mint.clone(),
-        seal: seal.clone(),
+        clock: parts.clock.clone(),
+        mint: parts.mint.clone(),
+        seal: parts.seal.clone(),
+        call_back: Some(letterbox.clone()),
+        wall: fence.clone(),
+        trust_everyone: false,
         policy,
         limits,
     })

@@ -1,0 +1,416 @@
+//! Stories of several people: what one shares, what another loses, and how soon.
+
+use crate::puppet::Puppet;
+use crate::vocabulary::world_of;
+use crate::world::{World, conversation, state_and_why, trace};
+use engine::{
+    AddPerson, Follow, IfNew, Limits, MakeOrg, OrgSettings, PersonChange, ReceiptState, Refused, Resource,
+    RootRow, Told, Verb,
+};
+use kernel::{Fact, Grant, Grantee, Number, Policy, Principal, Right, Role, SessionId, StopWhy, To};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A second is what a reader has after a right is gone, ten what a turn has.
+const SOON: Duration = Duration::from_secs(1);
+const STOPPED_WITHIN: Duration = Duration::from_secs(10);
+
+/// A session of mine in which the other may do this.
+async fn shared_with(world: &World, other: &Principal, grant: Grant) -> SessionId {
+    let session = world.talk(To::New, "one").await.row.session;
+    world.give(session, Grantee::Person(other.person), grant).await;
+    session
+}
+
+/// Reads until nothing more comes; then it waits.
+async fn caught_up(follow: &mut Follow) {
+    while tokio::time::timeout(Duration::from_millis(100), follow.next()).await.is_ok() {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_disabled_person_said_is_refused_if_it_waits_and_stopped_if_it_runs() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::Prompt).await;
+    let runs = world.say_as(&bob, To::Session(session), "!hang").await.unwrap().accepted.message;
+    let waits = world.say_as(&bob, To::Session(session), "later").await.unwrap().accepted.message;
+    let mine = world.say(To::Session(session), "mine").await.unwrap().accepted.message;
+    world.house_has_handed(runs).await;
+
+    let since = Instant::now();
+    world.engine.disable(&world.me, bob.person, trace(None)).await.unwrap();
+    let stopped = world.settled(runs).await;
+    assert_eq!(stopped.row.state, ReceiptState::Stopped);
+    assert!(since.elapsed() < STOPPED_WITHIN, "{:?}", since.elapsed());
+    assert_eq!(state_and_why(&world.settled(waits).await), (ReceiptState::Refused, Some("not_allowed")));
+    assert_eq!(world.settled(mine).await.row.state, ReceiptState::Answered, "others go on");
+    let revoked = Fact::StopAsked { turn: stopped.row.turn.unwrap(), why: StopWhy::Revoked };
+    assert!(world.rules(session).await.contains(&revoked));
+
+    let mut own: Vec<_> = world.own_acts("revoke").into_iter().filter_map(|row| row.subject).collect();
+    own.sort();
+    let mut both = [runs.to_string(), waits.to_string()];
+    both.sort();
+    assert_eq!(own, both, "each is in the audit once, as the engine's own");
+    assert_eq!(world.say_as(&bob, To::Session(session), "again").await, Err(Refused::Unauthenticated));
+    assert_eq!(world.say_as(&bob, To::New, "again").await, Err(Refused::Unauthenticated));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_grant_is_taken_back_is_refused_and_one_whose_grant_grows_is_not() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::Prompt).await;
+    let hangs = world.say(To::Session(session), "!hang").await.unwrap().accepted.message;
+    let waits = world.say_as(&bob, To::Session(session), "later").await.unwrap().accepted.message;
+    world.give(session, Grantee::Person(bob.person), Grant::Manage).await;
+    let seen = world.engine.receipt_within(&world.me, waits, Duration::from_secs(5)).await.unwrap();
+    assert_eq!(seen.row.state, ReceiptState::Waiting);
+    let (on, to) = (Resource::Session(session), Grantee::Person(bob.person));
+    world.engine.take_back(&world.me, on, to, trace(None)).await.unwrap();
+    assert_eq!(state_and_why(&world.settled(waits).await), (ReceiptState::Refused, Some("not_allowed")));
+    assert_eq!(world.engine.receipt(&world.me, hangs).await.unwrap().row.state, ReceiptState::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_within_a_second_of_losing_the_right_to_it() {
+    for way in ["grant", "group", "token", "disabled"] {
+        let world = World::new().await;
+        let bob = world.let_in("bob", Role::Member).await;
+        let group = world.engine.make_group(&world.me, "crew".to_owned(), trace(None)).await.unwrap().group;
+        world.engine.join(&world.me, group, bob.person, trace(None)).await.unwrap();
+        let session = world.talk(To::New, "one").await.row.session;
+        let (on, crew) = (Resource::Session(session), Grantee::Group(group));
+        world.give(session, crew, Grant::View).await;
+        let bob = world.engine.refreshed(&bob).await.unwrap();
+        let mut follow = world.engine.follow(&bob, session, Number(0)).await.unwrap();
+        caught_up(&mut follow).await;
+        let (engine, me) = (&world.engine, &world.me);
+        match way {
+            "grant" => engine.take_back(me, on, crew, trace(None)).await.unwrap(),
+            "group" => engine.leave(me, group, bob.person, trace(None)).await.unwrap(),
+            "token" => engine.revoke_token(me, bob.credential.unwrap(), trace(None)).await.unwrap(),
+            _ => engine.disable(me, bob.person, trace(None)).await.unwrap(),
+        }
+        let end = tokio::time::timeout(SOON, follow.next()).await;
+        assert!(matches!(end, Ok(None)), "{way}: {end:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_within_a_second_of_what_another_node_has_done() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::View).await;
+    let mut follow = world.engine.follow(&bob, session, Number(0)).await.unwrap();
+    caught_up(&mut follow).await;
+    world.store.grant(session, bob.person, None);
+    let end = tokio::time::timeout(SOON, follow.next()).await;
+    assert!(matches!(end, Ok(None)), "{end:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_receipt_waits_no_longer_than_they_may_know_it() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::View).await;
+    let hangs = world.say(To::Session(session), "!hang").await.unwrap().accepted.message;
+    let (engine, by) = (world.engine.clone(), bob.clone());
+    let waits = tokio::spawn(async move {
+        engine.receipt_within(&by, hangs, Duration::from_secs(60)).await.map(|view| view.row.state)
+    });
+    world.house_has_handed(hangs).await;
+    let (on, to) = (Resource::Session(session), Grantee::Person(bob.person));
+    world.engine.take_back(&world.me, on, to, trace(None)).await.unwrap();
+    let answer = tokio::time::timeout(SOON, waits).await.expect("it ends").unwrap();
+    assert_eq!(answer, Err(Refused::NotFound { what: "session" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_that_has_changed_is_looked_up_again_and_the_wish_goes_on() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::Prompt).await;
+    let group = world.engine.make_group(&world.me, "crew".to_owned(), trace(None)).await.unwrap().group;
+    world.engine.join(&world.me, group, bob.person, trace(None)).await.unwrap();
+    let now = world.engine.refreshed(&bob).await.unwrap();
+    assert!(now.standing > bob.standing);
+    let said = world.say_as(&bob, To::Session(session), "two").await.unwrap().accepted.message;
+    assert_eq!(world.settled(said).await.row.state, ReceiptState::Answered);
+    world.say_as(&bob, To::New, "three").await.unwrap();
+    world.engine.make(&bob, IfNew::default(), None, trace(None)).await.unwrap();
+    let stop = Verb::Stop { message: said };
+    world.engine.ask(&bob, stop, trace(None)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_handed_over_belongs_to_the_other_and_to_nobody_else() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = world.talk(conversation("a"), "one").await.row.session;
+    world.engine.hand_over(&world.me, session, bob.person, trace(None)).await.unwrap();
+    assert_eq!(world.engine.session(&bob, session).await.unwrap().owner, bob.person);
+    let unseen = Err(Refused::NotFound { what: "session" });
+    assert_eq!(world.engine.session(&world.me, session).await, unseen);
+    let back = world.engine.hand_over(&world.me, session, world.me.person, trace(None)).await;
+    assert_eq!(back, Err(Refused::NotFound { what: "session" }));
+
+    // To take over from somebody who leaves is an admin's office, and in the audit.
+    world.engine.hand_over_all(&world.me, bob.person, world.me.person, trace(None)).await.unwrap();
+    assert_eq!(world.engine.session(&world.me, session).await.unwrap().owner, world.me.person);
+    let all = world.engine.hand_over_all(&bob, world.me.person, bob.person, trace(None)).await;
+    assert_eq!(all, Err(Refused::NeedsRole(Role::Admin)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_in_a_shared_session_is_its_senders() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::Prompt).await;
+    let his = world.say_as(&bob, To::Session(session), "two").await.unwrap().accepted.message;
+    let view = world.settled(his).await;
+    assert_eq!((view.row.by, view.sender.as_deref()), (bob.person, Some("bob")));
+    assert!(world.rules(session).await.contains(&Fact::Queued { message: his, by: bob.person }));
+    let hangs = world.say(To::Session(session), "!hang").await.unwrap().accepted.message;
+    let waits = world.say_as(&bob, To::Session(session), "three").await.unwrap().accepted.message;
+    let queue = world.engine.queue(&bob, session).await.unwrap();
+    let senders: Vec<_> = queue.iter().map(|one| (one.row.message, one.sender.as_deref())).collect();
+    assert_eq!(senders, [(hangs, Some("ann")), (waits, Some("bob"))]);
+    let words = Verb::Edit { message: waits, revision: 0, parts: world.inbound(To::New, "x", None).parts };
+    assert_eq!(world.ask(words).await, Err(Refused::NotYourWords), "not even its owner puts words in it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_reads_whatever_they_were_granted_and_does_nothing() {
+    let world = World::new().await;
+    let vera = world.let_in("vera", Role::Viewer).await;
+    let session = shared_with(&world, &vera, Grant::Manage).await;
+    assert!(world.engine.session(&vera, session).await.is_ok());
+    let said = world.say_as(&vera, To::Session(session), "two").await;
+    assert_eq!(said, Err(Refused::Needs(Grant::Prompt)));
+    assert_eq!(world.say_as(&vera, To::New, "two").await, Err(Refused::NeedsRole(Role::Member)));
+    let ended = world.engine.ask(&vera, Verb::End { session }, trace(None)).await;
+    assert_eq!(ended, Err(Refused::Needs(Grant::Manage)));
+    let grants = world.engine.grants(&vera, Resource::Session(session)).await;
+    assert_eq!(grants, Err(Refused::Needs(Grant::Manage)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_on_which_something_is_granted_is_nothing_to_the_others() {
+    let world = world_of(&Puppet::default()).await;
+    let (bob, carol) = (world.let_in("bob", Role::Member).await, world.let_in("carol", Role::Member).await);
+    let names = |views: Vec<engine::AgentView>| views.into_iter().map(|view| view.name).collect::<Vec<_>>();
+    assert_eq!(names(world.engine.agents(&bob).await.unwrap()), ["puppet", "scripted"]);
+    let on = Resource::Agent("scripted".to_owned());
+    let carols = world.say_as(&carol, To::New, "!hang").await.unwrap().accepted;
+    world.house_has_handed(carols.message).await;
+    let to = Grantee::Person(bob.person);
+    world.engine.give(&world.me, on, to, Grant::Prompt, trace(None)).await.unwrap();
+
+    let stopped = world.engine.receipt_within(&carol, carols.message, STOPPED_WITHIN).await.unwrap();
+    assert_eq!(stopped.row.state, ReceiptState::Stopped, "what she may use no more stops");
+    let carol = world.engine.refreshed(&carol).await.unwrap();
+    assert_eq!(names(world.engine.agents(&carol).await.unwrap()), ["puppet"]);
+    let named = |agent: &str| IfNew { agent: Some(agent.to_owned()), ..IfNew::default() };
+    let made = world.engine.make(&carol, named("scripted"), None, trace(None)).await;
+    let known = vec!["puppet".to_owned()];
+    assert_eq!(made, Err(Refused::UnknownAgent { name: "scripted".to_owned(), known: known.clone() }));
+    let never = world.engine.make(&carol, named("nobody"), None, trace(None)).await;
+    assert_eq!(never, Err(Refused::UnknownAgent { name: "nobody".to_owned(), known }));
+    let unnamed = world.engine.make(&carol, IfNew::default(), None, trace(None)).await;
+    assert_eq!(unnamed, Err(Refused::AgentNotYours), "the default's name is not told");
+    let said = world.say_as(&carol, To::Session(carols.session), "again").await;
+    assert_eq!(said, Err(Refused::AgentNotYours));
+    world.engine.make(&bob, named("scripted"), None, trace(None)).await.unwrap();
+    let typo = Resource::Agent("scriptet".to_owned());
+    let typo = world.engine.give(&world.me, typo, Grantee::Org, Grant::View, trace(None)).await;
+    assert!(matches!(typo, Err(Refused::UnknownAgent { .. })), "{typo:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_directories_that_one_was_given_can_be_chosen_and_of_others_nothing_is_said() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let in_dir = |directory: &str| IfNew { directory: Some(directory.to_owned()), ..IfNew::default() };
+    let make = async |by: &Principal, directory: &str| {
+        world.engine.make(by, in_dir(directory), None, trace(None)).await.map(|_| ())
+    };
+    for directory in ["/srv/shop", "/gone/away", "/", "/srv/../etc"] {
+        assert_eq!(make(&bob, directory).await, Err(Refused::DirectoryNotYours), "{directory}");
+    }
+    let root = RootRow { directory: "/srv/shop".to_owned(), to: Grantee::Person(bob.person) };
+    let not_his = world.engine.add_root(&bob, root.clone(), trace(None)).await;
+    assert_eq!(not_his, Err(Refused::NeedsRole(Role::Admin)));
+    world.engine.add_root(&world.me, root.clone(), trace(None)).await.unwrap();
+    let gone = RootRow { directory: "/gone/for/bob".to_owned(), to: Grantee::Org };
+    let gone = world.engine.add_root(&world.me, gone, trace(None)).await;
+    assert!(matches!(gone, Err(Refused::BadDirectory { .. })), "{gone:?}");
+    let bob = world.engine.refreshed(&bob).await.unwrap();
+    assert_eq!(make(&bob, "/srv/shop").await, Ok(()));
+    assert_eq!(make(&bob, "/srv/shop/window").await, Ok(()));
+    assert_eq!(make(&bob, "/srv/shopping").await, Err(Refused::DirectoryNotYours));
+    world.engine.remove_root(&world.me, root, trace(None)).await.unwrap();
+    assert_eq!(make(&bob, "/srv/shop").await, Err(Refused::DirectoryNotYours), "looked up again");
+    assert!(matches!(make(&world.me, "/gone/away").await, Err(Refused::BadDirectory { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_org_has_so_many_open_sessions_as_it_may_and_its_settings_may_want_fewer() {
+    let world = World::with(Limits { org_open_max: 3, ..Limits::default() }, Policy::default()).await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let make = async |by: &Principal| world.engine.make(by, IfNew::default(), None, trace(None)).await;
+    let first = make(&world.me).await.unwrap().session;
+    make(&bob).await.unwrap();
+    make(&bob).await.unwrap();
+    assert_eq!(make(&world.me).await, Err(Refused::OrgTooManyOpen { limit: 3 }));
+    let settings = OrgSettings { open_max: Some(2), ..OrgSettings::default() };
+    world.engine.settings(&world.me, settings, trace(None)).await.unwrap();
+    world.ask(Verb::End { session: first }).await.unwrap();
+    let said = world.say_as(&bob, To::New, "one").await;
+    assert_eq!(said, Err(Refused::OrgTooManyOpen { limit: 2 }));
+    let not_his = world.engine.settings(&bob, OrgSettings::default(), trace(None)).await;
+    assert_eq!(not_his, Err(Refused::NeedsRole(Role::Admin)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_org_has_so_many_turns_under_way_as_it_may_and_the_next_starts_when_one_ends() {
+    let world = World::with(Limits { org_awake_max: 2, ..Limits::default() }, Policy::default()).await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let first = world.say(To::New, "!hang").await.unwrap().accepted;
+    let second = world.say_as(&bob, To::New, "!hang").await.unwrap().accepted;
+    world.house_has_handed(first.message).await;
+    world.house_has_handed(second.message).await;
+    let third = world.say_as(&bob, To::New, "three").await.unwrap().accepted.message;
+    let fourth = world.say(To::New, "four").await.unwrap().accepted.message;
+    let state = async |by: &Principal, message| {
+        let view = world.engine.receipt_within(by, message, Duration::from_secs(2)).await.unwrap();
+        view.row.state
+    };
+    assert_eq!(state(&bob, third).await, ReceiptState::Waiting);
+    assert_eq!(state(&world.me, fourth).await, ReceiptState::Waiting);
+    world.ask(Verb::Stop { message: first.message }).await.unwrap();
+    assert_eq!(state(&bob, third).await, ReceiptState::Answered);
+    assert_eq!(state(&world.me, fourth).await, ReceiptState::Answered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_else_is_let_in_while_agents_are_not_walled_off() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    world.engine.disable(&world.me, bob.person, trace(None)).await.unwrap();
+    world.fence.0.store(true, Ordering::Relaxed);
+    let hole = Refused::WallNotProved { findings: vec!["there is a hole".to_owned()] };
+    let add = AddPerson { handle: "carol".to_owned(), name: None, email: None, role: Role::Member };
+    let added = world.engine.add_person(&world.me, add.clone(), trace(None)).await.map(|_| ());
+    assert_eq!(added, Err(hole.clone()));
+    let (name, handle) = ("other".to_owned(), "dora".to_owned());
+    let other = MakeOrg { name, handle, owner_name: None, email: None };
+    let made = world.engine.make_org(&world.me, other.clone(), trace(None)).await.map(|_| ());
+    assert_eq!(made, Err(hole.clone()));
+    assert_eq!(world.engine.enable(&world.me, bob.person, trace(None)).await, Err(hole));
+    world.fence.0.store(false, Ordering::Relaxed);
+    world.engine.enable(&world.me, bob.person, trace(None)).await.unwrap();
+    world.engine.add_person(&world.me, add, trace(None)).await.unwrap();
+    world.engine.make_org(&world.me, other, trace(None)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_see_each_others_names_and_admins_look_after_whoever_is_not_above_them() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let ada = world.let_in("ada", Role::Admin).await;
+    let email = PersonChange { email: Some("Bob@Example.org".to_owned()), ..PersonChange::default() };
+    let row = world.engine.change_person(&ada, bob.person, email.clone(), trace(None)).await.unwrap();
+    assert_eq!(row.email.as_deref(), Some("bob@example.org"));
+    let handles: Vec<_> = world.engine.people(&bob, None, 10).await.unwrap();
+    assert_eq!(handles.iter().map(|row| row.handle.as_str()).collect::<Vec<_>>(), ["ada", "ann", "bob"]);
+    let carol = world.let_in("carol", Role::Member).await;
+    assert_eq!(world.engine.person(&carol, bob.person).await.unwrap().email, None);
+    let by_address = world.engine.person_named(&carol, "bob@example.org").await;
+    assert_eq!(by_address, Err(Refused::NotFound { what: "person" }));
+    assert_eq!(world.engine.person_named(&ada, "bob@example.org").await.unwrap().person, bob.person);
+
+    let role = |role| PersonChange { role: Some(role), ..PersonChange::default() };
+    let up = world.engine.change_person(&ada, bob.person, role(Role::Owner), trace(None)).await;
+    assert_eq!(up, Err(Refused::NeedsRole(Role::Owner)));
+    let owner = world.engine.disable(&ada, world.me.person, trace(None)).await;
+    assert_eq!(owner, Err(Refused::NeedsRole(Role::Owner)));
+    let last = world.engine.change_person(&world.me, world.me.person, role(Role::Admin), trace(None)).await;
+    assert_eq!(last, Err(Refused::LastOwner));
+    let add = AddPerson { handle: "bob".to_owned(), name: None, email: None, role: Role::Member };
+    let taken = world.engine.add_person(&ada, add, trace(None)).await.map(|_| ());
+    assert!(matches!(taken, Err(Refused::Taken { .. })), "{taken:?}");
+    let own = PersonChange { name: Some("Bob".to_owned()), ..PersonChange::default() };
+    assert_eq!(
+        world.engine.change_person(&bob, bob.person, own, trace(None)).await.unwrap().name.as_deref(),
+        Some("Bob")
+    );
+    let own = world.engine.change_person(&bob, bob.person, email, trace(None)).await;
+    assert_eq!(own, Err(Refused::NeedsRole(Role::Admin)), "by it one is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_admin_reads_nobodys_sessions_by_being_one() {
+    let world = World::new().await;
+    let ada = world.let_in("ada", Role::Admin).await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = world.say_as(&bob, To::New, "one").await.unwrap().accepted.session;
+    for by in [&ada, &world.me] {
+        assert_eq!(world.engine.session(by, session).await, Err(Refused::NotFound { what: "session" }));
+        assert_eq!(world.engine.sessions(by, engine::Which::All, None, 10).await, Ok(Vec::new()));
+        assert_eq!(world.engine.heads(by, 0, 10).await, Ok(Vec::new()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_not_good_for_something_hears_the_same_whether_it_is_there_or_not() {
+    let world = World::new().await;
+    let receipt = world.talk(To::New, "one").await.row;
+    let mut reads = world.me.clone();
+    reads.rights = kernel::Rights::NONE.with(Right::Read);
+    let (there, never) = (receipt.message, kernel::MessageId::from_bits(77));
+    for message in [there, never] {
+        for verb in [Verb::Stop { message }, Verb::Withdraw { message }, Verb::Hold { message }] {
+            let asked = world.engine.ask(&reads, verb, trace(None)).await;
+            assert_eq!(asked, Err(Refused::NeedsRight(Right::Prompt)));
+        }
+    }
+    for session in [receipt.session, SessionId::from_bits(77)] {
+        let said = world.say_as(&reads, To::Session(session), "two").await;
+        assert_eq!(said, Err(Refused::NeedsRight(Right::Prompt)));
+        let ended = world.engine.ask(&reads, Verb::End { session }, trace(None)).await;
+        assert_eq!(ended, Err(Refused::NeedsRight(Right::Manage)));
+    }
+    let mut prompts = world.let_in("bob", Role::Member).await;
+    prompts.rights = kernel::Rights::NONE.with(Right::Prompt);
+    for message in [there, never] {
+        let asked = world.engine.ask(&prompts, Verb::Hold { message }, trace(None)).await;
+        assert_eq!(asked, Err(Refused::NotFound { what: "message" }), "not whose it is, either");
+        let receipt = world.engine.receipt(&prompts, message).await.map(|_| ());
+        assert_eq!(receipt, Err(Refused::NeedsRight(Right::Read)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_somebody_gets_while_they_watch_is_heard_and_ends_nothing() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = shared_with(&world, &bob, Grant::View).await;
+    let mut follow = world.engine.follow(&bob, session, Number(0)).await.unwrap();
+    caught_up(&mut follow).await;
+    world.give(session, Grantee::Person(bob.person), Grant::Prompt).await;
+    let said = world.say_as(&bob, To::Session(session), "two").await.unwrap().accepted.message;
+    let queued = Fact::Queued { message: said, by: bob.person };
+    let told = tokio::time::timeout(Duration::from_secs(5), async {
+        while let Some(told) = follow.next().await {
+            if let Told::Fact(shared) = told
+                && shared.fact.entry == engine::StoredEntry::Rule(queued.clone())
+            {
+                return true;
+            }
+        }
+        false
+    });
+    assert_eq!(told.await, Ok(true));
+}

@@ -66,4 +66,4 @@ pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignedIn};
 pub use token::{MadeToken, NewToken, Purpose, Token, TokensQuery};
-pub use wall::{Wall, WallCheck};
+pub use wall::Wall;

@@ -1,7 +1,7 @@
 //! Orgs: people, sessions and agents that belong together, and what an org decides for itself.
 
 use crate::bounds::*;
-use crate::check::{handle, invalid, mail, plain_line, word};
+use crate::check::{handle, invalid, mail, plain_line};
 use crate::{At, Grant, Invalid, Link};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -77,7 +77,7 @@ impl OrgChange {
 #[serde(deny_unknown_fields)]
 pub struct NewOrg {
     /// What it is called. One of its kind on a machine.
-    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    #[schema(max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     pub name: String,
     /// Its owner. They get a link by which they come in, once.
     pub owner: NewOwner,
@@ -103,7 +103,7 @@ pub struct NewOwner {
 impl NewOrg {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
-        word("name", &self.name)?;
+        handle("name", &self.name)?;
         handle("owner.handle", &self.owner.handle)?;
         plain_line("owner.name", self.owner.name.as_deref(), NAME_LENGTH_MAX)?;
         mail(self.owner.email.as_deref())

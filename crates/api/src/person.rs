@@ -69,6 +69,10 @@ pub struct Me {
     pub host: bool,
     /// Whether they can sign in with a password.
     pub has_password: bool,
+    /// The groups that they are in.
+    pub groups: Vec<String>,
+    /// The directories under which they may let a session work.
+    pub roots: Vec<String>,
     /// What this credential is good for: never more than the person may do.
     pub rights: Vec<Right>,
     /// The one session and turn that this credential is for, if it is for one only.
@@ -131,7 +135,7 @@ impl NewPassword {
     }
 }
 
-/// Somebody. Admins see all of it, you see all of yourself; of others there is their name.
+/// Somebody. Admins see all of it, and you see all of yourself; of others there is no address and no sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Person {
     /// Their id. Never changes.
@@ -145,8 +149,7 @@ pub struct Person {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// What they are in the org.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
+    pub role: Role,
     /// Whether this is the person whose machine it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<bool>,
@@ -157,8 +160,7 @@ pub struct Person {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_at: Option<At>,
     /// When they were let in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made_at: Option<At>,
+    pub made_at: At,
 }
 
 /// Which people.

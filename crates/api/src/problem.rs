@@ -123,7 +123,7 @@ codes! {
         "use another agent (GET /api/v1/agents), or ask an admin to share this one with you";
     /// The directory is under none that this person may choose.
     DirectoryNotYours = "directory_not_yours", 403, "not a directory of yours",
-        "choose one below those that GET /api/v1/roots lists, leave it out to get one of its own, or ask an admin to add it";
+        "choose one below those that GET /api/v1/me lists, leave it out to get one of its own, or ask an admin to add it";
     /// The credential is for one turn only, and this is something else.
     BoundElsewhere = "bound_elsewhere", 403, "the credential is for one turn only",
         "an agent's own credential reads and talks to its own session while its turn lasts, and nothing more";

@@ -1,7 +1,7 @@
 //! Credentials: what there is to see of them, and new ones. The secret of one is shown once.
 
 use crate::bounds::*;
-use crate::check::{invalid, plain_line, word};
+use crate::check::{handle, invalid, plain_line};
 use crate::{At, Invalid, Right, Secret};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -72,7 +72,7 @@ pub struct NewToken {
     pub expires: Option<At>,
     /// The only client name that it may use in addresses; any if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    #[schema(max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     pub client: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl NewToken {
         if !(1..=RIGHTS_MAX).contains(&self.rights.len()) {
             return invalid("rights", format!("must be 1 to {RIGHTS_MAX} rights"));
         }
-        self.client.as_deref().map_or(Ok(()), |client| word("client", client))
+        self.client.as_deref().map_or(Ok(()), |client| handle("client", client))
     }
 }
 

@@ -3,10 +3,11 @@
 //! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `place` (the data
 //! directory), `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is
 //! meant), `naming` (which person or group), `follow` (watching a turn), `ask` and `keys` (what is typed), `words` (facts
-//! for people), `screen` and `exit`. The server's side is `wiring`, with `config`,
-//! `roster` (the agents) and `world`.
+//! for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents), `call_back`,
+//! `seal` and `world`.
 
 mod ask;
+mod call_back;
 mod cli;
 mod commands;
 mod config;

@@ -6,8 +6,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use engine::{Purpose, Secret};
 
 use crate::exit::{Exit, Trouble};
+use crate::world;
 
 /// A data directory. It need not be there yet.
 #[derive(Debug, Clone)]
@@ -59,10 +61,9 @@ impl Place {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
             return Ok(token);
         }
-        // Two version 4 ids have 244 random bits from the system's generator.
-        let fresh = format!("hom_{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-        write_whole(&path, &fresh)?;
-        Ok(fresh)
+        let fresh = Secret::of_credential(Purpose::Machine, world::secret());
+        write_whole(&path, fresh.reveal())?;
+        Ok(fresh.reveal().to_owned())
     }
 
     /// Says where the server is. Only for whoever holds the lock.
@@ -119,7 +120,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let place = Place { dir: dir.path().to_owned(), named: true, chosen: false };
         let token = place.token_or_fresh().unwrap();
-        assert!(token.len() > 60);
+        assert!(token.starts_with("hmg_m_") && token.len() > 48);
         fs::set_permissions(place.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(place.token_or_fresh().unwrap(), token);
         assert_eq!(fs::metadata(place.token_path()).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,5 +1,5 @@
 //! The seal of a data directory: authenticated encryption with the key in `DIR/key`, which no backup of the database
-//! holds. Made at the first start; without it, what was sealed stays closed.
+//! holds, and the audit's key, which is made of it. Made at the first start; without it, what was sealed stays closed.
 
 use std::fmt;
 use std::fs;
@@ -10,6 +10,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use chacha20poly1305::aead::{Aead, Generate, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use engine::ChainKey;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 
 use crate::exit::{Exit, Trouble};
 
@@ -22,7 +25,10 @@ const NONCE_BYTES: usize = 24;
 const FORM: u8 = 1;
 
 /// Seals with one directory's key.
-pub(crate) struct FileSeal(XChaCha20Poly1305);
+pub(crate) struct FileSeal {
+    cipher: XChaCha20Poly1305,
+    chain_key: ChainKey,
+}
 
 impl fmt::Debug for FileSeal {
     /// Never the key.
@@ -53,8 +59,15 @@ impl FileSeal {
                 )
                 .into());
         };
-        Ok(Self(XChaCha20Poly1305::new(&Key::from(key))))
+        Ok(Self { cipher: XChaCha20Poly1305::new(&Key::from(key)), chain_key: chain_key(&key) })
     }
+}
+
+/// The audit's key is made of this one, and not the same: whoever learns the one does not know the other.
+fn chain_key(key: &[u8; KEY_BYTES]) -> ChainKey {
+    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("a key of any length will do");
+    mac.update(b"audit chain");
+    ChainKey(mac.finalize().into_bytes().into())
 }
 
 /// Written whole under another name first: a key of which half was lost would open nothing.
@@ -76,15 +89,19 @@ impl engine::Seal for FileSeal {
     fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String> {
         let nonce = XNonce::generate();
         let payload = Payload { msg: plain, aad: about.as_bytes() };
-        let sealed = self.0.encrypt(&nonce, payload).map_err(|_| "it cannot be sealed".to_owned())?;
+        let sealed = self.cipher.encrypt(&nonce, payload).map_err(|_| "it cannot be sealed".to_owned())?;
         Ok([&[FORM], nonce.as_slice(), &sealed].concat())
+    }
+
+    fn chain_key(&self) -> ChainKey {
+        self.chain_key.clone()
     }
 
     fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         let (form, rest) = sealed.split_first()?;
         let (nonce, sealed) = rest.split_at_checked(NONCE_BYTES)?;
         let nonce = XNonce::try_from(nonce).ok().filter(|_| *form == FORM)?;
-        self.0.decrypt(&nonce, Payload { msg: sealed, aad: about.as_bytes() }).ok()
+        self.cipher.decrypt(&nonce, Payload { msg: sealed, aad: about.as_bytes() }).ok()
     }
 }
 

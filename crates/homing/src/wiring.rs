@@ -1,25 +1,27 @@
 //! The server put together: store, agents, engine and HTTP door on one data directory, from start to hand-over.
 
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
-use engine::{Engine, Mint, TokenRow, Wiring};
-use kernel::{NodeId, OrgId, PersonId, Principal};
+use anyhow::{Context, Result};
+use engine::{Engine, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
+use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
 use server::{Bound, Server, ServerConfig};
 use sha2::{Digest, Sha256};
 use store_sqlite::{OpenError, Options, SqliteStore};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::call_back::TurnFiles;
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
-use crate::world::{GrowingMint, LocalGround, SystemClock};
+use crate::world::{GrowingMint, LocalGround, NoWall, SystemClock};
 use crate::{time, world};
 
 /// How a server is started.
@@ -31,6 +33,9 @@ pub(crate) struct ListenArgs {
     /// The configuration [default: homing.toml in the data directory, or ~/.config/homing/config.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Let people in although it is not proved that agents cannot reach what is not theirs
+    #[arg(long)]
+    trust_everyone: bool,
     /// Listen where other machines can reach it, although tokens and words travel unencrypted
     #[arg(long)]
     expose_without_tls: bool,
@@ -43,6 +48,7 @@ impl ListenArgs {
         if let Some(listen) = &self.listen {
             config.listen = listen.clone();
         }
+        config.trust_everyone |= self.trust_everyone;
         if !self.expose_without_tls {
             refuse_exposure(&config.listen)?;
         }
@@ -68,8 +74,11 @@ impl Ready {
         let store = SqliteStore::open(&place.dir, &options).map_err(|error| cannot_open(error, place))?;
         // Whoever reads this file finds nobody until we can be asked.
         place.withdraw();
-        // Before any agent is started: a server that cannot listen should not have done anything.
-        drop(TcpListener::bind(&*config.listen).map_err(|why| cannot_listen(&config.listen, &why))?);
+        // Before any agent is started: a server that cannot listen should not have done anything, and agents are told
+        // where it is.
+        let listener = TcpListener::bind(&*config.listen).await;
+        let listener = listener.map_err(|why| cannot_listen(&config.listen, &why))?;
+        let url = server::url_of(listener.local_addr()?);
         let roster = Roster::make(config, &place.dir)?;
         let ground = LocalGround { work: place.dir.join("work") };
         let engine = Engine::start(Wiring {
@@ -80,11 +89,14 @@ impl Ready {
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
             seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),
+            call_back: Some(Arc::new(TurnFiles { dir: place.dir.join("turns"), url })),
+            wall: Arc::new(NoWall),
+            trust_everyone: config.trust_everyone,
             policy: config.policy(),
             limits: config.limits(),
         })
         .await?;
-        let bound = open_door(&engine, config, place, &mint).await;
+        let bound = open_door(&engine, config, place, &mint, listener).await;
         match bound {
             Ok(bound) => Ok(Self { engine, bound, place: place.clone(), roster: Arc::new(roster) }),
             Err(error) => {
@@ -114,8 +126,8 @@ impl Ready {
     }
 
     /// A link that signs a browser in, once, and an answer when it does so no more.
-    pub(crate) fn sign_in(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
-        self.bound.sign_in()
+    pub(crate) async fn sign_in(&self) -> Result<(String, impl Future<Output = ()> + Send + 'static)> {
+        Ok(self.bound.sign_in().await?)
     }
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.
@@ -182,34 +194,57 @@ pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
     Ok(())
 }
 
-async fn open_door(engine: &Engine, config: &Config, place: &Place, mint: &GrowingMint) -> Result<Bound> {
-    let owner = engine
-        .owner(Principal {
-            org: OrgId::from_bits(mint.bits()),
-            person: PersonId::from_bits(mint.bits()),
-            handle: world::handle(),
-            client: None,
-        })
-        .await?;
+async fn open_door(
+    engine: &Engine,
+    config: &Config,
+    place: &Place,
+    mint: &GrowingMint,
+    listener: TcpListener,
+) -> Result<Bound> {
+    let owner = engine.host(first_org(mint)).await?;
     let hash = Sha256::digest(place.token_or_fresh()?.as_bytes()).into();
-    let (person, made_at) = (owner.person, world::now());
-    engine
-        .add_token(TokenRow {
-            hash,
-            person,
-            purpose: TokenRow::MACHINE,
-            client: None,
-            made_at,
-            expires: None,
-        })
-        .await?;
-    let mut door = ServerConfig::new(&config.listen, owner.person);
+    let token = TokenId::from_bits(mint.bits());
+    engine.add_token(TokenRow::full(token, hash, owner.person, Purpose::Machine, world::now())).await?;
+    let owner = engine.principal(hash).await?.context("the machine's person can come in")?;
+    add_roots(engine, config, &owner).await?;
+    let mut door = ServerConfig::new(&config.listen, owner);
     door.allowed_hosts = config.allowed_hosts.clone();
-    let bound = Server { engine: engine.clone(), config: door }.bind().await;
+    let bound = Server { engine: engine.clone(), config: door }.take(listener);
     let bound = bound.map_err(|why| cannot_listen(&config.listen, &why))?;
     engine.announce(bound.url()).await?;
     place.announce(&bound.url())?;
     Ok(bound)
+}
+
+/// The org of a first start, and the person whose machine it is, who owns it.
+fn first_org(mint: &GrowingMint) -> NewOrg {
+    let (handle, role) = (world::handle(), Role::Owner);
+    let person = PersonId::from_bits(mint.bits());
+    let owner = NewPerson { person, handle: handle.clone(), name: None, email: None, role };
+    // Added by `add_roots`, which also looks after those who were here before there were any.
+    NewOrg { org: OrgId::from_bits(mint.bits()), name: handle, owner, roots: Vec::new() }
+}
+
+/// Lets the machine's person choose the directories of the configuration; and if they have none, their home and the one in
+/// which the server is started. Never `/` by itself.
+async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Result<()> {
+    let usual = [Some(world::home()), std::env::current_dir().ok()].into_iter().flatten();
+    let usual = usual.filter(|path| owner.roots.is_empty() && path.parent().is_some() && path.is_dir());
+    let usual = usual.filter_map(|path| path.to_str().map(str::to_owned));
+    for directory in usual.chain(config.roots.iter().cloned()) {
+        let canonical = std::fs::canonicalize(&directory).ok();
+        let canonical = canonical.as_deref().and_then(|path| path.to_str()).unwrap_or(&directory);
+        if owner.roots.iter().any(|root| root == canonical) {
+            continue;
+        }
+        let trace = Trace { door: "start", correlation: "start".to_owned(), address: None, key: None };
+        let root = RootRow { directory: directory.clone(), to: Grantee::Person(owner.person) };
+        engine.add_root(owner, root, trace).await.map_err(|why| {
+            Trouble::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))
+                .hint("mend `roots` in the configuration, or HOMING_ROOTS")
+        })?;
+    }
+    Ok(())
 }
 
 /// There is no TLS yet: whoever listens beyond this machine must have said so.

@@ -3,10 +3,13 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use engine::{Clock, Ground, Mint};
+use chacha20poly1305::Key;
+use chacha20poly1305::aead::Generate;
+use engine::{Clock, Ground, Mint, Proof, Wall};
 use kernel::{Moment, SessionId};
 
 /// The system's clock.
@@ -38,6 +41,15 @@ impl Mint for GrowingMint {
         *last = fresh.max(last.saturating_add(1));
         *last
     }
+
+    fn secret(&self) -> [u8; 32] {
+        secret()
+    }
+}
+
+/// 32 bytes from the system's generator.
+pub(crate) fn secret() -> [u8; 32] {
+    Key::generate().into()
 }
 
 /// The directories of this machine. A session that named none gets one of its own below `work`.
@@ -62,6 +74,17 @@ impl Ground for LocalGround {
             made.map_err(|why| format!("{directory}: {why}"))?;
         }
         if path.is_dir() { Ok(()) } else { Err(format!("{directory} is not there any more")) }
+    }
+}
+
+/// Nothing keeps agents from anything yet, and says so: whoever lets somebody else in has to trust them.
+#[derive(Debug)]
+pub(crate) struct NoWall;
+
+impl Wall for NoWall {
+    fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
+        let findings = vec!["agents run as the user of the server and can read what it can read".to_owned()];
+        Box::pin(std::future::ready(Proof { proved: false, findings }))
     }
 }
 

@@ -10,20 +10,21 @@ use axum::extract::State;
 use engine::{AccountView, AgentView, Found, Setup};
 
 problems! {
-    AgentsProblems = [];
-    AccountProblems = [NotFound];
-    SetAccountProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, DiskFull, Unclear];
-    RemoveAccountProblems = [Invalid, NotFound, DiskFull, Unclear];
+    AgentsProblems = [RightMissing];
+    AccountProblems = [NotFound, RightMissing, BoundElsewhere];
+    SetAccountProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing,
+        BoundElsewhere, DiskFull, Unclear];
+    RemoveAccountProblems = [Invalid, NotFound, RightMissing, BoundElsewhere, DiskFull, Unclear];
 }
 
 /// List agents
 #[utoipa::path(
     get, path = "/api/v1/agents", tag = "house", operation_id = "agents",
-    responses((status = 200, description = "Every agent that is configured.", body = Page<Agent>), AgentsProblems),
+    responses((status = 200, description = "Every agent that there is for you.", body = Page<Agent>), AgentsProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, _: Caller) -> Json<Page<Agent>> {
-    let items = door.engine.agents().await.into_iter().map(agent_form).collect();
-    Json(Page { items, next: None })
+pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Agent>>> {
+    let items = door.engine.agents(&caller.by).await?.into_iter().map(agent_form).collect();
+    Ok(Json(Page { items, next: None }))
 }
 
 /// The name of an agent, in a path.

@@ -16,9 +16,9 @@ use kernel::ApprovalId;
 const GO_ON: &str = "Go on. What you asked for is allowed once.";
 
 problems! {
-    ListProblems = [Invalid, BadCursor];
-    AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, SessionEnded,
-        IdempotencyConflict, TooLate, Lapsed, Changed, DiskFull, Unclear];
+    ListProblems = [Invalid, BadCursor, RightMissing];
+    AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        SessionEnded, IdempotencyConflict, TooLate, Lapsed, Changed, DiskFull, Unclear];
 }
 
 /// The id of an approval, in a path.

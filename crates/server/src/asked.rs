@@ -16,6 +16,7 @@ use http_body_util::BodyExt;
 use kernel::Principal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(crate) struct Caller {
 pub(crate) struct Way {
     pub(crate) door: &'static str,
     pub(crate) correlation: String,
+    /// Where the request comes from.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl FromRequestParts<Door> for Caller {
@@ -45,15 +48,31 @@ impl FromRequestParts<Door> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
         let by = parts.extensions.remove::<Arc<Principal>>();
         let by = by.ok_or_else(|| No::new(Code::Unauthenticated, "this needs a credential"))?;
-        let Way { door, correlation } = parts.extensions.remove::<Way>().unwrap_or_else(Way::unknown);
-        let key = key_of(&parts.headers)?.map(CallerKey::Idempotency);
-        Ok(Self { by, trace: Trace { door, correlation, key } })
+        Ok(Self { by, trace: trace_of(parts)? })
     }
+}
+
+/// How a request came in, of somebody who need not have said who they are.
+pub(crate) struct Came(pub(crate) Trace);
+
+impl FromRequestParts<Door> for Came {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
+        trace_of(parts).map(Self)
+    }
+}
+
+fn trace_of(parts: &mut Parts) -> Answer<Trace> {
+    let way = parts.extensions.remove::<Way>().unwrap_or_else(Way::unknown);
+    let Way { door, correlation, address } = way;
+    let key = key_of(&parts.headers)?.map(CallerKey::Idempotency);
+    Ok(Trace { door, correlation, address, key })
 }
 
 impl Way {
     fn unknown() -> Self {
-        Self { door: "http", correlation: "none".to_owned() }
+        Self { door: "http", correlation: "none".to_owned(), address: None }
     }
 }
 
@@ -172,6 +191,22 @@ impl<T: FromStr + Kind> FromRequestParts<Door> for Id<T> {
     }
 }
 
+/// Two ids in a path.
+pub(crate) struct Pair<A, B>(pub(crate) A, pub(crate) B);
+
+impl<A: FromStr + Kind, B: FromStr + Kind> FromRequestParts<Door> for Pair<A, B> {
+    type Rejection = No;
+
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
+        let params = RawPathParams::from_request_parts(parts, door).await;
+        let params = params.map_err(|_| No::not_found(A::WHAT))?;
+        let mut params = params.iter().map(|(_, id)| id);
+        let first = params.next().and_then(|id| id.parse().ok()).ok_or_else(|| No::not_found(A::WHAT))?;
+        let second = params.next().and_then(|id| id.parse().ok()).ok_or_else(|| No::not_found(B::WHAT))?;
+        Ok(Self(first, second))
+    }
+}
+
 /// The name of an agent in a path. What cannot be one names nothing: not found.
 pub(crate) struct Named(pub(crate) String);
 
@@ -204,6 +239,18 @@ impl Kind for kernel::SessionId {
 
 impl Kind for kernel::ApprovalId {
     const WHAT: &'static str = "approval";
+}
+
+impl Kind for kernel::PersonId {
+    const WHAT: &'static str = "person";
+}
+
+impl Kind for kernel::GroupId {
+    const WHAT: &'static str = "group";
+}
+
+impl Kind for kernel::TokenId {
+    const WHAT: &'static str = "token";
 }
 
 /// An id in a body or a query: one that is not an id of its kind is invalid, not unknown.

@@ -11,9 +11,9 @@ use axum::extract::State;
 use engine::BindingRow;
 
 problems! {
-    ListProblems = [Invalid, BadCursor];
+    ListProblems = [Invalid, BadCursor, RightMissing];
     MoveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, NotFound, NotAllowed,
-        AddressNotYours, SessionEnded, IdempotencyConflict, Changed, DiskFull, Unclear];
+        RightMissing, AddressNotYours, SessionEnded, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// List bindings

@@ -32,6 +32,28 @@ pub(crate) fn read_bindings(cursor: Option<&str>) -> Answer<Option<Address>> {
     read(cursor, |text| text.strip_prefix('b')?.replace('!', "%").parse().ok())
 }
 
+/// In order of their handles, which are plain.
+pub(crate) fn people(handle: &str) -> String {
+    format!("p{handle}")
+}
+
+pub(crate) fn read_people(cursor: Option<&str>) -> Answer<Option<String>> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    read(cursor, |text| {
+        let handle = text.strip_prefix('p')?;
+        let fits = handle.len() <= api::LOGIN_LENGTH_MAX && handle.chars().all(is_plain);
+        fits.then(|| handle.to_owned())
+    })
+}
+
+pub(crate) fn audit(entry: u64) -> String {
+    format!("a{entry:x}")
+}
+
+pub(crate) fn read_audit(cursor: Option<&str>) -> Answer<Option<u64>> {
+    read(cursor, |text| small(text.strip_prefix('a')?))
+}
+
 /// A number that every database can hold.
 fn small(hex: &str) -> Option<u64> {
     u64::from_str_radix(hex, 16).ok().filter(|number| *number <= api::NUMBER_MAX)
@@ -59,5 +81,8 @@ mod tests {
         assert!(read_heads(Some(&texts[2])).is_err());
         assert!(read_bindings(Some(&texts[0])).is_err());
         assert!(read_heads(Some("hffffffffffffffff")).is_err());
+        assert_eq!(read_people(Some(&people("ann"))).unwrap().as_deref(), Some("ann"));
+        assert_eq!(read_audit(Some(&audit(17))).unwrap(), Some(17));
+        assert!(read_people(Some("pa/b")).is_err() && read_audit(Some(&heads(3))).is_err());
     }
 }

@@ -4,7 +4,6 @@ use crate::ServerConfig;
 use crate::gate::Known;
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
-use crate::sign_in::SignIns;
 use engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +17,8 @@ pub(crate) struct Inner {
     pub(crate) config: ServerConfig,
     pub(crate) hosts: Hosts,
     pub(crate) known: Known,
-    pub(crate) sign_ins: SignIns,
+    /// Cookies do not know ports, so that ours says to which server of this machine it belongs.
+    pub(crate) cookie: String,
     pub(crate) metrics: Metrics,
     /// The OpenAPI document, made once.
     pub(crate) contract: bytes::Bytes,
@@ -30,8 +30,8 @@ impl Inner {
     pub(crate) fn new(engine: Engine, config: ServerConfig, port: u16, contract: bytes::Bytes) -> Self {
         Self {
             hosts: Hosts::new(&config.allowed_hosts, &config.listen, port),
-            known: Known::default(),
-            sign_ins: SignIns::new(config.owner, port),
+            known: Known::new(&engine),
+            cookie: format!("homing_{port}"),
             metrics: Metrics::new(),
             contract,
             streams: AtomicUsize::new(0),

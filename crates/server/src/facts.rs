@@ -23,7 +23,7 @@ const PAGE_BYTES_MAX: usize = 1024 * 1024;
 const LAST_DIGITS_MAX: usize = 15;
 
 problems! {
-    FactsProblems = [Invalid, NotFound, TooManyStreams];
+    FactsProblems = [Invalid, NotFound, RightMissing, TooManyStreams];
 }
 
 /// Where a stream goes on.

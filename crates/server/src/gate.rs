@@ -5,12 +5,14 @@
 
 use crate::asked::Way;
 use crate::door::{Door, Inner};
+use crate::listen::Peer;
 use crate::problem::{Answer, No};
 use crate::sign_in::cookie_of;
 use api::Code;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use engine::Engine;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kernel::Principal;
@@ -19,6 +21,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tracing::Instrument;
 
 /// How long a credential that was found good is taken for good without asking the store.
@@ -31,7 +34,7 @@ const CORRELATION_LENGTH_MAX: usize = 64;
 /// Every request passes here, in and out.
 pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let way = way_of(request.headers());
+    let way = way_of(&request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let span = tracing::info_span!(
         "request",
@@ -117,9 +120,9 @@ fn missing(detail: &str) -> No {
     No::new(Code::Unauthenticated, detail)
 }
 
-/// What can be had without a credential: whether we live, the sign-in link, and the empty page.
+/// What can be had without a credential: whether we live, the ways to sign in, and the empty page.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/" | "/page.js" | "/page.css") || path.starts_with("/in/")
+    matches!(path, "/" | "/page.js" | "/page.css" | "/api/v1/sign-in") || path.starts_with("/in/")
 }
 
 fn check_host<'a>(door: &Inner, request: &'a Request) -> Answer<&'a str> {
@@ -173,7 +176,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-fn way_of(headers: &HeaderMap) -> Way {
+fn way_of(request: &Request) -> Way {
+    let headers = request.headers();
     let said = headers.get("x-correlation-id").and_then(|value| value.to_str().ok());
     let sane = said.filter(|id| {
         (1..=CORRELATION_LENGTH_MAX).contains(&id.len())
@@ -184,7 +188,8 @@ fn way_of(headers: &HeaderMap) -> Way {
         Some(b"cli") => "cli",
         _ => "http",
     };
-    Way { door, correlation }
+    let address = request.extensions().get::<Peer>().map(|peer| peer.0);
+    Way { door, correlation, address }
 }
 
 /// What every answer says to browsers. The page says more about itself.
@@ -199,32 +204,44 @@ fn guard(headers: &mut HeaderMap) {
     set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
 }
 
-/// Credentials that were found good a moment ago. A revoked one is good for at most `KNOWN_MAX` more.
-#[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<[u8; 32], Recent>>);
+/// Credentials that were found good a moment ago. All are asked about again when what anybody may do has changed here, and
+/// each after `KNOWN_MAX`, because another node may have changed it.
+#[derive(Debug)]
+pub(crate) struct Known {
+    recent: Mutex<HashMap<[u8; 32], Recent>>,
+    rights: watch::Receiver<u64>,
+}
 
 #[derive(Debug)]
 struct Recent {
     since: Instant,
+    rights: u64,
     by: Arc<Principal>,
 }
 
 impl Known {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        Self { recent: Mutex::default(), rights: engine.rights() }
+    }
+
     async fn who(&self, door: &Inner, hash: [u8; 32]) -> Answer<Option<Arc<Principal>>> {
-        if let Some(by) = self.recent(&hash) {
+        // Seen before the store is asked: a change in between makes the answer old at once.
+        let rights = *self.rights.borrow();
+        if let Some(by) = self.recent(&hash, rights) {
             return Ok(Some(by));
         }
         let Some(by) = door.engine.principal(hash).await?.map(Arc::new) else { return Ok(None) };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_COUNT_MAX {
-            known.clear();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() >= KNOWN_COUNT_MAX {
+            recent.clear();
         }
-        known.insert(hash, Recent { since: Instant::now(), by: by.clone() });
+        recent.insert(hash, Recent { since: Instant::now(), rights, by: by.clone() });
         Ok(Some(by))
     }
 
-    fn recent(&self, hash: &[u8; 32]) -> Option<Arc<Principal>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(hash).filter(|recent| recent.since.elapsed() < KNOWN_MAX).map(|recent| recent.by.clone())
+    fn recent(&self, hash: &[u8; 32], rights: u64) -> Option<Arc<Principal>> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = recent.get(hash)?;
+        (known.rights == rights && known.since.elapsed() < KNOWN_MAX).then(|| known.by.clone())
     }
 }

@@ -21,9 +21,11 @@ use tokio::sync::watch;
 const STREAM_HEADS: usize = 100;
 /// Changes within this time are read together, so that a busy server is not asked once per fact and reader.
 const GATHER: Duration = Duration::from_millis(50);
+/// How often a reader's credential is looked at while nothing happens here.
+const LOOK_EVERY: Duration = Duration::from_millis(600);
 
 problems! {
-    HeadsProblems = [Invalid, BadCursor, TooManyStreams];
+    HeadsProblems = [Invalid, BadCursor, RightMissing, TooManyStreams];
 }
 
 /// Read or follow what changes in all sessions
@@ -51,8 +53,10 @@ pub(crate) async fn heads(
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
         let at = if last.is_some() { cursor::read_heads(last)? } else { after };
         let place = stream::place(&door)?;
-        let changes = door.engine.changes();
-        let heads = Heads { door: door.clone(), by: caller.by, at, changes, page: VecDeque::new() };
+        // Whoever may not read at all is told so, and not by a stream that ends at once.
+        door.engine.heads(&caller.by, at, 1).await?;
+        let (changes, rights) = (door.engine.changes(), door.engine.rights());
+        let heads = Heads { door: door.clone(), by: caller.by, at, changes, rights, page: VecDeque::new() };
         return Ok(stream::respond(&door, place, heads));
     }
     let heads = door.engine.heads(&caller.by, after, limit).await?;
@@ -70,7 +74,23 @@ struct Heads {
     by: Arc<Principal>,
     at: u64,
     changes: watch::Receiver<u64>,
+    rights: watch::Receiver<u64>,
     page: VecDeque<engine::Head>,
+}
+
+impl Heads {
+    /// Answers when something has changed; none when the reader's credential is good for nothing any more.
+    async fn change(&mut self) -> Option<()> {
+        loop {
+            tokio::select! {
+                changed = self.changes.changed() => return changed.ok(),
+                changed = self.rights.changed() => changed.ok()?,
+                // Another node may have taken it away.
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            self.door.engine.refreshed(&self.by).await.ok()?;
+        }
+    }
 }
 
 impl Source for Heads {
@@ -88,7 +108,7 @@ impl Source for Heads {
             let page = self.door.engine.heads(&self.by, self.at, STREAM_HEADS).await.ok()?;
             self.page = page.into();
             if self.page.is_empty() {
-                self.changes.changed().await.ok()?;
+                self.change().await?;
                 tokio::time::sleep(GATHER).await;
             }
         }

@@ -2,17 +2,21 @@
 //!
 //! A request comes in through `listen` (connections and their bounds), passes `gate` (name, origin, credential), is read
 //! by `asked` and answered by the file of its resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts
-//! into bytes, once for all readers; `problem` turns refusals into problems. `openapi` is the contract. Nothing here
+//! into bytes, once for all readers, `people` turns who may do what into its forms and back; `problem` turns refusals into
+//! problems. `openapi` is the contract. Nothing here
 //! decides anything about sessions: that is the engine's.
 
 mod agents;
 mod approvals;
 mod asked;
+mod audit;
 mod bindings;
 mod cursor;
 mod door;
 mod facts;
 mod gate;
+mod grants;
+mod groups;
 mod heads;
 mod health;
 mod hosts;
@@ -22,21 +26,28 @@ mod messages;
 mod metrics;
 mod nodes;
 mod openapi;
+mod orgs;
 mod page;
+mod people;
 mod problem;
 mod queue;
+mod roots;
 mod route;
 mod sessions;
 mod sign_in;
 mod stream;
+mod tokens;
+mod users;
+mod wall;
 mod wire;
 
-pub use listen::Bound;
+pub use listen::{Bound, url_of};
 pub use openapi::document as openapi_document;
 
 use engine::Engine;
-use kernel::PersonId;
+use kernel::Principal;
 use std::time::Duration;
+use tokio::net::TcpListener;
 
 /// The HTTP door, before it is opened.
 #[derive(Debug, Clone)]
@@ -54,8 +65,8 @@ pub struct ServerConfig {
     pub listen: String,
     /// Names besides localhost and the listening address under which clients may call us: `NAME` or `NAME:PORT`.
     pub allowed_hosts: Vec<String>,
-    /// Whom a one-time link signs in: the person of this machine.
-    pub owner: PersonId,
+    /// Whom the first link signs in: the person of this machine.
+    pub owner: Principal,
     /// Connections at once; further ones wait to be accepted.
     pub connections_max: usize,
     /// Streams at once; further ones are refused.
@@ -76,7 +87,7 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     /// The usual bounds.
-    pub fn new(listen: impl Into<String>, owner: PersonId) -> Self {
+    pub fn new(listen: impl Into<String>, owner: Principal) -> Self {
         Self {
             listen: listen.into(),
             allowed_hosts: Vec::new(),
@@ -96,6 +107,12 @@ impl ServerConfig {
 impl Server {
     /// Takes the address. Nobody is answered before `Bound::serve`, but connections may already queue up.
     pub async fn bind(self) -> std::io::Result<Bound> {
-        Bound::new(self.engine, self.config).await
+        let listener = TcpListener::bind(&self.config.listen).await?;
+        self.take(listener)
+    }
+
+    /// The same with an address that was taken before.
+    pub fn take(self, listener: TcpListener) -> std::io::Result<Bound> {
+        Bound::new(self.engine, self.config, listener)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::ServerConfig;
 use crate::door::{Door, Inner};
-use axum::Router;
-use engine::Engine;
+use axum::{Extension, Router};
+use engine::{Engine, Refused, Trace};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -17,12 +17,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
+use tower::Layer;
 
 /// What one connection may buffer in each direction, and so the longest head of a request. The least that hyper allows:
 /// a reader that has stopped reading keeps as much of the log in memory.
 const BUFFER_BYTES_MAX: usize = 8 * 1024;
 /// Header fields in a request.
 const HEADERS_MAX: usize = 64;
+/// How often whoever waits for a link to be used looks whether it was.
+const LINK_LOOK: Duration = Duration::from_secs(1);
 /// How long to wait after the system could not accept a connection, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -41,8 +44,7 @@ impl std::fmt::Debug for Bound {
 }
 
 impl Bound {
-    pub(crate) async fn new(engine: Engine, config: ServerConfig) -> io::Result<Self> {
-        let listener = TcpListener::bind(&config.listen).await?;
+    pub(crate) fn new(engine: Engine, config: ServerConfig, listener: TcpListener) -> io::Result<Self> {
         let local_addr = listener.local_addr()?;
         let (router, contract) = crate::openapi::routes();
         let contract = serde_json::to_vec(&contract)?.into();
@@ -56,26 +58,25 @@ impl Bound {
         self.local_addr
     }
 
-    /// The base URL in use. A server that listens everywhere is reached on loopback.
+    /// The base URL in use.
     pub fn url(&self) -> String {
-        let mut address = self.local_addr;
-        match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-            IpAddr::V4(_) | IpAddr::V6(_) => {}
-        }
-        format!("http://{address}")
+        url_of(self.local_addr)
     }
 
-    /// A link that signs the machine's person in, once, within ten minutes.
-    pub fn sign_in_link(&self) -> String {
-        self.sign_in().0
-    }
-
-    /// The same, with an answer when the link works no more: it was used, or its time is over.
-    pub fn sign_in(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
-        let (code, spent) = self.door.sign_ins.mint();
-        (format!("{}/in/{code}", self.url()), spent)
+    /// A link that signs the machine's person in, once, within ten minutes; and an answer when it works no more: it was
+    /// used, or its time is over.
+    pub async fn sign_in(&self) -> Result<(String, impl Future<Output = ()> + Send + 'static), Refused> {
+        let Inner { engine, config, .. } = &*self.door;
+        let trace = Trace { door: "start", correlation: "start".to_owned(), address: None, key: None };
+        let owner = engine.refreshed(&config.owner).await?;
+        let link = engine.make_link(&owner, owner.person, trace).await?;
+        let (url, engine) = (format!("{}/in/{}", self.url(), link.reveal()), engine.clone());
+        let spent = async move {
+            while let Ok(Some(_)) = engine.look_at_link(link.reveal()).await {
+                tokio::time::sleep(LINK_LOOK).await;
+            }
+        };
+        Ok((url, spent))
     }
 
     /// Answers until `shutdown` does; then accepts nothing more, ends streams, and lets requests finish for a while.
@@ -88,8 +89,8 @@ impl Bound {
             tokio::select! {
                 () = &mut shutdown => break,
                 accepted = listener.accept(), if room => match accepted {
-                    Ok((stream, _)) => {
-                        connections.spawn(talk(door.clone(), stream, router.clone()));
+                    Ok((stream, address)) => {
+                        connections.spawn(talk(door.clone(), stream, address.ip(), router.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
@@ -109,7 +110,21 @@ impl Bound {
     }
 }
 
-async fn talk(door: Door, stream: TcpStream, router: Router) {
+/// The base URL of a server at this address. One that listens everywhere is reached on loopback.
+pub fn url_of(mut address: SocketAddr) -> String {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => {}
+    }
+    format!("http://{address}")
+}
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+async fn talk(door: Door, stream: TcpStream, address: IpAddr, router: Router) {
     // Small answers should not wait for company; if that cannot be had, they do.
     let _ = stream.set_nodelay(true);
     let io = TokioIo::new(Paced { stream, stall_max: door.config.stall_max, stalled: None });
@@ -118,7 +133,10 @@ async fn talk(door: Door, stream: TcpStream, router: Router) {
         .header_read_timeout(door.config.head_max)
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(io, TowerToHyperService::new(router));
+        .serve_connection(
+            io,
+            TowerToHyperService::new(Extension(Peer(address.to_canonical())).layer(router)),
+        );
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -1,19 +1,87 @@
-//! Who is asking.
+//! Who is asking, and what they change about themselves.
 
-use crate::asked::{Caller, Json};
-use crate::openapi::problems;
-use api::Me;
+use crate::asked::{Body, Caller, Json};
+use crate::door::Door;
+use crate::openapi::{KeyHeader, problems};
+use crate::people::{person_form, right_form, role_form};
+use crate::problem::{Answer, No};
+use api::{Code, Done, Me, MyChange, NewPassword, Person};
+use axum::extract::State;
+use engine::MeView;
 
 problems! {
-    MeProblems = [];
+    MeProblems = [RightMissing];
+    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, BoundElsewhere,
+        IdempotencyConflict, Changed, DiskFull, Unclear];
+    PasswordProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, WrongSignIn, RightMissing,
+        BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// Ask whose credential this is
 #[utoipa::path(
-    get, path = "/api/v1/me", tag = "house", operation_id = "me",
-    responses((status = 200, description = "Whose it is.", body = Me), MeProblems),
+    get, path = "/api/v1/me", tag = "people", operation_id = "me",
+    responses((status = 200, description = "Whose it is, and what it is good for.", body = Me), MeProblems),
 )]
-pub(crate) async fn me(caller: Caller) -> Json<Me> {
-    let by = caller.by;
-    Json(Me { person: by.person.to_string(), org: by.org.to_string(), handle: by.handle.clone() })
+pub(crate) async fn me(State(door): State<Door>, caller: Caller) -> Answer<Json<Me>> {
+    Ok(Json(me_form(door.engine.me(&caller.by).await?)))
+}
+
+fn me_form(MeView { person, org, principal }: MeView) -> Me {
+    let bound =
+        principal.bound.map(|(session, turn)| api::Bound { session: session.to_string(), turn: turn.0 });
+    Me {
+        person: person.person.to_string(),
+        org: org.org.to_string(),
+        handle: person.handle,
+        org_name: org.name,
+        name: person.name,
+        email: person.email,
+        role: role_form(person.role),
+        host: person.is_host,
+        has_password: person.has_password,
+        groups: principal.groups.iter().map(ToString::to_string).collect(),
+        roots: principal.roots,
+        rights: principal.rights.iter().map(right_form).collect(),
+        bound,
+    }
+}
+
+/// Change what you are called
+#[utoipa::path(
+    patch, path = "/api/v1/me", tag = "people", operation_id = "change_me", params(KeyHeader),
+    request_body = MyChange,
+    responses((status = 200, description = "It is so.", body = Person), ChangeProblems),
+)]
+pub(crate) async fn change(
+    State(door): State<Door>,
+    caller: Caller,
+    Body(change): Body<MyChange>,
+) -> Answer<Json<Person>> {
+    change.check()?;
+    if change == MyChange::default() {
+        return Err(No::new(Code::Invalid, "there is nothing to change: give `name`"));
+    }
+    let change = engine::PersonChange { name: change.name, ..engine::PersonChange::default() };
+    let row = door.engine.change_person(&caller.by, caller.by.person, change, caller.trace).await?;
+    Ok(Json(person_form(&caller.by, row)))
+}
+
+/// Choose another password
+///
+/// Every other browser and command line of yours is signed out. Doing it again under the same `Idempotency-Key` is fine.
+#[utoipa::path(
+    put, path = "/api/v1/me/password", tag = "people", operation_id = "set_password", params(KeyHeader),
+    request_body = NewPassword,
+    responses((status = 200, description = "It is the one from now on.", body = Done), PasswordProblems),
+)]
+pub(crate) async fn set_password(
+    State(door): State<Door>,
+    caller: Caller,
+    Body(password): Body<NewPassword>,
+) -> Answer<Json<Done>> {
+    password.check()?;
+    let (current, new) = (password.current.map(api::Secret::into_inner), password.new.into_inner());
+    let me = caller.by.person;
+    door.engine.set_password(&caller.by, me, current, Some(new), caller.trace).await?;
+    Ok(Json(Done { id: me.to_string() }))
 }

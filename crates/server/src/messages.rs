@@ -5,7 +5,7 @@ use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::{Answer, No};
 use crate::wire::{at, links, previous};
-use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX};
+use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::{Accepted, Granted, Inbound, Part, ReceiptView, Verb};
@@ -15,12 +15,12 @@ use std::time::Duration;
 
 problems! {
     SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
-        NotFound, NotAllowed, AddressNotYours, SessionEnded, IdempotencyConflict, QueueFull, TooManyOpenSessions,
-        DiskFull, Unclear];
-    ReceiptProblems = [Invalid, NotFound];
+        NotFound, NotAllowed, AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere,
+        SessionEnded, IdempotencyConflict, QueueFull, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+    ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
-        SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
-    VerbProblems = [Invalid, NotFound, NotAllowed, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
+        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+    VerbProblems = [Invalid, NotFound, NotAllowed, RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }
 
@@ -52,8 +52,9 @@ pub(crate) async fn say(
         reply: None,
         trace: caller.trace,
     };
+    let by = Who { id: caller.by.person.to_string(), handle: Some(caller.by.handle.clone()) };
     let receipt = door.engine.send(inbound).await?;
-    let body = serde_json::to_vec(&accepted_form(receipt.accepted));
+    let body = serde_json::to_vec(&accepted_form(by, receipt.accepted));
     let body = body.map_err(|error| No::new(Code::Internal, error.to_string()))?;
     let mut response = json_bytes(StatusCode::ACCEPTED, body);
     if receipt.repeated {
@@ -221,10 +222,11 @@ pub(crate) struct MessageName {
     id: String,
 }
 
-fn accepted_form(accepted: Accepted) -> Receipt {
+fn accepted_form(by: Who, accepted: Accepted) -> Receipt {
     Receipt {
         id: accepted.message.to_string(),
         session: accepted.session.to_string(),
+        by: Some(by),
         state: ReceiptState::Waiting,
         why: None,
         hint: None,
@@ -245,11 +247,12 @@ fn accepted_form(accepted: Accepted) -> Receipt {
 }
 
 fn receipt_form(view: ReceiptView) -> Receipt {
-    let ReceiptView { row, answer, notice } = view;
+    let ReceiptView { row, sender, answer, notice } = view;
     let state = state_form(row.state);
     Receipt {
         id: row.message.to_string(),
         session: row.session.to_string(),
+        by: Some(Who { id: row.by.to_string(), handle: sender }),
         state,
         why: row.why.map(str::to_owned),
         hint: hint(state, row.why).map(str::to_owned),
@@ -312,7 +315,7 @@ fn hint(state: ReceiptState, why: Option<&str>) -> Option<&'static str> {
             "the session ended while it waited: start anew with a message to its conversation, or to {\"new\": {}}",
         ),
         (ReceiptState::Refused, "expired") => Some("it was held for too long: say it again"),
-        (ReceiptState::Refused, "not_allowed") => {
+        (ReceiptState::Refused, "not_allowed" | "revoked") => {
             Some("its sender lost the right to say it: ask somebody who manages the session")
         }
         (ReceiptState::Refused, _) => Some("it will never be started: say it again if it still matters"),

@@ -9,7 +9,7 @@ use api::{Node, Page};
 use axum::extract::State;
 
 problems! {
-    NodesProblems = [];
+    NodesProblems = [RightMissing];
 }
 
 /// List nodes
@@ -17,8 +17,8 @@ problems! {
     get, path = "/api/v1/nodes", tag = "house", operation_id = "nodes",
     responses((status = 200, description = "Every running copy of Homing.", body = Page<Node>), NodesProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, _: Caller) -> Answer<Json<Page<Node>>> {
-    let nodes = door.engine.nodes().await?;
+pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Node>>> {
+    let nodes = door.engine.nodes(&caller.by).await?;
     let items = nodes.into_iter().map(|row| Node {
         id: row.node.to_string(),
         term: row.term.0,

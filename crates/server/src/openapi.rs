@@ -4,9 +4,9 @@ use crate::asked::json_bytes;
 use crate::door::Door;
 use crate::problem::No;
 use crate::{
-    agents, approvals, bindings, facts, gate, heads, health, me, messages, nodes, page, queue, route,
+    agents, approvals, audit, bindings, facts, gate, grants, groups, heads, health, me, messages, nodes,
+    orgs, page, queue, roots, route, sessions, sign_in, tokens, users, wall,
 };
-use crate::{sessions, sign_in};
 use api::Code;
 use axum::Router;
 use axum::extract::State;
@@ -114,7 +114,13 @@ pub fn document() -> OpenApi {
 /// Requests with several forms are objects in each of them; said once more where readers of schemas look first.
 fn say_object(mut contract: OpenApi) -> OpenApi {
     let Some(components) = contract.components.as_mut() else { return contract };
-    for name in [api::To::name(), api::NewMessage::name(), api::MessageChange::name()] {
+    for name in [
+        api::To::name(),
+        api::NewMessage::name(),
+        api::MessageChange::name(),
+        api::Grantee::name(),
+        api::NewSignIn::name(),
+    ] {
         if let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.get_mut(&*name) {
             forms.schema_type = SchemaType::Type(Type::Object);
         }
@@ -142,7 +148,31 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(nodes::list))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::answer))
-        .routes(routes!(me::me))
+        .routes(routes!(sign_in::sign_in))
+        .routes(routes!(sign_in::sign_out))
+        .routes(routes!(me::me, me::change))
+        .routes(routes!(me::set_password))
+        .routes(routes!(users::list, users::add))
+        .routes(routes!(users::read, users::change))
+        .routes(routes!(users::disable))
+        .routes(routes!(users::enable))
+        .routes(routes!(users::link))
+        .routes(routes!(users::remove_password))
+        .routes(routes!(users::hand_over))
+        .routes(routes!(groups::list, groups::make))
+        .routes(routes!(groups::remove))
+        .routes(routes!(groups::join, groups::leave))
+        .routes(routes!(grants::list, grants::give, grants::take_back))
+        .routes(routes!(grants::hand_over))
+        .routes(routes!(grants::agent_list, grants::agent_give, grants::agent_take_back))
+        .routes(routes!(roots::list, roots::add, roots::remove))
+        .routes(routes!(tokens::list, tokens::make))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(orgs::list, orgs::make))
+        .routes(routes!(orgs::read, orgs::change))
+        .routes(routes!(audit::list))
+        .routes(routes!(audit::verify))
+        .routes(routes!(wall::wall))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
@@ -157,7 +187,7 @@ pub(crate) fn finish(router: Router<Door>, door: &Door) -> Router {
         .route("/", get(page::index))
         .route("/page.js", get(page::script))
         .route("/page.css", get(page::style))
-        .route("/in/{code}", get(sign_in::sign_in))
+        .route("/in/{code}", get(sign_in::look).post(sign_in::spend))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(axum::middleware::from_fn_with_state(door.clone(), gate::gate))

@@ -42,6 +42,20 @@ impl From<Refused> for No {
         let no = |code| Self::new(code, detail.clone());
         match refused {
             Refused::NotFound { .. } => no(Code::NotFound),
+            Refused::Unauthenticated => no(Code::Unauthenticated),
+            Refused::NeedsRight(_) => no(Code::RightMissing),
+            Refused::NeedsRole(_) => no(Code::RoleTooLow),
+            Refused::AgentNotYours => no(Code::AgentNotYours).at("agent"),
+            Refused::DirectoryNotYours => no(Code::DirectoryNotYours).at("directory"),
+            Refused::BoundElsewhere => no(Code::BoundElsewhere),
+            Refused::WrongSignIn => no(Code::WrongSignIn),
+            Refused::Taken { what } => no(Code::Taken).at(what),
+            Refused::LastOwner => no(Code::LastOwner),
+            Refused::OrgTooManyOpen { .. } => no(Code::TooManyOrgSessions),
+            Refused::WallNotProved { .. } => no(Code::WallNotProved),
+            Refused::ShownOnce => {
+                no(Code::IdempotencyConflict).advise("make another, with a fresh Idempotency-Key")
+            }
             Refused::SessionEnded { why, .. } => no(Code::SessionEnded).advise(end_hint(why)),
             Refused::AddressNotYours => no(Code::AddressNotYours),
             Refused::Needs(_) => no(Code::NotAllowed),
@@ -98,13 +112,25 @@ impl IntoResponse for No {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::{Grant, SessionId};
+    use kernel::{Grant, Right, Role, SessionId};
 
     #[test]
     fn every_refusal_has_its_status_and_the_engines_own_code() {
         let session = SessionId::from_bits(1);
         let refusals = [
             (404, Refused::NotFound { what: "session" }),
+            (401, Refused::Unauthenticated),
+            (403, Refused::NeedsRight(Right::Manage)),
+            (403, Refused::NeedsRole(Role::Admin)),
+            (403, Refused::AgentNotYours),
+            (403, Refused::DirectoryNotYours),
+            (403, Refused::BoundElsewhere),
+            (401, Refused::WrongSignIn),
+            (409, Refused::Taken { what: "handle" }),
+            (409, Refused::LastOwner),
+            (429, Refused::OrgTooManyOpen { limit: 1 }),
+            (409, Refused::WallNotProved { findings: vec!["it can read the database".into()] }),
+            (409, Refused::ShownOnce),
             (409, Refused::SessionEnded { session, why: EndWhy::Asked }),
             (409, Refused::SessionEnded { session, why: EndWhy::Gone }),
             (403, Refused::AddressNotYours),

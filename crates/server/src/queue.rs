@@ -7,16 +7,16 @@ use crate::openapi::{KeyHeader, problems};
 use crate::problem::Answer;
 use crate::sessions::SessionName;
 use crate::wire::at;
-use api::{Order, Queue, Queued};
+use api::{Order, Queue, Queued, Who};
 use axum::extract::State;
 use axum::response::Response;
 use engine::{QueuedView, Verb};
 use kernel::{Principal, SessionId};
 
 problems! {
-    QueueProblems = [NotFound];
-    OrderProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, SessionEnded,
-        IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+    QueueProblems = [NotFound, RightMissing];
+    OrderProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
 }
 
 /// See what waits in a session
@@ -64,12 +64,13 @@ async fn read(door: &Door, by: &Principal, session: SessionId) -> Answer<Queue> 
 }
 
 fn queued_form(view: QueuedView) -> Queued {
-    let QueuedView { row, text } = view;
+    let QueuedView { row, sender, text } = view;
     Queued {
         id: row.message.to_string(),
         state: state_form(row.state),
         why: row.why.map(str::to_owned),
         by: row.by.to_string(),
+        said_by: Some(Who { id: row.by.to_string(), handle: sender }),
         revision: row.revision,
         text,
         accepted_at: at(row.accepted_at),

@@ -4,14 +4,14 @@ use crate::asked::{Caller, Json, Query, address, id};
 use crate::door::Door;
 use crate::openapi::problems;
 use crate::problem::{Answer, No};
-use crate::sessions::session_form;
+use crate::sessions::{name_owner, session_form};
 use crate::wire::{end_why, previous};
 use api::{Code, Explained, RouteQuery};
 use axum::extract::State;
 use kernel::{NoRoute, Route, To};
 
 problems! {
-    RouteProblems = [Invalid, BadAddress, AddressNotYours, NotFound];
+    RouteProblems = [Invalid, BadAddress, AddressNotYours, NotFound, RightMissing];
 }
 
 /// Explain where a message would go
@@ -36,8 +36,11 @@ pub(crate) async fn explain(
         }
     };
     let named = to.clone();
-    let explained = door.engine.explain(&caller.by, to).await?;
-    Ok(Json(explained_form(&named, explained)))
+    let mut explained = explained_form(&named, door.engine.explain(&caller.by, to).await?);
+    if let Explained::Existing { session, .. } = &mut explained {
+        name_owner(&door, &caller, session).await?;
+    }
+    Ok(Json(explained))
 }
 
 fn explained_form(to: &To, explained: engine::Explained) -> Explained {

@@ -5,6 +5,7 @@ use crate::cursor;
 use crate::door::Door;
 use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
+use crate::people::who;
 use crate::problem::{Answer, No};
 use crate::wire::{at, end_why, links};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
@@ -15,13 +16,14 @@ use http::{HeaderValue, StatusCode, header};
 use kernel::SessionId;
 
 problems! {
-    ListProblems = [Invalid, BadCursor];
+    ListProblems = [Invalid, BadCursor, RightMissing];
     MakeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
-        AddressNotYours, IdempotencyConflict, Changed, TooManyOpenSessions, DiskFull, Unclear];
-    ReadProblems = [NotFound];
-    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, Changed,
-        DiskFull, Unclear];
-    EndProblems = [Invalid, NotFound, NotAllowed, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
+        AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict,
+        Changed, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+    ReadProblems = [NotFound, RightMissing];
+    ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed,
+        RightMissing, Changed, DiskFull, Unclear];
+    EndProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }
 
@@ -59,7 +61,11 @@ pub(crate) async fn list(
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::sessions((row.touched_at, row.session)));
-    Ok(Json(Page { items: rows.into_iter().map(session_form).collect(), next }))
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows {
+        items.push(named_form(&door, &caller, row).await?);
+    }
+    Ok(Json(Page { items, next }))
 }
 
 /// Make a session that nobody has said anything to yet
@@ -107,7 +113,8 @@ pub(crate) async fn read(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> Answer<Json<Session>> {
-    Ok(Json(session_form(door.engine.session(&caller.by, session).await?)))
+    let row = door.engine.session(&caller.by, session).await?;
+    Ok(Json(named_form(&door, &caller, row).await?))
 }
 
 /// Change what a session is called, or whether lists show it
@@ -125,9 +132,11 @@ pub(crate) async fn change(
     change.check()?;
     // Who asks for nothing changes nothing, and learns how it is.
     if change != SessionChange::default() {
-        door.engine.retitle(&caller.by, session, change.title, change.archived, caller.trace).await?;
+        let trace = caller.trace.clone();
+        door.engine.retitle(&caller.by, session, change.title, change.archived, trace).await?;
     }
-    Ok(Json(session_form(door.engine.session(&caller.by, session).await?)))
+    let row = door.engine.session(&caller.by, session).await?;
+    Ok(Json(named_form(&door, &caller, row).await?))
 }
 
 /// End a session
@@ -146,15 +155,29 @@ pub(crate) async fn end(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> Answer<Response> {
-    let granted = door.engine.ask(&caller.by, Verb::End { session }, caller.trace).await?;
-    let now = session_form(door.engine.session(&caller.by, session).await?);
-    Ok(granted_response(granted, Json(now)))
+    let granted = door.engine.ask(&caller.by, Verb::End { session }, caller.trace.clone()).await?;
+    let row = door.engine.session(&caller.by, session).await?;
+    Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
+}
+
+async fn named_form(door: &Door, caller: &Caller, row: SessionRow) -> Answer<Session> {
+    let owner = who(door, caller, row.owner).await?;
+    Ok(Session { owned_by: Some(owner), ..session_form(row) })
+}
+
+/// Says whose it is by their handle, too.
+pub(crate) async fn name_owner(door: &Door, caller: &Caller, session: &mut Session) -> Answer<()> {
+    if let Ok(owner) = session.owner.parse() {
+        session.owned_by = Some(who(door, caller, owner).await?);
+    }
+    Ok(())
 }
 
 pub(crate) fn session_form(row: SessionRow) -> Session {
     Session {
         id: row.session.to_string(),
         owner: row.owner.to_string(),
+        owned_by: None,
         title: row.title,
         state: if row.ended.is_some() { SessionState::Ended } else { SessionState::Open },
         why: row.ended.map(end_why),

@@ -1,95 +1,31 @@
-//! How a browser gets in: a link that works once, and the cookie that it leaves.
+//! How somebody gets in: by password, or by a link that works once; and the cookie that it leaves in a browser.
+//!
+//! Whoever only looks at a link, as programs do that show links, has not used it: the page has a button, and the button
+//! spends it.
 
+use crate::asked::{Body, Caller, Came, Json};
 use crate::door::{Door, Inner};
+use crate::openapi::problems;
 use crate::page::kind_page;
 use crate::problem::{Answer, No};
-use api::Code;
+use crate::wire::at;
+use api::{Code, Done, NewSignIn, SignedIn};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use engine::TokenRow;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use kernel::PersonId;
-use sha2::{Digest, Sha256};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use engine::{Purpose, Refused, SignInFor, Signed};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-/// How long a link is good for.
-const LINK_MAX: Duration = Duration::from_secs(10 * 60);
-/// How many links can be good at once; the oldest goes first.
-const LINKS_MAX: usize = 16;
-/// How long a browser stays signed in.
+/// How long a browser keeps its cookie; the server may forget it sooner.
 const COOKIE_SECONDS: u64 = 30 * 24 * 60 * 60;
+/// The page of a link: it has a button, and nothing else.
+const LINK_POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; \
+                           frame-ancestors 'none'";
 
-/// Links that have not been used.
-#[derive(Debug)]
-pub(crate) struct SignIns {
-    owner: PersonId,
-    cookie: String,
-    links: Mutex<Vec<Link>>,
-}
-
-#[derive(Debug)]
-struct Link {
-    hash: [u8; 32],
-    since: Instant,
-    /// Never sent: whoever waits hears that the link is gone.
-    _there: oneshot::Sender<()>,
-}
-
-impl SignIns {
-    /// Cookies do not know ports, so that ours says to which server of this machine it belongs.
-    pub(crate) fn new(owner: PersonId, port: u16) -> Self {
-        Self { owner, cookie: format!("homing_{port}"), links: Mutex::default() }
-    }
-
-    /// A code that works once, within `LINK_MAX`, and an answer when it works no more.
-    pub(crate) fn mint(&self) -> (String, impl Future<Output = ()> + Send + 'static) {
-        let code = secret();
-        let (there, gone) = oneshot::channel();
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        if links.len() == LINKS_MAX {
-            links.remove(0);
-        }
-        links.push(Link { hash: hash(&code), since: Instant::now(), _there: there });
-        let spent = async {
-            let _ = tokio::time::timeout(LINK_MAX, gone).await;
-        };
-        (code, spent)
-    }
-
-    /// Takes a link away, so that nobody else can use it meanwhile.
-    fn take(&self, code: &str) -> Option<Taken<'_>> {
-        let hash = hash(code);
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|link| link.since.elapsed() < LINK_MAX);
-        let index = links.iter().position(|link| link.hash == hash)?;
-        Some(Taken { sign_ins: self, link: Some(links.remove(index)) })
-    }
-}
-
-/// A link in use. Unless it is spent it works again: whoever could not be let in has not used it.
-struct Taken<'a> {
-    sign_ins: &'a SignIns,
-    link: Option<Link>,
-}
-
-impl Taken<'_> {
-    fn spend(mut self) {
-        self.link = None;
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        let Some(link) = self.link.take() else { return };
-        let mut links = self.sign_ins.links.lock().unwrap_or_else(PoisonError::into_inner);
-        // As one of the oldest it is the one that goes if there are too many.
-        if links.len() < LINKS_MAX {
-            links.insert(0, link);
-        }
-    }
+problems! {
+    SignInProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, WrongSignIn, TooManyRequests, Changed,
+        DiskFull, Unclear];
+    SignOutProblems = [Invalid, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// The secret in our cookie, if the browser sent one. Other pages of this machine can add one of the same name, and of
@@ -97,7 +33,7 @@ impl Drop for Taken<'_> {
 pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Option<&'a str>> {
     let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut ours = pairs.filter(|(name, _)| *name == door.sign_ins.cookie).map(|(_, secret)| secret);
+    let mut ours = pairs.filter(|(name, _)| *name == door.cookie).map(|(_, secret)| secret);
     let first = ours.next();
     match ours.next() {
         None => Ok(first),
@@ -105,107 +41,114 @@ pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Opti
     }
 }
 
-/// Signs a browser in.
+/// Sign in
+///
+/// By `login` and `password`, or by the last part of a `link`. A browser gets a cookie, a command line a token. Whatever was
+/// wrong, the answer is the same.
+#[utoipa::path(
+    post, path = "/api/v1/sign-in", tag = "people", operation_id = "sign_in", request_body = NewSignIn,
+    security(()),
+    responses((status = 200, description = "You are in.", body = SignedIn), SignInProblems),
+)]
 pub(crate) async fn sign_in(
     State(door): State<Door>,
-    method: Method,
-    code: Result<Path<String>, PathRejection>,
-) -> Response {
-    // What is not even a text is answered like any other code that is not ours.
-    let taken = code.ok().and_then(|Path(code)| door.sign_ins.take(&code));
-    let Some(taken) = taken else {
-        return kind_page(
-            StatusCode::GONE,
-            "This link has been used, or it is too old.",
-            "A sign-in link works once, for ten minutes. Start the server again with <code>homing up</code>: it \
-             prints a new one.",
-        );
+    Came(trace): Came,
+    Body(proof): Body<NewSignIn>,
+) -> Answer<Response> {
+    proof.check()?;
+    let (purpose, name) = proof.parts();
+    let purpose = match purpose {
+        api::SignInFor::Browser => Purpose::Browser,
+        api::SignInFor::Cli => Purpose::Cli,
     };
-    // Whoever only looks, as programs do that show links, has not used it.
-    if method == Method::HEAD {
-        return onwards();
-    }
-    let secret = secret();
-    let now = door.engine.now();
-    let token = TokenRow {
-        hash: hash(&secret),
-        person: door.sign_ins.owner,
-        purpose: "browser",
-        client: None,
-        made_at: now,
-        expires: Some(now.after_ms(COOKIE_SECONDS * 1_000)),
+    let at = SignInFor { purpose, name: name.map(str::to_owned) };
+    let signed = match proof {
+        NewSignIn::Password(by) => {
+            let password = by.password.into_inner();
+            door.engine.sign_in_by_password(&by.login, password, at, trace).await?
+        }
+        NewSignIn::Link(by) => door.engine.sign_in_by_link(by.link.reveal(), at, trace).await?,
     };
-    if let Err(refused) = door.engine.add_token(token).await {
-        return No::from(refused).into_response();
-    }
-    taken.spend();
-    let cookie = format!(
-        "{}={secret}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict",
-        door.sign_ins.cookie
-    );
-    let mut response = onwards();
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(let_in(&door, purpose, &signed))
+}
+
+fn let_in(door: &Inner, purpose: Purpose, signed: &Signed) -> Response {
+    let is_browser = purpose == Purpose::Browser;
+    let secret = (!is_browser).then(|| signed.secret.reveal().to_owned().into());
+    let (person, handle, expires) =
+        (signed.person.to_string(), signed.handle.clone(), signed.expires.map(at));
+    let mut response = Json(SignedIn { person, handle, secret, expires }).into_response();
+    if is_browser {
+        set_cookie(door, &mut response, signed.secret.reveal(), COOKIE_SECONDS);
     }
     response
 }
 
-fn onwards() -> Response {
-    (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response()
+/// Sign out
+///
+/// The credential of this very request is good for nothing any more.
+#[utoipa::path(
+    post, path = "/api/v1/sign-out", tag = "people", operation_id = "sign_out",
+    responses((status = 200, description = "You are out.", body = Done), SignOutProblems),
+)]
+pub(crate) async fn sign_out(State(door): State<Door>, caller: Caller) -> Answer<Response> {
+    let id = caller.by.credential.map_or_else(String::new, |token| token.to_string());
+    door.engine.sign_out(&caller.by, caller.trace).await?;
+    let mut response = Json(Done { id }).into_response();
+    set_cookie(&door, &mut response, "", 0);
+    Ok(response)
 }
 
-fn hash(secret: &str) -> [u8; 32] {
-    Sha256::digest(secret.as_bytes()).into()
+/// Shows a link's page, and spends nothing.
+pub(crate) async fn look(
+    State(door): State<Door>,
+    code: Result<Path<String>, PathRejection>,
+) -> Answer<Response> {
+    // What is not even a text is answered like any other code that is not ours.
+    let Ok(Path(code)) = code else { return Ok(too_late()) };
+    let Some(login) = door.engine.look_at_link(&code).await? else { return Ok(too_late()) };
+    let words = format!(
+        "This link lets you in as <strong>{}</strong>, once.</p><form method=\"post\"><button>Sign in</button></form><p>",
+        escaped(&login.handle)
+    );
+    let mut page = kind_page(StatusCode::OK, "Sign in to Homing", &words);
+    page.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(LINK_POLICY));
+    Ok(page)
 }
 
-/// More than 240 random bits.
-fn secret() -> String {
-    format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+/// Spends a link: the browser is in.
+pub(crate) async fn spend(
+    State(door): State<Door>,
+    Came(trace): Came,
+    code: Result<Path<String>, PathRejection>,
+) -> Answer<Response> {
+    let Ok(Path(code)) = code else { return Ok(too_late()) };
+    let at = SignInFor { purpose: Purpose::Browser, name: None };
+    let signed = match door.engine.sign_in_by_link(&code, at, trace).await {
+        Err(Refused::WrongSignIn) => return Ok(too_late()),
+        signed => signed?,
+    };
+    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
+    set_cookie(&door, &mut response, signed.secret.reveal(), COOKIE_SECONDS);
+    Ok(response)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use futures_util::FutureExt;
-    use std::pin::pin;
-
-    fn sign_ins() -> SignIns {
-        SignIns::new(PersonId::from_bits(1), 4747)
+fn set_cookie(door: &Inner, response: &mut Response, secret: &str, seconds: u64) {
+    let cookie = format!("{}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict", door.cookie);
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
+}
 
-    #[tokio::test]
-    async fn whoever_waits_hears_that_a_link_works_no_more() {
-        let sign_ins = sign_ins();
-        let (code, used) = sign_ins.mint();
-        let (_, other) = sign_ins.mint();
-        let mut used = pin!(used);
-        assert!((&mut used).now_or_never().is_none());
-        sign_ins.take(&code).unwrap().spend();
-        assert!(used.now_or_never().is_some());
-        assert!(other.now_or_never().is_none());
-    }
+fn too_late() -> Response {
+    kind_page(
+        StatusCode::GONE,
+        "This link has been used, or it is too old.",
+        "A sign-in link works once, for a while. An admin makes another with <code>homing user link NAME</code>, and \
+         <code>homing up</code> prints one for the person of its machine.",
+    )
+}
 
-    #[test]
-    fn a_link_that_let_nobody_in_works_again() {
-        let sign_ins = sign_ins();
-        let (code, _) = sign_ins.mint();
-        let failing = sign_ins.take(&code).unwrap();
-        assert!(sign_ins.take(&code).is_none(), "somebody is at it");
-        drop(failing);
-        sign_ins.take(&code).unwrap().spend();
-        assert!(sign_ins.take(&code).is_none());
-    }
-
-    #[test]
-    fn links_that_come_back_do_not_add_up() {
-        let sign_ins = sign_ins();
-        let (code, _) = sign_ins.mint();
-        let taken = sign_ins.take(&code);
-        for _ in 0..LINKS_MAX {
-            let _ = sign_ins.mint();
-        }
-        drop(taken);
-        let _ = sign_ins.mint();
-        assert_eq!(sign_ins.links.lock().unwrap().len(), LINKS_MAX);
-    }
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }

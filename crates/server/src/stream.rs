@@ -32,10 +32,15 @@ struct Flow<S> {
 
 /// Whether the caller wants a stream.
 pub(crate) fn wanted(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+/// Whether the caller asks for this kind of answer by name.
+pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let mut kinds = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
     kinds.any(|accept| {
         let mut kinds = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
-        kinds.any(|kind| kind.eq_ignore_ascii_case("text/event-stream"))
+        kinds.any(|kind| kind.eq_ignore_ascii_case(wanted))
     })
 }
 

@@ -199,6 +199,7 @@ fn stop_form(turn: u32, why: StopWhy) -> api::RuleFact {
         StopWhy::Asked(by) => ("asked", Some(by.to_string())),
         StopWhy::TimeLimit => ("time_limit", None),
         StopWhy::Ending => ("ending", None),
+        StopWhy::Revoked => ("revoked", None),
     };
     api::RuleFact::StopAsked { turn, why: why.to_owned(), by }
 }

@@ -212,11 +212,21 @@ impl Homing {
     /// The binary with nothing of the environment that could point it elsewhere.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.setup.exe);
-        for name in ["HOMING_URL", "HOMING_TOKEN", "HOMING_LISTEN", "HOMING_LOG", "RUST_LOG", "NO_COLOR"] {
+        for name in [
+            "HOMING_URL",
+            "HOMING_TOKEN",
+            "HOMING_TOKEN_FILE",
+            "HOMING_LISTEN",
+            "HOMING_LOG",
+            "RUST_LOG",
+            "NO_COLOR",
+        ] {
             command.env_remove(name);
         }
         command.env("HOMING_DATA", self.data()).env("XDG_CONFIG_HOME", self.root.path().join("config"));
         command.env("HOMING_SCRIPTED_LOG", self.agent_log_path());
+        // Tests let sessions work anywhere below their own directory.
+        command.env("HOMING_ROOTS", self.root());
         // Nobody's real agent, and nobody's sign-in, unless a test says so.
         command.env("HOMING_DEFAULT_AGENT", "scripted").env("HOME", self.home());
         command.envs(self.setup.variables.iter().map(|(name, value)| (name, value)));

@@ -1,7 +1,7 @@
 //! `homing roots`: the directories that people may choose for a session.
 
 use anyhow::Result;
-use api::{Grantee, Root};
+use api::{Grantee, Page, Role, Root};
 
 use crate::exit::{Exit, Trouble};
 use crate::naming::{Names, grantee};
@@ -67,7 +67,18 @@ async fn root(directory: &str, to: Option<&str>, remote: &Remote) -> Result<Root
     Ok(Root { directory, to })
 }
 
+/// Admins see everybody's, the others their own.
 async fn list(remote: &Remote) -> Result<()> {
+    let me = remote.client.me().await.told()?;
+    if me.role < Role::Admin {
+        let to = Grantee::user(me.person);
+        let items = me.roots.into_iter().map(|directory| Root { directory, to: to.clone() });
+        let items: Vec<Root> = items.collect();
+        if remote.screen.json {
+            return Ok(remote.screen.object(&Page { items, next: None })?);
+        }
+        return Ok(items.iter().try_for_each(|root| remote.screen.line(&root.directory))?);
+    }
     let page = remote.client.roots().await.told()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);

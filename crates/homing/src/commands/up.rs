@@ -32,7 +32,7 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
     start_log(&config, screen)?;
     let words = GoWords::listen()?;
     let ready = Ready::start(&config, place).await?;
-    let (url, (link, spent)) = (ready.url(), ready.sign_in());
+    let (url, (link, spent)) = (ready.url(), ready.sign_in().await?);
     if screen.json {
         let (agent, pid) = (ready.default_agent(), std::process::id());
         screen
@@ -65,7 +65,7 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
 fn welcome(ready: &Ready, link: &str, place: &Place, screen: Screen) -> Result<()> {
     screen.line(format!("{} at {}\n", screen.out(Look::Bold, "Homing is up"), ready.url()))?;
     screen.pairs(&[
-        ("  sign in", format!("{link} (works once)")),
+        ("  sign in", format!("{link} (works once; `homing user link` makes another)")),
         ("  data", place.dir.display().to_string()),
         ("  agent", format!("{} for new sessions; `homing agents` lists all", ready.default_agent())),
         ("  try", format!("{}   in another terminal", screen.out(Look::Good, &first_command(place)))),

@@ -134,7 +134,7 @@ async fn list(remote: &Remote) -> Result<()> {
         .map(|person| {
             vec![
                 person.handle.clone(),
-                person.role.map(words::role).unwrap_or_default().to_owned(),
+                words::role(person.role).to_owned(),
                 person.disabled_at.map_or("", |_| "shut out").to_owned(),
                 person.email.clone().unwrap_or_default(),
                 person.name.clone().unwrap_or_default(),
@@ -152,10 +152,10 @@ fn show(person: &Person, remote: &Remote) -> Result<()> {
     let mut pairs = vec![("user", person.handle.clone())];
     pairs.extend(person.name.clone().map(|name| ("name", name)));
     pairs.extend(person.email.clone().map(|email| ("e-mail", email)));
-    pairs.extend(person.role.map(|role| ("role", words::role(role).to_owned())));
+    pairs.push(("role", words::role(person.role).to_owned()));
     let password = |has: bool| if has { "yes" } else { "none" }.to_owned();
     pairs.extend(person.has_password.map(|has| ("password", password(has))));
-    pairs.extend(person.made_at.map(|at| ("since", time::full(at))));
+    pairs.push(("since", time::full(person.made_at)));
     pairs.extend(person.disabled_at.map(|at| ("shut out", time::ago(at, world::now()))));
     pairs.push(("id", person.id.clone()));
     Ok(remote.screen.pairs(&pairs)?)

@@ -42,6 +42,10 @@ pub(crate) struct Config {
     pub(crate) default_agent: String,
     /// The order in which `auto` looks for an agent.
     pub(crate) default_order: Vec<String>,
+    /// Directories that the machine's person may choose for sessions, besides those they have.
+    pub(crate) roots: Vec<String>,
+    /// Whether people are let in although nothing keeps their agents apart.
+    pub(crate) trust_everyone: bool,
     /// What the server says on standard error.
     pub(crate) log: String,
     limits: Limits,
@@ -57,7 +61,9 @@ pub(crate) struct Config {
 #[serde(default, deny_unknown_fields)]
 struct Limits {
     open_max: u32,
+    org_open_max: u32,
     awake_max: u32,
+    org_awake_max: u32,
     pending_max: u32,
     verdict_wait: Span,
     stop_grace: Span,
@@ -108,6 +114,10 @@ impl Config {
         }
         if let Some(agent) = variable("HOMING_DEFAULT_AGENT") {
             config.default_agent = agent;
+        }
+        if let Some(roots) = variable("HOMING_ROOTS") {
+            let named = roots.split(':').filter(|root| !root.is_empty()).map(str::to_owned);
+            config.roots.extend(named);
         }
         Ok((config, file))
     }
@@ -183,7 +193,9 @@ impl Config {
         let (limits, policy) = (&self.limits, &self.policy);
         let counts = [
             ("limits.open_max", u64::from(limits.open_max)),
+            ("limits.org_open_max", u64::from(limits.org_open_max)),
             ("limits.awake_max", u64::from(limits.awake_max)),
+            ("limits.org_awake_max", u64::from(limits.org_awake_max)),
             ("limits.pending_max", u64::from(limits.pending_max)),
             ("limits.words_bytes_max", limits.words_bytes_max as u64),
             ("policy.attempts_max", u64::from(policy.attempts_max)),
@@ -197,10 +209,13 @@ impl Config {
 
     /// How much of everything there may be.
     pub(crate) fn limits(&self) -> engine::Limits {
-        let Limits { open_max, awake_max, pending_max, words_bytes_max, .. } = self.limits;
+        let Limits { open_max, org_open_max, awake_max, org_awake_max, .. } = self.limits;
+        let Limits { pending_max, words_bytes_max, .. } = self.limits;
         engine::Limits {
             open_max,
+            org_open_max,
             awake_max,
+            org_awake_max,
             pending_max,
             verdict_wait: Duration::from_millis(self.limits.verdict_wait.0),
             stop_grace_ms: self.limits.stop_grace.0,

@@ -1,0 +1,169 @@
+//! Who was given what on a session or an agent, and whose a session is.
+
+use crate::agents::AgentName;
+use crate::asked::{Body, Caller, Id, Json, Named, Query, id};
+use crate::door::Door;
+use crate::openapi::{KeyHeader, problems};
+use crate::people::{grant_form, grant_of, grantee_form, grantee_of, who};
+use crate::problem::Answer;
+use crate::sessions::SessionName;
+use crate::wire::at;
+use api::{Done, Granted, GranteeQuery, HandOver, NewGrant, Page, TakenBack};
+use axum::extract::State;
+use engine::Resource;
+use kernel::SessionId;
+
+problems! {
+    ListProblems = [NotFound, NotAllowed, RightMissing];
+    GiveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        IdempotencyConflict, Changed, DiskFull, Unclear];
+    TakeProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
+    AgentListProblems = [NotFound, RightMissing, RoleTooLow, BoundElsewhere, UnknownAgent];
+    AgentGiveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
+        BoundElsewhere, UnknownAgent, IdempotencyConflict, Changed, DiskFull, Unclear];
+    AgentTakeProblems = [Invalid, NotFound, RightMissing, RoleTooLow, BoundElsewhere, UnknownAgent,
+        IdempotencyConflict, Changed, DiskFull, Unclear];
+}
+
+/// List what was given on a session
+///
+/// For whoever manages it.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/grants", tag = "sessions", operation_id = "grants", params(SessionName),
+    responses((status = 200, description = "Who was given what.", body = Page<Granted>), ListProblems),
+)]
+pub(crate) async fn list(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Page<Granted>>> {
+    grants(&door, &caller, Resource::Session(session)).await
+}
+
+/// Give something on a session
+///
+/// In place of what they were given on it before. Whoever may prompt has a shell as the agent's user.
+#[utoipa::path(
+    put, path = "/api/v1/sessions/{id}/grants", tag = "sessions", operation_id = "give",
+    params(SessionName, KeyHeader), request_body = NewGrant,
+    responses((status = 200, description = "It is so.", body = NewGrant), GiveProblems),
+)]
+pub(crate) async fn give(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(new): Body<NewGrant>,
+) -> Answer<Json<NewGrant>> {
+    give_on(&door, caller, Resource::Session(session), new).await
+}
+
+/// Take back what was given on a session
+///
+/// Name exactly one of `user`, `group` and `org=true`. Doing it twice is fine.
+#[utoipa::path(
+    delete, path = "/api/v1/sessions/{id}/grants", tag = "sessions", operation_id = "take_back",
+    params(SessionName, GranteeQuery, KeyHeader),
+    responses((status = 200, description = "They were given nothing.", body = TakenBack), TakeProblems),
+)]
+pub(crate) async fn take_back(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Query(from): Query<GranteeQuery>,
+) -> Answer<Json<TakenBack>> {
+    take_from(&door, caller, Resource::Session(session), from).await
+}
+
+/// Let a session be somebody else's
+///
+/// For whoever manages it. They keep what they were given on it, which is nothing if nobody gave them anything.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/hand-over", tag = "sessions", operation_id = "hand_over",
+    params(SessionName, KeyHeader), request_body = HandOver,
+    responses((status = 200, description = "It is the other's.", body = Done), GiveProblems),
+)]
+pub(crate) async fn hand_over(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(over): Body<HandOver>,
+) -> Answer<Json<Done>> {
+    let to = id("to", &over.to)?;
+    door.engine.hand_over(&caller.by, session, to, caller.trace).await?;
+    Ok(Json(Done { id: session.to_string() }))
+}
+
+/// List what was given on an agent
+///
+/// For admins. An agent on which nothing was given is open to every member.
+#[utoipa::path(
+    get, path = "/api/v1/agents/{name}/grants", tag = "house", operation_id = "agent_grants", params(AgentName),
+    responses((status = 200, description = "Who was given what.", body = Page<Granted>), AgentListProblems),
+)]
+pub(crate) async fn agent_list(
+    State(door): State<Door>,
+    caller: Caller,
+    Named(agent): Named,
+) -> Answer<Json<Page<Granted>>> {
+    grants(&door, &caller, Resource::Agent(agent)).await
+}
+
+/// Give something on an agent
+///
+/// For admins. From then on it is there only for those to whom something was given on it, and for admins.
+#[utoipa::path(
+    put, path = "/api/v1/agents/{name}/grants", tag = "house", operation_id = "give_agent",
+    params(AgentName, KeyHeader), request_body = NewGrant,
+    responses((status = 200, description = "It is so.", body = NewGrant), AgentGiveProblems),
+)]
+pub(crate) async fn agent_give(
+    State(door): State<Door>,
+    caller: Caller,
+    Named(agent): Named,
+    Body(new): Body<NewGrant>,
+) -> Answer<Json<NewGrant>> {
+    give_on(&door, caller, Resource::Agent(agent), new).await
+}
+
+/// Take back what was given on an agent
+///
+/// Name exactly one of `user`, `group` and `org=true`. When nothing is left, the agent is open to every member again.
+#[utoipa::path(
+    delete, path = "/api/v1/agents/{name}/grants", tag = "house", operation_id = "take_back_agent",
+    params(AgentName, GranteeQuery, KeyHeader),
+    responses((status = 200, description = "They were given nothing.", body = TakenBack), AgentTakeProblems),
+)]
+pub(crate) async fn agent_take_back(
+    State(door): State<Door>,
+    caller: Caller,
+    Named(agent): Named,
+    Query(from): Query<GranteeQuery>,
+) -> Answer<Json<TakenBack>> {
+    take_from(&door, caller, Resource::Agent(agent), from).await
+}
+
+async fn grants(door: &Door, caller: &Caller, on: Resource) -> Answer<Json<Page<Granted>>> {
+    let mut items = Vec::new();
+    for row in door.engine.grants(&caller.by, on).await? {
+        items.push(Granted {
+            to: grantee_form(row.to),
+            grant: grant_form(row.grant),
+            by: who(door, caller, row.by).await?,
+            since: at(row.since),
+        });
+    }
+    Ok(Json(Page { items, next: None }))
+}
+
+async fn give_on(door: &Door, caller: Caller, on: Resource, new: NewGrant) -> Answer<Json<NewGrant>> {
+    let to = grantee_of(&new.to)?;
+    door.engine.give(&caller.by, on, to, grant_of(new.grant), caller.trace).await?;
+    Ok(Json(new))
+}
+
+async fn take_from(door: &Door, caller: Caller, on: Resource, from: GranteeQuery) -> Answer<Json<TakenBack>> {
+    let from = from.grantee()?;
+    let to = grantee_of(&from)?;
+    door.engine.take_back(&caller.by, on, to, caller.trace).await?;
+    Ok(Json(TakenBack { from }))
+}

@@ -151,7 +151,8 @@ fn deny(root: &Path) -> Result<Tally> {
 }
 
 fn tests(root: &Path) -> Result<Tally> {
-    nextest(root, "all", &["--workspace"], &[])
+    let provider = tools::provider()?;
+    nextest(root, "all", &["--workspace"], &[(tools::PROVIDER_VARIABLE, &provider)])
 }
 
 /// The real agents, each in the version we know. One that cannot be had fails the step: what was not run was not tested.

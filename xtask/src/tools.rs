@@ -2,11 +2,15 @@
 //! checkout.
 //!
 //! Everything comes from a package registry by name, through that registry's own client; nothing is downloaded by
-//! address. A program that is on the machine in the right version is used as it is. The agents are in `agents`.
+//! address. A program that is on the machine in the right version is used as it is. The agents are in `agents`, the
+//! identity provider in `provider`, what both have from npm in `npm`.
 
 mod agents;
+mod npm;
+mod provider;
 
 pub(crate) use agents::agents;
+pub(crate) use provider::{VARIABLE as PROVIDER_VARIABLE, provider};
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -33,6 +37,7 @@ pub(crate) fn tools(args: &ToolsArgs) -> Result<()> {
     println!("cargo-nextest  {}", nextest()?.display());
     println!("cargo-deny     {}", deny()?.display());
     println!("schemathesis   {}", schemathesis()?.display());
+    println!("oidc-provider  {}", provider()?.display());
     Ok(())
 }
 
@@ -161,6 +166,13 @@ fn cache() -> Result<PathBuf> {
     Ok(base
         .context("neither XDG_CACHE_HOME nor HOME is set; set one, tools are kept below it")?
         .join("homing-tools"))
+}
+
+/// Writes down where programs are, so that a test that is run by hand finds them, too.
+fn write_down(cache: &Path, file: &str, lines: &str) -> Result<()> {
+    let (written, whole) = (cache.join(format!("{file}.{}", std::process::id())), cache.join(file));
+    std::fs::write(&written, lines)?;
+    std::fs::rename(&written, &whole).with_context(|| format!("could not write {}", whole.display()))
 }
 
 /// Fills a directory once: at the same time by one process only, and again if the last one did not get to the end.

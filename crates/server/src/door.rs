@@ -4,6 +4,7 @@ use crate::ServerConfig;
 use crate::gate::Known;
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
+use crate::oidc::Oidc;
 use engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,6 +20,8 @@ pub(crate) struct Inner {
     pub(crate) known: Known,
     /// Cookies do not know ports, so that ours says to which server of this machine it belongs.
     pub(crate) cookie: String,
+    /// The identity provider, if there is one.
+    pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics: Metrics,
     /// The OpenAPI document, made once.
     pub(crate) contract: bytes::Bytes,
@@ -27,18 +30,24 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(engine: Engine, config: ServerConfig, port: u16, contract: bytes::Bytes) -> Self {
-        Self {
+    pub(crate) fn new(
+        engine: Engine,
+        config: ServerConfig,
+        port: u16,
+        contract: bytes::Bytes,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
             hosts: Hosts::new(&config.allowed_hosts, &config.listen, port),
             known: Known::new(&engine),
             cookie: format!("homing_{port}"),
+            oidc: config.oidc.clone().map(Oidc::new).transpose()?,
             metrics: Metrics::new(),
             contract,
             streams: AtomicUsize::new(0),
             closing: watch::Sender::new(false),
             engine,
             config,
-        }
+        })
     }
 
     /// From now on streams end and waits are cut short.

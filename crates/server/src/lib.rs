@@ -25,6 +25,7 @@ mod me;
 mod messages;
 mod metrics;
 mod nodes;
+mod oidc;
 mod openapi;
 mod orgs;
 mod page;
@@ -41,7 +42,12 @@ mod users;
 mod wall;
 mod wire;
 
+<<<<<<< HEAD
 pub use listen::{Bound, url_of};
+=======
+pub use listen::Bound;
+pub use oidc::{CreateAs, OidcConfig};
+>>>>>>> 7490e25 (server: OpenID Connect as a flow of its own, tried with a real provider (not yet a way in))
 pub use openapi::document as openapi_document;
 
 use engine::Engine;
@@ -65,8 +71,15 @@ pub struct ServerConfig {
     pub listen: String,
     /// Names besides localhost and the listening address under which clients may call us: `NAME` or `NAME:PORT`.
     pub allowed_hosts: Vec<String>,
+<<<<<<< HEAD
     /// Whom the first link signs in: the person of this machine.
     pub owner: Principal,
+=======
+    /// Whom a one-time link signs in: the person of this machine.
+    pub owner: PersonId,
+    /// An identity provider at which people may sign in, too.
+    pub oidc: Option<OidcConfig>,
+>>>>>>> 7490e25 (server: OpenID Connect as a flow of its own, tried with a real provider (not yet a way in))
     /// Connections at once; further ones wait to be accepted.
     pub connections_max: usize,
     /// Streams at once; further ones are refused.
@@ -92,6 +105,7 @@ impl ServerConfig {
             listen: listen.into(),
             allowed_hosts: Vec::new(),
             owner,
+            oidc: None,
             connections_max: 8_192,
             streams_max: 4_096,
             head_max: Duration::from_secs(30),

@@ -48,7 +48,7 @@ impl Bound {
         let local_addr = listener.local_addr()?;
         let (router, contract) = crate::openapi::routes();
         let contract = serde_json::to_vec(&contract)?.into();
-        let door = Arc::new(Inner::new(engine, config, local_addr.port(), contract));
+        let door = Arc::new(Inner::new(engine, config, local_addr.port(), contract)?);
         let router = crate::openapi::finish(router, &door);
         Ok(Self { door, listener, local_addr, router })
     }

@@ -93,7 +93,18 @@ impl Http {
         body: Option<&Value>,
     ) -> io::Result<Answered> {
         let body = body.map(|body| body.to_string().into_bytes());
-        let mut reader = self.open(method, path, headers, body.as_deref())?;
+        self.ask_with(method, path, headers, body.as_deref().map(|body| ("application/json", body)))
+    }
+
+    /// Asks with a body of any kind.
+    pub(crate) fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<(&str, &[u8])>,
+    ) -> io::Result<Answered> {
+        let mut reader = self.open(method, path, headers, body)?;
         let (status, headers) = read_head(&mut reader)?;
         let body = read_body(&mut reader, &headers)?;
         Ok(Answered { status, headers, body })
@@ -105,7 +116,7 @@ impl Http {
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
-        body: Option<&[u8]>,
+        body: Option<(&str, &[u8])>,
     ) -> io::Result<BufReader<TcpStream>> {
         let mut stream = TcpStream::connect(&self.host)?;
         stream.set_nodelay(true)?;
@@ -117,11 +128,11 @@ impl Http {
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        if let Some(body) = body {
-            head += &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        if let Some((kind, body)) = body {
+            head += &format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
         }
         head += "\r\n";
-        stream.write_all(&[head.as_bytes(), body.unwrap_or_default()].concat())?;
+        stream.write_all(&[head.as_bytes(), body.map_or(&[][..], |(_, body)| body)].concat())?;
         Ok(BufReader::new(stream))
     }
 

@@ -16,7 +16,7 @@ const KEY: &str = "sk-stub";
 /// The model every agent is told to use.
 const MODEL: &str = "stub-1";
 /// The file in the cache of tools that says where the agents are.
-const AGENTS_FILE: &str = "homing-tools/agents.env";
+const AGENTS_FILE: &str = "agents.env";
 
 /// A real agent we test with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,8 @@ impl RealAgent {
     #[track_caller]
     pub fn program(self) -> PathBuf {
         let variable = format!("HOMING_TEST_{}", self.name().to_uppercase().replace('-', "_"));
-        let said = std::env::var_os(&variable).map(PathBuf::from).or_else(|| in_cache(&variable));
+        let said =
+            std::env::var_os(&variable).map(PathBuf::from).or_else(|| in_cache(AGENTS_FILE, &variable));
         let remedy = "run `cargo xtask tools --agents`, or set the variable to where it is";
         let program = said.unwrap_or_else(|| panic!("{} is missing ({variable}); {remedy}", self.name()));
         assert!(program.is_file(), "{variable} says {}, which is no file; {remedy}", program.display());
@@ -55,11 +56,11 @@ impl RealAgent {
     }
 }
 
-/// What `cargo xtask tools --agents` wrote down.
-fn in_cache(variable: &str) -> Option<PathBuf> {
+/// What `cargo xtask tools` wrote down in a file of its cache.
+pub(crate) fn in_cache(file: &str, variable: &str) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
-    let written = fs::read_to_string(cache.join(AGENTS_FILE)).ok()?;
+    let written = fs::read_to_string(cache.join("homing-tools").join(file)).ok()?;
     let mut lines = written.lines().filter_map(|line| line.split_once('='));
     lines.find(|(name, _)| *name == variable).map(|(_, path)| PathBuf::from(path))
 }

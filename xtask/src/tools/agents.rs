@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
 
-use super::{cache, once, run};
+use super::npm::{self, Package};
+use super::{cache, once, run, write_down};
 
 /// Where each agent is.
 #[derive(Debug)]
@@ -97,16 +97,8 @@ pub(crate) fn agents() -> Result<Agents> {
         claude_agent_acp: claude_agent_acp.get(&cache)?,
         goose: goose.get(&cache)?,
     };
-    note(&agents, &cache)?;
+    write_down(&cache, "agents.env", &agents.to_string())?;
     Ok(agents)
-}
-
-/// Writes down where the agents are, so that a test that is run by hand finds them, too.
-fn note(agents: &Agents, cache: &Path) -> Result<()> {
-    let (written, whole) =
-        (cache.join(format!("agents.env.{}", std::process::id())), cache.join("agents.env"));
-    std::fs::write(&written, agents.to_string())?;
-    std::fs::rename(&written, &whole).with_context(|| format!("could not write {}", whole.display()))
 }
 
 /// A machine as the agents' packages call it.
@@ -124,18 +116,6 @@ impl Platform {
                 "the agents are tested on Linux (x86_64, aarch64), and this is {os} on {arch}; run these tests there"
             ),
         }
-    }
-}
-
-/// A package and its exact version.
-struct Package {
-    name: String,
-    version: String,
-}
-
-impl Package {
-    fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { name: name.into(), version: version.into() }
     }
 }
 
@@ -172,19 +152,7 @@ impl NpmTool {
 
     fn install(&self, home: &Path) -> Result<()> {
         println!("fetching {} {} (once; kept in {})", self.name, self.packages[0].version, home.display());
-        // npm looks upwards for a project, and must find this one.
-        std::fs::write(home.join("package.json"), "{\"private\": true}\n")?;
-        let mut npm = Command::new("npm");
-        npm.args([
-            "install",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            "--save-exact",
-            "--loglevel=error",
-        ]);
-        npm.args(self.packages.iter().map(|package| format!("{}@{}", package.name, package.version)));
-        run(npm.current_dir(home))?;
+        npm::install(home, &self.packages)?;
         self.write_launcher(home)?;
         self.check_versions(home)?;
         self.ask_version(home)
@@ -209,7 +177,7 @@ impl NpmTool {
     fn check_versions(&self, home: &Path) -> Result<()> {
         let command = self.command(home);
         ensure!(command.is_file(), "{} is missing", command.display());
-        self.packages.iter().try_for_each(|package| check_version(home, package))
+        self.packages.iter().try_for_each(|package| package.check(home))
     }
 
     /// In a home of its own: some agents write settings into it before they say anything.
@@ -230,24 +198,6 @@ impl NpmTool {
         ensure!(said.trim() == self.says, "its --version is {:?}, not {:?}", said.trim(), self.says);
         Ok(())
     }
-}
-
-fn check_version(home: &Path, package: &Package) -> Result<()> {
-    #[derive(Deserialize)]
-    struct Manifest {
-        version: String,
-    }
-    let path = home.join("node_modules").join(&package.name).join("package.json");
-    let text = std::fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;
-    let manifest: Manifest = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
-    ensure!(
-        manifest.version == package.version,
-        "{} is {}, not {}",
-        package.name,
-        manifest.version,
-        package.version
-    );
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //!
 //! A file is read twice: alone, so that a wrong key or value is told with its line, then laid over the defaults, so that
 //! every value comes from the one or the other. Nothing here has a default of its own; a test holds `default.toml` to
-//! these types, to the engine's limits and to the kernel's policy. `agents` is how agents are written, `reference` what
-//! stands for a secret, `schema` the same types for editors, `units` durations and sizes.
+//! these types, to the engine's limits and to the kernel's policy. `agents` is how agents are written, `oidc` how an
+//! identity provider is, `reference` what stands for a secret, `schema` the same types for editors, `units` durations and
+//! sizes.
 
 pub(crate) mod agents;
+mod oidc;
 pub(crate) mod reference;
 pub(crate) mod schema;
 pub(crate) mod units;
@@ -22,6 +24,7 @@ use utoipa::ToSchema;
 
 use crate::exit::{Exit, Trouble};
 use agents::{AgentTable, Enabled};
+use oidc::OidcTable;
 use units::Span;
 
 /// Every key with its default and what it means.
@@ -50,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) log: String,
     limits: Limits,
     policy: Policy,
+    /// The identity provider at which people may sign in.
+    oidc: OidcTable,
     /// What every agent gets unless its own table says otherwise.
     every_agent: AgentTable,
     /// The agents, by name.
@@ -186,7 +191,7 @@ impl Config {
                 })?;
             }
         }
-        Ok(())
+        self.oidc.provider(text).map(drop)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -222,6 +227,11 @@ impl Config {
             words_ms_max: self.limits.words_wait.0,
             words_bytes_max,
         }
+    }
+
+    /// The identity provider at which people may sign in, if there is one.
+    pub(crate) fn oidc(&self) -> Result<Option<server::OidcConfig>, String> {
+        self.oidc.provider("")
     }
 
     /// What sessions may count on.

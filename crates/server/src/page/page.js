@@ -14,14 +14,12 @@ start()
 
 async function start() {
   const answer = await fetch(`${api}/me`)
-  if (answer.status === 401) {
-    $('who').textContent = 'signed out'
-    $('signed-out').hidden = false
-    return
-  }
+  if (answer.status === 401) return signedOut()
   me = await answer.json()
   $('who').textContent = `signed in as ${me.handle}`
   $('signed-in').hidden = false
+  $('sign-out').hidden = false
+  $('sign-out').addEventListener('click', signOut)
   $('begin').addEventListener('click', begin)
   $('say').addEventListener('submit', say)
   $('stop').addEventListener('click', stop)
@@ -30,6 +28,46 @@ async function start() {
   await list()
   // The list is not a stream: a look every few seconds is enough, while somebody looks and has not paged on.
   setInterval(() => { if (!document.hidden && !paged) list() }, LIST_MS)
+}
+
+async function signedOut() {
+  $('who').textContent = 'signed out'
+  $('signed-out').hidden = false
+  $('sign-in').addEventListener('submit', signIn)
+  $('login').focus()
+  const answer = await fetch(`${api}/sign-in`)
+  const { provider } = answer.ok ? await answer.json() : {}
+  if (!provider) return
+  $('provider').textContent = `Sign in with ${provider}`
+  $('elsewhere').hidden = false
+}
+
+async function signIn(submitted) {
+  submitted.preventDefault()
+  const button = $('sign-in').querySelector('button')
+  button.disabled = true
+  $('sign-in-state').textContent = ''
+  const body = JSON.stringify({ login: $('login').value, password: $('password').value, for: 'browser' })
+  const headers = { 'Content-Type': 'application/json' }
+  const answer = await fetch(`${api}/sign-in`, { method: 'POST', headers, body }).catch(() => null)
+  if (answer?.ok) return location.reload()
+  button.disabled = false
+  $('password').value = ''
+  $('password').focus()
+  $('sign-in-state').textContent = await why(answer)
+}
+
+async function why(answer) {
+  if (!answer) return 'The server cannot be reached.'
+  const problem = await answer.json().catch(() => null)
+  const wait = answer.headers.get('Retry-After')
+  if (answer.status === 429) return `Too many tries. Wait ${wait || 'some'} seconds, then try again.`
+  return problem ? `${problem.detail} (${problem.hint})` : 'Something went wrong; try again.'
+}
+
+async function signOut() {
+  await ask(`${api}/sign-out`, { method: 'POST' })
+  location.reload()
 }
 
 async function list(cursor) {

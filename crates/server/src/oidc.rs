@@ -1,0 +1,221 @@
+//! Signing in at somebody else's: OpenID Connect, the authorization code flow with PKCE, and nothing else of it.
+//!
+//! `provider` talks to the identity provider, `pending` remembers who has gone there, `asserted` judges what it says about
+//! them, `fetch` is how it is asked. What comes out is who somebody is there; whether that is anybody here is the
+//! engine's to say. Neither codes nor tokens are kept, logged or shown.
+
+mod asserted;
+mod fetch;
+mod pending;
+mod provider;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use asserted::Asserted;
+
+use crate::page::{escape, kind_page};
+use axum::response::Response;
+use http::StatusCode;
+use pending::Pending;
+use provider::Provider;
+use serde::Deserialize;
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// An identity provider at which people may sign in.
+#[derive(Clone)]
+pub struct OidcConfig {
+    /// Its address, exactly as it spells it itself. HTTPS, unless it is on this machine.
+    pub issuer: String,
+    /// How it knows us.
+    pub client_id: String,
+    /// How we prove that to it; none for a public client, which has PKCE only.
+    pub client_secret: Option<String>,
+    /// What people call it: `Sign in with NAME`.
+    pub name: String,
+    /// The org to which people who come from there belong; none is the machine's first.
+    pub org: Option<String>,
+    /// The domains of e-mail addresses that may come in; all, if there are none.
+    pub allowed_domains: Vec<String>,
+    /// What becomes of somebody who is nobody here yet.
+    pub create: CreateAs,
+}
+
+/// What becomes of somebody whom the provider knows and we do not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CreateAs {
+    /// Nothing: somebody has to invite them first.
+    #[default]
+    Never,
+    /// They are a member from now on.
+    Member,
+    /// They are a viewer from now on.
+    Viewer,
+}
+
+impl OidcConfig {
+    /// A provider with nobody let in who was not invited.
+    pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            client_id: client_id.into(),
+            client_secret: None,
+            name: "your identity provider".to_owned(),
+            org: None,
+            allowed_domains: Vec::new(),
+            create: CreateAs::Never,
+        }
+    }
+
+    /// Whether secrets may be sent to the issuer at all.
+    pub fn check(&self) -> Result<(), String> {
+        if fetch::is_safe(&self.issuer) {
+            return Ok(());
+        }
+        Err("an issuer is reached by https, unless it is on this machine".to_owned())
+    }
+}
+
+impl fmt::Debug for OidcConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OidcConfig").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
+/// Why somebody is not signed in, by what they can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Begin again: it was finished before, took too long, or was begun in another browser.
+    Stale,
+    /// The provider said no, in its own word.
+    Refused(String),
+    /// The provider cannot be asked. Later, or ask whoever runs this.
+    Unreachable(String),
+    /// What came back is not to be trusted. Begin again; if it stays so, ask whoever runs this.
+    Untrusted(String),
+    /// The provider has not checked whose e-mail address that is, or `said` none.
+    Unverified { said: bool },
+    /// The e-mail address is of another house.
+    OtherDomain,
+    /// There is nobody here for them, or nobody who may come in.
+    Nobody,
+}
+
+/// The provider, and who is there at present.
+pub(crate) struct Oidc {
+    provider: Provider,
+    pending: Mutex<Pending>,
+}
+
+/// What a browser comes back with. Providers add words of their own, which say nothing to us.
+#[derive(Default, Deserialize)]
+pub(crate) struct Back {
+    #[serde(default)]
+    state: String,
+    code: Option<String>,
+    iss: Option<String>,
+    error: Option<String>,
+}
+
+/// A sign-in that has begun.
+pub(crate) struct Sent {
+    /// Where the browser goes.
+    pub(crate) url: String,
+    /// The secret that has to be in its cookie when it comes back.
+    pub(crate) browser: String,
+}
+
+impl Oidc {
+    pub(crate) fn new(config: OidcConfig) -> io::Result<Self> {
+        let provider = Provider::new(config).map_err(io::Error::other)?;
+        Ok(Self { provider, pending: Mutex::default() })
+    }
+
+    pub(crate) fn config(&self) -> &OidcConfig {
+        self.provider.config()
+    }
+
+    /// Sends a browser to the provider, from where it comes back to `redirect`.
+    pub(crate) async fn begin(&self, redirect: String, browser: String) -> Result<Sent, Why> {
+        let begun = self.provider.begin(redirect).await?;
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.keep(&begun.state, &browser, begun.waiting, Instant::now());
+        Ok(Sent { url: begun.url, browser })
+    }
+
+    /// Who came back. `browser` is what its cookie says, `here` where it came back to.
+    pub(crate) async fn finish(
+        &self,
+        back: Back,
+        browser: Option<&str>,
+        here: &str,
+    ) -> Result<Asserted, Why> {
+        let waiting = {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.take(&back.state, browser, Instant::now())
+        };
+        let waiting = waiting.filter(|waiting| waiting.redirect == here).ok_or(Why::Stale)?;
+        self.provider.check_sender(back.iss.as_deref()).await?;
+        if let Some(error) = back.error {
+            return Err(Why::Refused(error));
+        }
+        self.provider.finish(back.code.ok_or(Why::Stale)?, waiting).await
+    }
+
+    /// What somebody reads who did not get in.
+    pub(crate) fn page(&self, why: &Why) -> Response {
+        let name = escape(&self.config().name);
+        let again = format!("<a href=\"/\">Try again</a>, or ask whoever looks after this Homing.");
+        let (status, title, words) = match why {
+            Why::Stale => (
+                StatusCode::GONE,
+                "This sign-in is over.",
+                format!(
+                    "It was finished before, it took longer than ten minutes, or it was begun in another browser. {again}"
+                ),
+            ),
+            Why::Refused(word) => (
+                StatusCode::UNAUTHORIZED,
+                "You were not let in.",
+                format!("{name} says: <code>{}</code>. {again}", escape(word)),
+            ),
+            Why::Unreachable(_) => (
+                StatusCode::BAD_GATEWAY,
+                "The identity provider does not answer.",
+                format!("We could not talk to {name}; the server's log says why. {again}"),
+            ),
+            Why::Untrusted(_) => (
+                StatusCode::UNAUTHORIZED,
+                "We could not trust the answer.",
+                format!("What {name} sent back is not what we asked for; the server's log says why. {again}"),
+            ),
+            Why::Unverified { said } => {
+                let missing = if *said {
+                    "has not checked that your e-mail address is yours"
+                } else {
+                    "did not tell us your e-mail address"
+                };
+                (
+                    StatusCode::FORBIDDEN,
+                    "We need your e-mail address.",
+                    format!("{name} {missing}. Have it confirmed there, then try again. {again}"),
+                )
+            }
+            Why::OtherDomain => (
+                StatusCode::FORBIDDEN,
+                "Your e-mail address is of another house.",
+                format!("This Homing lets in addresses of certain domains only. {again}"),
+            ),
+            Why::Nobody => (
+                StatusCode::FORBIDDEN,
+                "There is nobody here whom you could be.",
+                format!(
+                    "{name} knows you, but nobody has invited you here, or you may come in no more. {again}"
+                ),
+            ),
+        };
+        kind_page(status, title, &words)
+    }
+}

@@ -33,7 +33,7 @@ pub use inbound::{
 pub use intake::Made;
 pub use people::{
     AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES,
-    PersonChange, Secret, SignInFor, Signed, Verified, hash_of,
+    PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};
 pub use roster::Lists;

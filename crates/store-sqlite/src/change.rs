@@ -28,7 +28,11 @@ enum Touched {
 
 pub(crate) fn change(desk: &mut Desk, wish: &Authorized<NewChange>) -> Result<Changing, Trouble> {
     let (by, NewChange { change, key, trail }) = (wish.by(), wish.wish());
-    let Some(who) = desk.who(by.org, by.person)? else { return Ok(Changing::Moved) };
+    let who = match by.person {
+        PersonId::ENGINE => Some(desk.who_at_first_sight(by.org, by.person)?),
+        person => desk.who(by.org, person)?,
+    };
+    let Some(who) = who else { return Ok(Changing::Moved) };
     match known(desk, who.pid, key.as_ref(), trail.at)? {
         Known::Never => {}
         Known::Before(_) => return Ok(Changing::Before),
@@ -37,7 +41,7 @@ pub(crate) fn change(desk: &mut Desk, wish: &Authorized<NewChange>) -> Result<Ch
     if !is_still_so(desk, by, who, change, wish.witness())? {
         return Ok(Changing::Moved);
     }
-    if let Some(refused) = refuses(desk.db(), by.org, who.oid, change)? {
+    if let Some(refused) = refuses(desk.db(), by, who.oid, change)? {
         return Ok(refused);
     }
     let touched = put(desk, by, who, change, trail.at)?;
@@ -59,7 +63,8 @@ fn is_still_so(
         Some(session) => desk.kept(session)?.is_some_and(|kept| kept.bears(by.org, session, witness)),
         None => witness.session.is_none(),
     };
-    Ok(bears && who.stands(witness))
+    // Homing itself is always as it was.
+    Ok(bears && (by.person == PersonId::ENGINE || who.stands(witness)))
 }
 
 /// The session whose record a change is authorized by.
@@ -74,7 +79,8 @@ fn session_of(change: &Change) -> Option<SessionId> {
 
 // What may refuse.
 
-fn refuses(db: &Connection, org: OrgId, oid: Oid, change: &Change) -> Result<Option<Changing>, Trouble> {
+fn refuses(db: &Connection, by: &Principal, oid: Oid, change: &Change) -> Result<Option<Changing>, Trouble> {
+    let org = by.org;
     let found = |found: bool| if found { None } else { Some(Changing::NotFound) };
     let person = |id: PersonId| people::of(db, org, id).map(|found| found.is_some());
     let group = |id: GroupId| Ok::<_, Trouble>(gid(db, oid, id)?.is_some());
@@ -117,7 +123,11 @@ fn refuses(db: &Connection, org: OrgId, oid: Oid, change: &Change) -> Result<Opt
             Err(refused) => Some(refused),
             Ok(row) => {
                 let whose = pid_of_identity(db, issuer, subject)?;
-                taken("identity", whose.is_some_and(|whose| whose != row.pid))
+                // Only somebody who looks after them may put another name in the place of theirs.
+                let sql = "SELECT 1 FROM identities WHERE pid = ?1 AND issuer = ?2 AND subject <> ?3";
+                let is_kept = [*person, PersonId::ENGINE].contains(&by.person)
+                    && exists(db, sql, params![row.pid, issuer, subject])?;
+                taken("identity", is_kept || whose.is_some_and(|whose| whose != row.pid))
             }
         },
         Change::MakeGroup { name, .. } => {

@@ -269,7 +269,8 @@ pub enum Change {
         person: PersonId,
         was: Role,
     },
-    /// Ties a name at an identity provider to them.
+    /// Ties a name at an identity provider to them. If they have another one there it is *taken*, unless somebody else who
+    /// looks after them puts this one in its place.
     SetIdentity {
         person: PersonId,
         was: Role,

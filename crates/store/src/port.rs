@@ -202,7 +202,7 @@ pub trait Store: Send + Sync + 'static {
     /// The person whom an identity provider knows by this name; none if there is nobody yet.
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>>;
 
-    /// Changes who may do what. One transaction: the witness is compared, then the change, its audit entry, the standing
+    /// Changes who may do what. One transaction: the witness is compared (Homing itself always stands), then the change, its audit entry, the standing
     /// of everybody whom it touches, and a `Recheck` in the inbox of every session where one of them has something
     /// unfinished.
     fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing>;

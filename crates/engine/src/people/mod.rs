@@ -2,7 +2,7 @@
 //!
 //! Read `rule` first: it says what each change needs, and is the only way to the store's `change`. The others are what
 //! people can wish: `persons`, `groups`, `grants`, `roots`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
-//! `links`, `passwords`, `secrets`. `blink` remembers for a moment what somebody may do, `uses` when they last did.
+//! `vouched`, `links`, `passwords`, `secrets`. `blink` remembers for a moment what somebody may do, `uses` when they last did.
 
 mod audit;
 mod blink;
@@ -18,6 +18,7 @@ mod secrets;
 mod sign_in;
 mod tokens;
 mod uses;
+mod vouched;
 
 pub use audit::{AuditWish, Broken, Verified};
 pub use links::LinkSecret;
@@ -27,6 +28,7 @@ pub use persons::{AddPerson, MeView, PersonChange};
 pub use secrets::{Secret, hash_of};
 pub use sign_in::{SignInFor, Signed};
 pub use tokens::MakeToken;
+pub use vouched::Vouched;
 
 pub(crate) use blink::{Blink, LOOK_EVERY};
 pub(crate) use passwords::Passwords;

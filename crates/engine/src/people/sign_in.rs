@@ -1,4 +1,4 @@
-//! How somebody comes in: by their password, by a link, or because an identity provider vouches for them.
+//! How somebody comes in: by their password or by a link. Those for whom an identity provider vouches are in `vouched`.
 //!
 //! Whoever is not let in hears one and the same, whatever was wrong, after the same work.
 
@@ -6,7 +6,7 @@ use super::Secret;
 use crate::intake::RESOLVE_MAX;
 use crate::{Engine, Refused, Trace};
 use kernel::{Moment, OrgId, PersonId, TokenId};
-use store::{AuditEntry, Change, LinkToken, LoginRow, Purpose, SignedIn, TokenRow};
+use store::{AuditEntry, LinkToken, LoginRow, Purpose, SignedIn, TokenRow};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long what somebody types to sign in may be.
@@ -72,47 +72,29 @@ impl Engine {
         Ok(Signed { secret, token, org, person, handle, expires })
     }
 
-    /// Lets somebody in for whom an identity provider vouches. Whoever it has not vouched for before is known by `email`,
-    /// which it must have verified, and is known by its own name for them from then on.
-    pub async fn sign_in_by_identity(
-        &self,
-        issuer: &str,
-        subject: &str,
-        email: Option<&str>,
-        at: SignInFor,
-        trace: Trace,
-    ) -> Result<Signed, Refused> {
+    /// Lets the machine's person in, whom a link of the door's own has brought.
+    pub async fn sign_in_host(&self, host: PersonId, at: SignInFor, trace: Trace) -> Result<Signed, Refused> {
         for _ in 0..RESOLVE_MAX {
-            let known = self.store().identity(issuer.to_owned(), subject.to_owned()).await?;
-            let is_known = known.is_some();
-            let login = match (known, email.filter(|email| email.contains('@'))) {
-                (Some(login), _) => Some(login),
-                (None, Some(email)) => self.store().login(email.trim().to_lowercase()).await?,
-                (None, None) => None,
-            };
-            let Some(login) = login.as_ref().filter(|login| !login.is_disabled) else {
-                return self.not_let_in(login.as_ref(), &trace).await;
-            };
-            let Some(signed) = self.let_in(login, &at, &trace).await? else { continue };
-            if !is_known {
-                self.tie(&signed, issuer, subject, trace).await?;
+            let login = self.login_of(host).await?.filter(|login| !login.is_disabled);
+            let Some(login) = login else { return self.not_let_in(None, &trace).await };
+            if let Some(signed) = self.let_in(&login, &at, &trace).await? {
+                return Ok(signed);
             }
-            return Ok(signed);
         }
         Err(Refused::Changed)
     }
 
-    /// They tie the provider's name to themselves: it is their own wish, with the credential they have just been given.
-    async fn tie(&self, signed: &Signed, issuer: &str, subject: &str, trace: Trace) -> Result<(), Refused> {
-        let by = self.store().principal(signed.token, self.now()).await?.ok_or(Refused::Unauthenticated)?;
-        let (issuer, subject) = (issuer.to_owned(), subject.to_owned());
-        let body = (issuer.clone(), subject.clone());
-        let change = Change::SetIdentity { person: by.person, was: by.role, issuer, subject };
-        self.change(&by, change, body, Trace { key: None, ..trace }).await.map(drop)
+    async fn login_of(&self, person: PersonId) -> Result<Option<LoginRow>, Refused> {
+        for org in self.store().orgs().await? {
+            let Some(row) = self.store().person(org.org, person).await? else { continue };
+            let login = self.store().login(format!("{}/{}", org.name, row.handle)).await?;
+            return Ok(login.filter(|login| login.person == person));
+        }
+        Ok(None)
     }
 
     /// None if something about them has changed since they were looked up.
-    async fn let_in(
+    pub(super) async fn let_in(
         &self,
         login: &LoginRow,
         at: &SignInFor,
@@ -152,7 +134,7 @@ impl Engine {
     }
 
     /// What was typed is not written down: it may be a password.
-    async fn not_let_in<T>(&self, login: Option<&LoginRow>, trace: &Trace) -> Result<T, Refused> {
+    pub(super) async fn not_let_in<T>(&self, login: Option<&LoginRow>, trace: &Trace) -> Result<T, Refused> {
         let refused = Refused::WrongSignIn;
         let by = login.map(|login| (login.org, login.person));
         let trail = self.trail("sign_in", trace);

@@ -29,7 +29,7 @@ impl Contents {
         if !self.is_still_so(by, change, wish.witness()) {
             return Ok(Changing::Moved);
         }
-        if let Some(refused) = self.refuses_change(by.org, change)? {
+        if let Some(refused) = self.refuses_change(by, change)? {
             return Ok(refused);
         }
         let touched = self.put(by, change, trail.at);
@@ -49,7 +49,8 @@ impl Contents {
         }
     }
 
-    fn refuses_change(&self, org: OrgId, change: &Change) -> Result<Option<Changing>, StoreError> {
+    fn refuses_change(&self, by: &Principal, change: &Change) -> Result<Option<Changing>, StoreError> {
+        let org = by.org;
         let found = |found: bool| if found { None } else { Some(Changing::NotFound) };
         let group = |group: &GroupId| self.people.groups.get(group).is_some_and(|(other, _)| *other == org);
         let person = |person| self.people.of(org, person).is_some();
@@ -85,7 +86,13 @@ impl Contents {
             | Change::MakeLink { person, was, .. } => self.judged_by(org, *person, *was),
             Change::SetIdentity { person, was, issuer, subject } => {
                 let whose = self.people.identities.get(&(issuer.clone(), subject.clone()));
-                let tied = taken("identity", whose.is_some_and(|whose| whose != person));
+                let is_another = |((at, name), whose): (&(String, String), &PersonId)| {
+                    at == issuer && name != subject && whose == person
+                };
+                // Only somebody who looks after them may put another name in the place of theirs.
+                let is_kept = [*person, PersonId::ENGINE].contains(&by.person)
+                    && self.people.identities.iter().any(is_another);
+                let tied = taken("identity", is_kept || whose.is_some_and(|whose| whose != person));
                 self.judged_by(org, *person, *was).or(tied)
             }
             Change::MakeGroup { group, name } => {

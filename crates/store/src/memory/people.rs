@@ -74,8 +74,11 @@ impl People {
         self.host.and_then(|host| self.people.get(&host)).map(|host| host.row.org)
     }
 
-    /// What was seen of this person when the right was found is still so.
+    /// What was seen of this person when the right was found is still so. Homing itself is always as it was.
     pub(super) fn stands(&self, by: &Principal, witness: Witness) -> bool {
+        if by.person == PersonId::ENGINE {
+            return self.orgs.contains_key(&by.org);
+        }
         self.of(by.org, by.person)
             .is_some_and(|kept| kept.standing == witness.standing && !kept.is_disabled())
     }

@@ -16,6 +16,7 @@ pub(crate) use asserted::Asserted;
 use crate::page::{escape, kind_page};
 use axum::response::Response;
 use http::StatusCode;
+use openidconnect::CsrfToken;
 use pending::Pending;
 use provider::Provider;
 use serde::Deserialize;
@@ -23,6 +24,12 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+/// How long somebody may take at the provider.
+pub(crate) use pending::PENDING_MAX;
+
+/// Random bytes in the cookie of a browser that is there.
+const BROWSER_BYTES: u32 = 32;
 
 /// An identity provider at which people may sign in.
 #[derive(Clone)]
@@ -101,6 +108,8 @@ pub(crate) enum Why {
     OtherDomain,
     /// There is nobody here for them, or nobody who may come in.
     Nobody,
+    /// We could not look just now.
+    Later(String),
 }
 
 /// The provider, and who is there at present.
@@ -138,8 +147,9 @@ impl Oidc {
     }
 
     /// Sends a browser to the provider, from where it comes back to `redirect`.
-    pub(crate) async fn begin(&self, redirect: String, browser: String) -> Result<Sent, Why> {
+    pub(crate) async fn begin(&self, redirect: String) -> Result<Sent, Why> {
         let begun = self.provider.begin(redirect).await?;
+        let browser = CsrfToken::new_random_len(BROWSER_BYTES).into_secret();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.keep(&begun.state, &browser, begun.waiting, Instant::now());
         Ok(Sent { url: begun.url, browser })
@@ -167,7 +177,7 @@ impl Oidc {
     /// What somebody reads who did not get in.
     pub(crate) fn page(&self, why: &Why) -> Response {
         let name = escape(&self.config().name);
-        let again = format!("<a href=\"/\">Try again</a>, or ask whoever looks after this Homing.");
+        let again = "<a href=\"/\">Try again</a>, or ask whoever looks after this Homing.";
         let (status, title, words) = match why {
             Why::Stale => (
                 StatusCode::GONE,
@@ -207,6 +217,11 @@ impl Oidc {
                 StatusCode::FORBIDDEN,
                 "Your e-mail address is of another house.",
                 format!("This Homing lets in addresses of certain domains only. {again}"),
+            ),
+            Why::Later(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not just now.",
+                format!("{name} knows you, but we could not look who you are here; the server's log says why. {again}"),
             ),
             Why::Nobody => (
                 StatusCode::FORBIDDEN,

@@ -72,27 +72,6 @@ impl Engine {
         Ok(Signed { secret, token, org, person, handle, expires })
     }
 
-    /// Lets the machine's person in, whom a link of the door's own has brought.
-    pub async fn sign_in_host(&self, host: PersonId, at: SignInFor, trace: Trace) -> Result<Signed, Refused> {
-        for _ in 0..RESOLVE_MAX {
-            let login = self.login_of(host).await?.filter(|login| !login.is_disabled);
-            let Some(login) = login else { return self.not_let_in(None, &trace).await };
-            if let Some(signed) = self.let_in(&login, &at, &trace).await? {
-                return Ok(signed);
-            }
-        }
-        Err(Refused::Changed)
-    }
-
-    async fn login_of(&self, person: PersonId) -> Result<Option<LoginRow>, Refused> {
-        for org in self.store().orgs().await? {
-            let Some(row) = self.store().person(org.org, person).await? else { continue };
-            let login = self.store().login(format!("{}/{}", org.name, row.handle)).await?;
-            return Ok(login.filter(|login| login.person == person));
-        }
-        Ok(None)
-    }
-
     /// None if something about them has changed since they were looked up.
     pub(super) async fn let_in(
         &self,

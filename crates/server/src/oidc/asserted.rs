@@ -10,6 +10,8 @@ pub(crate) struct Asserted {
     pub(crate) subject: String,
     /// Only if the provider has checked that it is theirs. In lower case.
     pub(crate) email: Option<String>,
+    /// Whether the provider named one at all.
+    pub(crate) said_email: bool,
     /// What they are called.
     pub(crate) name: Option<String>,
     /// What they would like to be called in addresses.
@@ -51,6 +53,7 @@ pub(super) fn judge(config: &OidcConfig, claims: Claims) -> Result<Asserted, Why
         issuer: config.issuer.clone(),
         subject: claims.subject,
         email,
+        said_email: said,
         name: claims.name.and_then(|name| tidy_name(&name)),
         nickname: claims.nickname.and_then(|name| tidy_name(&name)),
     })

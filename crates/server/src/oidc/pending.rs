@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long somebody may take at the provider.
-pub(super) const PENDING_MAX: Duration = Duration::from_secs(10 * 60);
+pub(crate) const PENDING_MAX: Duration = Duration::from_secs(10 * 60);
 /// How many may be under way at once. Each takes a few hundred bytes; who floods us is slowed down by the limiter first.
 const PENDING_COUNT_MAX: usize = 1_024;
 

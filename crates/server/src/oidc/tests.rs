@@ -37,8 +37,7 @@ impl World {
     }
 
     fn begin(&self) -> Sent {
-        let begun = self.oidc.begin(HERE.to_owned(), "secret of this browser".to_owned());
-        self.runtime.block_on(begun).unwrap()
+        self.runtime.block_on(self.oidc.begin(HERE.to_owned())).unwrap()
     }
 
     /// Goes to the provider as somebody, and answers the address with which the browser comes back.
@@ -110,6 +109,7 @@ fn the_browser_is_sent_off_with_a_challenge_a_state_and_a_nonce_of_its_own() {
         assert!(word(&one, name).len() >= 43, "{name}");
         assert_ne!(word(&one, name), word(&two, name), "{name}");
     }
+    assert!(one.browser.len() >= 43 && one.browser != two.browser && !one.url.contains(&one.browser));
     assert!(!one.url.contains("secret"), "{}", one.url);
 }
 
@@ -280,7 +280,7 @@ fn a_provider_that_is_not_there_is_said_to_be_so() {
     drop(world);
     let oidc = Oidc::new(OidcConfig::new(&issuer, "homing")).unwrap();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    let begun = runtime.block_on(oidc.begin(HERE.to_owned(), "x".to_owned()));
+    let begun = runtime.block_on(oidc.begin(HERE.to_owned()));
     assert!(matches!(begun, Err(Why::Unreachable(_))));
     assert!(Oidc::new(OidcConfig::new("http://id.example", "homing")).is_err(), "not without TLS");
 }
@@ -307,6 +307,7 @@ fn every_page_says_what_to_do_and_escapes_what_others_said() {
         Why::Unverified { said: false },
         Why::OtherDomain,
         Why::Nobody,
+        Why::Later("inner words".into()),
     ] {
         let page = oidc.page(&why);
         assert!(page.status().is_client_error() || page.status().is_server_error());

@@ -173,6 +173,7 @@ macro_rules! conformance {
             those_who_are_invited_come_in_by_their_link,
             what_let_a_disabled_person_in_is_gone_for_good,
             a_name_at_an_identity_provider_is_one_persons,
+            homing_itself_lets_people_in_and_ties_each_to_one_name,
             // grants
             every_change_is_made_once_under_its_key_with_one_audit_entry,
             only_the_standings_of_those_whom_a_change_touches_grow,

@@ -3,7 +3,10 @@
 use super::Fixture;
 use super::story::*;
 use crate::*;
-use kernel::{Grant, Grantee, Moment, Principal, Right, Rights, Role, To, TokenId, Turn};
+use kernel::{
+    Grant, Grantee, Moment, OrgAct, OrgId, PersonId, Principal, Right, Rights, Role, To, TokenId, Turn,
+    authorize_rule,
+};
 
 /// Long before anything expires that does.
 const EARLY: Moment = Moment(10);
@@ -456,4 +459,47 @@ pub async fn a_name_at_an_identity_provider_is_one_persons<F: Fixture>() {
         (known("https://id", "f").await, known("https://id", "g").await),
         (None, Some(friend().person))
     );
+}
+
+pub async fn homing_itself_lets_people_in_and_ties_each_to_one_name<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let house = Principal { role: Role::Owner, ..Principal::member(me().org, PersonId::ENGINE, "homing") };
+    let by_house = async |change: Change| {
+        let act = OrgAct::Person { role: Role::Owner, becomes: None };
+        store.change(authorize_rule(&house, act, change_of(change)).unwrap()).await.unwrap()
+    };
+    let tie = |person: PersonId, was: Role, subject: &str| Change::SetIdentity {
+        person,
+        was,
+        issuer: "https://id".into(),
+        subject: subject.into(),
+    };
+    let known = async |subject: &str| {
+        store.identity("https://id".into(), subject.into()).await.unwrap().map(|login| login.person)
+    };
+    let (person, handle, role) = (PersonId::from_bits(77), "vouched".to_owned(), Role::Member);
+    let link = NewLink { hash: [77; 32], expires: Moment(0) };
+    let new = NewPerson { person, handle, name: None, email: Some("v@example.org".into()), role };
+    assert_eq!(by_house(Change::AddPerson { person: new, link }).await, Changing::Done);
+    assert_eq!(by_house(tie(person, role, "v")).await, Changing::Done);
+    assert_eq!(known("v").await, Some(person));
+    // Whoever gets their address later is somebody else.
+    assert_eq!(by_house(tie(person, role, "w")).await, Changing::Taken("identity"));
+    assert_eq!(change(store, &me(), tie(me().person, me().role, "m")).await, Changing::Done);
+    assert_eq!(change(store, &me(), tie(me().person, me().role, "n")).await, Changing::Taken("identity"));
+    assert_eq!((known("w").await, known("m").await, known("n").await), (None, Some(me().person), None));
+    // Who looks after them may put another one there.
+    assert_eq!(change(store, &me(), tie(person, role, "w")).await, Changing::Done);
+    assert_eq!((known("v").await, known("w").await), (None, Some(person)));
+    // An org that is none has no people, whoever asks.
+    let nowhere = Principal { org: OrgId::from_bits(99), ..house };
+    let act = OrgAct::Person { role: Role::Owner, becomes: None };
+    let wish = authorize_rule(&nowhere, act, change_of(tie(person, role, "x"))).unwrap();
+    assert_ne!(store.change(wish).await.unwrap(), Changing::Done);
+    let (since, until, what, subject, before) = (None, None, None, None, None);
+    let who = Some(PersonId::ENGINE);
+    let wanted = AuditQuery { org: me().org, since, until, who, what, subject, before, limit: 10 };
+    let by_itself = store.audit_page(wanted).await.unwrap();
+    assert_eq!(by_itself.len(), 2, "{by_itself:?}");
 }

@@ -1,44 +1,46 @@
-//! How somebody gets in: by password, or by a link that works once; and the cookie that it leaves in a browser.
+//! How somebody gets in: by password, by a link that works once, or by way of the identity provider; and out again.
 //!
-//! Whoever only looks at a link, as programs do that show links, has not used it: the page has a button, and the button
-//! spends it.
+//! Every try asks `guesses` first. Whoever gets in gets a secret of their own, never one that they have brought along.
+//! `cookie` is where a browser keeps it; `provider` is the way by the identity provider. Whoever only looks at a link, as
+//! programs do that show links, has not used it: the page has a button, and the button spends it.
 
-use crate::asked::{Body, Caller, Came, Json};
+mod cookie;
+pub(crate) mod provider;
+
+pub(crate) use cookie::Cookies;
+
+use crate::asked::{Body, Caller, Json, Way};
 use crate::door::{Door, Inner};
+use crate::gate::too_many_requests;
 use crate::openapi::problems;
-use crate::page::kind_page;
+use crate::page::{button_page, escape, kind_page};
 use crate::problem::{Answer, No};
 use crate::wire::at;
-use api::{Code, Done, NewSignIn, SignedIn};
+use api::{Done, NewSignIn, SignInWays, SignedIn};
+use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use engine::{Purpose, Refused, SignInFor, Signed};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-
-/// How long a browser keeps its cookie; the server may forget it sooner.
-const COOKIE_SECONDS: u64 = 30 * 24 * 60 * 60;
-/// The page of a link: it has a button, and nothing else.
-const LINK_POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; \
-                           frame-ancestors 'none'";
+use http::{HeaderMap, StatusCode, header};
+use std::net::{IpAddr, Ipv4Addr};
 
 problems! {
+    WaysProblems = [];
     SignInProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, WrongSignIn, TooManyRequests, Changed,
         DiskFull, Unclear];
     SignOutProblems = [Invalid, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
-/// The secret in our cookie, if the browser sent one. Other pages of this machine can add one of the same name, and of
-/// two nobody could say which one is ours.
-pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Option<&'a str>> {
-    let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-    let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut ours = pairs.filter(|(name, _)| *name == door.cookie).map(|(_, secret)| secret);
-    let first = ours.next();
-    match ours.next() {
-        None => Ok(first),
-        Some(_) => Err(No::new(Code::Unauthenticated, "there are two cookies of our name").at("Cookie")),
-    }
+/// Ask how one can sign in
+///
+/// A password and a link always work, for whoever has one.
+#[utoipa::path(
+    get, path = "/api/v1/sign-in", tag = "people", operation_id = "sign_in_ways", security(()),
+    responses((status = 200, description = "What else there is.", body = SignInWays), WaysProblems),
+)]
+pub(crate) async fn ways(State(door): State<Door>) -> Json<SignInWays> {
+    Json(SignInWays { provider: door.oidc.as_ref().map(|oidc| oidc.config().name.clone()) })
 }
 
 /// Sign in
@@ -52,7 +54,8 @@ pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Opti
 )]
 pub(crate) async fn sign_in(
     State(door): State<Door>,
-    Came(trace): Came,
+    Extension(way): Extension<Way>,
+    headers: HeaderMap,
     Body(proof): Body<NewSignIn>,
 ) -> Answer<Response> {
     proof.check()?;
@@ -62,26 +65,58 @@ pub(crate) async fn sign_in(
         api::SignInFor::Cli => Purpose::Cli,
     };
     let at = SignInFor { purpose, name: name.map(str::to_owned) };
+    let signed = prove(&door, &way, proof, at).await?;
+    Ok(welcome(&door, &way, &headers, purpose, &signed).await)
+}
+
+/// Tries a proof, as often as one may.
+async fn prove(door: &Inner, way: &Way, proof: NewSignIn, at: SignInFor) -> Answer<Signed> {
+    let login = match &proof {
+        NewSignIn::Password(by) => Some(by.login.clone()),
+        NewSignIn::Link(_) => None,
+    };
+    let guess = Guess::begin(door, way, login)?;
     let signed = match proof {
         NewSignIn::Password(by) => {
             let password = by.password.into_inner();
-            door.engine.sign_in_by_password(&by.login, password, at, trace).await?
+            door.engine.sign_in_by_password(&by.login, password, at, way.trace()).await
         }
-        NewSignIn::Link(by) => door.engine.sign_in_by_link(by.link.reveal(), at, trace).await?,
+        NewSignIn::Link(by) => door.engine.sign_in_by_link(by.link.reveal(), at, way.trace()).await,
     };
-    Ok(let_in(&door, purpose, &signed))
+    guess.ended(&signed);
+    Ok(signed?)
 }
 
-fn let_in(door: &Inner, purpose: Purpose, signed: &Signed) -> Response {
+async fn welcome(door: &Inner, way: &Way, headers: &HeaderMap, purpose: Purpose, signed: &Signed) -> Response {
     let is_browser = purpose == Purpose::Browser;
     let secret = (!is_browser).then(|| signed.secret.reveal().to_owned().into());
-    let (person, handle, expires) =
-        (signed.person.to_string(), signed.handle.clone(), signed.expires.map(at));
+    let (person, handle, expires) = (signed.person.to_string(), signed.handle.clone(), signed.expires.map(at));
     let mut response = Json(SignedIn { person, handle, secret, expires }).into_response();
     if is_browser {
-        set_cookie(door, &mut response, signed.secret.reveal(), COOKIE_SECONDS);
+        let_browser_in(door, way, headers, &mut response, signed).await;
     }
     response
+}
+
+/// Gives a browser its cookie. Whoever was signed in there before is not any more.
+async fn let_browser_in(
+    door: &Inner,
+    way: &Way,
+    headers: &HeaderMap,
+    response: &mut Response,
+    signed: &Signed,
+) {
+    door.cookies.put_signed_in(response.headers_mut(), signed.secret.reveal(), way.secure);
+    let Ok(Some(before)) = door.cookies.signed_in(headers, way.secure) else { return };
+    let left = async {
+        match door.engine.principal(engine::hash_of(before)).await? {
+            Some(by) => door.engine.sign_out(&by, way.trace()).await,
+            None => Ok(()),
+        }
+    };
+    if let Err(refused) = left.await {
+        tracing::warn!(%refused, "who was signed in there before is still, until that ends by itself");
+    }
 }
 
 /// Sign out
@@ -91,52 +126,83 @@ fn let_in(door: &Inner, purpose: Purpose, signed: &Signed) -> Response {
     post, path = "/api/v1/sign-out", tag = "people", operation_id = "sign_out",
     responses((status = 200, description = "You are out.", body = Done), SignOutProblems),
 )]
-pub(crate) async fn sign_out(State(door): State<Door>, caller: Caller) -> Answer<Response> {
+pub(crate) async fn sign_out(
+    State(door): State<Door>,
+    Extension(way): Extension<Way>,
+    caller: Caller,
+) -> Answer<Response> {
     let id = caller.by.credential.map_or_else(String::new, |token| token.to_string());
     door.engine.sign_out(&caller.by, caller.trace).await?;
     let mut response = Json(Done { id }).into_response();
-    set_cookie(&door, &mut response, "", 0);
+    door.cookies.clear_signed_in(response.headers_mut(), way.secure);
     Ok(response)
 }
 
 /// Shows a link's page, and spends nothing.
 pub(crate) async fn look(
     State(door): State<Door>,
+    Extension(way): Extension<Way>,
     code: Result<Path<String>, PathRejection>,
 ) -> Answer<Response> {
+    let guess = Guess::begin(&door, &way, None)?;
     // What is not even a text is answered like any other code that is not ours.
     let Ok(Path(code)) = code else { return Ok(too_late()) };
     let Some(login) = door.engine.look_at_link(&code).await? else { return Ok(too_late()) };
-    let words = format!(
-        "This link lets you in as <strong>{}</strong>, once.</p><form method=\"post\"><button>Sign in</button></form><p>",
-        escaped(&login.handle)
-    );
-    let mut page = kind_page(StatusCode::OK, "Sign in to Homing", &words);
-    page.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(LINK_POLICY));
-    Ok(page)
+    guess.succeeded();
+    let words = format!("This link lets you in as <strong>{}</strong>, once.", escape(&login.handle));
+    Ok(button_page("Sign in to Homing", &words, "Sign in"))
 }
 
 /// Spends a link: the browser is in.
 pub(crate) async fn spend(
     State(door): State<Door>,
-    Came(trace): Came,
+    Extension(way): Extension<Way>,
+    headers: HeaderMap,
     code: Result<Path<String>, PathRejection>,
 ) -> Answer<Response> {
+    let guess = Guess::begin(&door, &way, None)?;
     let Ok(Path(code)) = code else { return Ok(too_late()) };
     let at = SignInFor { purpose: Purpose::Browser, name: None };
-    let signed = match door.engine.sign_in_by_link(&code, at, trace).await {
+    let signed = door.engine.sign_in_by_link(&code, at, way.trace()).await;
+    guess.ended(&signed);
+    let signed = match signed {
         Err(Refused::WrongSignIn) => return Ok(too_late()),
         signed => signed?,
     };
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
-    set_cookie(&door, &mut response, signed.secret.reveal(), COOKIE_SECONDS);
+    let_browser_in(&door, &way, &headers, &mut response, &signed).await;
     Ok(response)
 }
 
-fn set_cookie(door: &Inner, response: &mut Response, secret: &str, seconds: u64) {
-    let cookie = format!("{}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict", door.cookie);
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+/// A try that the limiter has let through.
+pub(crate) struct Guess<'a> {
+    door: &'a Inner,
+    address: IpAddr,
+    login: Option<String>,
+}
+
+impl<'a> Guess<'a> {
+    /// A link or a code that names nobody has no login.
+    pub(crate) fn begin(door: &'a Inner, way: &Way, login: Option<String>) -> Answer<Self> {
+        let guess = Self { login, ..Self::of(door, way) };
+        door.guesses.check(guess.address, guess.login.as_deref()).map_err(too_many_requests)?;
+        Ok(guess)
+    }
+
+    /// One that was let through before.
+    pub(crate) fn of(door: &'a Inner, way: &Way) -> Self {
+        Self { door, address: way.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), login: None }
+    }
+
+    fn ended(self, signed: &Result<Signed, Refused>) {
+        match signed {
+            Ok(_) => self.succeeded(),
+            Err(_) => self.door.guesses.failed(self.address, self.login.as_deref()),
+        }
+    }
+
+    pub(crate) fn succeeded(self) {
+        self.door.guesses.succeeded(self.address, self.login.as_deref());
     }
 }
 
@@ -147,8 +213,4 @@ fn too_late() -> Response {
         "A sign-in link works once, for a while. An admin makes another with <code>homing user link NAME</code>, and \
          <code>homing up</code> prints one for the person of its machine.",
     )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }

@@ -21,16 +21,14 @@ const BACK: &str = "/in/oidc/back";
 /// Sends a browser to the identity provider.
 pub(crate) async fn go(State(door): State<Door>, Extension(way): Extension<Way>, headers: HeaderMap) -> Response {
     let Some(oidc) = &door.oidc else { return no_provider() };
-    let guess = match Guess::begin(&door, &way, None) {
-        Ok(guess) => guess,
-        Err(no) => return no.into_response(),
-    };
+    // It counts as a try until they are back.
+    if let Err(no) = Guess::begin(&door, &way, None) {
+        return no.into_response();
+    }
     match oidc.begin(here(&headers, &way)).await {
         Ok(sent) => {
             let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, sent.url)]).into_response();
             door.cookies.put_away(response.headers_mut(), &sent.browser, PENDING_MAX, way.secure);
-            // It counts when they are back; until then it was one.
-            guess.failed();
             response
         }
         Err(why) => refuse(oidc, &why),
@@ -47,6 +45,7 @@ pub(crate) async fn back(
     let Some(oidc) = &door.oidc else { return no_provider() };
     let mut response = match come_in(&door, oidc, &way, query.as_deref(), &headers).await {
         Ok(signed) => {
+            Guess::of(&door, &way).succeeded();
             let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
             let_browser_in(&door, &way, &headers, &mut response, &signed).await;
             response

@@ -42,12 +42,8 @@ mod users;
 mod wall;
 mod wire;
 
-<<<<<<< HEAD
 pub use listen::{Bound, url_of};
-=======
-pub use listen::Bound;
 pub use oidc::{CreateAs, OidcConfig};
->>>>>>> 7490e25 (server: OpenID Connect as a flow of its own, tried with a real provider (not yet a way in))
 pub use openapi::document as openapi_document;
 
 use engine::Engine;
@@ -71,15 +67,10 @@ pub struct ServerConfig {
     pub listen: String,
     /// Names besides localhost and the listening address under which clients may call us: `NAME` or `NAME:PORT`.
     pub allowed_hosts: Vec<String>,
-<<<<<<< HEAD
     /// Whom the first link signs in: the person of this machine.
     pub owner: Principal,
-=======
-    /// Whom a one-time link signs in: the person of this machine.
-    pub owner: PersonId,
     /// An identity provider at which people may sign in, too.
     pub oidc: Option<OidcConfig>,
->>>>>>> 7490e25 (server: OpenID Connect as a flow of its own, tried with a real provider (not yet a way in))
     /// Connections at once; further ones wait to be accepted.
     pub connections_max: usize,
     /// Streams at once; further ones are refused.

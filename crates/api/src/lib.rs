@@ -1,7 +1,8 @@
 //! The wire: what a request, an answer, a fact and a problem look like outside the process, and the client.
 //!
 //! Read in this order: `message` (what is said and its receipt), `session`, `fact` (the log as readers see it), then the
-//! smaller resources; `problem` has every stable code there is. `client` speaks all of it for the command line. A type
+//! smaller resources; `problem` has every stable code there is. `client` speaks all of it for the command line, over
+//! `tls` if need be. A type
 //! here is a promise: fields are only ever added, and requests refuse fields they do not know. Nothing here knows how a
 //! session works; the server converts.
 
@@ -23,6 +24,7 @@ mod problem;
 mod queue;
 mod route;
 mod session;
+pub mod tls;
 
 pub use address::Address;
 pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn};

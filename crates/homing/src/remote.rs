@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use api::client::{Client, ClientError};
+use api::tls::Trust;
 
 use crate::exit::{Exit, Trouble};
 use crate::place::Place;
@@ -25,6 +26,7 @@ pub(crate) struct Remote {
 pub(crate) struct Pointer {
     pub(crate) url: String,
     token: String,
+    trust: Trust,
 }
 
 impl Remote {
@@ -34,7 +36,7 @@ impl Remote {
         if !pointer.answers() {
             return Err(nobody(place, Some(&pointer.url)).into());
         }
-        let client = Client::new(pointer.url, pointer.token).map_err(Trouble::from)?;
+        let client = Client::trusting(pointer.url, pointer.token, pointer.trust).map_err(Trouble::from)?;
         Ok(Self { client, screen })
     }
 }
@@ -57,23 +59,34 @@ impl Pointer {
                 Trouble::new(Exit::Usage, "HOMING_URL is set and HOMING_TOKEN is not")
                     .hint("set HOMING_TOKEN to what the file `token` of that server's data directory says")
             })?;
-            return Ok(Self { url, token });
+            return Ok(Self { url, token, trust: Trust::Authorities { more: place.ca.clone() } });
         }
         let url = file(place.url(), "url")?.ok_or_else(|| nobody(place, None))?;
         let token = match variable("HOMING_TOKEN") {
             Some(token) => token,
             None => file(place.token(), "token")?.ok_or_else(|| nobody(place, None))?,
         };
-        Ok(Self { url, token })
+        Ok(Self { url, token, trust: trust_of(place) })
     }
 
     /// Whether somebody listens there. A refused connection is known at once, without the client's patience.
     pub(crate) fn answers(&self) -> bool {
         let host = host_of(&self.url);
-        let host = if has_port(host) { host.to_owned() } else { format!("{host}:80") };
+        let usual_port = if self.url.starts_with("https://") { 443 } else { 80 };
+        let host = if has_port(host) { host.to_owned() } else { format!("{host}:{usual_port}") };
         let addresses = host.to_socket_addrs().into_iter().flatten();
         addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, LOOK_MAX).is_ok())
     }
+}
+
+/// A server of this machine has written down its certificate where only its user can write; so the name in it, which need
+/// not be this machine's, does not matter.
+fn trust_of(place: &Place) -> Trust {
+    let known = place.certificates();
+    if place.ca.is_some() || known.is_empty() {
+        return Trust::Authorities { more: place.ca.clone() };
+    }
+    Trust::Exactly(known)
 }
 
 fn has_port(host: &str) -> bool {
@@ -82,16 +95,17 @@ fn has_port(host: &str) -> bool {
 }
 
 fn host_of(url: &str) -> &str {
-    let rest = url.trim().trim_start_matches("http://");
+    let url = url.trim();
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or(url);
     rest.split('/').next().unwrap_or(rest)
 }
 
 fn check(url: &str) -> Result<(), Trouble> {
-    if url.starts_with("http://") && !host_of(url).is_empty() {
+    if (url.starts_with("http://") || url.starts_with("https://")) && !host_of(url).is_empty() {
         return Ok(());
     }
     Err(Trouble::new(Exit::Usage, format!("HOMING_URL is {url:?}, which is not an address of a server"))
-        .hint("write http://HOST:PORT; there is no TLS yet"))
+        .hint("write https://HOST or http://HOST:PORT"))
 }
 
 /// Nobody is there. The one trouble that every newcomer meets, so it says what to do, and how to point elsewhere.
@@ -123,12 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_plain_http() {
-        assert!(check("http://127.0.0.1:4747").is_ok());
-        for wrong in ["https://example.org", "127.0.0.1:4747", "http://"] {
+    fn an_address_is_http_or_https() {
+        assert!(check("http://127.0.0.1:4747").is_ok() && check("https://example.org").is_ok());
+        for wrong in ["ftp://example.org", "127.0.0.1:4747", "http://", "https:///x"] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
         assert_eq!(host_of("http://[::1]:4747/"), "[::1]:4747");
+        assert_eq!(host_of("https://example.org/x"), "example.org");
         assert!(has_port("[::1]:4747") && has_port("a:1") && !has_port("example.org") && !has_port("[::1]"));
     }
 }

@@ -16,6 +16,7 @@ use http_body_util::BodyExt;
 use kernel::Principal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,10 @@ pub(crate) struct Caller {
 pub(crate) struct Way {
     pub(crate) door: &'static str,
     pub(crate) correlation: String,
+    /// Where the request comes from; a proxy that we trust may have said so.
+    pub(crate) address: Option<IpAddr>,
+    /// Whether it was encrypted when it left the client.
+    pub(crate) secure: bool,
 }
 
 impl FromRequestParts<Door> for Caller {
@@ -45,7 +50,7 @@ impl FromRequestParts<Door> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
         let by = parts.extensions.remove::<Arc<Principal>>();
         let by = by.ok_or_else(|| No::new(Code::Unauthenticated, "this needs a credential"))?;
-        let Way { door, correlation } = parts.extensions.remove::<Way>().unwrap_or_else(Way::unknown);
+        let Way { door, correlation, .. } = parts.extensions.remove::<Way>().unwrap_or_else(Way::unknown);
         let key = key_of(&parts.headers)?.map(CallerKey::Idempotency);
         Ok(Self { by, trace: Trace { door, correlation, key } })
     }
@@ -53,7 +58,7 @@ impl FromRequestParts<Door> for Caller {
 
 impl Way {
     fn unknown() -> Self {
-        Self { door: "http", correlation: "none".to_owned() }
+        Self { door: "http", correlation: "none".to_owned(), address: None, secure: false }
     }
 }
 

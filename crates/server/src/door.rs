@@ -2,13 +2,20 @@
 
 use crate::ServerConfig;
 use crate::gate::Known;
+use crate::guesses::Guesses;
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::sign_in::SignIns;
 use engine::Engine;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// After a rest, requests of so many seconds may come at once.
+const BURST_SECONDS: u32 = 5;
 
 /// The door, as handlers hold it. Cheap to clone.
 pub(crate) type Door = Arc<Inner>;
@@ -18,6 +25,12 @@ pub(crate) struct Inner {
     pub(crate) config: ServerConfig,
     pub(crate) hosts: Hosts,
     pub(crate) known: Known,
+    /// How often a credential may ask, by its hash.
+    pub(crate) requests: Pace<[u8; 32]>,
+    /// How often an address may ask without a good one.
+    pub(crate) strangers: Pace<IpAddr>,
+    /// How often somebody may try to sign in.
+    pub(crate) guesses: Guesses,
     pub(crate) sign_ins: SignIns,
     pub(crate) metrics: Metrics,
     /// The OpenAPI document, made once.
@@ -28,9 +41,14 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(engine: Engine, config: ServerConfig, port: u16, contract: bytes::Bytes) -> Self {
+        let pace = |count: u32| (count, Duration::from_secs(1), count.saturating_mul(BURST_SECONDS));
+        let (requests, strangers) = (pace(config.requests_per_second), pace(config.strangers_per_second));
         Self {
-            hosts: Hosts::new(&config.allowed_hosts, &config.listen, port),
+            hosts: Hosts::new(&config.allowed_hosts, &config.listen, port, config.tls.is_some()),
             known: Known::default(),
+            requests: Pace::new(requests.0, requests.1, requests.2),
+            strangers: Pace::new(strangers.0, strangers.1, strangers.2),
+            guesses: Guesses::new(config.sign_ins_per_minute),
             sign_ins: SignIns::new(config.owner, port),
             metrics: Metrics::new(),
             contract,

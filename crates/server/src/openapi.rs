@@ -22,7 +22,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// What any request may be answered with, whatever it wants.
-const EVERYWHERE: [Code; 4] = [Code::Unauthenticated, Code::BadOrigin, Code::BadHost, Code::Unavailable];
+const EVERYWHERE: [Code; 6] = [
+    Code::TokenInQuery,
+    Code::Unauthenticated,
+    Code::BadOrigin,
+    Code::BadHost,
+    Code::TooManyRequests,
+    Code::Unavailable,
+];
 
 /// Names the sets of problems that operations of a file may answer with, besides those that any may.
 macro_rules! problems {

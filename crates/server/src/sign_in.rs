@@ -1,9 +1,12 @@
 //! How a browser gets in: a link that works once, and the cookie that it leaves.
 
+use crate::asked::Way;
 use crate::door::{Door, Inner};
+use crate::gate::too_many_requests;
 use crate::page::kind_page;
 use crate::problem::{Answer, No};
 use api::Code;
+use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -11,6 +14,7 @@ use engine::TokenRow;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use kernel::PersonId;
 use sha2::{Digest, Sha256};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -27,6 +31,7 @@ const COOKIE_SECONDS: u64 = 30 * 24 * 60 * 60;
 pub(crate) struct SignIns {
     owner: PersonId,
     cookie: String,
+    secure_cookie: String,
     links: Mutex<Vec<Link>>,
 }
 
@@ -41,7 +46,14 @@ struct Link {
 impl SignIns {
     /// Cookies do not know ports, so that ours says to which server of this machine it belongs.
     pub(crate) fn new(owner: PersonId, port: u16) -> Self {
-        Self { owner, cookie: format!("homing_{port}"), links: Mutex::default() }
+        let (cookie, secure_cookie) = (format!("homing_{port}"), format!("__Host-homing_{port}"));
+        Self { owner, cookie, secure_cookie, links: Mutex::default() }
+    }
+
+    /// The name of our cookie. Where the way is encrypted it begins so that browsers take it from an encrypted page of this
+    /// very host only.
+    fn cookie(&self, secure: bool) -> &str {
+        if secure { &self.secure_cookie } else { &self.cookie }
     }
 
     /// A code that works once, within `LINK_MAX`, and an answer when it works no more.
@@ -94,10 +106,11 @@ impl Drop for Taken<'_> {
 
 /// The secret in our cookie, if the browser sent one. Other pages of this machine can add one of the same name, and of
 /// two nobody could say which one is ours.
-pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Option<&'a str>> {
+pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap, secure: bool) -> Answer<Option<&'a str>> {
+    let our_name = door.sign_ins.cookie(secure);
     let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut ours = pairs.filter(|(name, _)| *name == door.sign_ins.cookie).map(|(_, secret)| secret);
+    let mut ours = pairs.filter(|(name, _)| *name == our_name).map(|(_, secret)| secret);
     let first = ours.next();
     match ours.next() {
         None => Ok(first),
@@ -108,12 +121,18 @@ pub(crate) fn cookie_of<'a>(door: &Inner, headers: &'a HeaderMap) -> Answer<Opti
 /// Signs a browser in.
 pub(crate) async fn sign_in(
     State(door): State<Door>,
+    Extension(way): Extension<Way>,
     method: Method,
     code: Result<Path<String>, PathRejection>,
 ) -> Response {
+    let address = way.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    if let Err(wait) = door.guesses.check(address, None) {
+        return too_many_requests(wait).into_response();
+    }
     // What is not even a text is answered like any other code that is not ours.
     let taken = code.ok().and_then(|Path(code)| door.sign_ins.take(&code));
     let Some(taken) = taken else {
+        door.guesses.failed(address, None);
         return kind_page(
             StatusCode::GONE,
             "This link has been used, or it is too old.",
@@ -121,6 +140,7 @@ pub(crate) async fn sign_in(
              prints a new one.",
         );
     };
+    door.guesses.succeeded(address, None);
     // Whoever only looks, as programs do that show links, has not used it.
     if method == Method::HEAD {
         return onwards();
@@ -140,8 +160,9 @@ pub(crate) async fn sign_in(
     }
     taken.spend();
     let cookie = format!(
-        "{}={secret}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict",
-        door.sign_ins.cookie
+        "{}={secret}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Strict{}",
+        door.sign_ins.cookie(way.secure),
+        if way.secure { "; Secure" } else { "" },
     );
     let mut response = onwards();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {

@@ -1,12 +1,13 @@
 //! For tests only: the real binary as a test sees it from outside.
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
-//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone),
+//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
 //! `model` (a model server without a model) and `stage` (a real agent with a home of its own in front of it).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
 
 mod agent_log;
+mod certificate;
 mod homing;
 mod http;
 mod leftovers;
@@ -15,6 +16,7 @@ mod sse;
 mod stage;
 
 pub use agent_log::{Ran, agent_log};
+pub use certificate::{Authority, Signed};
 pub use homing::{Homing, Setup, Spoken};
 pub use http::{Answered, Http};
 pub use leftovers::{Leftover, leftovers};

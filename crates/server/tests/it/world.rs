@@ -2,6 +2,7 @@
 
 use agent::{House, HouseConfig, InProcess};
 use api::client::Client;
+use api::tls::Trust;
 use engine::{Clock, Engine, Ground, IfNew, Inbound, Limits, Mint, Part, TokenRow, Trace, Wiring};
 use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, SessionId, To};
 use server::{Server, ServerConfig};
@@ -117,7 +118,9 @@ impl World {
             let _ = stopped.await;
         }));
         let redirect = reqwest::redirect::Policy::none();
-        let http = reqwest::Client::builder().no_proxy().redirect(redirect).build().unwrap();
+        let tls = api::tls::client_config(&Trust::Nobodys).unwrap();
+        let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
+        let http = http.no_proxy().redirect(redirect).build().unwrap();
         Self { url, sign_in, engine, store, http, stop: Some(stop), served }
     }
 
@@ -137,7 +140,7 @@ impl World {
     }
 
     pub(crate) fn host(&self) -> &str {
-        self.url.strip_prefix("http://").unwrap()
+        self.url.split_once("://").unwrap().1
     }
 
     pub(crate) fn client(&self) -> Client {

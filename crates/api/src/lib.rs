@@ -29,6 +29,7 @@ mod route;
 mod secret;
 mod session;
 mod sign_in;
+pub mod tls;
 mod token;
 mod wall;
 
@@ -64,6 +65,6 @@ pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
-pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignedIn};
+pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{MadeToken, NewToken, Purpose, Token, TokensQuery};
 pub use wall::Wall;

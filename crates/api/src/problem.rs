@@ -24,6 +24,9 @@ pub struct Problem {
     /// The field, parameter or header that is wrong, if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// Seconds after which it is worth asking again, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
 }
 
 impl Problem {
@@ -37,6 +40,7 @@ impl Problem {
             code,
             hint: code.hint().to_owned(),
             field: None,
+            retry_after: None,
         }
     }
 
@@ -44,6 +48,12 @@ impl Problem {
     #[must_use]
     pub fn at(self, field: impl Into<String>) -> Self {
         Self { field: Some(field.into()), ..self }
+    }
+
+    /// With the seconds after which it is worth asking again.
+    #[must_use]
+    pub fn after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
     }
 
     /// With better advice than what is good for all problems of this kind.
@@ -103,6 +113,11 @@ macro_rules! codes {
 codes! {
     /// The body is not JSON.
     BadJson = "bad_json", 400, "not JSON", "send one JSON document in UTF-8";
+    /// A secret stands in the address of the request.
+    TokenInQuery = "token_in_query", 400, "a secret in the address",
+        "send it in the header `Authorization: Bearer TOKEN`; addresses end up in logs and histories, so make a new token if others may have seen this one";
+    /// The connection is not encrypted, and the server speaks TLS there.
+    NeedsTls = "needs_tls", 400, "not encrypted", "use https:// instead of http://";
     /// No credential, or not one of ours.
     Unauthenticated = "unauthenticated", 401, "who are you?",
         "send the header `Authorization: Bearer TOKEN` (the token of this machine's person is in the file `token` of the data directory), or sign in with a one-time link";

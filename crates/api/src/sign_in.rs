@@ -113,6 +113,15 @@ impl NewSignIn {
     }
 }
 
+/// How one can sign in, besides by a password or a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignInWays {
+    /// The identity provider, by what people call it; `/in/oidc` leads a browser there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub provider: Option<String>,
+}
+
 /// Somebody who is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedIn {

@@ -145,6 +145,10 @@ impl Hunt {
 
     /// Kills what it finds until it finds nothing, or until the time is over.
     pub(crate) fn until_gone(&mut self, deadline: Instant) -> Caught {
+        if self.root.is_some() {
+            // Whoever has ended before was not ended by us.
+            self.reap();
+        }
         let mut clean_looks = 0;
         while clean_looks < CLEAN_LOOKS {
             let found = self.look_and_kill();
@@ -215,8 +219,22 @@ impl Hunt {
             process.kill();
             self.killed.insert(*process);
         }
-        let has_children = self.root.is_some() && self.reap();
+        let has_children = self.root.is_some() && self.reap_killed();
         has_children || !found.is_empty()
+    }
+
+    /// Reaps, and counts whom the group's end has met before any look had: a child that was born behind our back.
+    fn reap_killed(&mut self) -> bool {
+        let known = self.reaped.len();
+        let has_children = self.reap();
+        let was_killed = |status: &WaitStatus| status.terminating_signal() == Some(Signal::KILL.as_raw());
+        for (pid, _) in self.reaped[known..].iter().filter(|(_, status)| was_killed(status)) {
+            if !self.killed.iter().any(|process| process.pid == *pid) {
+                // Its start time is gone with it; nobody else has its number while it waits to be reaped.
+                self.killed.insert(Process { pid: *pid, started: 0 });
+            }
+        }
+        has_children
     }
 
     fn look(&self) -> Vec<Process> {

@@ -29,6 +29,9 @@ struct Cli {
     /// The data directory [default: $HOMING_DATA, or $XDG_DATA_HOME/homing, or ~/.local/share/homing]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Certificates of authorities to trust besides the system's, as PEM [default: $HOMING_CA]
+    #[arg(long, global = true, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Print the API's own objects as JSON, one per line
     #[arg(long, global = true)]
     json: bool,
@@ -72,7 +75,8 @@ enum Command {
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     let screen = Screen::new(cli.json);
-    let ended = Place::find(cli.data).and_then(|place| dispatch(cli.command, &place, screen));
+    let ca = cli.ca.or_else(|| std::env::var_os("HOMING_CA").filter(|ca| !ca.is_empty()).map(PathBuf::from));
+    let ended = Place::find(cli.data, ca).and_then(|place| dispatch(cli.command, &place, screen));
     match ended {
         Ok(exit) => exit.into(),
         // Whoever read our output has read enough.

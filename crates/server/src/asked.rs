@@ -38,8 +38,10 @@ pub(crate) struct Caller {
 pub(crate) struct Way {
     pub(crate) door: &'static str,
     pub(crate) correlation: String,
-    /// Where the request comes from.
+    /// Where the request comes from; a proxy that we trust may have said so.
     pub(crate) address: Option<IpAddr>,
+    /// Whether it was encrypted when it left the client.
+    pub(crate) secure: bool,
 }
 
 impl FromRequestParts<Door> for Caller {
@@ -52,27 +54,20 @@ impl FromRequestParts<Door> for Caller {
     }
 }
 
-/// How a request came in, of somebody who need not have said who they are.
-pub(crate) struct Came(pub(crate) Trace);
-
-impl FromRequestParts<Door> for Came {
-    type Rejection = No;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
-        trace_of(parts).map(Self)
-    }
-}
-
 fn trace_of(parts: &mut Parts) -> Answer<Trace> {
-    let way = parts.extensions.remove::<Way>().unwrap_or_else(Way::unknown);
-    let Way { door, correlation, address } = way;
+    let way = parts.extensions.get::<Way>().cloned().unwrap_or_else(Way::unknown);
     let key = key_of(&parts.headers)?.map(CallerKey::Idempotency);
-    Ok(Trace { door, correlation, address, key })
+    Ok(Trace { key, ..way.trace() })
 }
 
 impl Way {
+    /// For whoever brings no key.
+    pub(crate) fn trace(&self) -> Trace {
+        Trace { door: self.door, correlation: self.correlation.clone(), address: self.address, key: None }
+    }
+
     fn unknown() -> Self {
-        Self { door: "http", correlation: "none".to_owned(), address: None }
+        Self { door: "http", correlation: "none".to_owned(), address: None, secure: false }
     }
 }
 

@@ -2,13 +2,21 @@
 
 use crate::ServerConfig;
 use crate::gate::Known;
+use crate::guesses::Guesses;
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::oidc::Oidc;
+use crate::pace::Pace;
+use crate::sign_in::Cookies;
 use engine::Engine;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// After a rest, requests of so many seconds may come at once.
+const BURST_SECONDS: u32 = 5;
 
 /// The door, as handlers hold it. Cheap to clone.
 pub(crate) type Door = Arc<Inner>;
@@ -18,8 +26,13 @@ pub(crate) struct Inner {
     pub(crate) config: ServerConfig,
     pub(crate) hosts: Hosts,
     pub(crate) known: Known,
-    /// Cookies do not know ports, so that ours says to which server of this machine it belongs.
-    pub(crate) cookie: String,
+    /// How often a credential may ask, by its hash.
+    pub(crate) requests: Pace<[u8; 32]>,
+    /// How often an address may ask without a good one.
+    pub(crate) strangers: Pace<IpAddr>,
+    /// How often somebody may try to sign in.
+    pub(crate) guesses: Guesses,
+    pub(crate) cookies: Cookies,
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics: Metrics,
@@ -36,10 +49,15 @@ impl Inner {
         port: u16,
         contract: bytes::Bytes,
     ) -> std::io::Result<Self> {
+        let pace = |count: u32| (count, Duration::from_secs(1), count.saturating_mul(BURST_SECONDS));
+        let (requests, strangers) = (pace(config.requests_per_second), pace(config.strangers_per_second));
         Ok(Self {
-            hosts: Hosts::new(&config.allowed_hosts, &config.listen, port),
+            hosts: Hosts::new(&config.allowed_hosts, &config.listen, port, config.tls.is_some()),
             known: Known::new(&engine),
-            cookie: format!("homing_{port}"),
+            requests: Pace::new(requests.0, requests.1, requests.2),
+            strangers: Pace::new(strangers.0, strangers.1, strangers.2),
+            guesses: Guesses::new(config.sign_ins_per_minute),
+            cookies: Cookies::new(port),
             oidc: config.oidc.clone().map(Oidc::new).transpose()?,
             metrics: Metrics::new(),
             contract,

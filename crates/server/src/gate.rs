@@ -5,9 +5,10 @@
 
 use crate::asked::Way;
 use crate::door::{Door, Inner};
-use crate::listen::Peer;
+use crate::guesses::house_of;
+use crate::pace::Wait;
 use crate::problem::{Answer, No};
-use crate::sign_in::cookie_of;
+use crate::proxies::{Peer, Source};
 use api::Code;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -18,6 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kernel::Principal;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,13 +30,19 @@ use tracing::Instrument;
 const KNOWN_MAX: Duration = Duration::from_secs(1);
 /// How many of them are kept.
 const KNOWN_COUNT_MAX: usize = 256;
+/// Names under which others take a secret from the query. We never do.
+const SECRET_NAMES: [&str; 7] =
+    ["token", "access_token", "auth_token", "bearer", "api_key", "apikey", "authorization"];
+/// How long a browser that was here encrypted shall come back encrypted only.
+const STRICT: &str = "max-age=31536000";
 /// The longest correlation id that we take over from a caller.
 const CORRELATION_LENGTH_MAX: usize = 64;
 
 /// Every request passes here, in and out.
 pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let way = way_of(&request);
+    let way = way_of(&door, &request);
+    let is_strict = way.secure && has_public_name(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let span = tracing::info_span!(
         "request",
@@ -58,7 +66,7 @@ pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: N
     if let Ok(correlation) = correlation {
         response.headers_mut().insert(HeaderName::from_static("x-correlation-id"), correlation);
     }
-    guard(response.headers_mut());
+    guard(response.headers_mut(), is_strict);
     let status = response.status();
     span.in_scope(|| {
         if status.is_server_error() {
@@ -72,18 +80,66 @@ pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: N
 }
 
 async fn pass(door: &Door, mut request: Request, next: Next) -> Response {
-    match admit(door, &request) {
-        Ok(Admitted::Anybody) => {}
-        Ok(Admitted::Holder(hash)) => match door.known.who(door, hash).await {
-            Ok(Some(by)) => {
-                request.extensions_mut().insert(by);
-            }
-            Ok(None) => return missing("this credential is not known, or has expired").into_response(),
-            Err(no) => return no.into_response(),
-        },
+    let way = request.extensions().get::<Way>();
+    let (address, secure) = (way.and_then(|way| way.address), way.is_some_and(|way| way.secure));
+    let admitted = admit(door, &request, secure);
+    let is_cookie = matches!(admitted, Ok(Admitted::Holder { is_cookie: true, .. }));
+    let by = match who(door, admitted, address).await {
+        Ok(by) => by,
         Err(no) => return no.into_response(),
+    };
+    if let Some(by) = &by {
+        request.extensions_mut().insert(by.clone());
     }
-    next.run(request).await
+    let mut response = next.run(request).await;
+    if let Some(by) = by.filter(|_| is_cookie) {
+        renew(door, &by, &mut response, secure).await;
+    }
+    response
+}
+
+/// Gives a browser another secret if its own has aged. If that fails, the next answer tries again.
+async fn renew(door: &Inner, by: &Principal, response: &mut Response, secure: bool) {
+    match door.engine.rotate(by).await {
+        Ok(Some(secret)) => door.cookies.put_signed_in(response.headers_mut(), secret.reveal(), secure),
+        Ok(None) => {}
+        Err(refused) => tracing::debug!(%refused, "a browser keeps its secret for now"),
+    }
+}
+
+/// Who asks, if they have to say so. Each credential has its pace; so has each address for requests without a good one,
+/// which never get in the way of those with one.
+async fn who(
+    door: &Inner,
+    admitted: Answer<Admitted>,
+    address: Option<IpAddr>,
+) -> Answer<Option<Arc<Principal>>> {
+    let no = match admitted {
+        Ok(Admitted::Anybody) => return Ok(None),
+        Ok(Admitted::Holder { hash, .. }) => match door.known.who(door, hash).await? {
+            Some(by) => {
+                return door
+                    .requests
+                    .take(&hash, Instant::now())
+                    .map(|()| Some(by))
+                    .map_err(too_many_requests);
+            }
+            None => missing("this credential is not known, or has expired"),
+        },
+        Err(no) => no,
+    };
+    if let (Code::Unauthenticated, Some(address)) = (no.0.code, address) {
+        door.strangers.take(&house_of(address), Instant::now()).map_err(too_many_requests)?;
+    }
+    Err(no)
+}
+
+pub(crate) fn too_many_requests(wait: Wait) -> No {
+    let seconds = wait.seconds();
+    No::new(Code::TooManyRequests, "this is more than we answer in so short a time").after(
+        seconds,
+        format!("go on in {seconds} s, and more slowly; whoever runs the server can raise the limit in its configuration"),
+    )
 }
 
 /// Who may go on.
@@ -91,29 +147,31 @@ enum Admitted {
     /// Nobody needs to say who they are.
     Anybody,
     /// Whoever holds the secret with this hash, if we know it.
-    Holder([u8; 32]),
+    Holder { hash: [u8; 32], is_cookie: bool },
 }
 
-fn admit(door: &Inner, request: &Request) -> Answer<Admitted> {
+fn admit(door: &Inner, request: &Request, secure: bool) -> Answer<Admitted> {
     let path = request.uri().path();
     if path == "/healthz" {
         return Ok(Admitted::Anybody);
     }
     let host = check_host(door, request)?;
-    check_origin(host, request.headers())?;
+    check_origin(host, request.headers(), secure)?;
+    check_query(request)?;
     if is_open(path) {
+        check_no_other_site(request)?;
         return Ok(Admitted::Anybody);
     }
-    let secret = match bearer(request.headers()) {
-        Some(token) => token,
+    let (secret, is_cookie) = match bearer(request.headers()) {
+        Some(token) => (token, false),
         None => {
-            let cookie = cookie_of(door, request.headers())?;
+            let cookie = door.cookies.signed_in(request.headers(), secure)?;
             let cookie = cookie.ok_or_else(|| missing("this needs a credential"))?;
-            check_same_site(host, request)?;
-            cookie
+            check_same_site(host, request, secure)?;
+            (cookie, true)
         }
     };
-    Ok(Admitted::Holder(Sha256::digest(secret.as_bytes()).into()))
+    Ok(Admitted::Holder { hash: Sha256::digest(secret.as_bytes()).into(), is_cookie })
 }
 
 fn missing(detail: &str) -> No {
@@ -136,24 +194,51 @@ fn check_host<'a>(door: &Inner, request: &'a Request) -> Answer<&'a str> {
 }
 
 /// A page of another site may not use us, whatever it sends along. Programs send no `Origin`.
-fn check_origin(host: &str, headers: &HeaderMap) -> Answer<()> {
-    if headers.get_all(header::ORIGIN).iter().all(|origin| is_ours(host, origin)) {
+fn check_origin(host: &str, headers: &HeaderMap, secure: bool) -> Answer<()> {
+    if headers.get_all(header::ORIGIN).iter().all(|origin| is_ours(host, origin, secure)) {
         return Ok(());
     }
     Err(No::new(Code::BadOrigin, "the request comes from a page of another site").at("Origin"))
 }
 
-fn is_ours(host: &str, origin: &HeaderValue) -> bool {
-    let authority = origin
-        .to_str()
-        .ok()
-        .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
+/// Our own page, which was encrypted if the request is: whoever is in between could have written the other one. Where the
+/// request is not, a proxy that we know nothing of may have taken the encryption off.
+fn is_ours(host: &str, origin: &HeaderValue, secure: bool) -> bool {
+    let origin = origin.to_str().unwrap_or_default();
+    let plain = || origin.strip_prefix("http://").filter(|_| !secure);
+    let authority = origin.strip_prefix("https://").or_else(plain);
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+}
+
+/// Addresses are written down by browsers, proxies and logs, so a secret in one is not taken, not even a good one.
+fn check_query(request: &Request) -> Answer<()> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+    match names.find(|name| SECRET_NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))) {
+        None => Ok(()),
+        Some(name) => {
+            Err(No::new(Code::TokenInQuery, "a secret stands in the address of the request").at(name))
+        }
+    }
+}
+
+/// What changes something without a credential is signing in. A page of another site may not do that for anybody: they
+/// would find themselves in somebody else's account.
+fn check_no_other_site(request: &Request) -> Answer<()> {
+    let site = request.headers().get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    match site {
+        Some(b"cross-site" | b"same-site") if !reads => {
+            Err(No::new(Code::BadOrigin, "the request comes from a page of another site")
+                .at("Sec-Fetch-Site"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A browser sends the cookie by itself, so its request must prove that our own page made it. Other ports of this
 /// machine are other sites to us, although a cookie does not know ports.
-fn check_same_site(host: &str, request: &Request) -> Answer<()> {
+fn check_same_site(host: &str, request: &Request, secure: bool) -> Answer<()> {
     let headers = request.headers();
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -161,7 +246,7 @@ fn check_same_site(host: &str, request: &Request) -> Answer<()> {
         Some(b"same-origin") => true,
         Some(b"none") | None if reads => true,
         // An older browser: the origin must be there, and ours.
-        None => headers.get(header::ORIGIN).is_some_and(|origin| is_ours(host, origin)),
+        None => headers.get(header::ORIGIN).is_some_and(|origin| is_ours(host, origin, secure)),
         Some(_) => false,
     };
     if ours {
@@ -176,32 +261,55 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-fn way_of(request: &Request) -> Way {
+fn way_of(door: &Inner, request: &Request) -> Way {
     let headers = request.headers();
+    let peer = request.extensions().get::<Peer>();
+    let source = peer.map(|peer| Source::of(*peer, headers, &door.config.trusted_proxies));
     let said = headers.get("x-correlation-id").and_then(|value| value.to_str().ok());
     let sane = said.filter(|id| {
         (1..=CORRELATION_LENGTH_MAX).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     });
     let correlation = sane.map_or_else(|| uuid::Uuid::new_v4().simple().to_string(), str::to_owned);
-    let door = match headers.get("x-homing-door").map(HeaderValue::as_bytes) {
+    let entry = match headers.get("x-homing-door").map(HeaderValue::as_bytes) {
         Some(b"cli") => "cli",
         _ => "http",
     };
-    let address = request.extensions().get::<Peer>().map(|peer| peer.0);
-    Way { door, correlation, address }
+    let (address, secure) = (source.map(|source| source.address), source.is_some_and(|source| source.secure));
+    Way { door: entry, correlation, address, secure }
 }
 
-/// What every answer says to browsers. The page says more about itself.
-fn guard(headers: &mut HeaderMap) {
+/// Whether we were called by a name that is ours alone. `localhost` belongs to everything on a machine, and what a browser
+/// remembers about a name holds for all its ports.
+fn has_public_name(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    !is_local && !host.starts_with('[') && name.parse::<std::net::Ipv4Addr>().is_err()
+}
+
+/// What every answer says to browsers. The page says more about itself. That another site may use us, nothing says.
+fn guard(headers: &mut HeaderMap, is_strict: bool) {
     let mut set = |name: HeaderName, value: &'static str| {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     };
-    set(header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
+    set(
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::X_FRAME_OPTIONS, "DENY");
     set(header::REFERRER_POLICY, "no-referrer");
     set(header::CACHE_CONTROL, "no-store");
+    set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    set(
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+    );
+    if is_strict {
+        set(header::STRICT_TRANSPORT_SECURITY, STRICT);
+    }
 }
 
 /// Credentials that were found good a moment ago. All are asked about again when what anybody may do has changed here, and

@@ -9,13 +9,15 @@ pub(crate) struct Hosts(BTreeSet<String>);
 
 impl Hosts {
     /// `allowed` and the listening address, and the names of this machine's loopback, each with our port. A configured
-    /// name is also good without a port (behind a proxy), or with the port it names itself.
-    pub(crate) fn new(allowed: &[String], listen: &str, port: u16) -> Self {
+    /// name is also good without a port (behind a proxy), or with the port it names itself. Browsers leave out the usual
+    /// port of their scheme.
+    pub(crate) fn new(allowed: &[String], listen: &str, port: u16, tls: bool) -> Self {
+        let usual_port = if tls { 443 } else { 80 };
         let mut names = BTreeSet::new();
         let listen_name = listen.rsplit_once(':').map_or(listen, |(name, _)| name);
         for name in ["localhost", "127.0.0.1", "[::1]", listen_name] {
             names.insert(format!("{}:{port}", name.to_ascii_lowercase()));
-            if port == 80 {
+            if port == usual_port {
                 names.insert(name.to_ascii_lowercase());
             }
         }
@@ -46,8 +48,12 @@ mod tests {
 
     #[test]
     fn only_our_own_names_are_known() {
-        let hosts =
-            Hosts::new(&["Homing.example".into(), "other:9".into(), "[fe80::1]".into()], "0.0.0.0:0", 4747);
+        let hosts = Hosts::new(
+            &["Homing.example".into(), "other:9".into(), "[fe80::1]".into()],
+            "0.0.0.0:0",
+            4747,
+            false,
+        );
         for name in [
             "localhost:4747",
             "LOCALHOST:4747",
@@ -65,5 +71,12 @@ mod tests {
         {
             assert!(!hosts.know(name), "{name}");
         }
+    }
+
+    #[test]
+    fn the_usual_port_of_a_scheme_need_not_be_said() {
+        let know = |port, tls| Hosts::new(&[], "127.0.0.1:0", port, tls).know("localhost");
+        assert!(know(80, false) && know(443, true));
+        assert!(!know(80, true) && !know(443, false));
     }
 }

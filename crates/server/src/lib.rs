@@ -1,9 +1,8 @@
 //! The HTTP door: who is asking, conversion to and from the wire, one match from refusal to status, metrics.
 //!
-//! A request comes in through `listen` (connections and their bounds), passes `gate` (name, origin, credential), is read
-//! by `asked` and answered by the file of its resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts
-//! into bytes, once for all readers, `people` turns who may do what into its forms and back; `problem` turns refusals into
-//! problems. `openapi` is the contract. Nothing here
+//! A request comes in through `listen` (connections, `tls`, their bounds), passes `gate` (name, origin, credential, pace; with
+//! `hosts`, `proxies`, `pace` and `guesses`), is read by `asked` and answered by the file of its resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts
+//! into bytes, once for all readers; `problem` turns refusals into problems. `openapi` is the contract. Nothing here
 //! decides anything about sessions: that is the engine's.
 
 mod agents;
@@ -17,6 +16,7 @@ mod facts;
 mod gate;
 mod grants;
 mod groups;
+mod guesses;
 mod heads;
 mod health;
 mod hosts;
@@ -28,15 +28,18 @@ mod nodes;
 mod oidc;
 mod openapi;
 mod orgs;
+mod pace;
 mod page;
 mod people;
 mod problem;
+mod proxies;
 mod queue;
 mod roots;
 mod route;
 mod sessions;
 mod sign_in;
 mod stream;
+mod tls;
 mod tokens;
 mod users;
 mod wall;
@@ -45,6 +48,8 @@ mod wire;
 pub use listen::{Bound, url_of};
 pub use oidc::{CreateAs, OidcConfig};
 pub use openapi::document as openapi_document;
+pub use proxies::Network;
+pub use tls::{Certificate, Tls, TlsError, TlsFiles};
 
 use engine::Engine;
 use kernel::Principal;
@@ -65,16 +70,28 @@ pub struct Server {
 pub struct ServerConfig {
     /// Where to listen, `HOST:PORT`; port 0 takes any free one.
     pub listen: String,
+    /// The certificate to show; without one, connections are not encrypted.
+    pub tls: Option<Tls>,
     /// Names besides localhost and the listening address under which clients may call us: `NAME` or `NAME:PORT`.
     pub allowed_hosts: Vec<String>,
     /// Whom the first link signs in: the person of this machine.
     pub owner: Principal,
     /// An identity provider at which people may sign in, too.
     pub oidc: Option<OidcConfig>,
+    /// Proxies whose word on where a request comes from is taken.
+    pub trusted_proxies: Vec<Network>,
+    /// Requests of one credential in a second, five times as many at once; 0 is no limit.
+    pub requests_per_second: u32,
+    /// Requests without a good credential in a second, for each address, five times as many at once; 0 is no limit.
+    pub strangers_per_second: u32,
+    /// Tries to sign in, for each address, in a minute; 0 is no limit.
+    pub sign_ins_per_minute: u32,
     /// Connections at once; further ones wait to be accepted.
     pub connections_max: usize,
     /// Streams at once; further ones are refused.
     pub streams_max: usize,
+    /// How long a peer may take to agree on encryption.
+    pub handshake_max: Duration,
     /// How long a peer may take to send a request's head, and how long a connection may be idle.
     pub head_max: Duration,
     /// How long a peer may take to send a body.
@@ -94,11 +111,17 @@ impl ServerConfig {
     pub fn new(listen: impl Into<String>, owner: Principal) -> Self {
         Self {
             listen: listen.into(),
+            tls: None,
             allowed_hosts: Vec::new(),
             owner,
             oidc: None,
+            trusted_proxies: Vec::new(),
+            requests_per_second: 1_000,
+            strangers_per_second: 20,
+            sign_ins_per_minute: 10,
             connections_max: 8_192,
             streams_max: 4_096,
+            handshake_max: Duration::from_secs(10),
             head_max: Duration::from_secs(30),
             body_max: Duration::from_secs(30),
             request_max: Duration::from_secs(75),

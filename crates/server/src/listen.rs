@@ -1,7 +1,10 @@
-//! Connections: taking the address, accepting, bounding what each may cost, and closing the door in order.
+//! Connections: taking the address, accepting, encrypting, bounding what each may cost, and closing the door in order.
 
 use crate::ServerConfig;
 use crate::door::{Door, Inner};
+use crate::proxies::Peer;
+use crate::tls::Tls;
+use api::{Code, Problem};
 use axum::{Extension, Router};
 use engine::{Engine, Refused, Trace};
 use hyper::server::conn::http1;
@@ -13,10 +16,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::Layer;
 
 /// What one connection may buffer in each direction, and so the longest head of a request. The least that hyper allows:
@@ -26,6 +31,12 @@ const BUFFER_BYTES_MAX: usize = 8 * 1024;
 const HEADERS_MAX: usize = 64;
 /// How often whoever waits for a link to be used looks whether it was.
 const LINK_LOOK: Duration = Duration::from_secs(1);
+/// What may wait to be encrypted and sent, for one connection; one record of TLS.
+const TLS_BUFFER_BYTES_MAX: usize = 16 * 1024;
+/// The first byte of every TLS connection.
+const HANDSHAKE: u8 = 0x16;
+/// What we still take from somebody who speaks unencrypted, so that they can read our answer.
+const PLAIN_BYTES_MAX: u64 = 64 * 1024;
 /// How long to wait after the system could not accept a connection, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -60,7 +71,7 @@ impl Bound {
 
     /// The base URL in use.
     pub fn url(&self) -> String {
-        url_of(self.local_addr)
+        url_of(self.local_addr, self.door.config.tls.is_some())
     }
 
     /// A link that signs the machine's person in, once, within ten minutes; and an answer when it works no more: it was
@@ -90,7 +101,7 @@ impl Bound {
                 () = &mut shutdown => break,
                 accepted = listener.accept(), if room => match accepted {
                     Ok((stream, address)) => {
-                        connections.spawn(talk(door.clone(), stream, address.ip(), router.clone()));
+                        connections.spawn(talk(door.clone(), stream, address, router.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
@@ -111,32 +122,78 @@ impl Bound {
 }
 
 /// The base URL of a server at this address. One that listens everywhere is reached on loopback.
-pub fn url_of(mut address: SocketAddr) -> String {
+pub fn url_of(mut address: SocketAddr, is_encrypted: bool) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
         IpAddr::V4(_) | IpAddr::V6(_) => {}
     }
-    format!("http://{address}")
+    let scheme = if is_encrypted { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
-/// Where a connection comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
-
-async fn talk(door: Door, stream: TcpStream, address: IpAddr, router: Router) {
+async fn talk(door: Door, stream: TcpStream, address: SocketAddr, router: Router) {
     // Small answers should not wait for company; if that cannot be had, they do.
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(Paced { stream, stall_max: door.config.stall_max, stalled: None });
+    let stream = Paced { stream, stall_max: door.config.stall_max, stalled: None };
+    let Some(tls) = &door.config.tls else {
+        return exchange(&door, stream, Peer::new(address, false), router).await;
+    };
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(door.config.handshake_max, shake_hands(tls, stream)) => shaken,
+        () = door.closing() => return,
+    };
+    match shaken {
+        Ok(Ok(Some(stream))) => exchange(&door, stream, Peer::new(address, true), router).await,
+        Ok(Ok(None)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
+        Err(_) => tracing::debug!("a connection took too long to be encrypted"),
+    }
+}
+
+/// Encrypts a connection. Who comes unencrypted is told so in their own language.
+async fn shake_hands(tls: &Tls, mut stream: Paced) -> io::Result<Option<TlsStream<Paced>>> {
+    let mut first = [0];
+    if stream.stream.peek(&mut first).await? == 0 {
+        return Ok(None);
+    }
+    if first != [HANDSHAKE] {
+        stream.write_all(&use_https()).await?;
+        stream.shutdown().await?;
+        // What is unread when we close would take our answer back.
+        tokio::io::copy(&mut stream.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
+        return Ok(None);
+    }
+    let acceptor = TlsAcceptor::from(tls.now().config());
+    let shaking =
+        acceptor.accept_with(stream, |session| session.set_buffer_limit(Some(TLS_BUFFER_BYTES_MAX)));
+    shaking.await.map(Some)
+}
+
+fn use_https() -> Vec<u8> {
+    let problem =
+        Problem::new(Code::NeedsTls, "this server speaks TLS here, and the request was not encrypted");
+    let body = serde_json::to_vec(&problem).unwrap_or_default();
+    let head = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+async fn exchange(
+    door: &Door,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    peer: Peer,
+    router: Router,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(door.config.head_max)
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(
-            io,
-            TowerToHyperService::new(Extension(Peer(address.to_canonical())).layer(router)),
-        );
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(Extension(peer).layer(router)));
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

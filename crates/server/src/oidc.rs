@@ -221,7 +221,9 @@ impl Oidc {
             Why::Later(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Not just now.",
-                format!("{name} knows you, but we could not look who you are here; the server's log says why. {again}"),
+                format!(
+                    "{name} knows you, but we could not look who you are here; the server's log says why. {again}"
+                ),
             ),
             Why::Nobody => (
                 StatusCode::FORBIDDEN,

@@ -22,7 +22,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// What any request may be answered with, whatever it wants.
-const EVERYWHERE: [Code; 4] = [Code::Unauthenticated, Code::BadOrigin, Code::BadHost, Code::Unavailable];
+const EVERYWHERE: [Code; 6] = [
+    Code::TokenInQuery,
+    Code::Unauthenticated,
+    Code::BadOrigin,
+    Code::BadHost,
+    Code::TooManyRequests,
+    Code::Unavailable,
+];
 
 /// Names the sets of problems that operations of a file may answer with, besides those that any may.
 macro_rules! problems {
@@ -148,7 +155,7 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(nodes::list))
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::answer))
-        .routes(routes!(sign_in::sign_in))
+        .routes(routes!(sign_in::ways, sign_in::sign_in))
         .routes(routes!(sign_in::sign_out))
         .routes(routes!(me::me, me::change))
         .routes(routes!(me::set_password))
@@ -188,6 +195,8 @@ pub(crate) fn finish(router: Router<Door>, door: &Door) -> Router {
         .route("/page.js", get(page::script))
         .route("/page.css", get(page::style))
         .route("/in/{code}", get(sign_in::look).post(sign_in::spend))
+        .route("/in/oidc", get(sign_in::provider::go))
+        .route("/in/oidc/back", get(sign_in::provider::back))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(axum::middleware::from_fn_with_state(door.clone(), gate::gate))

@@ -31,6 +31,11 @@ impl No {
         Self(Box::new(self.0.advise(hint)))
     }
 
+    /// With the seconds after which it is worth asking again, and advice that says so.
+    pub(crate) fn after(self, seconds: u64, hint: impl Into<String>) -> Self {
+        Self(Box::new(self.0.advise(hint).after(seconds)))
+    }
+
     pub(crate) fn not_found(what: &'static str) -> Self {
         Refused::NotFound { what }.into()
     }
@@ -99,8 +104,9 @@ impl IntoResponse for No {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER_SECONDS);
+        if let Some(seconds) = self.0.retry_after.or(later) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -14,7 +14,7 @@ use crate::door::{Door, Inner};
 use crate::gate::too_many_requests;
 use crate::openapi::problems;
 use crate::page::{button_page, escape, kind_page};
-use crate::problem::{Answer, No};
+use crate::problem::Answer;
 use crate::wire::at;
 use api::{Done, NewSignIn, SignInWays, SignedIn};
 use axum::Extension;
@@ -87,10 +87,17 @@ async fn prove(door: &Inner, way: &Way, proof: NewSignIn, at: SignInFor) -> Answ
     Ok(signed?)
 }
 
-async fn welcome(door: &Inner, way: &Way, headers: &HeaderMap, purpose: Purpose, signed: &Signed) -> Response {
+async fn welcome(
+    door: &Inner,
+    way: &Way,
+    headers: &HeaderMap,
+    purpose: Purpose,
+    signed: &Signed,
+) -> Response {
     let is_browser = purpose == Purpose::Browser;
     let secret = (!is_browser).then(|| signed.secret.reveal().to_owned().into());
-    let (person, handle, expires) = (signed.person.to_string(), signed.handle.clone(), signed.expires.map(at));
+    let (person, handle, expires) =
+        (signed.person.to_string(), signed.handle.clone(), signed.expires.map(at));
     let mut response = Json(SignedIn { person, handle, secret, expires }).into_response();
     if is_browser {
         let_browser_in(door, way, headers, &mut response, signed).await;

@@ -1,7 +1,7 @@
 //! For tests only: the real binary as a test sees it from outside.
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
-//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone),
+//! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
 //! `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
 //! much of one as signing in takes) and `provider` (a real identity provider).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
@@ -9,6 +9,7 @@
 
 mod agent_log;
 mod browser;
+mod certificate;
 mod homing;
 mod http;
 mod leftovers;
@@ -19,6 +20,7 @@ mod stage;
 
 pub use agent_log::{Ran, agent_log};
 pub use browser::{Browser, Page};
+pub use certificate::{Authority, Signed};
 pub use homing::{Homing, Setup, Spoken};
 pub use http::{Answered, Http};
 pub use leftovers::{Leftover, leftovers};

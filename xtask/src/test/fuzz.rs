@@ -30,7 +30,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 const SEED: u64 = 4_747;
 /// One place for a running turn, which a question of an agent holds: what the requests add waits, so that no agent
 /// writes while a request is being judged, and none asks again before the lane is over.
-const CONFIG: &str = "[limits]\nawake_max = 1\nwords_wait = \"1ms\"\n\n[policy]\ncrowded_wait = \"1h\"\n";
+const CONFIG: &str = "[limits]\nrequests_per_second = 0\nstrangers_per_second = 0\nawake_max = 1\nwords_wait = \"1ms\"\n\n[policy]\ncrowded_wait = \"1h\"\n";
 
 /// What one schemathesis makes: systematic requests at the edges of each schema, random ones, or both.
 struct Lane {

@@ -1,7 +1,7 @@
 //! Follows a session's facts, over lost connections and restarts of the server, without a gap or a repeat.
 
 use super::sse::{Frame, Reader};
-use super::{BACK_OFF, Client, ClientError, words};
+use super::{BACK_OFF, Client, ClientError, is_passing};
 use crate::{Fact, Live};
 use reqwest::{Method, Response, header};
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ impl Follow {
         let chunk = match tokio::time::timeout(SILENCE_MAX, response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => return Err(self.client.unreachable("the stream has ended".to_owned())),
-            Ok(Err(error)) => return Err(self.client.unreachable(words(&error))),
+            Ok(Err(error)) => return Err(self.client.failed(&error)),
             Err(_) => return Err(self.client.unreachable("the stream fell silent".to_owned())),
         };
         let frames = reader.read(&chunk).map_err(|_| self.client.garbled("not a stream of events"))?;
@@ -103,7 +103,7 @@ impl Follow {
             .request(Method::GET, &path)
             .header(header::ACCEPT, "text/event-stream")
             .header("Last-Event-ID", self.at.to_string());
-        let response = request.send().await.map_err(|error| self.client.unreachable(words(&error)))?;
+        let response = request.send().await.map_err(|error| self.client.failed(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -115,8 +115,8 @@ impl Follow {
 
 fn is_final(error: &ClientError) -> bool {
     match error {
-        ClientError::Refused(problem) => problem.status != 503,
+        ClientError::Refused(problem) => !is_passing(problem),
         ClientError::Unreachable { .. } => false,
-        ClientError::Garbled { .. } => true,
+        ClientError::Untrusted { .. } | ClientError::Garbled { .. } => true,
     }
 }

@@ -14,7 +14,8 @@ pub use endpoints::Verdict;
 pub use export::Export;
 pub use follow::{Follow, Heard};
 
-use crate::Problem;
+use crate::tls::{Distrust, Trust, client_config};
+use crate::{Code, Problem};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,8 @@ use std::time::Duration;
 const TRIES_MAX: u32 = 6;
 /// The wait before the second try; it doubles each time.
 const BACK_OFF: Duration = Duration::from_millis(100);
+/// The longest wait that a server may ask for and that we keep; who is asked to wait longer is told so.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// How long connecting may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long a request may take; above the longest wait for a receipt.
@@ -56,6 +59,9 @@ pub enum ClientError {
     /// The server cannot be reached. Is it running?
     #[error("cannot reach {url}: {reason}")]
     Unreachable { url: String, reason: String },
+    /// Somebody answered who may not be the server.
+    #[error("cannot trust {url}: {why}")]
+    Untrusted { url: String, why: Distrust },
     /// Something answered that does not speak our language. Is it another program, or another version?
     #[error("{url} answered something we do not understand: {reason}")]
     Garbled { url: String, reason: String },
@@ -66,7 +72,7 @@ impl ClientError {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
-            Self::Unreachable { .. } | Self::Garbled { .. } => None,
+            Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Garbled { .. } => None,
         }
     }
 }
@@ -79,12 +85,26 @@ pub(crate) struct Answered<T> {
 }
 
 impl Client {
-    /// A client of the server at `base` (`http://127.0.0.1:4747`, without a path).
+    /// A client of the server at `base` (`http://127.0.0.1:4747`, without a path), which believes the authorities of this
+    /// system.
     pub fn new(base: impl Into<String>, token: impl Into<String>) -> Result<Self, ClientError> {
+        Self::trusting(base, token, Trust::Authorities { more: None })
+    }
+
+    /// The same, which believes these. Where nothing is encrypted, there is nobody to believe.
+    pub fn trusting(
+        base: impl Into<String>,
+        token: impl Into<String>,
+        trust: Trust,
+    ) -> Result<Self, ClientError> {
         let base = base.into().trim_end_matches('/').to_owned();
+        let trust = if base.starts_with("https://") { trust } else { Trust::Nobodys };
+        let tls = client_config(&trust)
+            .map_err(|why| ClientError::Untrusted { url: base.clone(), why: Distrust::Other(why) })?;
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_MAX)
             .tcp_nodelay(true)
+            .tls_backend_preconfigured(tls)
             // A local server is asked directly, whatever the environment says about proxies.
             .no_proxy()
             .build()
@@ -140,11 +160,12 @@ impl Client {
             let again =
                 request.try_clone().ok_or_else(|| self.garbled("a request that cannot be repeated"))?;
             match self.send_once(again).await {
-                Err(ClientError::Unreachable { .. }) => {}
-                Err(ClientError::Refused(problem)) if problem.status == 503 => {}
+                Err(ClientError::Unreachable { .. }) => tokio::time::sleep(wait).await,
+                Err(ClientError::Refused(problem)) if is_passing(&problem) => {
+                    tokio::time::sleep(wait.max(asked_for(&problem))).await;
+                }
                 answered => return answered,
             }
-            tokio::time::sleep(wait).await;
             wait *= 2;
         }
         self.send_once(request).await
@@ -154,12 +175,11 @@ impl Client {
         &self,
         request: RequestBuilder,
     ) -> Result<Answered<T>, ClientError> {
-        let unreachable = |error: &reqwest::Error| self.unreachable(words(error));
-        let mut response = request.timeout(REQUEST_MAX).send().await.map_err(|error| unreachable(&error))?;
+        let mut response = request.timeout(REQUEST_MAX).send().await.map_err(|error| self.failed(&error))?;
         let status = response.status();
         let repeated = response.headers().contains_key("Idempotent-Replayed");
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(&error))? {
             if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
                 return Err(self.garbled("an answer without end"));
             }
@@ -179,6 +199,14 @@ impl Client {
         }
     }
 
+    /// Why there is no answer.
+    fn failed(&self, error: &reqwest::Error) -> ClientError {
+        match Distrust::of(error) {
+            Some(why) => ClientError::Untrusted { url: self.base.clone(), why },
+            None => self.unreachable(words(error)),
+        }
+    }
+
     fn unreachable(&self, reason: String) -> ClientError {
         ClientError::Unreachable { url: self.base.clone(), reason }
     }
@@ -186,6 +214,18 @@ impl Client {
     fn garbled(&self, reason: &str) -> ClientError {
         ClientError::Garbled { url: self.base.clone(), reason: reason.to_owned() }
     }
+}
+
+/// Whether the same request may be answered soon.
+fn is_passing(problem: &Problem) -> bool {
+    match problem.code {
+        Code::TooManyRequests => asked_for(problem) <= RETRY_AFTER_MAX,
+        _ => problem.status == 503,
+    }
+}
+
+fn asked_for(problem: &Problem) -> Duration {
+    Duration::from_secs(problem.retry_after.unwrap_or_default())
 }
 
 /// The innermost cause says what happened; the outer ones repeat the URL.

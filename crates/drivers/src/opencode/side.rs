@@ -5,6 +5,7 @@
 //! only, past every proxy, and it alone knows the password.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Client, Method, Response, redirect};
@@ -130,6 +131,7 @@ impl Server {
         let client = Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
+            .tls_backend_preconfigured(no_tls()?)
             .connect_timeout(CONNECT_WAIT)
             .build()
             .ok()?;
@@ -249,6 +251,14 @@ async fn say<Body: Serialize>(tell: &mpsc::Sender<String>, told: &Told<Body>) {
 }
 
 /// What went wrong, without the address: it says nothing to people.
+/// Opencode is asked on loopback, unencrypted: no authority is trusted, and no certificate is read from the disk.
+fn no_tls() -> Option<rustls::ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
+    Some(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
 fn words(why: &reqwest::Error) -> String {
     let mut words = "opencode's server does not answer".to_owned();
     let mut cause = std::error::Error::source(why);

@@ -11,6 +11,7 @@ use crate::wiring::{GoWords, ListenArgs, Ready, start_log};
 /// Run the server, for services
 ///
 /// Prints its address once it can be asked, and logs to standard error. SIGTERM hands everything over and exits with 0.
+/// SIGHUP reads the certificate again, if there is one.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
@@ -20,7 +21,7 @@ pub(crate) struct ServeArgs {
 pub(crate) async fn serve(args: ServeArgs, place: &Place, screen: Screen) -> Result<Exit> {
     let config = args.listen.config(place)?;
     start_log(&config, screen)?;
-    let words = GoWords::listen()?;
+    let words = GoWords::for_service(&config)?;
     let ready = Ready::start(&config, place).await?;
     tracing::info!(url = ready.url(), data = %place.dir.display(), "ready");
     if screen.json {

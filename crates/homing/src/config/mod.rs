@@ -41,6 +41,10 @@ pub(crate) struct Config {
     pub(crate) listen: String,
     /// Names by which requests may call this server, besides the address it listens on.
     pub(crate) allowed_hosts: Vec<String>,
+    /// Whether a proxy in front encrypts for us.
+    pub(crate) behind_proxy: bool,
+    /// Addresses and networks of proxies whose word on where a request comes from is taken.
+    trusted_proxies: Vec<String>,
     /// The agent of a new session for which none is named, or `auto`.
     pub(crate) default_agent: String,
     /// The order in which `auto` looks for an agent.
@@ -51,6 +55,7 @@ pub(crate) struct Config {
     pub(crate) trust_everyone: bool,
     /// What the server says on standard error.
     pub(crate) log: String,
+    pub(crate) tls: TlsTable,
     limits: Limits,
     policy: Policy,
     /// The identity provider at which people may sign in.
@@ -61,10 +66,48 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, AgentTable>,
 }
 
+/// The server's certificate and its key. Both, or none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TlsTable {
+    /// The file with the certificate and those that lead to its authority.
+    pub(crate) certificate: String,
+    /// The file with its private key.
+    pub(crate) key: String,
+}
+
+impl TlsTable {
+    /// The files, if there are any.
+    pub(crate) fn files(&self) -> Option<server::TlsFiles> {
+        let Self { certificate, key } = self;
+        let files = || server::TlsFiles {
+            certificate: reference::in_home(certificate),
+            key: reference::in_home(key),
+        };
+        (!certificate.is_empty()).then(files)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.certificate.is_empty() != self.key.is_empty() {
+            return Err("tls: it takes both, `certificate` and `key`".to_owned());
+        }
+        let relative = [&self.certificate, &self.key]
+            .into_iter()
+            .find(|path| !path.is_empty() && !reference::in_home(path).is_absolute());
+        match relative {
+            Some(path) => Err(format!("tls: {path:?} is no path from / or ~/")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// How much of everything there may be.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Limits {
+    requests_per_second: u32,
+    strangers_per_second: u32,
+    sign_ins_per_minute: u32,
     open_max: u32,
     org_open_max: u32,
     awake_max: u32,
@@ -206,10 +249,35 @@ impl Config {
             ("policy.attempts_max", u64::from(policy.attempts_max)),
             ("policy.turn_max", policy.turn_max.0),
         ];
-        match counts.iter().find(|(_, count)| *count == 0) {
-            Some((key, _)) => Err(format!("{key} is 0: nothing could ever be done")),
-            None => Ok(()),
+        if let Some((key, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(format!("{key} is 0: nothing could ever be done"));
         }
+        self.tls.check()?;
+        self.proxies().map(drop)
+    }
+
+    fn proxies(&self) -> Result<Vec<server::Network>, String> {
+        let proxies = self.trusted_proxies.iter().map(|proxy| proxy.parse());
+        proxies.collect::<Result<_, String>>().map_err(|why| format!("trusted_proxies: {why}"))
+    }
+
+    /// How the door is set up, but for the certificate.
+    pub(crate) fn door(&self, owner: kernel::PersonId) -> server::ServerConfig {
+        server::ServerConfig {
+            allowed_hosts: self.allowed_hosts.clone(),
+            // They were checked when the file was read.
+            trusted_proxies: self.proxies().unwrap_or_default(),
+            requests_per_second: self.limits.requests_per_second,
+            strangers_per_second: self.limits.strangers_per_second,
+            sign_ins_per_minute: self.limits.sign_ins_per_minute,
+            ..server::ServerConfig::new(&self.listen, owner)
+        }
+    }
+
+    /// Whether every client would look as if it were the proxy: they would share one limit, and the audit could not tell
+    /// them apart.
+    pub(crate) fn hides_clients(&self) -> bool {
+        self.behind_proxy && self.trusted_proxies.is_empty()
     }
 
     /// How much of everything there may be.
@@ -335,6 +403,24 @@ mod tests {
         let config = Config::read("").unwrap();
         assert_eq!(config.limits(), engine::Limits::default());
         assert_eq!(config.policy(), kernel::Policy::default());
+        let owner = kernel::PersonId::from_bits(1);
+        let usual = server::ServerConfig::new("127.0.0.1:4747", owner);
+        assert_eq!(format!("{:?}", config.door(owner)), format!("{usual:?}"));
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key_and_a_proxy_an_address() {
+        let wrong = |text: &str| Config::read(text).unwrap_err();
+        assert!(wrong("tls.certificate = \"/a.pem\"\n").contains("both"));
+        assert!(wrong("tls.certificate = \"/a.pem\"\ntls.key = \"b.pem\"\n").contains("b.pem"));
+        assert!(wrong("trusted_proxies = [\"10.0.0.0/8\", \"proxy\"]\n").contains("\"proxy\""));
+        let config = Config::read("tls.certificate = \"/a.pem\"\ntls.key = \"~/b.pem\"\n").unwrap();
+        let files = config.tls.files().unwrap();
+        assert!(files.key.is_absolute() && files.key.ends_with("b.pem"));
+        assert_eq!(Config::read("").unwrap().tls.files(), None);
+        let hides = |text: &str| Config::read(text).unwrap().hides_clients();
+        assert!(hides("behind_proxy = true\n") && !hides(""));
+        assert!(!hides("behind_proxy = true\ntrusted_proxies = [\"127.0.0.1\"]\n"));
     }
 
     /// The names of all values below a table.

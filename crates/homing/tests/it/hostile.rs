@@ -362,8 +362,13 @@ fn credentials_where_they_do_not_belong() {
     let bare = |path: &str, headers: &str| {
         format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").into_bytes()
     };
-    for name in ["token", "access_token", "bearer", "Authorization"] {
-        it.refuses(&[(name, bare(&format!("/api/v1/me?{name}={token}"), ""), 401, "unauthenticated")]);
+    let good = format!("Authorization: Bearer {token}\r\n");
+    for name in ["token", "access_token", "bearer", "Authorization", "x=1&API_KEY", "%74oken"] {
+        let path = format!("/api/v1/me?{name}={token}");
+        it.refuses(&[
+            (name, bare(&path, ""), 400, "token_in_query"),
+            (name, bare(&path, &good), 400, "token_in_query"),
+        ]);
     }
     for value in [
         String::new(),

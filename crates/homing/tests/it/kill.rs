@@ -23,6 +23,7 @@ const WAITED_FOR: usize = 3;
 /// not what this test is about.
 const CONFIG: &str = r#"
 [limits]
+requests_per_second = 0
 awake_max = 8
 
 [policy]

@@ -169,7 +169,7 @@ fn the_environment_points_elsewhere_and_needs_a_token() {
     elsewhere(Some(&homing.http().token), &url).expect(0);
     elsewhere(Some("wrong"), &url).expect(4);
     elsewhere(None, &url).expect(2);
-    elsewhere(Some("x"), "https://example.org").expect(2);
+    elsewhere(Some("x"), "ftp://example.org").expect(2);
     // What is named comes first.
     let mut command = homing.command();
     command.env("HOMING_URL", "http://127.0.0.1:1").env("HOMING_TOKEN", "x");
@@ -182,7 +182,9 @@ fn other_machines_are_kept_out_unless_somebody_says_so() {
     let homing = homing();
     let said = homing.run(&["serve", "--listen", "0.0.0.0:0"]);
     said.expect(2);
-    assert!(said.err.contains("--expose-without-tls"), "{}", said.err);
+    for part in ["can be reached from other machines", "--tls-certificate", "--behind-proxy"] {
+        assert!(said.err.contains(part), "{}", said.err);
+    }
     let listen = homing.http().host;
     let mut command = homing.command();
     command.args(["serve", "--listen", &listen, "--data"]).arg(homing.root().join("other"));

@@ -1,5 +1,6 @@
 //! How we ask the provider: by HTTPS, or by HTTP on this machine's loopback; with bounds, and following no redirect.
 
+use api::tls::{Trust, client_config};
 use openidconnect::url::{Host, Url};
 use openidconnect::{HttpRequest, HttpResponse};
 use std::pin::Pin;
@@ -29,8 +30,13 @@ type Answered = Pin<Box<dyn Future<Output = Result<HttpResponse, FetchError>> + 
 
 impl Fetch {
     pub(super) fn new(issuer: &str) -> Result<Self, FetchError> {
-        let mut builder =
-            reqwest::Client::builder().timeout(ANSWER_MAX).redirect(reqwest::redirect::Policy::none());
+        let is_encrypted = issuer.starts_with("https://");
+        let trust = if is_encrypted { Trust::Authorities { more: None } } else { Trust::Nobodys };
+        let tls = client_config(&trust).map_err(FetchError::Unreachable)?;
+        let mut builder = reqwest::Client::builder()
+            .timeout(ANSWER_MAX)
+            .tls_backend_preconfigured(tls)
+            .redirect(reqwest::redirect::Policy::none());
         // What is on this machine is asked directly, whatever the environment says about proxies.
         if Url::parse(issuer).is_ok_and(|url| is_here(&url)) {
             builder = builder.no_proxy();

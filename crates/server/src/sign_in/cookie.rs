@@ -114,7 +114,10 @@ mod tests {
         assert_eq!(put(false)[0], format!("homing_4747=secret{rest}"));
         assert_eq!(put(true)[0], format!("__Host-homing_4747=secret{rest}; Secure"));
         assert_eq!(put(false)[1], "homing_away_4747=other; Path=/; Max-Age=600; HttpOnly; SameSite=Lax");
-        assert_eq!(put(true)[2], "__Host-homing_away_4747=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure");
+        assert_eq!(
+            put(true)[2],
+            "__Host-homing_away_4747=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure"
+        );
     }
 
     #[test]

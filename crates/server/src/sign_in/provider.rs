@@ -19,7 +19,11 @@ use kernel::Role;
 const BACK: &str = "/in/oidc/back";
 
 /// Sends a browser to the identity provider.
-pub(crate) async fn go(State(door): State<Door>, Extension(way): Extension<Way>, headers: HeaderMap) -> Response {
+pub(crate) async fn go(
+    State(door): State<Door>,
+    Extension(way): Extension<Way>,
+    headers: HeaderMap,
+) -> Response {
     let Some(oidc) = &door.oidc else { return no_provider() };
     // It counts as a try until they are back.
     if let Err(no) = Guess::begin(&door, &way, None) {
@@ -96,7 +100,11 @@ fn here(headers: &HeaderMap, way: &Way) -> String {
 }
 
 fn refuse(oidc: &Oidc, why: &Why) -> Response {
-    tracing::warn!(?why, issuer = oidc.config().issuer, "a sign-in by way of the identity provider was not finished");
+    tracing::warn!(
+        ?why,
+        issuer = oidc.config().issuer,
+        "a sign-in by way of the identity provider was not finished"
+    );
     oidc.page(why)
 }
 

@@ -81,7 +81,6 @@ fn statements() -> Vec<(String, &'static str)> {
         (chain_sql(audit::BY), "audit_by"),
         (chain_sql(audit::VERB), "audit_verb"),
         (chain_sql(audit::ABOUT), "PRIMARY KEY"),
-        (view::BINDINGS_BOUND.into(), "bindings_of_session"),
         (view::approvals_bound_sql(), "approvals_open"),
         (view::HEAD_BOUND.into(), "sqlite_autoindex_sessions_1"),
     ]
@@ -97,6 +96,7 @@ fn statements_that_sort() -> Vec<(String, &'static str)> {
         (view::BINDINGS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::approvals_granted_sql(), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::HEADS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::BINDINGS_BOUND.into(), "bindings_of_session"),
     ]
 }
 

@@ -6,6 +6,7 @@ mod accounts;
 mod bad;
 mod contract;
 mod gate;
+mod people;
 mod rounds;
 mod streams;
 mod world;

@@ -2,17 +2,20 @@
 
 use agent::{House, HouseConfig, InProcess};
 use api::client::Client;
-use engine::{Clock, Engine, Ground, IfNew, Inbound, Limits, Mint, Part, TokenRow, Trace, Wiring};
-use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, SessionId, To};
+use engine::{
+    AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, Mint, NewOrg, NewPerson, Part, Proof,
+    Purpose, SignInFor, TokenRow, Trace, Wall, Wiring, hash_of,
+};
+use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId};
 use server::{Server, ServerConfig};
-use sha2::{Digest, Sha256};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::MemoryStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinHandle;
 
 pub(crate) const TOKEN: &str = "secret-of-ann";
@@ -32,6 +35,22 @@ struct Counter(AtomicU64);
 impl Mint for Counter {
     fn bits(&self) -> u128 {
         u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1
+    }
+    fn secret(&self) -> [u8; 32] {
+        let mut bytes = [7; 32];
+        bytes[..16].copy_from_slice(&self.bits().to_be_bytes());
+        bytes
+    }
+}
+
+/// A wall that stands until somebody makes a hole.
+#[derive(Debug, Default)]
+pub(crate) struct Fence(pub(crate) AtomicBool);
+impl Wall for Fence {
+    fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
+        let proved = !self.0.load(Ordering::Relaxed);
+        let findings = if proved { Vec::new() } else { vec!["there is a hole".to_owned()] };
+        Box::pin(std::future::ready(Proof { proved, findings }))
     }
 }
 
@@ -60,6 +79,9 @@ impl engine::Seal for Wax {
     fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         sealed.strip_prefix(about.as_bytes()).map(<[u8]>::to_vec)
     }
+    fn chain_key(&self) -> ChainKey {
+        ChainKey([3; 32])
+    }
 }
 
 pub(crate) struct World {
@@ -68,17 +90,20 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) store: MemoryStore,
     pub(crate) http: reqwest::Client,
+    pub(crate) fence: Arc<Fence>,
+    bob: OnceCell<Somebody>,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
 
-pub(crate) fn me() -> Principal {
-    let (org, person) = (OrgId::from_bits(1), PersonId::from_bits(1));
-    Principal { org, person, handle: "ann".into(), client: None }
-}
+/// Ann, whose machine it is.
+pub(crate) const ANN: PersonId = PersonId::from_bits(1);
 
-pub(crate) fn somebody_else() -> Principal {
-    Principal { person: PersonId::from_bits(2), handle: "bob".into(), ..me() }
+/// Somebody who is in, and how the server knows them.
+#[derive(Debug, Clone)]
+pub(crate) struct Somebody {
+    pub(crate) token: String,
+    pub(crate) by: Principal,
 }
 
 impl World {
@@ -88,37 +113,45 @@ impl World {
 
     pub(crate) async fn with(limits: Limits, set_up: impl FnOnce(&mut ServerConfig)) -> Self {
         let store = MemoryStore::new(NodeId::from_bits(1));
-        let engine = start(&store, limits).await;
-        let me = engine.owner(me()).await.unwrap();
-        for (secret, purpose, client) in
-            [(TOKEN, TokenRow::MACHINE, None), (ROBOT, "client", Some("robot".to_owned()))]
+        let fence = Arc::new(Fence::default());
+        let engine = start(&store, limits, fence.clone()).await;
+        let owner =
+            NewPerson { person: ANN, handle: "ann".into(), name: None, email: None, role: Role::Owner };
+        let org = OrgId::from_bits(1);
+        // In a test one may work anywhere.
+        let me = NewOrg { org, name: "ann".into(), owner, roots: vec!["/".into()] };
+        engine.host(me).await.unwrap();
+        for (id, secret, purpose, client) in
+            [(1, TOKEN, Purpose::Machine, None), (2, ROBOT, Purpose::Api, Some("robot".to_owned()))]
         {
-            let hash = Sha256::digest(secret.as_bytes()).into();
-            let (person, made_at) = (me.person, engine.now());
-            let token = TokenRow { hash, person, purpose, client, made_at, expires: None };
-            engine.add_token(token).await.unwrap();
+            let token = TokenId::from_bits(id);
+            let full = TokenRow::full(token, hash_of(secret), ANN, purpose, engine.now());
+            engine.add_token(TokenRow { client, ..full }).await.unwrap();
         }
-        Self::open(engine, store, "127.0.0.1:0", set_up).await
+        Self::open(engine, store, fence, "127.0.0.1:0", set_up).await
     }
 
     async fn open(
         engine: Engine,
         store: MemoryStore,
+        fence: Arc<Fence>,
         listen: &str,
         set_up: impl FnOnce(&mut ServerConfig),
     ) -> Self {
-        let mut config = ServerConfig::new(listen, me().person);
+        let me = engine.principal(hash_of(TOKEN)).await.unwrap().unwrap();
+        let mut config = ServerConfig::new(listen, me);
         config.grace = Duration::from_secs(3);
         set_up(&mut config);
         let bound = Server { engine: engine.clone(), config }.bind().await.unwrap();
-        let (url, sign_in) = (bound.url(), bound.sign_in_link());
+        let (url, sign_in) = (bound.url(), bound.sign_in().await.unwrap().0);
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(bound.serve(async {
             let _ = stopped.await;
         }));
         let redirect = reqwest::redirect::Policy::none();
         let http = reqwest::Client::builder().no_proxy().redirect(redirect).build().unwrap();
-        Self { url, sign_in, engine, store, http, stop: Some(stop), served }
+        let bob = OnceCell::new();
+        Self { url, sign_in, engine, store, http, fence, bob, stop: Some(stop), served }
     }
 
     /// The server goes, and another one comes on the same port with what was durable.
@@ -126,8 +159,8 @@ impl World {
         self.close().await;
         self.engine.shutdown().await;
         let store = self.store.reopen();
-        let engine = start(&store, Limits::default()).await;
-        Self::open(engine, store, self.host(), |_| {}).await
+        let engine = start(&store, Limits::default(), self.fence.clone()).await;
+        Self::open(engine, store, self.fence.clone(), self.host(), |_| {}).await
     }
 
     /// Closes the door, and waits until it is closed.
@@ -141,7 +174,22 @@ impl World {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::new(&self.url, TOKEN).unwrap()
+        self.client_of(TOKEN)
+    }
+
+    pub(crate) fn client_of(&self, token: &str) -> Client {
+        Client::new(&self.url, token).unwrap()
+    }
+
+    /// Lets somebody in, by a link.
+    pub(crate) async fn let_in(&self, handle: &str, role: Role) -> Somebody {
+        let me = self.engine.principal(hash_of(TOKEN)).await.unwrap().unwrap();
+        let add = AddPerson { handle: handle.into(), name: None, email: None, role };
+        let (_, link) = self.engine.add_person(&me, add, trace()).await.unwrap();
+        let at = SignInFor { purpose: Purpose::Cli, name: None };
+        let signed = self.engine.sign_in_by_link(link.reveal(), at, trace()).await.unwrap();
+        let by = self.engine.principal(signed.secret.hash()).await.unwrap().unwrap();
+        Somebody { token: signed.secret.reveal().to_owned(), by }
     }
 
     /// Asks with the right token.
@@ -162,16 +210,20 @@ impl World {
 
     /// Somebody else's session, with a message in it.
     pub(crate) async fn foreign(&self, text: &str) -> (SessionId, MessageId) {
-        let trace = Trace { door: "test", correlation: "other".into(), key: None };
+        let bob = self.bob.get_or_init(|| self.let_in("bob", Role::Member)).await;
         let parts = vec![Part::Text { text: text.into() }];
         let (to, if_new) = (To::New, IfNew::default());
-        let inbound = Inbound { by: somebody_else(), to, if_new, parts, reply: None, trace };
+        let inbound = Inbound { by: bob.by.clone(), to, if_new, parts, reply: None, trace: trace() };
         let accepted = self.engine.send(inbound).await.unwrap().accepted;
         (accepted.session, accepted.message)
     }
 }
 
-async fn start(store: &MemoryStore, limits: Limits) -> Engine {
+fn trace() -> Trace {
+    Trace { door: "test", correlation: "test".into(), address: None, key: None }
+}
+
+async fn start(store: &MemoryStore, limits: Limits, fence: Arc<Fence>) -> Engine {
     // Ids go on where those before a restart ended.
     static MINTED: AtomicU64 = AtomicU64::new(0);
     let mint = Counter(AtomicU64::new(MINTED.fetch_add(1_000_000, Ordering::Relaxed)));
@@ -184,6 +236,9 @@ async fn start(store: &MemoryStore, limits: Limits) -> Engine {
         clock: Arc::new(TestClock(Instant::now())),
         mint: Arc::new(mint),
         seal: Arc::new(Wax),
+        call_back: None,
+        wall: fence,
+        trust_everyone: false,
         policy: Policy::default(),
         limits,
     };

@@ -113,6 +113,7 @@ impl Engine {
         let mut rights = self.rights();
         while Instant::now() < until {
             tokio::select! {
+                biased;
                 _ = &mut told => return Ok(()),
                 _ = rights.changed() => {}
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}

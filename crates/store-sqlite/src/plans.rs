@@ -43,6 +43,8 @@ fn statements() -> Vec<(String, &'static str)> {
         (somebody_sql(people::BY_PID), "INTEGER PRIMARY KEY"),
         (somebody_sql(people::BY_HANDLE), "persons_login"),
         (somebody_sql(people::BY_EMAIL), "persons_email"),
+        (somebody_sql(people::BY_ORG_AND_HANDLE), "persons_handle"),
+        (somebody_sql(people::HOST), "persons_host"),
         (somebody_sql(people::OF_ORG_BY_HANDLE), "persons_handle"),
         (somebody_sql(people::OF_ORG_BY_EMAIL), "persons_email"),
         (somebody_sql(people::PAGE), "persons_handle"),

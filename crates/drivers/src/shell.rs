@@ -248,6 +248,7 @@ impl<T: Tongue> Shell<T> {
         let mut env = self.config.env.clone();
         env.push(("HOME".to_owned(), home));
         env.extend(own);
+        env.extend(launch.variables.iter().cloned());
         if let Account::Person { secrets, .. } = &launch.account {
             let brings = |name: &str| secrets.iter().any(|(secret, _)| secret == name);
             let brings_own = self.secrets.iter().any(|name| brings(name));

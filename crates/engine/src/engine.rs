@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Gauges, NewOrg, Purpose, Store, TokenRow};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 /// How long turns may take to end when the node goes down, on top of the agents' own grace.
@@ -114,6 +114,9 @@ struct Inner {
     uses: Uses,
     /// Grows with every change of who may do what.
     rights: watch::Sender<u64>,
+    /// Rung with each. Unlike the number's own waiters, these are woken in the order in which they came: a story of the
+    /// simulation is the same each time.
+    rights_bell: Notify,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -150,6 +153,7 @@ impl Engine {
             blink: Blink::default(),
             uses: Uses::default(),
             rights: watch::Sender::new(0),
+            rights_bell: Notify::new(),
             tasks: Mutex::default(),
         }));
         engine.keep_unfinished().await?;
@@ -227,11 +231,25 @@ impl Engine {
     /// Whoever remembers what somebody may do asks again, and so do the keepers of what they have said.
     pub(crate) fn rights_changed(&self) {
         self.0.rights.send_modify(|count| *count += 1);
+        self.0.rights_bell.notify_waiters();
         self.timer().unsure();
     }
 
     pub(crate) fn rights_now(&self) -> u64 {
         *self.0.rights.borrow()
+    }
+
+    /// Somebody may do something else than when this number was read.
+    pub(crate) async fn rights_after(&self, seen: u64) {
+        loop {
+            // Listen first, then look: whatever changes in between is heard.
+            let mut rung = std::pin::pin!(self.0.rights_bell.notified());
+            rung.as_mut().enable();
+            if self.rights_now() != seen {
+                return;
+            }
+            rung.await;
+        }
     }
 
     /// Says where this node can be reached.

@@ -8,7 +8,7 @@ use crate::people::LOOK_EVERY;
 use crate::{Engine, Refused};
 use kernel::{Number, Principal, SessionId};
 use std::sync::Arc;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 /// Facts read at once while a watcher catches up, so that many slow watchers cost little memory.
@@ -19,7 +19,7 @@ const CATCH_UP_BYTES: usize = 8 * 1024;
 impl Engine {
     /// Every fact after a number, those to come included, and live words.
     pub async fn follow(&self, by: &Principal, session: SessionId, after: Number) -> Result<Follow, Refused> {
-        let rights = self.rights();
+        let rights = self.rights_now();
         let (_, row) = self.seen(by, session).await?;
         if after > row.at {
             // A number of another log, or of one that was given up by a restore: silence would look like an answer.
@@ -52,7 +52,8 @@ pub struct Follow {
     ring: broadcast::Receiver<Told>,
     page: std::vec::IntoIter<Arc<Shared>>,
     reading: Reading,
-    rights: watch::Receiver<u64>,
+    /// The number of changes of rights that have been heeded.
+    rights: u64,
     /// When it is asked again whether this may be read, at the latest.
     look_at: Instant,
 }
@@ -85,7 +86,7 @@ impl Follow {
     pub async fn next(&mut self) -> Option<Told> {
         loop {
             // An agent that never stops talking does not keep us from looking.
-            if Instant::now() >= self.look_at || self.rights.has_changed().is_ok_and(|changed| changed) {
+            if Instant::now() >= self.look_at || self.engine.rights_now() != self.rights {
                 self.look().await?;
             }
             if let Some(shared) = self.page.next() {
@@ -122,8 +123,6 @@ impl Follow {
     }
 
     async fn hear(&mut self) -> Next {
-        // A change is heeded by `look`, which may come only after somebody has stopped waiting here.
-        let mut rights = self.rights.clone();
         tokio::select! {
             biased;
             heard = self.ring.recv() => match heard {
@@ -131,16 +130,14 @@ impl Follow {
                 Err(broadcast::error::RecvError::Lagged(_)) => Next::Lagged,
                 Err(broadcast::error::RecvError::Closed) => Next::Over,
             },
-            // The sender lives as long as the engine that we hold.
-            _ = rights.changed() => Next::Look,
+            () = self.engine.rights_after(self.rights) => Next::Look,
             () = tokio::time::sleep_until(self.look_at) => Next::Look,
         }
     }
 
     /// Asks whether this may still be read. If it cannot be asked, nobody knows: the reader comes back.
     async fn look(&mut self) -> Option<()> {
-        let mut rights = self.rights.clone();
-        rights.mark_unchanged();
+        let rights = self.engine.rights_now();
         let by = self.engine.refreshed(&self.by).await.ok()?;
         self.engine.may_still_read(&by, self.session).await.ok()?;
         self.by = by;

@@ -91,14 +91,14 @@ impl Engine {
         let mut by = by.clone();
         loop {
             // Listen first, then look: whatever happens in between is heard.
-            let told = self.fanout().await_final(message);
+            let (told, rights) = (self.fanout().await_final(message), self.rights_now());
             let now = self.receipt(&by, message).await?;
             if now.row.state.is_final() || Instant::now() >= until || self.fanout().is_closed() {
                 drop(told);
                 self.fanout().sweep();
                 return Ok(now);
             }
-            self.until_final(&mut by, now.row.session, told, until).await?;
+            self.until_final(&mut by, now.row.session, told, until, rights).await?;
         }
     }
 
@@ -109,14 +109,16 @@ impl Engine {
         session: SessionId,
         mut told: tokio::sync::oneshot::Receiver<()>,
         until: Instant,
+        mut rights: u64,
     ) -> Result<(), Refused> {
-        let mut rights = self.rights();
         while Instant::now() < until {
             tokio::select! {
+                biased;
                 _ = &mut told => return Ok(()),
-                _ = rights.changed() => {}
+                () = self.rights_after(rights) => {}
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
             }
+            rights = self.rights_now();
             *by = self.refreshed(by).await?;
             self.may_still_read(by, session).await?;
         }

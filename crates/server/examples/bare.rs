@@ -57,6 +57,7 @@ fn receipt(session: String) -> api::Receipt {
     let this = format!("/api/v1/messages/{id}");
     let of_session = format!("/api/v1/sessions/{session}");
     api::Receipt {
+        by: None,
         id,
         session,
         state: api::ReceiptState::Waiting,

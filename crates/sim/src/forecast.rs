@@ -79,7 +79,11 @@ impl Forecast {
             crowded_ms: dice.between(2_000, 8_000),
             after_failure: dice.weigh(&[(1, AfterFailure::Hold), (1, AfterFailure::GoOn)]),
         };
+        // From dice of its own, as above.
+        let org_awake_max = Dice::new(seed.rotate_left(32)).weigh(&[(4, 256), (1, 3), (1, 1)]);
         let limits = Limits {
+            org_open_max: 1_000,
+            org_awake_max,
             open_max: dice.weigh(&[(4, 1_000), (1, 4)]),
             awake_max: dice.weigh(&[(2, 1), (3, 2), (2, 16)]),
             pending_max: dice.weigh(&[(4, 1_000), (1, 4)]),

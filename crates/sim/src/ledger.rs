@@ -1,20 +1,23 @@
 //! Judges each append in the moment in which it is written: what the log alone cannot show later.
 //!
-//! That the log has no gap and no older keeper writes to it, that an attempt which is over has no process left, and that
-//! no more sessions of one person are awake than may be. Written from the laws; it knows nothing of the store's rows.
+//! That the log has no gap and no older keeper writes to it, that an attempt which is over has no process left, that no
+//! attempt starts for somebody who was shut out before, and that no more sessions of one person, or of all of them, are
+//! awake than may be. Written from the laws; it knows nothing of the store's rows.
 
 use crate::notes::{Notes, short};
 use agent::{Did, House, Noted};
-use kernel::{Fact, Fence, MessageId, Number, PersonId, SessionId, Term};
-use std::collections::BTreeMap;
+use engine::Limits;
+use kernel::{Fact, Fence, Grant, Grantee, MessageId, Number, PersonId, SessionId, Term};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{Append, Entry};
+use store::{Append, Change, Entry, Resource};
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) notes: Arc<Notes>,
     house: Arc<House>,
     awake_max: usize,
+    org_awake_max: usize,
     pages: Mutex<BTreeMap<SessionId, Page>>,
 }
 
@@ -26,11 +29,35 @@ struct Page {
     senders: BTreeMap<MessageId, PersonId>,
     awake: Option<PersonId>,
     fence: Option<Fence>,
+    /// Who had something taken back, and was given nothing since.
+    shut_out: BTreeSet<PersonId>,
 }
 
 impl Ledger {
-    pub(crate) fn new(notes: Arc<Notes>, house: Arc<House>, awake_max: u32) -> Self {
-        Self { notes, house, awake_max: awake_max as usize, pages: Mutex::default() }
+    pub(crate) fn new(notes: Arc<Notes>, house: Arc<House>, limits: &Limits) -> Self {
+        let (awake_max, org_awake_max) = (limits.awake_max as usize, limits.org_awake_max as usize);
+        Self { notes, house, awake_max, org_awake_max, pages: Mutex::default() }
+    }
+
+    /// This is so from now on.
+    pub(crate) fn changed(&self, change: &Change) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        match change {
+            Change::TakeBack { on: Resource::Session(session), to: Grantee::Person(person) } => {
+                self.notes.tell(|| format!("{person} may do nothing any more in {session}"));
+                pages.entry(*session).or_default().shut_out.insert(*person);
+            }
+            Change::Give { on: Resource::Session(session), to: Grantee::Person(person), grant } => {
+                self.notes.tell(|| format!("{person} may {grant:?} in {session}"));
+                let shut_out = &mut pages.entry(*session).or_default().shut_out;
+                if *grant >= Grant::Prompt {
+                    shut_out.remove(person)
+                } else {
+                    shut_out.insert(*person)
+                };
+            }
+            _ => {}
+        }
     }
 
     /// These facts are in the log now.
@@ -60,13 +87,24 @@ impl Ledger {
             let how = format!("{count} sessions of {person} are awake, {} may be", self.awake_max);
             self.notes.broken("claims keep their limit", how);
         }
+        let all = pages.values().filter(|page| page.awake.is_some()).count();
+        if all > self.org_awake_max {
+            let how = format!("{all} sessions of the org are awake, {} may be", self.org_awake_max);
+            self.notes.broken("claims keep their limit", how);
+        }
     }
 
     fn note(&self, session: SessionId, page: &mut Page, fact: &Fact) {
         match fact {
             Fact::Queued { message, by } => drop(page.senders.insert(*message, *by)),
             Fact::TurnStarted { message, .. } => page.awake = page.senders.get(message).copied(),
-            Fact::AttemptStarted { fence, .. } => page.fence = Some(*fence),
+            Fact::AttemptStarted { fence, .. } => {
+                page.fence = Some(*fence);
+                if let Some(person) = page.awake.filter(|person| page.shut_out.contains(person)) {
+                    let how = format!("{session} {fence} for {person}");
+                    self.notes.broken("nothing starts for somebody who was shut out", how);
+                }
+            }
             Fact::AttemptFailed { .. } => self.is_gone(session, page.fence.take(), fact),
             Fact::TurnEnded { .. } => {
                 page.awake = None;

@@ -140,7 +140,7 @@ impl Person {
             7 => Some(CallerKey::Delivery(format!("delivery{}", self.dice.roll()))),
             _ => None,
         };
-        let trace = Trace { door: "sim", correlation: "sim".to_owned(), key };
+        let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
         Inbound { by: self.me.clone(), to, if_new: IfNew { title, ..IfNew::default() }, parts, reply, trace }
     }
 

@@ -10,7 +10,8 @@ use crate::notes::Broken;
 use crate::panics;
 use crate::people::{Gossip, Person};
 use crate::town::{Daemon, Town};
-use kernel::Grant;
+use engine::{Resource, Trace};
+use kernel::{Grant, Grantee, PersonId, SessionId};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Store;
@@ -21,6 +22,8 @@ use tokio::time::Instant;
 const STORM_MAX: Duration = Duration::from_secs(60);
 /// Everything that was begun is over after that long under a clear sky: turns, questions, holds, jumps of the clock.
 const SETTLE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
+/// The last entries of the audit are sealed after that long.
+const SEAL_MAX: Duration = Duration::from_secs(1);
 /// How long the first look waits, and the longest.
 const SETTLE_LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
@@ -171,15 +174,33 @@ impl Director {
             .collect();
         let shut_out = dice.chance(500);
         if let (true, Some((session, guest))) = (shut_out, dice.pick(&guests)) {
-            self.town.notes.tell(|| format!("{guest} may do nothing any more in {session}"));
-            return store.grant(*session, *guest, None);
+            return self.let_do(*session, *guest, None);
         }
         let sessions = self.gossip.heard().sessions.clone();
         let grant = dice.weigh(&[(3, Some(Grant::Prompt)), (2, Some(Grant::Manage)), (1, None)]);
         if let (Some(session), Some(with)) = (dice.pick(&sessions), dice.pick(&self.town.people)) {
-            self.town.notes.tell(|| format!("{} may {grant:?} in {session}", with.person));
-            store.grant(*session, with.person, grant);
+            self.let_do(*session, with.person, grant);
         }
+    }
+
+    /// The session's owner asks for it, once. It may get lost like anything else.
+    fn let_do(&self, session: SessionId, with: PersonId, grant: Option<Grant>) {
+        let owner = self.town.store().snapshot().sessions.get(&session).map(|row| row.owner);
+        let owner = self.town.people.iter().find(|person| Some(person.person) == owner).cloned();
+        let Some(owner) = owner.filter(|owner| owner.person != with) else { return };
+        let (daemon, engine) = (self.daemon.clone(), self.daemon.engine.clone());
+        tokio::spawn(async move {
+            let (correlation, address, key) = ("sim".to_owned(), None, None);
+            let trace = Trace { door: "sim", correlation, address, key };
+            let (on, to) = (Resource::Session(session), Grantee::Person(with));
+            let asks = async move {
+                match grant {
+                    Some(grant) => engine.give(&owner, on, to, grant, trace).await,
+                    None => engine.take_back(&owner, on, to, trace).await,
+                }
+            };
+            let _ = daemon.call(asks).await;
+        });
     }
 
     /// Lets everything come to its end under a clear sky. Whether it did.
@@ -198,6 +219,7 @@ impl Director {
         while began.elapsed() < SETTLE_MAX {
             tokio::time::sleep(wait).await;
             if self.is_quiet().await {
+                tokio::time::sleep(SEAL_MAX).await;
                 return true;
             }
             wait = (wait * 3 / 2).min(longest);

@@ -5,17 +5,17 @@
 
 use crate::bug::Bug;
 use crate::forecast::Forecast;
-use crate::ground::{CountingMint, FirmGround, JumpyClock, NoSeal};
+use crate::ground::{CountingMint, FirmGround, JumpyClock, NoSeal, NoWall};
 use crate::leash::Leash;
 use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::weather::{Sky, Weather};
 use agent::{Agent, House, HouseConfig};
 use engine::{Engine, Limits, Wiring};
-use kernel::{NodeId, OrgId, PersonId, Policy, Principal};
+use kernel::{NodeId, OrgId, PersonId, Policy, Principal, Role};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{MemoryStore, Store};
+use store::{MemoryStore, NewPerson, Store};
 use tokio::task::AbortHandle;
 
 /// Nobody waits longer for a daemon to come up before asking again.
@@ -52,7 +52,7 @@ impl Town {
         let clock = Arc::new(JumpyClock::new());
         let notes = Arc::new(Notes::new(clock.clone(), tells));
         let house = House::new(HouseConfig { seed, linger_ms: forecast.linger_ms });
-        let ledger = Ledger::new(notes.clone(), house.clone(), forecast.limits.awake_max);
+        let ledger = Ledger::new(notes.clone(), house.clone(), &forecast.limits);
         let (odds, doors) = (forecast.odds, forecast.ends_with_restart);
         let sky = Arc::new(Sky::new(odds, forecast.dice.fork(), doors, bug, ledger));
         let store = MemoryStore::new(NodeId::from_bits(1));
@@ -62,7 +62,7 @@ impl Town {
             clock,
             house,
             sky,
-            people: (0..forecast.people).map(person).collect(),
+            people: (0..forecast.people).map(|at| store.let_in(ORG, person(at))).collect(),
             policy: forecast.policy,
             limits: forecast.limits,
             mint: Arc::default(),
@@ -110,6 +110,9 @@ impl Town {
             clock: self.clock.clone(),
             mint: self.mint.clone(),
             seal: Arc::new(NoSeal),
+            call_back: None,
+            wall: Arc::new(NoWall),
+            trust_everyone: false,
             policy: self.policy,
             limits: self.limits,
         }
@@ -190,7 +193,9 @@ impl Daemon {
     }
 }
 
-fn person(at: usize) -> Principal {
-    let person = PersonId::from_bits(at as u128 + 1);
-    Principal { org: ORG, person, handle: format!("person{at}"), client: None }
+/// The first of them owns the org.
+fn person(at: usize) -> NewPerson {
+    let (person, handle) = (PersonId::from_bits(at as u128 + 1), format!("person{at}"));
+    let role = if at == 0 { Role::Owner } else { Role::Member };
+    NewPerson { person, handle, name: None, email: None, role }
 }

@@ -227,6 +227,15 @@ impl Weather {
         Ok(asking)
     }
 
+    async fn take_change(&self, wish: Authorized<NewChange>) -> Result<Changing, StoreError> {
+        let change = wish.wish().change.clone();
+        let changing = self.inner.change(wish).await?;
+        if changing == Changing::Done {
+            self.sky.ledger.changed(&change);
+        }
+        Ok(changing)
+    }
+
     async fn take_facts(&self, append: Append) -> Result<Appending, StoreError> {
         let append = match self.lie_about_facts(append).await? {
             Ok(append) => append,
@@ -268,6 +277,9 @@ impl Store for Weather {
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
         self.pass(Sort::Door, "ask", move || Box::pin(self.take_wish(wish)))
+    }
+    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
+        self.pass(Sort::Door, "change", move || Box::pin(self.take_change(wish)))
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         self.pass(Sort::Write, "append", move || Box::pin(self.take_facts(append)))
@@ -312,13 +324,35 @@ impl Store for Weather {
         Read sessions(query: SessionsQuery) -> Vec<SessionRow>;
         Read story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
         Read queue(session: SessionId) -> Vec<ReceiptRow>;
-        Read bindings(org: OrgId, person: PersonId, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
+        Read bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
         Read approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
-        Read approvals(org: OrgId, person: PersonId, limit: usize) -> Vec<ApprovalRow>;
-        Read heads(org: OrgId, person: PersonId, after: u64, limit: usize) -> Vec<Head>;
-        Write owner(fresh: Principal) -> Principal;
-        Write add_token(token: TokenRow) -> ();
+        Read approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;
+        Read heads(by: Seer, after: u64, limit: usize) -> Vec<Head>;
+        Write host(fresh: NewOrg) -> Principal;
         Read token(hash: [u8; 32], now: Moment) -> Option<Principal>;
+        Read principal(credential: TokenId, now: Moment) -> Option<Principal>;
+        Read may_say(session: SessionId, person: PersonId) -> bool;
+        Write add_token(token: TokenRow) -> ();
+        Write touch_tokens(used: Vec<(TokenId, Moment)>) -> ();
+        Write rotate_token(token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment) -> bool;
+        Read login(typed: String) -> Option<LoginRow>;
+        Write sign_in(sign_in: SignedIn) -> bool;
+        Read link(hash: [u8; 32], now: Moment) -> Option<LoginRow>;
+        Write spend_link(hash: [u8; 32], token: Option<LinkToken>, trail: Trail) -> Option<LoginRow>;
+        Read identity(issuer: String, subject: String) -> Option<LoginRow>;
+        Read orgs() -> Vec<OrgRow>;
+        Read org(org: OrgId) -> Option<OrgRow>;
+        Read people(org: OrgId, after: Option<String>, limit: usize) -> Vec<PersonRow>;
+        Read person(org: OrgId, person: PersonId) -> Option<PersonRow>;
+        Read person_named(org: OrgId, name: String) -> Option<PersonRow>;
+        Read groups(org: OrgId) -> Vec<GroupRow>;
+        Read grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
+        Read roots(org: OrgId) -> Vec<RootRow>;
+        Read tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;
+        Read audit_page(query: AuditQuery) -> Vec<AuditRow>;
+        Write seal_audit(key: ChainKey, limit: usize) -> usize;
+        Read sealed(org: OrgId, after: u64, limit: usize) -> Vec<AuditRow>;
+        Read chain_head(org: OrgId) -> ChainHead;
         Read account(org: OrgId, person: PersonId, agent: String) -> Option<AccountRow>;
         Write set_account(by: Principal, account: NewAccount) -> ();
         Write remove_account(by: Principal, agent: String, trail: Trail) -> bool;

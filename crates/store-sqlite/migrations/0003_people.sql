@@ -149,6 +149,7 @@ CREATE TABLE identities (
     pid     INTEGER NOT NULL,
     PRIMARY KEY (issuer, subject)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX identities_of_person ON identities (pid);
 
 -- Whose unfinished messages are looked at again when what they may do has changed.
 CREATE INDEX messages_by ON messages (by, sid) WHERE pending = 1;

@@ -513,8 +513,8 @@ fn touch(desk: &mut Desk, touched: Touched, at: Moment) -> Result<(), Trouble> {
 }
 
 pub(crate) const UNFINISHED_OF: &str =
-    "SELECT DISTINCT m.sid, s.id FROM messages m CROSS JOIN sessions s ON s.sid = m.sid
-     WHERE m.by = ?1 AND m.pending = 1 ORDER BY m.sid";
+    "SELECT m.sid, s.id FROM messages m CROSS JOIN sessions s ON s.sid = m.sid
+     WHERE m.by = ?1 AND m.pending = 1 GROUP BY m.sid ORDER BY m.sid";
 
 fn unfinished_of(db: &Connection, pid: Pid) -> Result<Vec<(Sid, SessionId)>, Trouble> {
     view::read_all(db, UNFINISHED_OF, params![pid], |row| Ok((row.get(0)?, Columns(row).id(1)?)))

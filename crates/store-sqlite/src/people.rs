@@ -73,6 +73,9 @@ pub(crate) const BY_ID: &str = "p.person = ?1";
 pub(crate) const BY_PID: &str = "p.pid = ?1";
 pub(crate) const BY_HANDLE: &str = "p.handle_key = ?1";
 pub(crate) const BY_EMAIL: &str = "p.email IS NOT NULL AND p.email = ?1";
+pub(crate) const BY_ORG_AND_HANDLE: &str =
+    "p.org = (SELECT org FROM orgs WHERE name_key = ?2) AND p.handle_key = ?1";
+pub(crate) const HOST: &str = "p.host = 1";
 pub(crate) const OF_ORG_BY_HANDLE: &str = "p.org = ?2 AND p.handle_key = ?1";
 pub(crate) const OF_ORG_BY_EMAIL: &str = "p.email IS NOT NULL AND p.email = ?1 AND p.org = ?2";
 pub(crate) const PAGE: &str = "p.org = ?1 AND p.handle_key > ?2 ORDER BY p.handle_key LIMIT ?3";
@@ -123,8 +126,7 @@ pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, Tr
     let mut meant = somebody(db, BY_HANDLE, params![key])?;
     meant.extend(somebody(db, BY_EMAIL, params![key])?);
     if let Some((org, name)) = key.split_once('/') {
-        let sql = "p.org = (SELECT org FROM orgs WHERE name_key = ?2) AND p.handle_key = ?1";
-        meant.extend(somebody(db, sql, params![name, org])?);
+        meant.extend(somebody(db, BY_ORG_AND_HANDLE, params![name, org])?);
     }
     meant.sort_by_key(|somebody| somebody.pid);
     meant.dedup_by_key(|somebody| somebody.pid);
@@ -169,7 +171,7 @@ pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> 
 
 /// The machine's person. A file from before orgs had names gets the name and the directories that a fresh one would.
 pub(crate) fn host(desk: &mut Desk, fresh: &NewOrg, now: Moment) -> Result<Principal, Trouble> {
-    let known = somebody(desk.db(), "p.host = 1", &[])?.pop();
+    let known = somebody(desk.db(), HOST, &[])?.pop();
     let host = match known {
         Some(host) => {
             name_org(desk, &host, fresh)?;

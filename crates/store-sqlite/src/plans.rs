@@ -43,6 +43,8 @@ fn statements() -> Vec<(String, &'static str)> {
         (somebody_sql(people::BY_PID), "INTEGER PRIMARY KEY"),
         (somebody_sql(people::BY_HANDLE), "persons_login"),
         (somebody_sql(people::BY_EMAIL), "persons_email"),
+        (somebody_sql(people::BY_ORG_AND_HANDLE), "persons_handle"),
+        (somebody_sql(people::HOST), "persons_host"),
         (somebody_sql(people::OF_ORG_BY_HANDLE), "persons_handle"),
         (somebody_sql(people::OF_ORG_BY_EMAIL), "persons_email"),
         (somebody_sql(people::PAGE), "persons_handle"),
@@ -81,7 +83,6 @@ fn statements() -> Vec<(String, &'static str)> {
         (chain_sql(audit::BY), "audit_by"),
         (chain_sql(audit::VERB), "audit_verb"),
         (chain_sql(audit::ABOUT), "PRIMARY KEY"),
-        (view::BINDINGS_BOUND.into(), "bindings_of_session"),
         (view::approvals_bound_sql(), "approvals_open"),
         (view::HEAD_BOUND.into(), "sqlite_autoindex_sessions_1"),
     ]
@@ -97,6 +98,7 @@ fn statements_that_sort() -> Vec<(String, &'static str)> {
         (view::BINDINGS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::approvals_granted_sql(), "PRIMARY KEY (kind=? AND grantee=?)"),
         (view::HEADS_GRANTED.into(), "PRIMARY KEY (kind=? AND grantee=?)"),
+        (view::BINDINGS_BOUND.into(), "bindings_of_session"),
     ]
 }
 

@@ -93,10 +93,14 @@ async fn a_page_of_another_site_may_not_use_us() {
 #[tokio::test]
 async fn a_sign_in_link_works_once() {
     let world = World::new().await;
-    let looked = world.http.head(&world.sign_in).send().await.unwrap();
-    assert_eq!(looked.status(), StatusCode::SEE_OTHER);
-    assert!(!looked.headers().contains_key("set-cookie"), "who only looks does not use it");
-    let answer = world.http.get(&world.sign_in).send().await.unwrap();
+    for look in [world.http.head(&world.sign_in), world.http.get(&world.sign_in)] {
+        let looked = look.send().await.unwrap();
+        assert_eq!(looked.status(), StatusCode::OK);
+        assert!(!looked.headers().contains_key("set-cookie"), "who only looks does not use it");
+    }
+    let foreign = world.http.post(&world.sign_in).header("origin", "http://evil.example");
+    problem(foreign.send().await.unwrap(), 403, "bad_origin").await;
+    let answer = world.http.post(&world.sign_in).header("origin", &world.url).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
     assert_eq!(answer.headers()["location"], "/");
     let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
@@ -115,17 +119,19 @@ async fn a_sign_in_link_works_once() {
     }
 
     for link in [world.sign_in.clone(), format!("{}/in/never-minted", world.url)] {
-        let answer = world.http.get(link).send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::GONE);
-        assert!(!answer.headers().contains_key("set-cookie"));
-        assert!(answer.text().await.unwrap().contains("works once"));
+        for ask in [world.http.get(&link), world.http.post(&link)] {
+            let answer = ask.send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::GONE);
+            assert!(!answer.headers().contains_key("set-cookie"));
+            assert!(answer.text().await.unwrap().contains("works once"));
+        }
     }
 }
 
 #[tokio::test]
 async fn a_signed_in_browser_changes_things_from_our_own_page_only() {
     let world = World::new().await;
-    let answer = world.http.get(&world.sign_in).send().await.unwrap();
+    let answer = world.http.post(&world.sign_in).send().await.unwrap();
     let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     let say = || {
         let body = r#"{"to":{"conversation":"web:ann/1"},"text":"hello"}"#;

@@ -3,11 +3,14 @@
 extern crate homing_server as server;
 
 mod accounts;
-//TMP mod bad;
-//TMP mod contract;
-//TMP mod gate;
-//TMP mod rounds;
+mod bad;
+mod contract;
+mod gate;
+mod paces;
+mod people;
+mod rounds;
 mod sign_in;
-//TMP mod streams;
+mod streams;
+mod tls;
 mod vouched;
 mod world;

@@ -345,7 +345,7 @@ async fn what_may_not_be_seen_does_not_exist_and_a_view_is_only_a_view() {
     assert!(client.sessions(&SessionsQuery::default()).await.unwrap().items.is_empty());
     assert!(client.heads(&PageQuery::default()).await.unwrap().items.is_empty());
 
-    let me = crate::world::me().person;
+    let me = crate::world::ANN;
     world.store.grant(session, me, Some(Grant::View));
     assert_eq!(client.session(&id).await.unwrap().id, id);
     let to = || NewMessage::text(To::session(&id), "x");

@@ -2,7 +2,7 @@
 
 use super::{Findings, Scene};
 use crate::notes::short;
-use kernel::{Address, Fact, MessageId, needs_delivery};
+use kernel::{Address, Fact, MessageId, Outcome, needs_delivery};
 use std::collections::BTreeMap;
 use store::{Outgoing, OutgoingKind, StoredEntry, rebuild};
 
@@ -104,8 +104,19 @@ fn replies_are_posted_once(scene: &Scene<'_>, findings: &mut Findings) {
 }
 
 fn audit_has_one_entry_each(scene: &Scene<'_>, findings: &mut Findings) {
-    let said =
-        scene.store.audit.iter().filter(|row| row.refused.is_none() && row.trail.verb == "say").count();
-    let messages = scene.store.receipts.len();
+    let done =
+        |verb: &str| scene.store.audit.iter().filter(|row| row.refused.is_none() && row.verb == verb).count();
+    let (said, messages) = (done("say"), scene.store.receipts.len());
     findings.must(said == messages, "one audit entry per command", || format!("{said} for {messages}"));
+    let rules = scene.store.facts.values().flatten().filter_map(|stored| match &stored.entry {
+        StoredEntry::Rule(fact) => Some(fact),
+        StoredEntry::Story { .. } => None,
+    });
+    let lost = |fact: &&Fact| matches!(fact, Fact::TurnEnded { outcome: Outcome::Interrupted, .. });
+    let (noted, lost) = (done("interrupt"), rules.filter(lost).count());
+    let how = || format!("{noted} for {lost} interrupted turns");
+    findings.must(noted == lost, "what the engine does by itself is in the audit", how);
+    let unsealed = scene.store.audit.iter().find(|row| row.sealed.is_none());
+    let whole = unsealed.is_none() || !scene.is_quiet;
+    findings.must(whole, "the audit is sealed in the end", || format!("{unsealed:?}"));
 }

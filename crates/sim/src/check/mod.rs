@@ -50,8 +50,11 @@ impl Findings {
 pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool) -> Verdict {
     let store = town.store().snapshot();
     let views = views(town, engine, &store).await;
+    let chain = engine.verify_audit(&town.people[0]).await;
     let seen = std::mem::take(&mut *town.notes.seen());
     let mut findings = Findings(seen.broken.clone());
+    let whole = chain.as_ref().is_ok_and(|verified| verified.broken.is_none());
+    findings.must(whole, "the audit's chain is whole", || format!("{chain:?}"));
     let mut told = BTreeMap::new();
     for (session, facts) in &store.facts {
         told.insert(*session, log::read(*session, facts, &seen.wishes, &town.policy, &mut findings));

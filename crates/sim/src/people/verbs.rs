@@ -86,8 +86,8 @@ impl Person {
             heard.verbs += 1;
             format!("verb{}", heard.verbs)
         };
-        let trace =
-            Trace { door: "sim", correlation: "sim".to_owned(), key: Some(CallerKey::Idempotency(key)) };
+        let (correlation, key) = ("sim".to_owned(), Some(CallerKey::Idempotency(key)));
+        let trace = Trace { door: "sim", correlation, address: None, key };
         let mut tries = 0;
         while !self.town.is_enough(&mut tries) {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
@@ -147,7 +147,7 @@ impl Person {
     async fn make(&mut self) {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let key = Some(CallerKey::Idempotency(format!("make{}", self.dice.roll())));
-        let trace = Trace { door: "sim", correlation: "sim".to_owned(), key };
+        let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
         let made = daemon.call(async move { engine.make(&me, IfNew::default(), None, trace).await }).await;
         if let Some(Ok(made)) = made {

@@ -35,7 +35,10 @@ impl Weather {
         new: NewMessage,
     ) -> Result<Authorized<NewMessage>, StoreError> {
         let allowed = match &new.into {
-            Into::Create(_) => authorize_new(by, None, new),
+            Into::Create(fresh) => {
+                let agent = fresh.scope.agent.clone();
+                authorize_new(by, Fresh { address: None, agent: &agent, directory: None }, new)
+            }
             Into::Existing { session, .. } => {
                 let (record, _) = self.inner.session(*session).await?.expect("it was routed there");
                 authorize(by, Act::Say, &record, new)
@@ -49,10 +52,9 @@ impl Weather {
             Into::Existing { session, .. } => Some(*session),
             Into::Create(_) => None,
         };
-        let (org, person) = (by.org, by.person);
-        let query = SessionsQuery { org, person, which: Which::Open, after: None, limit: 10 };
+        let query = SessionsQuery { by: Seer::of(by), which: Which::Open, after: None, limit: 10 };
         let rows = self.inner.sessions(query).await?;
-        let other = rows.into_iter().find(|row| Some(row.session) != own && row.owner == person);
+        let other = rows.into_iter().find(|row| Some(row.session) != own && row.owner == by.person);
         Ok(other.map(|row| row.session))
     }
 

@@ -43,7 +43,12 @@ fn change_of(number: u64) -> (&'static str, Change) {
     }
 }
 
-async fn make(store: &SqliteStore, number: u64, verb: &'static str, change: Change) -> Result<(), StoreError> {
+async fn make(
+    store: &SqliteStore,
+    number: u64,
+    verb: &'static str,
+    change: Change,
+) -> Result<(), StoreError> {
     let act = match &change {
         Change::MakeToken(row) => OrgAct::Mint { rights: row.rights },
         Change::AddPerson { .. } | Change::Disable { .. } => {
@@ -88,7 +93,11 @@ pub(crate) fn each_change_has_its_entry(dir: &Path) -> u64 {
         let disabled = entries("disable", id.to_string());
         assert_eq!(of("SELECT count(*) FROM persons WHERE person = ?1", id), added, "{whose}");
         let pid = "(SELECT pid FROM persons WHERE person = ?1)";
-        assert_eq!(of(&format!("SELECT count(*) FROM group_people WHERE pid = {pid}"), id), joined, "{whose}");
+        assert_eq!(
+            of(&format!("SELECT count(*) FROM group_people WHERE pid = {pid}"), id),
+            joined,
+            "{whose}"
+        );
         let off = "SELECT count(*) FROM persons WHERE person = ?1 AND disabled_at IS NOT NULL";
         assert_eq!(of(off, id), disabled, "{whose}");
         // Who is disabled has nothing left that lets them in.

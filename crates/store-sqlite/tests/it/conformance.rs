@@ -38,7 +38,8 @@ impl Fixture for OnDisk {
     }
 
     async fn tamper(&self, entry: u64) {
-        let changed = self.db().execute("UPDATE audit SET verb = 'tampered' WHERE entry = ?1", [entry as i64]);
+        let changed =
+            self.db().execute("UPDATE audit SET verb = 'tampered' WHERE entry = ?1", [entry as i64]);
         assert_eq!(changed.unwrap(), 1);
     }
 

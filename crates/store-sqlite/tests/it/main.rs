@@ -1,5 +1,6 @@
 //! The SQLite store on trial: the suite every store must pass, then what only a store on a disk can get wrong.
 
+mod audit;
 mod backups;
 mod changes;
 mod conformance;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};
 use kernel::{
-    Act, Address, Authorized, Fresh, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal, Record, Role,
-    Scope, SessionId, Term, authorize, authorize_new,
+    Act, Address, Authorized, Fresh, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal, Record,
+    Role, Scope, SessionId, Term, authorize, authorize_new,
 };
 use std::path::Path;
 use store::{

@@ -128,7 +128,7 @@ impl Homing {
         let mut url = String::new();
         let read = printed.read_line(&mut url);
         assert!(
-            read.is_ok() && url.starts_with("http://"),
+            read.is_ok() && (url.starts_with("http://") || url.starts_with("https://")),
             "no address in {url:?}; its log:\n{}",
             self.server_log()
         );
@@ -212,7 +212,9 @@ impl Homing {
     /// The binary with nothing of the environment that could point it elsewhere.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.setup.exe);
-        for name in ["HOMING_URL", "HOMING_TOKEN", "HOMING_LISTEN", "HOMING_LOG", "RUST_LOG", "NO_COLOR"] {
+        for name in
+            ["HOMING_URL", "HOMING_TOKEN", "HOMING_CA", "HOMING_LISTEN", "HOMING_LOG", "RUST_LOG", "NO_COLOR"]
+        {
             command.env_remove(name);
         }
         command.env("HOMING_DATA", self.data()).env("XDG_CONFIG_HOME", self.root.path().join("config"));

@@ -6,6 +6,8 @@ mod accounts;
 mod bad;
 mod contract;
 mod gate;
+mod paces;
 mod rounds;
 mod streams;
+mod tls;
 mod world;

@@ -32,7 +32,7 @@ impl Encrypted {
     }
 
     /// Asks as somebody on another machine would: by the address and a token alone.
-    fn from_elsewhere(&self, name: &str, ca: Option<&Path>, arguments: &[&str]) -> Spoken {
+    fn ask_from_elsewhere(&self, name: &str, ca: Option<&Path>, arguments: &[&str]) -> Spoken {
         let http = self.homing.http();
         let port = http.host.rsplit_once(':').unwrap().1;
         let mut command = self.homing.command();
@@ -47,10 +47,10 @@ impl Encrypted {
 fn the_command_line_speaks_https_to_a_server_that_it_can_trust() {
     let server = encrypted(&["localhost"]);
     let ca = server.ca("ca.pem", &server.authority);
-    let said = server.from_elsewhere("localhost", Some(&ca), &["send", "-f", "--new", "hello"]);
+    let said = server.ask_from_elsewhere("localhost", Some(&ca), &["send", "-f", "--new", "hello"]);
     assert_eq!(said.expect(0), "#1 hello\n");
     let typed = ["ls", "--ca", ca.to_str().unwrap()];
-    server.from_elsewhere("localhost", None, &typed).expect(0);
+    server.ask_from_elsewhere("localhost", None, &typed).expect(0);
 
     for (name, ca, words, hint) in [
         ("localhost", None, "signed by nobody we trust", "--ca FILE"),
@@ -61,11 +61,11 @@ fn the_command_line_speaks_https_to_a_server_that_it_can_trust() {
             "a name that its certificate has",
         ),
     ] {
-        let said = server.from_elsewhere(name, ca.map(PathBuf::as_path), &["ls"]);
+        let said = server.ask_from_elsewhere(name, ca.map(PathBuf::as_path), &["ls"]);
         said.expect(4);
         assert!(said.err.contains(words) && said.err.contains(hint), "{}", said.err);
     }
-    let said = server.from_elsewhere("localhost", Some(&server.files.path().join("none.pem")), &["ls"]);
+    let said = server.ask_from_elsewhere("localhost", Some(&server.files.path().join("none.pem")), &["ls"]);
     said.expect(4);
     assert!(said.err.contains("none.pem"), "{}", said.err);
 }
@@ -91,19 +91,19 @@ fn on_the_same_machine_a_server_is_known_by_what_it_has_written_down() {
 fn a_renewed_certificate_is_used_after_sighup_and_when_the_files_change() {
     let server = encrypted(&["localhost"]);
     let old = server.ca("old.pem", &server.authority);
-    server.from_elsewhere("localhost", Some(&old), &["ls"]).expect(0);
+    server.ask_from_elsewhere("localhost", Some(&old), &["ls"]).expect(0);
     for (n, told) in [true, false].into_iter().enumerate() {
         let authority = Authority::new();
         let new = server.ca(&format!("new-{n}.pem"), &authority);
-        server.from_elsewhere("localhost", Some(&new), &["ls"]).expect(4);
+        server.ask_from_elsewhere("localhost", Some(&new), &["ls"]).expect(4);
         authority.sign(&["localhost"]).write(server.files.path());
         if told {
             server.homing.signal(Signal::HUP);
         }
         eventually("the new certificate is shown", || {
-            (server.from_elsewhere("localhost", Some(&new), &["ls"]).code == Some(0)).then_some(())
+            (server.ask_from_elsewhere("localhost", Some(&new), &["ls"]).code == Some(0)).then_some(())
         });
-        server.from_elsewhere("localhost", Some(&old), &["ls"]).expect(4);
+        server.ask_from_elsewhere("localhost", Some(&old), &["ls"]).expect(4);
         server.homing.run(&["ls"]).expect(0);
     }
     // One that cannot be used is told, and changes nothing.

@@ -291,6 +291,37 @@ async fn heads_are_bounded_behind_the_encryption_too() {
 }
 
 #[tokio::test]
+async fn a_reader_behind_the_encryption_that_takes_nothing_is_cut_off_too() {
+    let papers = Papers::new(LOCAL);
+    let world = papers.world(|config| config.stall_max = Duration::from_millis(500)).await;
+    let (client, http) = (papers.client(&world), papers.http());
+    let made = client.make_session(&Default::default()).await.unwrap();
+    let mut stalled = papers.connect(&world).await;
+    let (host, id) = (world.host(), &made.id);
+    let request = format!(
+        "GET /api/v1/sessions/{id}/facts HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Accept: text/event-stream\r\n\r\n"
+    );
+    stalled.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(stalled.read_u8().await.unwrap(), b'H', "the stream is open");
+    let text = "!flood 16000000".to_owned();
+    let message = api::NewMessage::Text(api::SayText { to: api::To::session(id), text });
+    // More than the buffers of the system and the ring hold.
+    client.say(&message).await.unwrap();
+    let open = async || {
+        let ask = http.get(format!("{}/metrics", world.url)).bearer_auth(TOKEN);
+        !ask.send().await.unwrap().text().await.unwrap().contains("homing_http_streams 0\n")
+    };
+    for _ in 0..2_000 {
+        if !open().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the stalled reader is still there");
+}
+
+#[tokio::test]
 async fn a_server_that_goes_does_not_wait_for_handshakes() {
     let papers = Papers::new(LOCAL);
     let mut world = papers.world(|config| config.grace = WAIT_MAX).await;

@@ -284,7 +284,7 @@ async fn open_door(
 }
 
 /// Whoever listens beyond this machine without encryption must have said that somebody else takes care of it.
-fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
+pub(crate) fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
     let addresses: Vec<SocketAddr> =
         listen.to_socket_addrs().map_err(|why| cannot_listen(listen, &why))?.collect();
     if addresses.iter().all(|address| address.ip().is_loopback()) {

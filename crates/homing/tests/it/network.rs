@@ -140,3 +140,30 @@ fn a_certificate_that_cannot_be_used_stops_the_start_and_says_why() {
     said.expect(2);
     assert!(said.err.contains("everybody on this machine") && said.err.contains("chmod 600"), "{}", said.err);
 }
+
+#[test]
+fn the_doctor_says_how_a_server_would_be_reached() {
+    let homing = homing();
+    let dir = tempfile::tempdir().unwrap();
+    let (certificate, key) = Authority::new().sign(&["localhost"]).write(dir.path());
+    let doctor = |config: &str| {
+        let path = dir.path().join("homing.toml");
+        std::fs::write(&path, config).unwrap();
+        let said = homing.run(&["doctor", "--json", "--config", path.to_str().unwrap()]);
+        let checks: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let checks = checks["checks"].as_array().unwrap().clone();
+        let found = checks.into_iter().find(|check| check["check"] == "network").unwrap();
+        (found["state"].as_str().unwrap().to_owned(), found["detail"].as_str().unwrap().to_owned())
+    };
+    let tls = format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
+    for (config, state, words) in [
+        ("", "ok", "from this machine only"),
+        ("listen = \"0.0.0.0:1\"\n", "fail", "can be reached from other machines"),
+        ("listen = \"0.0.0.0:1\"\nbehind_proxy = true\n", "warn", "all clients look like it"),
+        (&format!("listen = \"0.0.0.0:1\"\n{tls}"), "ok", "encrypted with"),
+        (&tls.replace("certificate.pem", "none.pem"), "fail", "none.pem"),
+    ] {
+        let found = doctor(config);
+        assert!(found.0 == state && found.1.contains(words), "{config}: {found:?}");
+    }
+}

@@ -54,13 +54,13 @@ impl Distrust {
     pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut cause = Some(error);
         while let Some(error) = cause {
-            // An error of the system hides the one that it was made of.
-            let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-            let inner = inner.and_then(|inner| inner.downcast_ref::<Error>());
-            if let Some(error) = inner.or_else(|| error.downcast_ref::<Error>()) {
+            if let Some(error) = error.downcast_ref::<Error>() {
                 return Some(Self::from(error));
             }
-            cause = error.source();
+            // An error of the system does not name the one that it was made of as its source.
+            let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+            cause =
+                wrapped.map(|error| error as &(dyn std::error::Error + 'static)).or_else(|| error.source());
         }
         None
     }
@@ -74,7 +74,8 @@ impl From<&Error> for Distrust {
             other => return Self::Other(other.to_string()),
         };
         match certificate {
-            CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            // An authority of the same name as one we know, with another key, is another one.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
             CertificateError::NotValidForNameContext { expected, presented } => {
                 Self::WrongName { asked: expected.to_str().into_owned(), names: plain_names(presented) }
             }

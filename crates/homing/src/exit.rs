@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use api::client::ClientError;
+use api::tls::Distrust;
 use api::{Code, Problem};
 use serde_json::json;
 
@@ -42,6 +43,7 @@ Environment:
   HOMING_URL         a server elsewhere, with HOMING_TOKEN
   HOMING_TOKEN       the token to use
   HOMING_TOKEN_FILE  a file with the token to use; agents find theirs by it
+  HOMING_CA          a file with authorities to trust, if --ca is not given
   HOMING_DATA        the data directory, if --data is not given
   NO_COLOR           no colours
 
@@ -106,9 +108,30 @@ impl From<ClientError> for Trouble {
             ClientError::Refused(problem) => refused(problem),
             ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, error.to_string())
                 .hint("is the server still running? `homing doctor` looks"),
+            ClientError::Untrusted { ref why, .. } => {
+                let hint = distrust_hint(why);
+                Self::new(Exit::Unreachable, error.to_string()).hint(hint)
+            }
             ClientError::Garbled { .. } => Self::new(Exit::Unreachable, error.to_string())
                 .hint("is another program listening there, or another version of homing?"),
         }
+    }
+}
+
+fn distrust_hint(why: &Distrust) -> &'static str {
+    match why {
+        Distrust::UnknownIssuer => {
+            "if the server is yours, name the certificate of its authority with --ca FILE or HOMING_CA"
+        }
+        Distrust::WrongName { .. } => "call the server by a name that its certificate has",
+        Distrust::Expired => {
+            "whoever runs the server has to renew it; if this machine's clock is wrong, set it"
+        }
+        Distrust::NotYetValid => "compare the clocks of this machine and the server",
+        Distrust::AuthoritysOwn => "make the server a certificate of its own, one without `CA:TRUE`",
+        Distrust::Another => "somebody else may listen there; `homing doctor` looks",
+        Distrust::NotTls => "is it http:// instead of https://, or another program?",
+        Distrust::Other(_) => "`homing doctor` looks for what is wrong",
     }
 }
 

@@ -1,4 +1,5 @@
-//! The data directory, and the two files in it that say where its server is: `url` and `token`.
+//! The data directory, and the files in it that say where its server is and how to know it: `url`, `token` and, if it
+//! speaks TLS, `certificate`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,11 +20,13 @@ pub(crate) struct Place {
     pub(crate) named: bool,
     /// Whether `HOMING_DATA` did: then what `homing login` keeps is not meant.
     pub(crate) chosen: bool,
+    /// A file with authorities that may have signed a server's certificate, besides those the system trusts.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 impl Place {
     /// The directory that is named, or `HOMING_DATA`, or the usual one.
-    pub(crate) fn find(named: Option<PathBuf>) -> Result<Self> {
+    pub(crate) fn find(named: Option<PathBuf>, ca: Option<PathBuf>) -> Result<Self> {
         let (is_named, is_chosen) = (named.is_some(), variable("HOMING_DATA").is_some());
         let dir = named.or_else(|| variable("HOMING_DATA")).or_else(usual);
         let dir = dir.ok_or_else(|| {
@@ -32,7 +35,7 @@ impl Place {
         })?;
         // Agents get paths below it, and they stand elsewhere.
         let dir = std::path::absolute(&dir).with_context(|| dir.display().to_string())?;
-        Ok(Self { dir, named: is_named, chosen: is_chosen })
+        Ok(Self { dir, named: is_named, chosen: is_chosen, ca })
     }
 
     /// Whether this is where every command looks by itself.
@@ -71,10 +74,24 @@ impl Place {
         write_whole(&self.dir.join("url"), url)
     }
 
+    /// Says by which certificates the server can be known, by their SHA-256. Only for whoever holds the lock.
+    pub(crate) fn announce_certificates(&self, fingerprints: &[[u8; 32]]) -> Result<()> {
+        let line = |print: &[u8; 32]| print.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let lines: Vec<String> = fingerprints.iter().map(line).collect();
+        write_whole(&self.dir.join("certificate"), &lines.join("\n"))
+    }
+
+    /// By which certificates the server can be known.
+    pub(crate) fn certificates(&self) -> Vec<[u8; 32]> {
+        let text = fs::read_to_string(self.dir.join("certificate")).unwrap_or_default();
+        text.lines().filter_map(fingerprint).collect()
+    }
+
     /// Says that no server is there. Only for whoever holds the lock.
     pub(crate) fn withdraw(&self) {
         // A file that stays points to nobody, and whoever reads it finds that out.
         let _ = fs::remove_file(self.dir.join("url"));
+        let _ = fs::remove_file(self.dir.join("certificate"));
     }
 }
 
@@ -87,6 +104,12 @@ fn usual() -> Option<PathBuf> {
 
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn fingerprint(line: &str) -> Option<[u8; 32]> {
+    let byte = |at: usize| u8::from_str_radix(line.get(2 * at..2 * at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
+    bytes.filter(|_| line.len() == 64)?.try_into().ok()
 }
 
 fn read_line(path: &Path) -> io::Result<Option<String>> {
@@ -118,11 +141,23 @@ mod tests {
     #[test]
     fn a_token_is_made_once_and_is_nobody_elses() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), named: true, chosen: false };
+        let place = Place { dir: dir.path().to_owned(), named: true, chosen: false, ca: None };
         let token = place.token_or_fresh().unwrap();
         assert!(token.starts_with("hmg_m_") && token.len() > 48);
         fs::set_permissions(place.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(place.token_or_fresh().unwrap(), token);
         assert_eq!(fs::metadata(place.token_path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_server_is_known_by_the_certificates_it_has_written_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { dir: dir.path().to_owned(), named: true, chosen: false, ca: None };
+        assert!(place.certificates().is_empty());
+        let prints = [[0xa0; 32], [7; 32]];
+        place.announce_certificates(&prints).unwrap();
+        assert_eq!(place.certificates(), prints);
+        fs::write(dir.path().join("certificate"), "a0\nzz\n\u{e9}\n").unwrap();
+        assert!(place.certificates().is_empty());
     }
 }

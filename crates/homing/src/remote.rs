@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use api::Secret;
 use api::client::{Client, ClientError};
+use api::tls::Trust;
 use serde::Serialize;
 
 use crate::credentials::Credentials;
@@ -28,6 +29,7 @@ pub(crate) struct Remote {
 pub(crate) struct Pointer {
     pub(crate) url: String,
     token: Secret,
+    trust: Trust,
     /// What said so.
     pub(crate) source: Source,
 }
@@ -50,7 +52,8 @@ impl Remote {
         if !pointer.answers() {
             return Err(nobody(place, Some(&pointer)).into());
         }
-        let client = Client::new(pointer.url, pointer.token.into_inner()).map_err(Trouble::from)?;
+        let client = Client::trusting(pointer.url, pointer.token.into_inner(), pointer.trust)
+            .map_err(Trouble::from)?;
         Ok(Self { client, screen })
     }
 
@@ -77,7 +80,8 @@ impl Pointer {
         {
             check(&url)?;
             let token = token_for(&url)?;
-            return Ok(Self { url, token, source: Source::Environment });
+            let trust = Trust::Authorities { more: place.ca.clone() };
+            return Ok(Self { url, token, trust, source: Source::Environment });
         }
         let is_here = file(place.url(), place, "url")?;
         let credentials = if place.named || place.chosen || is_here.is_some() {
@@ -87,7 +91,8 @@ impl Pointer {
         };
         if let Some((url, kept)) = credentials.current() {
             let token = variable("HOMING_TOKEN").map_or_else(|| kept.token.clone(), Secret::from);
-            return Ok(Self { url: url.to_owned(), token, source: Source::Login });
+            let trust = Trust::Authorities { more: place.ca.clone() };
+            return Ok(Self { url: url.to_owned(), token, trust, source: Source::Login });
         }
         let url = is_here.ok_or_else(|| nobody(place, None))?;
         let own = variable("HOMING_TOKEN").filter(|_| !place.named);
@@ -95,13 +100,14 @@ impl Pointer {
             Some(token) => token,
             None => file(place.token(), place, "token")?.ok_or_else(|| nobody(place, None))?,
         };
-        Ok(Self { url, token: Secret::from(token), source: Source::Place })
+        Ok(Self { url, token: Secret::from(token), trust: trust_of(place), source: Source::Place })
     }
 
     /// Whether somebody listens there. A refused connection is known at once, without the client's patience.
     pub(crate) fn answers(&self) -> bool {
         let host = host_of(&self.url);
-        let host = if has_port(host) { host.to_owned() } else { format!("{host}:80") };
+        let usual_port = if self.url.starts_with("https://") { 443 } else { 80 };
+        let host = if has_port(host) { host.to_owned() } else { format!("{host}:{usual_port}") };
         let addresses = host.to_socket_addrs().into_iter().flatten();
         addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, LOOK_MAX).is_ok())
     }
@@ -141,23 +147,34 @@ fn file(read: std::io::Result<Option<String>>, place: &Place, name: &str) -> Res
     })
 }
 
+/// A server of this machine has written down its certificate where only its user can write; so the name in it, which need
+/// not be this machine's, does not matter.
+fn trust_of(place: &Place) -> Trust {
+    let known = place.certificates();
+    if place.ca.is_some() || known.is_empty() {
+        return Trust::Authorities { more: place.ca.clone() };
+    }
+    Trust::Exactly(known)
+}
+
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':')
         .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn host_of(url: &str) -> &str {
-    let rest = url.trim().trim_start_matches("http://");
+    let url = url.trim();
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or(url);
     rest.split('/').next().unwrap_or(rest)
 }
 
 /// Whether this is the address of a server.
 pub(crate) fn check(url: &str) -> Result<(), Trouble> {
-    if url.starts_with("http://") && !host_of(url).is_empty() {
+    if (url.starts_with("http://") || url.starts_with("https://")) && !host_of(url).is_empty() {
         return Ok(());
     }
     Err(Trouble::new(Exit::Usage, format!("{url:?} is not the address of a server"))
-        .hint("write http://HOST:PORT; there is no TLS yet"))
+        .hint("write https://HOST or http://HOST:PORT"))
 }
 
 /// Nobody is there. The one trouble that every newcomer meets, so it says what to do, and how to point elsewhere.
@@ -194,12 +211,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_plain_http() {
-        assert!(check("http://127.0.0.1:4747").is_ok());
-        for wrong in ["https://example.org", "127.0.0.1:4747", "http://"] {
+    fn an_address_is_http_or_https() {
+        assert!(check("http://127.0.0.1:4747").is_ok() && check("https://example.org").is_ok());
+        for wrong in ["ftp://example.org", "127.0.0.1:4747", "http://", "https:///x"] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
         assert_eq!(host_of("http://[::1]:4747/"), "[::1]:4747");
+        assert_eq!(host_of("https://example.org/x"), "example.org");
         assert!(has_port("[::1]:4747") && has_port("a:1") && !has_port("example.org") && !has_port("[::1]"));
     }
 }

@@ -3,11 +3,12 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use engine::{Engine, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
-use server::{Bound, Server, ServerConfig};
+use server::{Bound, Server, Tls, TlsError};
 use sha2::{Digest, Sha256};
 use store_sqlite::{OpenError, Options, SqliteStore};
 use tokio::net::TcpListener;
@@ -16,13 +17,16 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::call_back::TurnFiles;
-use crate::config::Config;
+use crate::config::{Config, TlsTable};
 use crate::exit::{Exit, Trouble};
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
 use crate::world::{GrowingMint, LocalGround, NoWall, SystemClock};
 use crate::{time, world};
+
+/// How often the files of the certificate are looked at.
+const CERTIFICATE_LOOK: Duration = Duration::from_secs(5);
 
 /// How a server is started.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,9 +40,15 @@ pub(crate) struct ListenArgs {
     /// Let people in although it is not proved that agents cannot reach what is not theirs
     #[arg(long)]
     trust_everyone: bool,
-    /// Listen where other machines can reach it, although tokens and words travel unencrypted
+    /// The server's certificate, with those that lead to its authority, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Its private key
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// A proxy with TLS is in front, and only it can reach the address
     #[arg(long)]
-    expose_without_tls: bool,
+    behind_proxy: bool,
 }
 
 impl ListenArgs {
@@ -49,7 +59,14 @@ impl ListenArgs {
             config.listen = listen.clone();
         }
         config.trust_everyone |= self.trust_everyone;
-        if !self.expose_without_tls {
+        if let (Some(certificate), Some(key)) = (&self.tls_certificate, &self.tls_key) {
+            let path = |path: &PathBuf| -> Result<String> {
+                Ok(std::path::absolute(path)?.to_string_lossy().into_owned())
+            };
+            config.tls = TlsTable { certificate: path(certificate)?, key: path(key)? };
+        }
+        config.behind_proxy |= self.behind_proxy;
+        if config.tls.files().is_none() && !config.behind_proxy {
             refuse_exposure(&config.listen)?;
         }
         Ok(config)
@@ -63,6 +80,7 @@ pub(crate) struct Ready {
     bound: Bound,
     place: Place,
     roster: Arc<Roster>,
+    tls: Option<Tls>,
 }
 
 impl Ready {
@@ -78,7 +96,8 @@ impl Ready {
         // where it is.
         let listener = TcpListener::bind(&*config.listen).await;
         let listener = listener.map_err(|why| cannot_listen(&config.listen, &why))?;
-        let url = server::url_of(listener.local_addr()?);
+        let tls = config.tls.files().map(Tls::open).transpose().map_err(cannot_encrypt)?;
+        let url = server::url_of(listener.local_addr()?, tls.is_some());
         let roster = Roster::make(config, &place.dir)?;
         let ground = LocalGround { work: place.dir.join("work") };
         let engine = Engine::start(Wiring {
@@ -96,9 +115,9 @@ impl Ready {
             limits: config.limits(),
         })
         .await?;
-        let bound = open_door(&engine, config, place, &mint, listener).await;
+        let bound = open_door(&engine, config, place, &mint, listener, tls.clone()).await;
         match bound {
-            Ok(bound) => Ok(Self { engine, bound, place: place.clone(), roster: Arc::new(roster) }),
+            Ok(bound) => Ok(Self { engine, bound, place: place.clone(), roster: Arc::new(roster), tls }),
             Err(error) => {
                 engine.shutdown().await;
                 Err(error)
@@ -132,47 +151,85 @@ impl Ready {
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.
     pub(crate) async fn until_told_to_go(self, words: GoWords) {
-        let Self { engine, bound, place, .. } = self;
+        let Self { engine, bound, place, tls, .. } = self;
         let (tell, told) = oneshot::channel();
-        tokio::spawn(words.tell_once(tell));
+        let GoWords { terminate, interrupt, hang_up } = words;
+        let renewing = tls.map(|tls| tokio::spawn(keep_certificate(tls, place.clone(), hang_up)));
+        tokio::spawn(tell_once(terminate, interrupt, tell));
         bound
             .serve(async {
                 // The teller lives until the process ends; if it is gone, so are we.
                 let _ = told.await;
             })
             .await;
+        if let Some(renewing) = renewing {
+            renewing.abort();
+            let _ = renewing.await;
+        }
         engine.shutdown().await;
         place.withdraw();
     }
 }
 
-/// The words that tell a server to go: SIGTERM, and Ctrl-C.
+/// The words that tell a server to go: SIGTERM, and Ctrl-C. One more tells a service to read its certificate again.
 #[derive(Debug)]
 pub(crate) struct GoWords {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Option<Signal>,
 }
 
 impl GoWords {
     /// Listens from now on.
     pub(crate) fn listen() -> Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())?, hang_up: None })
     }
 
-    async fn tell_once(mut self, tell: oneshot::Sender<()>) {
-        self.heard().await;
+    /// The same for a service that speaks TLS. For whoever sits in front of a terminal, SIGHUP means that it was closed.
+    pub(crate) fn for_service(config: &Config) -> Result<Self> {
+        let renews = config.tls.files().is_some();
+        let hang_up = renews.then(|| signal(SignalKind::hangup())).transpose()?;
+        Ok(Self { hang_up, ..Self::listen()? })
+    }
+}
+
+async fn tell_once(mut terminate: Signal, mut interrupt: Signal, tell: oneshot::Sender<()>) {
+    let mut tell = Some(tell);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        let Some(tell) = tell.take() else { break };
         tracing::info!("going: running turns are stopped and handed over; a second signal ends it at once");
         let _ = tell.send(());
-        self.heard().await;
-        tracing::warn!("ended at once; what was unfinished is settled at the next start");
-        std::process::exit(Exit::Failed as i32);
     }
+    tracing::warn!("ended at once; what was unfinished is settled at the next start");
+    std::process::exit(Exit::Failed as i32);
+}
 
-    async fn heard(&mut self) {
+/// Uses the certificate that is in the files, whenever it is another one. One that cannot be used is told, and the one
+/// before it stays.
+async fn keep_certificate(tls: Tls, place: Place, mut hang_up: Option<Signal>) {
+    let told = async |hang_up: &mut Option<Signal>| match hang_up {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    };
+    loop {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            () = tokio::time::sleep(CERTIFICATE_LOOK) => if !tls.has_changed() { continue },
+            _ = told(&mut hang_up) => {}
+        }
+        let renewed = tls.read_again().map_err(|why| cannot_encrypt(why).into()).and_then(|certificate| {
+            // First whoever looks for us here has to know both: either may be shown in the next moment.
+            place.announce_certificates(&[certificate.fingerprint(), tls.now().fingerprint()])?;
+            tls.replace(certificate);
+            Ok::<(), anyhow::Error>(())
+        });
+        match renewed {
+            Ok(()) => tracing::info!("the certificate was read again; new connections get it"),
+            Err(error) => tracing::warn!(%error, "the certificate stays as it is"),
         }
     }
 }
@@ -200,6 +257,7 @@ async fn open_door(
     place: &Place,
     mint: &GrowingMint,
     listener: TcpListener,
+    tls: Option<Tls>,
 ) -> Result<Bound> {
     let owner = engine.host(first_org(mint)).await?;
     let hash = Sha256::digest(place.token_or_fresh()?.as_bytes()).into();
@@ -207,8 +265,17 @@ async fn open_door(
     engine.add_token(TokenRow::full(token, hash, owner.person, Purpose::Machine, world::now())).await?;
     let owner = engine.principal(hash).await?.context("the machine's person can come in")?;
     add_roots(engine, config, &owner).await?;
-    let mut door = ServerConfig::new(&config.listen, owner);
-    door.allowed_hosts = config.allowed_hosts.clone();
+    if config.hides_clients() {
+        tracing::warn!(
+            "behind a proxy, but `trusted_proxies` is empty: all clients look like the proxy, and share its limits"
+        );
+    }
+    let mut door = config.door(owner);
+    if let Some(tls) = &tls {
+        place.announce_certificates(&[tls.now().fingerprint()])?;
+    }
+    door.tls = tls;
+    door.oidc = config.oidc().map_err(|why| Trouble::new(Exit::Usage, why))?;
     let bound = Server { engine: engine.clone(), config: door }.take(listener);
     let bound = bound.map_err(|why| cannot_listen(&config.listen, &why))?;
     engine.announce(bound.url()).await?;
@@ -247,16 +314,25 @@ async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Resul
     Ok(())
 }
 
-/// There is no TLS yet: whoever listens beyond this machine must have said so.
-fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
+/// Whoever listens beyond this machine without encryption must have said that somebody else takes care of it.
+pub(crate) fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
     let addresses: Vec<SocketAddr> =
         listen.to_socket_addrs().map_err(|why| cannot_listen(listen, &why))?.collect();
     if addresses.iter().all(|address| address.ip().is_loopback()) {
         return Ok(());
     }
-    Err(Trouble::new(Exit::Usage, format!("{listen} can be reached from other machines, and there is no TLS yet")).hint(
-        "listen on 127.0.0.1 and put a proxy with TLS in front, or say --expose-without-tls if the network is yours alone",
+    let what = format!(
+        "{listen} can be reached from other machines, and nothing is encrypted: who listens in could take the tokens, and with \
+         them a shell on this machine"
+    );
+    Err(Trouble::new(Exit::Usage, what).hint(
+        "give a certificate with --tls-certificate and --tls-key, or listen on 127.0.0.1; where a proxy with TLS is in \
+         front and only it can reach the address, say --behind-proxy",
     ))
+}
+
+fn cannot_encrypt(why: TlsError) -> Trouble {
+    Trouble::new(Exit::Usage, why.to_string()).hint(why.hint())
 }
 
 fn cannot_listen(listen: &str, why: &std::io::Error) -> Trouble {

@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_tim
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    own: Signed,
 }
 
 /// A certificate and its key, as PEM.
@@ -27,13 +27,19 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let mut asked = CertificateParams::new(Vec::new()).expect("no names are no wrong names");
         asked.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = asked.self_signed(&key).expect("it signs itself").pem();
-        Self { issuer: Issuer::new(asked, key), pem }
+        let certificate = asked.self_signed(&key).expect("it signs itself").pem();
+        let own = Signed { certificate, key: key.serialize_pem() };
+        Self { issuer: Issuer::new(asked, key), own }
     }
 
     /// Its own certificate, for those who shall trust it.
     pub fn pem(&self) -> &str {
-        &self.pem
+        &self.own.certificate
+    }
+
+    /// The same with its key, for a server that mistakes it for one of its own.
+    pub fn own(&self) -> &Signed {
+        &self.own
     }
 
     /// A certificate for these names, good for a long time.

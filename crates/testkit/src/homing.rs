@@ -128,7 +128,7 @@ impl Homing {
         let mut url = String::new();
         let read = printed.read_line(&mut url);
         assert!(
-            read.is_ok() && url.starts_with("http://"),
+            read.is_ok() && (url.starts_with("http://") || url.starts_with("https://")),
             "no address in {url:?}; its log:\n{}",
             self.server_log()
         );
@@ -216,6 +216,7 @@ impl Homing {
             "HOMING_URL",
             "HOMING_TOKEN",
             "HOMING_TOKEN_FILE",
+            "HOMING_CA",
             "HOMING_LISTEN",
             "HOMING_LOG",
             "RUST_LOG",

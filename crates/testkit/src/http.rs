@@ -59,7 +59,8 @@ impl Answered {
 impl Http {
     /// A client of a server at `http://HOST:PORT`.
     pub fn new(url: &str, token: &str) -> Self {
-        let host = url.trim().trim_start_matches("http://").trim_end_matches('/');
+        let url = url.trim().trim_end_matches('/');
+        let host = url.split_once("://").map_or(url, |(_, host)| host);
         Self { host: host.to_owned(), token: token.trim().to_owned() }
     }
 

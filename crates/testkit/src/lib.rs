@@ -48,3 +48,10 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(LOOK_PAUSE);
     }
 }
+
+/// Lets this process have as many open files as the system allows: some tests hold thousands of connections.
+pub fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("more files");
+}

@@ -262,7 +262,7 @@ impl Config {
     }
 
     /// How the door is set up, but for the certificate.
-    pub(crate) fn door(&self, owner: kernel::PersonId) -> server::ServerConfig {
+    pub(crate) fn door(&self, owner: kernel::Principal) -> server::ServerConfig {
         server::ServerConfig {
             allowed_hosts: self.allowed_hosts.clone(),
             // They were checked when the file was read.
@@ -403,8 +403,9 @@ mod tests {
         let config = Config::read("").unwrap();
         assert_eq!(config.limits(), engine::Limits::default());
         assert_eq!(config.policy(), kernel::Policy::default());
-        let owner = kernel::PersonId::from_bits(1);
-        let usual = server::ServerConfig::new("127.0.0.1:4747", owner);
+        let (org, person) = (kernel::OrgId::from_bits(1), kernel::PersonId::from_bits(1));
+        let owner = kernel::Principal::member(org, person, "ada");
+        let usual = server::ServerConfig::new("127.0.0.1:4747", owner.clone());
         assert_eq!(format!("{:?}", config.door(owner)), format!("{usual:?}"));
     }
 

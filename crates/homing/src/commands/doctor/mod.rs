@@ -108,6 +108,9 @@ pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> 
     };
     match &config {
         Ok((config, _)) => {
+            if wanted.name.is_none() {
+                findings.push(network(config));
+            }
             if wanted.turns || wanted.name.is_some() {
                 screen.progress("running real turns; they may cost money");
             }
@@ -285,6 +288,27 @@ fn config(loaded: &Result<Loaded>) -> Finding {
 
 fn wrong_config(error: &anyhow::Error) -> Finding {
     Finding::fail("config", format!("{error:#}"), "`homing config` prints every key")
+}
+
+/// How the server can be reached: what stops a start, and what makes it weaker than it looks.
+fn network(config: &Config) -> Finding {
+    let (check, listen) = ("network", &config.listen);
+    if let Some(files) = config.tls.files() {
+        let shown = files.certificate.display().to_string();
+        return match server::Tls::open(files) {
+            Ok(_) => Finding::ok(check, format!("{listen}, encrypted with {shown}")),
+            Err(why) => Finding::fail(check, why.to_string(), why.hint()),
+        };
+    }
+    if config.hides_clients() {
+        let remedy = "name the proxy in `trusted_proxies`";
+        return Finding::warn(check, "behind a proxy that is not trusted: all clients look like it", remedy);
+    }
+    match crate::wiring::refuse_exposure(listen) {
+        _ if config.behind_proxy => Finding::ok(check, format!("{listen}, behind a proxy")),
+        Ok(()) => Finding::ok(check, format!("{listen}, from this machine only")),
+        Err(trouble) => Finding::fail(check, trouble.to_string(), trouble.hint.unwrap_or_default()),
+    }
 }
 
 async fn server(place: &Place, screen: Screen) -> Finding {

@@ -2,7 +2,7 @@
 //!
 //! `agents` is which agents there are, `talking` what people do, `stopping` how turns and sessions end, `serving` how
 //! servers come and go, `caring` what keeps a machine well, `hostile` and `flood` what bad input may do, `kill` and
-//! `orphans` what is left when something dies. Nothing here knows a type of ours; the kit in `testkit` starts, asks and
+//! `orphans` what is left when something dies, `people` a team's story. Nothing here knows a type of ours; the kit in `testkit` starts, asks and
 //! cleans up.
 
 mod agents;
@@ -11,6 +11,7 @@ mod flood;
 mod hostile;
 mod kill;
 mod orphans;
+mod people;
 mod real;
 mod routing;
 mod serving;

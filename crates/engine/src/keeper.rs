@@ -5,6 +5,7 @@
 //! code. On an error a keeper dies, and the next one reads the log. When nothing is under way it goes, and the session
 //! costs rows and no memory. `Keepers` sees to it that there is one at a time on this node.
 
+mod calling;
 mod hear;
 mod plan;
 mod registry;
@@ -15,14 +16,12 @@ use crate::roster::Told;
 use crate::story::{LaunchForm, Progress, Story, Words};
 use crate::turn::{Heard, Runner};
 use agent::{Account, Agent, Launch, Message, TreeName};
-use kernel::{
-    Claim, Due, MessageId, Number, PersonId, Right, Rights, Session, SessionId, Slot, Step, Term, TokenId,
-};
+use kernel::{Claim, Due, MessageId, Number, PersonId, Session, SessionId, Slot, Step, Term};
 use plan::{News, Plan};
 pub(crate) use registry::Keepers;
 use registry::Place;
 use std::collections::BTreeSet;
-use store::{Append, Appending, Cause, Entry, InboxItem, Purpose, StoreError, TokenRow};
+use store::{Append, Appending, Cause, Entry, InboxItem, StoreError};
 use tokio::time::{Duration, Instant};
 
 /// Inbox rows taken at once.
@@ -44,9 +43,6 @@ const PART_MAX: Duration = Duration::from_secs(5);
 
 /// How long the kept process of an ended session may take to go.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
-
-/// How long after its turn's time a turn's credential is kept at the most; it is good for nothing once the turn is over.
-const CREDENTIAL_MS_MORE: u64 = 60 * 60 * 1_000;
 
 /// Why a keeper stops before its session rests.
 #[derive(Debug)]
@@ -86,6 +82,8 @@ struct Keeper {
     progress: Progress,
     /// How the attempt was started, until the first thing is heard of it.
     preface: Option<Entry>,
+    /// The attempt's credential for calling back, while it is being written down.
+    credential: Option<calling::Written>,
     /// What was told last of how it was started and what the agent says of itself.
     told: Told,
     /// Whether somebody has called since the inbox was last looked at.
@@ -149,6 +147,7 @@ impl Keeper {
             parts: 0,
             progress: Progress::default(),
             preface: None,
+            credential: None,
             told: engine.roster().told(session),
             called: true,
             look_at: None,
@@ -373,10 +372,7 @@ impl Keeper {
                 return Ok(());
             }
         };
-        if let Err(reason) = self.let_call_back(&mut launch, run.by).await? {
-            self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
-            return Ok(());
-        }
+        self.let_call_back(&mut launch, run.by);
         self.words = None;
         self.unwritten_since = None;
         self.parts = 0;
@@ -391,25 +387,6 @@ impl Keeper {
         let found = self.engine.store().session(self.session).await?;
         let Some((record, _)) = found else { return Ok(String::new()) };
         Ok(self.engine.handle_in(record.org, record.owner).await?.unwrap_or_default())
-    }
-
-    /// Lets the agent call back in the name of whoever said it, for this session only and while this turn lasts.
-    async fn let_call_back(&self, launch: &mut Launch, by: PersonId) -> Result<Result<(), String>, Stop> {
-        let Some(door) = self.engine.call_back() else { return Ok(Ok(())) };
-        let (secret, now) = (self.engine.mint_credential(Purpose::Turn), self.engine.now());
-        let token = TokenId::from_bits(self.engine.mint_bits());
-        let full = TokenRow::full(token, secret.hash(), by, Purpose::Turn, now);
-        let lasts_ms = self.engine.policy().turn_ms_max.saturating_add(CREDENTIAL_MS_MORE);
-        self.engine
-            .store()
-            .add_token(TokenRow {
-                rights: Rights::NONE.with(Right::Read).with(Right::Prompt),
-                bound: Some((self.session, launch.fence.turn)),
-                expires: Some(now.after_ms(lasts_ms)),
-                ..full
-            })
-            .await?;
-        Ok(door.open(self.session, &secret).map(|variables| launch.variables = variables))
     }
 
     /// The claims that the session holds while it is as it is: its sender's, and its org's.
@@ -448,6 +425,7 @@ impl Keeper {
         match run.step {
             Step::Start => {}
             Step::Work if !runner.has_handed() => {
+                calling::is_good(self.credential.take()).await;
                 let words = self.engine.store().words(run.message).await?;
                 let text = words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default();
                 runner.hand(Message { id: run.message, text });

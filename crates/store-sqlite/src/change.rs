@@ -9,7 +9,8 @@ use crate::tokens::{pid_of_identity, put_link, put_token};
 use crate::trouble::Trouble;
 use crate::view;
 use kernel::{
-    Authorized, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role, SessionId, Witness,
+    Authorized, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role, SessionId, TokenId,
+    Witness,
 };
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use store::{Change, Changing, NewChange, OrgSettings, Resource, RootRow, record};
@@ -221,46 +222,16 @@ fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -
             Ok(Touched::Nobody)
         }
         Change::ChangePerson { person, was, name, email, role } => {
-            desk.run(
-                "UPDATE persons SET name = coalesce(?2, name), email = coalesce(?3, email), role = coalesce(?4, role)
-                 WHERE person = ?1 AND handle IS NOT NULL",
-                params![person.stored(), name, email.as_deref().map(key_of), role.map(record::role_word)],
-            )?;
-            match role.is_some_and(|role| role != *was) {
-                true => one(desk, org, *person),
-                false => Ok(Touched::Nobody),
-            }
+            let role = role.filter(|role| role != was);
+            change_person(desk, org, *person, name.as_deref(), email.as_deref(), role)
         }
         Change::SetPassword { person, password, keep, .. } => {
-            desk.run(
-                "UPDATE persons SET password = ?2 WHERE person = ?1 AND handle IS NOT NULL",
-                params![person.stored(), password],
-            )?;
-            let whose = pid(desk, org, *person)?;
-            let kept = keep.map(Id::stored);
-            desk.run(
-                "DELETE FROM tokens WHERE pid = ?1 AND purpose IN ('browser', 'cli') AND token IS NOT ?2",
-                params![whose, kept],
-            )?;
-            one(desk, org, *person)
+            set_password(desk, org, *person, password.as_deref(), *keep)
         }
         Change::Disable { person, .. } => disable(desk, org, *person, at),
-        Change::Enable { person, .. } => {
-            desk.run(
-                "UPDATE persons SET disabled_at = NULL WHERE person = ?1 AND handle IS NOT NULL",
-                [person.stored()],
-            )?;
-            one(desk, org, *person)
-        }
+        Change::Enable { person, .. } => enable(desk, org, *person),
         Change::SetIdentity { person, issuer, subject, .. } => {
-            let whose = pid(desk, org, *person)?;
-            // Somebody has one name at each provider.
-            desk.run("DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", params![whose, issuer])?;
-            desk.run(
-                "INSERT INTO identities (issuer, subject, pid) VALUES (?1, ?2, ?3)",
-                params![issuer, subject, whose],
-            )?;
-            one(desk, org, *person)
+            set_identity(desk, org, *person, issuer, subject)
         }
         Change::MakeLink { person, link, .. } => {
             put_link(desk, *person, link)?;
@@ -273,14 +244,12 @@ fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -
         }
         Change::RemoveGroup { group } => remove_group(desk, org, who.oid, *group),
         Change::Join { group, person } => {
-            let row = params![gid(desk.db(), who.oid, *group)?, pid(desk, org, *person)?];
-            desk.run("INSERT OR IGNORE INTO group_people (gid, pid) VALUES (?1, ?2)", row)?;
-            one(desk, org, *person)
+            let sql = "INSERT OR IGNORE INTO group_people (gid, pid) VALUES (?1, ?2)";
+            set_membership(desk, org, who.oid, *group, *person, sql)
         }
         Change::Leave { group, person } => {
-            let row = params![gid(desk.db(), who.oid, *group)?, pid(desk, org, *person)?];
-            desk.run("DELETE FROM group_people WHERE gid = ?1 AND pid = ?2", row)?;
-            one(desk, org, *person)
+            let sql = "DELETE FROM group_people WHERE gid = ?1 AND pid = ?2";
+            set_membership(desk, org, who.oid, *group, *person, sql)
         }
         Change::Give { on, to, grant } => give(desk, org, who, on, *to, Some(*grant), at),
         Change::TakeBack { on, to } => give(desk, org, who, on, *to, None, at),
@@ -296,14 +265,7 @@ fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -
             put_root(desk, org, *to, directory)?;
             everybody(desk, org, *to).map(Touched::People)
         }
-        Change::RemoveRoot(RootRow { directory, to }) => {
-            let (kind, grantee) = grantee(*to, org);
-            desk.run(
-                "DELETE FROM roots WHERE oid = ?1 AND directory = ?2 AND kind = ?3 AND grantee = ?4",
-                params![who.oid, directory, kind, grantee],
-            )?;
-            everybody(desk, org, *to).map(Touched::People)
-        }
+        Change::RemoveRoot(root) => remove_root(desk, org, who.oid, root),
         Change::MakeToken(token) => {
             put_token(desk, pid(desk, org, token.person)?, token)?;
             Ok(Touched::Nobody)
@@ -332,6 +294,61 @@ fn set_settings(desk: &Desk, oid: Oid, settings: &OrgSettings) -> Result<Touched
     Ok(Touched::Nobody)
 }
 
+/// What is none stays as it is.
+fn change_person(
+    desk: &Desk,
+    org: OrgId,
+    person: PersonId,
+    name: Option<&str>,
+    email: Option<&str>,
+    role: Option<Role>,
+) -> Result<Touched, Trouble> {
+    let whose = pid(desk, org, person)?;
+    desk.run(
+        "UPDATE persons SET name = coalesce(?2, name), email = coalesce(?3, email), role = coalesce(?4, role)
+         WHERE pid = ?1",
+        params![whose, name, email.map(key_of), role.map(record::role_word)],
+    )?;
+    Ok(if role.is_some() { Touched::People(vec![(whose, person)]) } else { Touched::Nobody })
+}
+
+fn set_password(
+    desk: &Desk,
+    org: OrgId,
+    person: PersonId,
+    password: Option<&str>,
+    keep: Option<TokenId>,
+) -> Result<Touched, Trouble> {
+    let whose = pid(desk, org, person)?;
+    desk.run("UPDATE persons SET password = ?2 WHERE pid = ?1", params![whose, password])?;
+    desk.run(
+        "DELETE FROM tokens WHERE pid = ?1 AND purpose IN ('browser', 'cli') AND token IS NOT ?2",
+        params![whose, keep.map(Id::stored)],
+    )?;
+    Ok(Touched::People(vec![(whose, person)]))
+}
+
+fn set_identity(
+    desk: &Desk,
+    org: OrgId,
+    person: PersonId,
+    issuer: &str,
+    subject: &str,
+) -> Result<Touched, Trouble> {
+    let whose = pid(desk, org, person)?;
+    // Somebody has one name at each provider.
+    desk.run("DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", params![whose, issuer])?;
+    let row = params![issuer, subject, whose];
+    desk.run("INSERT INTO identities (issuer, subject, pid) VALUES (?1, ?2, ?3)", row)?;
+    Ok(Touched::People(vec![(whose, person)]))
+}
+
+fn enable(desk: &Desk, org: OrgId, person: PersonId) -> Result<Touched, Trouble> {
+    let whose = pid(desk, org, person)?;
+    desk.run("UPDATE persons SET disabled_at = NULL WHERE pid = ?1", [whose])?;
+    Ok(Touched::People(vec![(whose, person)]))
+}
+
 fn disable(desk: &Desk, org: OrgId, person: PersonId, at: Moment) -> Result<Touched, Trouble> {
     let whose = pid(desk, org, person)?;
     let row = params![whose, int(at.0)];
@@ -339,6 +356,28 @@ fn disable(desk: &Desk, org: OrgId, person: PersonId, at: Moment) -> Result<Touc
     desk.run("DELETE FROM tokens WHERE pid = ?1", [whose])?;
     desk.run("DELETE FROM links WHERE pid = ?1", [whose])?;
     Ok(Touched::People(vec![(whose, person)]))
+}
+
+fn set_membership(
+    desk: &Desk,
+    org: OrgId,
+    oid: Oid,
+    group: GroupId,
+    person: PersonId,
+    sql: &str,
+) -> Result<Touched, Trouble> {
+    let whose = pid(desk, org, person)?;
+    desk.run(sql, params![gid(desk.db(), oid, group)?, whose])?;
+    Ok(Touched::People(vec![(whose, person)]))
+}
+
+fn remove_root(desk: &Desk, org: OrgId, oid: Oid, root: &RootRow) -> Result<Touched, Trouble> {
+    let (kind, grantee) = grantee(root.to, org);
+    desk.run(
+        "DELETE FROM roots WHERE oid = ?1 AND directory = ?2 AND kind = ?3 AND grantee = ?4",
+        params![oid, root.directory, kind, grantee],
+    )?;
+    everybody(desk, org, root.to).map(Touched::People)
 }
 
 fn remove_group(desk: &Desk, org: OrgId, oid: Oid, group: GroupId) -> Result<Touched, Trouble> {

@@ -1,10 +1,10 @@
 //! Who there is and what they may do, as a store keeps it: orgs, people, groups, grants, directories, credentials, links;
 //! and every way in which that can change.
 
-use crate::{Append, AuditEntry, Key, Trail};
+use crate::{About, Key, Trail};
 use kernel::{
-    Grant, Grantee, GroupId, MessageId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, SessionId,
-    TokenId, Turn,
+    Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, SessionId, TokenId,
+    Turn,
 };
 use std::fmt;
 
@@ -387,35 +387,6 @@ pub fn grantee_parse(text: &str) -> Option<Grantee> {
     }
 }
 
-/// What an audit entry is about: a session, and the ids or names of what else, with spaces between them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
-    pub session: Option<SessionId>,
-    pub subject: Option<String>,
-}
-
-impl About {
-    /// A session and nothing else.
-    pub fn session(session: SessionId) -> Self {
-        Self { session: Some(session), subject: None }
-    }
-
-    /// Something that has this id or name.
-    pub fn named(subject: impl fmt::Display) -> Self {
-        let subject = subject.to_string();
-        match subject.parse() {
-            Ok(session) => Self::session(session),
-            Err(_) => Self { session: None, subject: Some(subject) },
-        }
-    }
-
-    /// And something else, too.
-    #[must_use]
-    pub fn and(self, subject: Option<impl fmt::Display>) -> Self {
-        Self { subject: subject.map(|subject| subject.to_string()).or(self.subject), ..self }
-    }
-}
-
 /// A link that lets somebody in, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLink {
@@ -440,102 +411,6 @@ pub enum Changing {
     Taken(&'static str),
     /// An org has an owner who can come in.
     LastOwner,
-}
-
-/// Which audit entries are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditQuery {
-    pub org: OrgId,
-    /// At this moment or later.
-    pub since: Option<Moment>,
-    /// Before this moment.
-    pub until: Option<Moment>,
-    pub who: Option<PersonId>,
-    /// A verb.
-    pub what: Option<String>,
-    /// Anything it may have been about: the session's id, or one of the ids and names in its subject.
-    pub subject: Option<String>,
-    /// Continue before this entry of the page before.
-    pub before: Option<u64>,
-    pub limit: usize,
-}
-
-/// Something that somebody did, or was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditRow {
-    /// Grows with each entry of any org.
-    pub entry: u64,
-    /// Its number in the org's chain, and its seal; none until it is sealed.
-    pub sealed: Option<(u64, [u8; 32])>,
-    pub at: Moment,
-    pub org: OrgId,
-    pub by: Option<PersonId>,
-    pub verb: String,
-    pub door: String,
-    pub address: Option<String>,
-    pub correlation: String,
-    pub session: Option<SessionId>,
-    /// The ids or names of what else it was about, with spaces between them.
-    pub subject: Option<String>,
-    /// A stable code; none if it was done.
-    pub refused: Option<String>,
-}
-
-impl AuditRow {
-    /// That somebody did something; `entry` is for the store to say.
-    pub fn done(org: OrgId, by: PersonId, about: About, trail: &Trail) -> Self {
-        Self {
-            entry: 0,
-            sealed: None,
-            at: trail.at,
-            org,
-            by: Some(by),
-            verb: trail.verb.into(),
-            door: trail.door.into(),
-            address: trail.address.map(|address| address.to_string()),
-            correlation: trail.correlation.clone(),
-            session: about.session,
-            subject: about.subject,
-            refused: None,
-        }
-    }
-
-    /// That something was refused. What nobody known did is kept by the org of the machine's person.
-    pub fn refused(entry: &AuditEntry, hosts: OrgId) -> Self {
-        let about = entry.subject.as_ref().map(About::named).unwrap_or_default();
-        let (org, by) = entry.by.map_or((hosts, None), |(org, person)| (org, Some(person)));
-        let done = Self::done(org, PersonId::ENGINE, about, &entry.trail);
-        Self { by, refused: Some(entry.refused.into()), ..done }
-    }
-
-    /// What the engine did by itself in this append.
-    pub fn own_acts(org: OrgId, append: &Append) -> impl Iterator<Item = Self> {
-        let at = append.facts.last().map_or(Moment(0), |fact| fact.at);
-        let session = append.session;
-        append.own_acts.iter().map(move |(verb, message): &(&'static str, Option<MessageId>)| {
-            let (door, correlation) = ("engine", session.to_string());
-            let trail = Trail { verb, door, correlation, address: None, at };
-            Self::done(org, PersonId::ENGINE, About::session(session).and(*message), &trail)
-        })
-    }
-
-    /// Whether it is one of those that are wanted.
-    pub fn fits(&self, query: &AuditQuery) -> bool {
-        let named = |subject: &String| {
-            let is_session = self.session.is_some_and(|session| session.to_string() == *subject);
-            let words = self.subject.iter().flat_map(|subject| subject.split(' '));
-            is_session
-                || self.subject.as_ref() == Some(subject)
-                || words.into_iter().any(|word| word == subject)
-        };
-        self.org == query.org
-            && query.since.is_none_or(|since| self.at >= since)
-            && query.until.is_none_or(|until| self.at < until)
-            && query.who.is_none_or(|who| self.by == Some(who))
-            && query.what.as_ref().is_none_or(|what| self.verb == *what)
-            && query.subject.as_ref().is_none_or(named)
-            && query.before.is_none_or(|before| self.entry < before)
-    }
 }
 
 /// What somebody may do, put together from what is stored about them: the one way in which stores make principals.

@@ -3,6 +3,7 @@
 //! A method is one transaction. What may happen is an answer (`Acceptance`, `Appending` …), what went wrong is a
 //! `StoreError`, by remedy. Nothing here names a database, and no method is optional.
 
+use crate::audit::{AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::people::*;
 use crate::rows::*;

@@ -2,7 +2,7 @@
 
 use crate::{Engine, Refused};
 use kernel::{Moment, OrgAct, PersonId, Principal};
-use store::{AuditQuery, AuditRow, ChainHead, chain};
+use store::{AuditQuery, AuditRow, ChainHead, ChainKey, chain};
 
 /// Entries that are verified at once.
 const PAGE: usize = 1_000;
@@ -61,11 +61,12 @@ impl Engine {
         self.may(by, OrgAct::Audit)?;
         // What is sealed from here on may be read or not; what was sealed before must be there.
         let end = self.store().chain_head(by.org).await?;
+        let key = self.seal().chain_key();
         let mut verified = Verified { entries: 0, head: ChainHead::default(), broken: None };
         loop {
             let page = self.store().sealed(by.org, verified.head.number, PAGE).await?;
             for row in &page {
-                verified.broken = self.compare(&mut verified.head, row, end);
+                verified.broken = compare(&key, &mut verified.head, row, end);
                 if verified.broken.is_some() {
                     return Ok(verified);
                 }
@@ -81,21 +82,22 @@ impl Engine {
         }
         Ok(verified)
     }
+}
 
-    fn compare(&self, head: &mut ChainHead, row: &AuditRow, end: ChainHead) -> Option<Broken> {
-        let (number, entry) = (head.number + 1, Some(row.entry));
-        let broken = |why| Some(Broken { number, entry, why });
-        let Some((stored, seal)) = row.sealed else { return broken("it has no seal") };
-        if stored != number {
-            return broken("an entry before this one is missing");
-        }
-        if chain::seal(&self.seal().chain_key(), *head, number, row) != seal {
-            return broken("it was changed, or sealed with another key");
-        }
-        if number == end.number && seal != end.seal {
-            return broken("it is not the entry with which the chain ended");
-        }
-        *head = ChainHead { number, seal };
-        None
+/// Whether the row is the next of the chain; then it is the head.
+fn compare(key: &ChainKey, head: &mut ChainHead, row: &AuditRow, end: ChainHead) -> Option<Broken> {
+    let (number, entry) = (head.number + 1, Some(row.entry));
+    let broken = |why| Some(Broken { number, entry, why });
+    let Some((stored, seal)) = row.sealed else { return broken("it has no seal") };
+    if stored != number {
+        return broken("an entry before this one is missing");
     }
+    if chain::seal(key, *head, number, row) != seal {
+        return broken("it was changed, or sealed with another key");
+    }
+    if number == end.number && seal != end.seal {
+        return broken("it is not the entry with which the chain ended");
+    }
+    *head = ChainHead { number, seal };
+    None
 }

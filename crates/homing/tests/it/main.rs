@@ -1,8 +1,9 @@
 //! The whole product from outside: the real binary, real SQLite, real processes, ports and directories of its own.
 //!
 //! `agents` is which agents there are, `talking` what people do, `stopping` how turns and sessions end, `serving` how
-//! servers come and go, `network` how they are reached from elsewhere, `caring` what keeps a machine well, `hostile` and `flood` what bad input may do, `kill` and
-//! `orphans` what is left when something dies. Nothing here knows a type of ours; the kit in `testkit` starts, asks and
+//! servers come and go, `network` how they are reached from elsewhere, `people` a team's story, `caring` what keeps a machine
+//! well, `hostile` and `flood` what bad input may do, `kill` and `orphans` what is left when something dies. Nothing here
+//! knows a type of ours; the kit in `testkit` starts, asks and
 //! cleans up.
 
 mod agents;
@@ -12,6 +13,7 @@ mod hostile;
 mod kill;
 mod network;
 mod orphans;
+mod people;
 mod real;
 mod routing;
 mod serving;

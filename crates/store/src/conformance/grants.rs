@@ -211,6 +211,22 @@ pub async fn a_change_that_was_judged_by_what_somebody_no_longer_is_is_moved<F: 
     assert_eq!((picture(&on).await, town(store).await), before);
 }
 
+/// Who may rule a session may not, by that, change the org.
+pub async fn what_was_allowed_with_a_session_is_not_allowed_with_the_org<F: Fixture>() {
+    let on = furnished::<F>().await;
+    let store = on.store();
+    let before = (picture(&on).await, town(store).await);
+    let by = now(store, &me()).await;
+    let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
+    for (change, _) in one_of_each() {
+        if change.about().session.is_none() {
+            let wish = kernel::authorize(&by, kernel::Act::Rule, &record, change_of(change.clone())).unwrap();
+            assert_eq!(store.change(wish).await.unwrap(), Changing::Moved, "{change:?}");
+        }
+    }
+    assert_eq!((picture(&on).await, town(store).await), before);
+}
+
 /// From one org, another one's people, groups and credentials do not exist.
 pub async fn what_belongs_to_another_org_is_not_found<F: Fixture>() {
     let on = furnished::<F>().await;
@@ -436,6 +452,7 @@ pub async fn what_a_group_was_given_goes_with_it<F: Fixture>() {
     let after = friends().await;
     assert!(store.groups(me().org).await.unwrap().is_empty());
     assert!(store.grants(me().org, Resource::Session(ses(1))).await.unwrap().is_empty());
+    assert_eq!(store.roots(me().org).await.unwrap(), [root("/srv", Grantee::Person(me().person))]);
     assert!(revision().await > before.1);
     assert_eq!((after.groups, after.roots), (vec![], vec![]));
     assert_eq!(after.agents, [("scripted".to_owned(), None)], "it stays closed");

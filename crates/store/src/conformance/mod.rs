@@ -180,6 +180,7 @@ macro_rules! conformance {
             a_change_by_somebody_who_may_do_something_else_by_now_is_moved,
             a_change_of_a_session_that_was_changed_in_between_is_moved,
             a_change_that_was_judged_by_what_somebody_no_longer_is_is_moved,
+            what_was_allowed_with_a_session_is_not_allowed_with_the_org,
             what_belongs_to_another_org_is_not_found,
             what_is_called_so_already_is_taken,
             an_org_keeps_an_owner_who_can_come_in,

@@ -5,7 +5,7 @@ use super::contents::{Contents, Kept, Outcome};
 use crate::*;
 use kernel::{
     Authorized, Grant, Grantee, GroupId, MessageId, Moment, OrgId, PersonId, Principal, Role, SessionId,
-    Witness,
+    TokenId, Witness,
 };
 use std::collections::BTreeSet;
 
@@ -183,21 +183,8 @@ impl Contents {
                     Touched::Nobody
                 }
             }
-            Change::SetPassword { person, password, keep, .. } => {
-                self.with_person(person, |row| row.has_password = password.is_some());
-                self.people.people.entry(person).and_modify(|kept| kept.password = password);
-                self.people.tokens.retain(|token, kept| {
-                    let signed_in = matches!(kept.row.purpose, Purpose::Browser | Purpose::Cli);
-                    kept.row.person != person || !signed_in || keep == Some(*token)
-                });
-                Touched::People(vec![person])
-            }
-            Change::Disable { person, .. } => {
-                self.with_person(person, |row| row.disabled_at = row.disabled_at.or(Some(at)));
-                self.people.tokens.retain(|_, token| token.row.person != person);
-                self.people.links.retain(|_, (whose, _)| *whose != person);
-                Touched::People(vec![person])
-            }
+            Change::SetPassword { person, password, keep, .. } => self.set_password(person, password, keep),
+            Change::Disable { person, .. } => self.disable(person, at),
             Change::Enable { person, .. } => {
                 self.with_person(person, |row| row.disabled_at = None);
                 Touched::People(vec![person])
@@ -253,6 +240,23 @@ impl Contents {
                 Touched::People(vec![person])
             }
         }
+    }
+
+    fn set_password(&mut self, person: PersonId, password: Option<String>, keep: Option<TokenId>) -> Touched {
+        self.with_person(person, |row| row.has_password = password.is_some());
+        self.people.people.entry(person).and_modify(|kept| kept.password = password);
+        self.people.tokens.retain(|token, kept| {
+            let signed_in = matches!(kept.row.purpose, Purpose::Browser | Purpose::Cli);
+            kept.row.person != person || !signed_in || keep == Some(*token)
+        });
+        Touched::People(vec![person])
+    }
+
+    fn disable(&mut self, person: PersonId, at: Moment) -> Touched {
+        self.with_person(person, |row| row.disabled_at = row.disabled_at.or(Some(at)));
+        self.people.tokens.retain(|_, token| token.row.person != person);
+        self.people.links.retain(|_, (whose, _)| *whose != person);
+        Touched::People(vec![person])
     }
 
     fn with_person(&mut self, person: PersonId, change: impl FnOnce(&mut PersonRow)) {
@@ -351,7 +355,7 @@ impl Contents {
 
     pub(super) fn force_disable(&mut self, person: PersonId) {
         let Some(by) = self.people.principal_of(person) else { return };
-        let touched = self.put(&by, &Change::Disable { person, was: by.role }, Moment(0));
+        let touched = self.disable(by.person, Moment(0));
         self.touch(touched, Moment(0));
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Everything is in ordered maps behind one lock, so the same calls give the same answers in the same order. A handle is
 //! one start of a node: `reopen` makes another one, under a higher term, on the same contents, as if the process had
-//! been killed in between. `contents` says what is kept, `accept`, `append`, `read`, `people` (with `change`) and `audit` are the port's
-//! methods, each one step under the lock: first everything that may refuse, then everything that changes.
+//! been killed in between. `contents` says what is kept, `accept`, `append`, `read`, `people` with `change`, and `audit` are
+//! the port's methods, each one step under the lock: first everything that may refuse, then everything that changes.
 
 mod accept;
 mod append;

@@ -1,0 +1,279 @@
+//! A team's story by the command line: somebody is let in, signs in, is given things and loses them, and all of it is in
+//! the audit.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use testkit::{Homing, Spoken};
+
+use crate::{setup, text};
+
+/// Somebody else, with a home of their own, who knows the server only by what they were told.
+struct Person {
+    home: PathBuf,
+}
+
+impl Person {
+    fn new(homing: &Homing, name: &str) -> Self {
+        let home = homing.root().join(name);
+        fs::create_dir_all(&home).unwrap();
+        Self { home }
+    }
+
+    fn command(&self, homing: &Homing) -> Command {
+        let mut command = homing.command();
+        for name in ["HOMING_DATA", "XDG_DATA_HOME", "HOMING_ROOTS"] {
+            command.env_remove(name);
+        }
+        command.env("HOME", &self.home).env("XDG_CONFIG_HOME", self.home.join("config"));
+        command.current_dir(&self.home);
+        command
+    }
+
+    fn run(&self, homing: &Homing, arguments: &[&str]) -> Spoken {
+        self.type_in(homing, arguments, "")
+    }
+
+    fn type_in(&self, homing: &Homing, arguments: &[&str], read: &str) -> Spoken {
+        speak(self.command(homing).args(arguments), read)
+    }
+
+    fn credentials(&self) -> PathBuf {
+        self.home.join("config").join("homing").join("credentials.json")
+    }
+}
+
+fn speak(command: &mut Command, read: &str) -> Spoken {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that does not read to the end is no failure of the test.
+    let _ = child.stdin.take().unwrap().write_all(read.as_bytes());
+    child.wait_with_output().unwrap().into()
+}
+
+fn url_of(homing: &Homing) -> String {
+    format!("http://{}", homing.http().host)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Lets somebody in: their link, on one line.
+fn add(homing: &Homing, arguments: &[&str]) -> String {
+    homing.run(&[&["user", "add"], arguments].concat()).expect(0).to_owned()
+}
+
+#[test]
+fn a_team_shares_a_session_and_loses_it_again() {
+    let homing = setup().argument("--trust-everyone").start();
+    let bob = Person::new(&homing, "bob");
+    let url = url_of(&homing);
+
+    // Bob is let in, comes in by the link, and chooses a password.
+    let link = add(&homing, &["bob", "--email", "bob@example.org", "--name", "Bob"]);
+    assert!(link.starts_with(&format!("{url}/in/")), "{link}");
+    bob.run(&homing, &["whoami"]).expect(4);
+    let signed = bob.type_in(&homing, &["login", "--link"], &link);
+    assert!(signed.expect(0).contains("as bob"), "{}", signed.out);
+    assert_eq!(mode(&bob.credentials()), 0o600);
+    bob.type_in(&homing, &["login", "--link"], &link).expect(4);
+    bob.type_in(&homing, &["user", "password"], "correct horse\n").expect(0);
+    bob.run(&homing, &["logout"]).expect(0);
+    assert!(!fs::read_to_string(bob.credentials()).unwrap().contains("hmg_"));
+    bob.run(&homing, &["whoami"]).expect(4);
+    let login = ["login", "--url", &url, "--user", "bob@example.org"];
+    bob.type_in(&homing, &login, "wrong horse\n").expect(4);
+    bob.type_in(&homing, &login, "correct horse\n").expect(0);
+    let me = bob.run(&homing, &["whoami", "--json"]).json(0);
+    assert_eq!((text(&me, "handle"), text(&me, "role")), ("bob".into(), "member".into()));
+
+    // What is somebody else's is not there.
+    homing.run(&["send", "-f", "hello"]).expect(0);
+    let session = crate::sessions(&homing, &[])[0].clone();
+    let session = text(&session, "id");
+    bob.run(&homing, &["show", &session]).expect(3);
+    assert_eq!(bob.run(&homing, &["ls", "--json"]).json(0)["items"].as_array().unwrap().len(), 0);
+
+    // Given to a group: first to view, then to prompt.
+    homing.run(&["group", "add", "team"]).expect(0);
+    homing.run(&["group", "join", "team", "bob@example.org"]).expect(0);
+    homing.run(&["grant", "give", &session, "group:team", "view"]).expect(0);
+    assert!(homing.run(&["grant", "ls", &session]).expect(0).contains("group:team"));
+    bob.run(&homing, &["show", &session]).expect(0);
+    bob.run(&homing, &["send", "--session", &session, "me too"]).expect(1);
+    homing.run(&["grant", "give", &session, "group:team", "prompt"]).expect(0);
+    let said = bob.run(&homing, &["send", "-f", "--session", &session, "me", "too"]);
+    assert_eq!(said.expect(0), "#2 me too\n");
+    let again = bob.run(&homing, &["send", "--json", "--session", &session, "more"]).json(0);
+    let receipt = homing.run(&["show", &text(&again, "id"), "--wait", "30", "--json"]).json(0);
+    assert_eq!(text(&receipt["by"], "handle"), "bob", "what he said is his");
+
+    // A viewer reads, whatever they are given.
+    let vic = Person::new(&homing, "vic");
+    let link = add(&homing, &["vic", "--role", "viewer"]);
+    vic.type_in(&homing, &["login", "--link"], &link).expect(0);
+    homing.run(&["grant", "give", &session, "vic", "manage"]).expect(0);
+    assert!(vic.run(&homing, &["log", &session]).expect(0).contains("me too"));
+    vic.run(&homing, &["send", "--session", &session, "may I"]).expect(1);
+    vic.run(&homing, &["user", "add", "eve"]).expect(1);
+
+    // And it is taken back.
+    homing.run(&["grant", "take", &session, "group:team"]).expect(0);
+    bob.run(&homing, &["show", &session]).expect(3);
+    homing.run(&["user", "disable", "vic"]).expect(0);
+    vic.run(&homing, &["whoami"]).expect(4);
+
+    audited(&homing, &bob);
+}
+
+/// Everything above is in the audit, in a chain that holds, and without a secret.
+fn audited(homing: &Homing, bob: &Person) {
+    bob.run(homing, &["audit"]).expect(1);
+    let lines = homing.run(&["audit", "--jsonl", "--since", "1h"]);
+    let entries: Vec<Value> =
+        lines.expect(0).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for what in
+        ["add_person", "sign_in", "set_password", "make_group", "join", "give", "take_back", "disable"]
+    {
+        assert!(entries.iter().any(|entry| entry["what"] == what), "{what}");
+    }
+    let refused = homing.run(&["audit", "--json", "--who", "bob", "--what", "say"]).json(0);
+    let refused = refused["items"].as_array().unwrap();
+    assert!(refused.iter().any(|entry| entry["refused"] == "not_allowed"), "{refused:?}");
+    assert!(!lines.out.contains("correct horse") && !lines.out.contains("hmg_"));
+    assert!(!homing.server_log().contains("correct horse") && !homing.server_log().contains("hmg_"));
+    let verified = homing.run(&["audit", "--verify", "--json"]).json(0);
+    assert_eq!(verified["ok"], true);
+    assert!(homing.run(&["audit", "--verify"]).expect(0).contains("the chain holds"));
+}
+
+#[test]
+fn a_token_for_a_program_is_shown_once_and_dies_at_once() {
+    let homing = setup().argument("--trust-everyone").start();
+    let url = url_of(&homing);
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    let made =
+        bob.run(&homing, &["token", "make", "reader", "--rights", "read", "--expires", "1d", "--json"]);
+    let made = made.json(0);
+    let (secret, id) = (text(&made, "secret"), text(&made["token"], "id"));
+    assert!(secret.starts_with("hmg_a_"), "{secret}");
+    let program = |arguments: &[&str]| {
+        let mut command = bob.command(&homing);
+        speak(command.args(arguments).env("HOMING_URL", &url).env("HOMING_TOKEN", &secret), "")
+    };
+    let me = program(&["whoami", "--json"]).json(0);
+    assert_eq!(me["rights"], serde_json::json!(["read"]));
+    let refused = program(&["send", "hello"]);
+    refused.expect(1);
+    assert!(refused.err.contains("homing whoami"), "{}", refused.err);
+    let listed = bob.run(&homing, &["token", "ls"]);
+    assert!(listed.expect(0).contains(&id) && !listed.out.contains(&secret));
+    homing.run(&["token", "revoke", &id]).expect(0);
+    program(&["whoami"]).expect(4);
+    homing.run(&["token", "revoke", &id]).expect(3);
+    bob.run(&homing, &["token", "make", "x", "--rights", "read", "--expires", "soon"]).expect(2);
+}
+
+#[test]
+fn the_server_that_is_meant_is_found_in_one_order() {
+    let homing = setup().argument("--trust-everyone").start();
+    let url = url_of(&homing);
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    let data = homing.data().display().to_string();
+    let token = fs::read_to_string(homing.data().join("token")).unwrap().trim().to_owned();
+    let owner = text(&homing.run(&["whoami", "--json"]).json(0), "handle");
+    let who = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = bob.command(&homing);
+        command.args(["whoami", "--json"]).args(arguments).envs(variables.iter().copied());
+        text(&speak(&mut command, "").json(0), "handle")
+    };
+    assert_eq!(who(&[], &[]), "bob", "what `homing login` keeps, if nothing else is meant");
+    assert_eq!(who(&[], &[("HOMING_URL", &url)]), "bob", "also for a server that is named");
+    assert_eq!(who(&[], &[("HOMING_URL", &url), ("HOMING_TOKEN", &token)]), owner);
+    let file = homing.data().join("token").display().to_string();
+    assert_eq!(who(&[], &[("HOMING_URL", &url), ("HOMING_TOKEN_FILE", &file)]), owner);
+    assert_eq!(who(&[], &[("HOMING_DATA", &data)]), owner);
+    assert_eq!(who(&["--data", &data], &[("HOMING_URL", "http://127.0.0.1:1")]), owner);
+
+    // A server that runs here comes before a sign-in elsewhere.
+    let here = bob.home.join(".local").join("share").join("homing");
+    fs::create_dir_all(&here).unwrap();
+    for name in ["url", "token"] {
+        fs::copy(homing.data().join(name), here.join(name)).unwrap();
+    }
+    assert_eq!(who(&[], &[]), owner);
+    fs::remove_file(here.join("url")).unwrap();
+    assert_eq!(who(&[], &[]), "bob");
+
+    fs::set_permissions(bob.credentials(), fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = bob.run(&homing, &["whoami"]);
+    refused.expect(2);
+    assert!(refused.err.contains("chmod 600"), "{}", refused.err);
+}
+
+#[test]
+fn nobody_is_let_in_without_a_wall_or_trust() {
+    let homing = setup().start();
+    let wall = homing.http().get("/api/v1/wall").expect(200);
+    if wall["proved"] == true {
+        assert!(add(&homing, &["bob"]).contains("/in/"));
+        return;
+    }
+    let refused = homing.run(&["user", "add", "bob"]);
+    refused.expect(1);
+    assert!(refused.err.contains("--trust-everyone"), "{}", refused.err);
+    assert_eq!(homing.run(&["user", "ls", "--json"]).expect(0).lines().count(), 1);
+}
+
+#[test]
+fn the_machines_person_may_choose_their_home_and_the_first_directory_and_adds_more() {
+    let mut homing = setup().variable("HOMING_ROOTS", "").start();
+    let roots = |homing: &Homing| {
+        let page = homing.run(&["roots", "--json"]).json(0);
+        let items = page["items"].as_array().unwrap().clone();
+        items.iter().map(|root| PathBuf::from(text(root, "directory"))).collect::<Vec<_>>()
+    };
+    let real = |path: PathBuf| fs::canonicalize(path).unwrap();
+    let mut expected = vec![real(homing.home()), real(homing.place())];
+    let mut found = roots(&homing);
+    (expected.sort(), found.sort());
+    assert_eq!(found, expected);
+    let elsewhere = homing.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let make = ["send", "--new", "--directory", elsewhere.to_str().unwrap(), "hello"];
+    let refused = homing.run(&make);
+    refused.expect(1);
+    assert!(refused.err.contains("homing roots add"), "{}", refused.err);
+    homing.run(&["roots", "add", elsewhere.to_str().unwrap()]).expect(0);
+    homing.run(&make).expect(0);
+    homing.terminate();
+    homing.restart();
+    assert_eq!(roots(&homing).len(), 3, "a restart adds none");
+    homing.run(&["roots", "rm", real(elsewhere.clone()).to_str().unwrap()]).expect(0);
+    homing.run(&make).expect(1);
+}
+
+#[test]
+fn an_org_of_its_own_is_somebody_elses() {
+    let homing = setup().argument("--trust-everyone").start();
+    let olga = Person::new(&homing, "olga");
+    let link = homing.run(&["org", "add", "other", "--owner", "olga"]).expect(0).to_owned();
+    olga.type_in(&homing, &["login", "--link"], &link).expect(0);
+    homing.run(&["send", "-f", "hello"]).expect(0);
+    assert_eq!(olga.run(&homing, &["user", "ls", "--json"]).expect(0).lines().count(), 1);
+    assert_eq!(olga.run(&homing, &["ls", "--json"]).json(0)["items"].as_array().unwrap().len(), 0);
+    olga.run(&homing, &["org", "ls"]).expect(1);
+    assert_eq!(homing.run(&["org", "ls", "--json"]).json(0)["items"].as_array().unwrap().len(), 2);
+    let set = olga.run(&homing, &["org", "set", "--share-new", "view", "--open-max", "7", "--json"]).json(0);
+    assert_eq!((&set["settings"]["share_new"], &set["settings"]["open_max"]), (&"view".into(), &7.into()));
+    let unset =
+        olga.run(&homing, &["org", "set", "--share-new", "none", "--open-max", "none", "--json"]).json(0);
+    assert_eq!(unset["settings"], serde_json::json!({}));
+}

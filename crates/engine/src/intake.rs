@@ -15,8 +15,8 @@ use kernel::{
 };
 use serde::Serialize;
 use store::{
-    Acceptance, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest, NewSession, Rebind,
-    Rebinding, Retitle, Retitling, StoreError, Trail, Verdict, Wish,
+    Acceptance, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest, Rebind, Rebinding,
+    Retitle, Retitling, StoreError, Trail, Verdict, Wish,
 };
 
 /// How often a wish is resolved before we give up: each further time means that somebody else was faster.

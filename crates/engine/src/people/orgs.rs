@@ -68,6 +68,6 @@ impl Engine {
         trace: Trace,
     ) -> Result<OrgRow, Refused> {
         self.change(by, Change::Settings(settings), format!("{settings:?}"), trace).await?;
-        self.org(by).await
+        self.store().org(by.org).await?.ok_or(Refused::NotFound { what: "org" })
     }
 }

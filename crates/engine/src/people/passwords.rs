@@ -111,7 +111,7 @@ impl Engine {
         trace: &Trace,
     ) -> Result<(), Refused> {
         self.may(by, kernel::OrgAct::Myself)?;
-        let me = self.me(by).await?;
+        let me = self.myself(by).await?;
         if let Some(new) = &new {
             check_password(new, &me.person.handle, me.person.email.as_deref())?;
         }

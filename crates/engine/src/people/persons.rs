@@ -36,6 +36,11 @@ impl Engine {
     /// Who is asking, and what they may do.
     pub async fn me(&self, by: &Principal) -> Result<MeView, Refused> {
         authorize_right(by, Act::Read).map_err(|denied| Refused::denied(denied, "person"))?;
+        self.myself(by).await
+    }
+
+    /// The stored rows of whoever asks.
+    pub(super) async fn myself(&self, by: &Principal) -> Result<MeView, Refused> {
         let person = self.store().person(by.org, by.person).await?.ok_or(Refused::Unauthenticated)?;
         let org = self.store().org(by.org).await?.ok_or(Refused::Unauthenticated)?;
         Ok(MeView { person, org, principal: by.clone() })
@@ -92,7 +97,8 @@ impl Engine {
         let (secret, link) = self.new_invite();
         let change = Change::AddPerson { person, link };
         self.change_now(by, change, body, trace).await?.only_now()?;
-        Ok((self.person(by, id).await?, secret))
+        let row = self.store().person(by.org, id).await?.ok_or(Refused::NotFound { what: "person" })?;
+        Ok((row, secret))
     }
 
     pub(super) fn new_person(&self, add: AddPerson) -> Result<NewPerson, Refused> {

@@ -215,8 +215,8 @@ fn json_that_goes_too_far() {
         (
             "a directory that is none",
             say(r#"{"to":{"new":{"directory":"/proc/self/mem"}},"text":"x"}"#),
-            409,
-            "bad_directory",
+            403,
+            "directory_not_yours",
         ),
         (
             "a terminal's command in a title",
@@ -653,21 +653,23 @@ impl Hostile {
         [head.as_bytes(), frame, b"\r\n\r\n", body].concat()
     }
 
-    /// Everything in every table but the audit, as text.
+    /// Everything in every table, as text, but for the audit and its seals, and when a credential was last used.
     fn tables(&self) -> Vec<(String, Vec<String>)> {
         let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
         let mut query = self.db.prepare(names).expect("a database has a schema");
         let names = query.query_map([], |row| row.get(0)).expect("tables have names");
         let names = names.collect::<Result<Vec<String>, _>>().expect("names are texts");
-        let others = names.into_iter().filter(|name| name != "audit");
+        let others = names.into_iter().filter(|name| !name.starts_with("audit"));
         others.map(|name| (name.clone(), self.rows(&name).expect("a table can be read"))).collect()
     }
 
     fn rows(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let mut query = self.db.prepare(&format!("SELECT * FROM {table}"))?;
-        let columns = query.column_count();
+        let names: Vec<String> = query.column_names().into_iter().map(str::to_owned).collect();
+        let is_told = |column: &usize| !["sealed", "last_used"].contains(&names[*column].as_str());
+        let columns: Vec<usize> = (0..names.len()).filter(is_told).collect();
         let shown = query.query_map([], |row| {
-            let values = (0..columns).map(|column| row.get_ref(column).map(show));
+            let values = columns.iter().map(|column| row.get_ref(*column).map(show));
             values.collect::<rusqlite::Result<Vec<_>>>().map(|values| values.join(" "))
         })?;
         shown.collect()

@@ -35,7 +35,8 @@ fn up_prints_its_address_and_a_link_that_works_once() {
     let [url, link] = &lines[..] else { panic!("{lines:?}") };
     let path = link.strip_prefix(url).unwrap();
     let browser = testkit::Http::new(url, "");
-    let signed_in = browser.get(path);
+    assert_eq!(browser.get(path).status, 200, "who only looks has not used it");
+    let signed_in = browser.must("POST", path, &[], None);
     assert_eq!((signed_in.status, signed_in.header("location")), (303, Some("/")));
     assert!(signed_in.header("set-cookie").unwrap().contains("HttpOnly"));
     assert_eq!(browser.get(path).status, 410);

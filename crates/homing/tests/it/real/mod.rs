@@ -61,7 +61,11 @@ impl Trial {
     fn with(agent: RealAgent, acts: Acts, more: &str, before: Option<&Path>) -> Self {
         let stage = Stage::new(agent);
         let config = format!("{}\n{more}", configuration(&stage, acts, before));
-        Self { homing: setup().config(&config).start(), stage }
+        let project = stage.directory();
+        let around =
+            project.parent().and_then(Path::to_str).expect("it lies in a directory with a plain name");
+        // The stage is not below the server's own directory.
+        Self { homing: setup().config(&config).variable("HOMING_ROOTS", around).start(), stage }
     }
 
     /// Where a session is made, if it is not there.

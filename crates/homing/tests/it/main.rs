@@ -15,6 +15,7 @@ mod orphans;
 mod real;
 mod routing;
 mod serving;
+mod signing_in;
 mod stopping;
 mod talking;
 

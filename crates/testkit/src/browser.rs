@@ -148,10 +148,8 @@ impl Browser {
             self.jar.remove(&key);
             return;
         }
-        let path = line
-            .split(';')
-            .filter_map(|word| word.trim().strip_prefix("Path=").or(word.trim().strip_prefix("path=")));
-        let path = path.last().unwrap_or("/").to_owned();
+        let path = line.split(';').map(str::trim).find(|word| word.to_ascii_lowercase().starts_with("path="));
+        let path = path.map_or("/", |word| &word["path=".len()..]).to_owned();
         let is_strict = says.iter().any(|word| word == "samesite=strict");
         self.jar.insert(key, Cookie { value: value.to_owned(), path, is_strict });
     }

@@ -265,11 +265,12 @@ impl Config {
     pub(crate) fn door(&self, owner: kernel::Principal) -> server::ServerConfig {
         server::ServerConfig {
             allowed_hosts: self.allowed_hosts.clone(),
-            // They were checked when the file was read.
+            // They and the provider were checked when the file was read.
             trusted_proxies: self.proxies().unwrap_or_default(),
             requests_per_second: self.limits.requests_per_second,
             strangers_per_second: self.limits.strangers_per_second,
             sign_ins_per_minute: self.limits.sign_ins_per_minute,
+            oidc: self.oidc().unwrap_or_default(),
             ..server::ServerConfig::new(&self.listen, owner)
         }
     }

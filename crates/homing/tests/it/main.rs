@@ -17,6 +17,7 @@ mod people;
 mod real;
 mod routing;
 mod serving;
+mod signing_in;
 mod stopping;
 mod talking;
 

@@ -61,6 +61,7 @@ fn every_path_is_there() {
         "get /api/v1/sessions/{id}/facts",
         "get /api/v1/sessions/{id}/grants",
         "get /api/v1/sessions/{id}/queue",
+        "get /api/v1/sign-in",
         "get /api/v1/tokens",
         "get /api/v1/users",
         "get /api/v1/users/{id}",

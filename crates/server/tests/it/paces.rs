@@ -98,7 +98,7 @@ async fn a_proxy_is_believed_if_it_is_trusted_and_nobody_else_is() {
         }
         assert_eq!(refused, if trusted { [false, false, true] } else { [false, true, true] });
 
-        let ask = world.http.get(&world.sign_in).header("x-forwarded-proto", "https");
+        let ask = world.http.post(&world.sign_in).header("x-forwarded-proto", "https");
         let answer = ask.header("x-forwarded-for", "192.0.2.3").send().await.unwrap();
         if trusted {
             let cookie = answer.headers()["set-cookie"].to_str().unwrap();
@@ -169,7 +169,7 @@ async fn every_answer_tells_browsers_to_keep_to_themselves() {
 async fn a_stream_is_for_our_own_page_too() {
     let world = World::new().await;
     let made = world.client().make_session(&Default::default()).await.unwrap();
-    let answer = world.http.get(&world.sign_in).send().await.unwrap();
+    let answer = world.http.post(&world.sign_in).send().await.unwrap();
     let cookie = answer.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     for path in [format!("/api/v1/sessions/{}/facts", made.id), "/api/v1/facts".to_owned()] {
         let stream = |name: &'static str, value: &str| {

@@ -26,14 +26,14 @@ impl World {
     }
 
     /// As our own page asks.
-    pub(crate) fn from_page(&self, method: Method, path: &str) -> RequestBuilder {
+    pub(crate) fn by_page(&self, method: Method, path: &str) -> RequestBuilder {
         let ask = self.http.request(method, format!("{}{path}", self.url));
         ask.header("origin", &self.url).header("sec-fetch-site", "same-origin")
     }
 
     async fn try_password(&self, login: &str, password: &str) -> Response {
         let body = json!({ "login": login, "password": password, "for": "browser" });
-        self.from_page(Method::POST, "/api/v1/sign-in").json(&body).send().await.unwrap()
+        self.by_page(Method::POST, "/api/v1/sign-in").json(&body).send().await.unwrap()
     }
 
     pub(crate) async fn sign_in(&self) -> String {
@@ -42,7 +42,7 @@ impl World {
 
     /// What a browser with this cookie is told about itself.
     pub(crate) async fn who(&self, cookie: &str) -> Response {
-        self.from_page(Method::GET, "/api/v1/me").header("cookie", cookie).send().await.unwrap()
+        self.by_page(Method::GET, "/api/v1/me").header("cookie", cookie).send().await.unwrap()
     }
 
     /// Until a browser with this cookie is nobody. A credential that was found good is taken for good for a moment more.
@@ -122,7 +122,7 @@ async fn a_command_line_gets_a_token_and_no_cookie() {
 async fn signing_out_ends_it_at_once_and_takes_the_cookie_away() {
     let world = World::with_password().await;
     let (cookie, other) = (world.sign_in().await, world.sign_in().await);
-    let out = world.from_page(Method::POST, "/api/v1/sign-out").header("cookie", &cookie);
+    let out = world.by_page(Method::POST, "/api/v1/sign-out").header("cookie", &cookie);
     let answer = out.send().await.unwrap();
     assert_eq!(answer.status(), 200);
     let line = answer.headers()["set-cookie"].to_str().unwrap();
@@ -137,13 +137,13 @@ async fn a_secret_that_was_planted_before_is_not_taken_over() {
     let name = world.sign_in().await.split('=').next().unwrap().to_owned();
     let planted = format!("{name}=chosen-by-somebody-else");
     let body = json!({ "login": "ann", "password": PASSWORD, "for": "browser" });
-    let ask = world.from_page(Method::POST, "/api/v1/sign-in").header("cookie", &planted);
+    let ask = world.by_page(Method::POST, "/api/v1/sign-in").header("cookie", &planted);
     let fresh = cookie_in(&ask.json(&body).send().await.unwrap()).unwrap();
     assert_ne!(fresh, planted);
     assert_eq!(world.who(&planted).await.status(), 401);
     assert_eq!(world.who(&fresh).await.status(), 200);
     // Who signs in again in the same browser leaves nothing behind.
-    let ask = world.from_page(Method::POST, "/api/v1/sign-in").header("cookie", &fresh);
+    let ask = world.by_page(Method::POST, "/api/v1/sign-in").header("cookie", &fresh);
     let again = cookie_in(&ask.json(&body).send().await.unwrap()).unwrap();
     assert_ne!(again, fresh);
     assert_eq!((world.who(&fresh).await.status(), world.who(&again).await.status()), (GONE, GOOD));
@@ -228,7 +228,7 @@ async fn who_guesses_waits_and_nobody_else_does() {
     let world = World::with_password_and(|config| config.trusted_proxies.push(here)).await;
     let from = |address: &'static str, password: &'static str| {
         let body = json!({ "login": "ann", "password": password, "for": "browser" });
-        let ask = world.from_page(Method::POST, "/api/v1/sign-in").header("x-forwarded-for", address);
+        let ask = world.by_page(Method::POST, "/api/v1/sign-in").header("x-forwarded-for", address);
         let ask = ask.json(&body);
         async { ask.send().await.unwrap() }
     };
@@ -279,12 +279,12 @@ async fn a_link_is_spent_by_its_button_and_by_nothing_else() {
         assert_eq!((answer.status().as_u16(), cookie_in(&answer)), (403, None), "{name}: {value}");
     }
     let path = format!("/in/{code}");
-    let answer = world.from_page(Method::POST, &path).send().await.unwrap();
+    let answer = world.by_page(Method::POST, &path).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), &answer.headers()["location"]), (303, &"/".parse().unwrap()));
     let me: Value = world.who(&cookie_in(&answer).unwrap()).await.json().await.unwrap();
     assert_eq!(me["handle"], "bob");
     for method in [Method::GET, Method::POST] {
-        let again = world.from_page(method, &path).send().await.unwrap();
+        let again = world.by_page(method, &path).send().await.unwrap();
         assert_eq!((again.status().as_u16(), cookie_in(&again)), (410, None));
         assert!(again.text().await.unwrap().contains("works once"));
     }

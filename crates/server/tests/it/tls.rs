@@ -105,7 +105,7 @@ async fn an_encrypted_page_gets_a_cookie_that_only_it_can_set() {
     let papers = Papers::new(LOCAL);
     let world = papers.world(|_| {}).await;
     let http = papers.http();
-    let answer = http.get(&world.sign_in).send().await.unwrap();
+    let answer = http.post(&world.sign_in).send().await.unwrap();
     let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
     let port = world.host().rsplit_once(':').unwrap().1;
     assert!(cookie.starts_with(&format!("__Host-homing_{port}=")), "{cookie}");

@@ -1,7 +1,7 @@
 //! Stories of coming in: passwords, links, tokens, and what an agent may use to call back.
 
 use crate::world::{World, trace};
-use engine::{MakeToken, Purpose, Refused, SignInFor, Signed, Verb, Which, hash_of};
+use engine::{MakeToken, Purpose, Refused, SignInFor, Signed, Verb, Vouched, Which, hash_of};
 use kernel::{Grant, Grantee, Moment, Principal, Right, Rights, Role, To};
 use std::time::Duration;
 
@@ -128,8 +128,16 @@ async fn whoever_a_provider_vouches_for_is_known_by_its_name_for_them_from_then_
     world.engine.change_person(&world.me, bob.person, to, trace(None)).await.unwrap();
     let come = async |subject: &str, email: Option<&str>| {
         let at = at(Purpose::Browser);
-        let signed = world.engine.sign_in_by_identity("https://id.test", subject, email, at, trace(None));
-        signed.await.map(|signed| signed.person)
+        let vouched = Vouched {
+            issuer: "https://id.test".to_owned(),
+            subject: subject.to_owned(),
+            email: email.map(str::to_lowercase),
+            name: None,
+            nickname: None,
+            org: None,
+            create: None,
+        };
+        world.engine.sign_in_by_identity(&vouched, at, trace(None)).await.map(|signed| signed.person)
     };
     assert_eq!(come("b-1", None).await, Err(Refused::WrongSignIn));
     assert_eq!(come("b-1", Some("Bob@Example.org")).await, Ok(bob.person));

@@ -59,7 +59,12 @@ impl Remote {
 
     /// Says that it is done: the server's own answer for programs, words for people.
     pub(crate) fn done(&self, answer: &impl Serialize, words: impl AsRef<str>) -> Result<()> {
-        Ok(if self.screen.json { self.screen.object(answer)? } else { self.screen.line(words)? })
+        if self.screen.json {
+            self.screen.object(answer)?;
+        } else {
+            self.screen.line(words)?;
+        }
+        Ok(())
     }
 }
 

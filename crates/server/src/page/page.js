@@ -62,6 +62,7 @@ async function why(answer) {
   const problem = await answer.json().catch(() => null)
   const wait = answer.headers.get('Retry-After')
   if (answer.status === 429) return `Too many tries. Wait ${wait || 'some'} seconds, then try again.`
+  if (problem?.code === 'wrong_sign_in') return 'This name and this password do not go together.'
   return problem ? `${problem.detail} (${problem.hint})` : 'Something went wrong; try again.'
 }
 

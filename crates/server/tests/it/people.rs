@@ -190,7 +190,7 @@ async fn a_session_is_shared_with_a_group_and_taken_back() {
     assert_eq!(code(ann.make_group(&NewGroup { name: "team".into() }).await.unwrap_err()), Code::Taken);
     ann.join(&group.id, &bob.by.person.to_string()).await.unwrap();
     assert_eq!(ann.groups().await.unwrap().items[0].people[0].handle.as_deref(), Some("bob"));
-    assert_eq!(as_bob.me().await.unwrap().groups, [group.id.as_str()]);
+    assert_eq!(as_bob.me().await.unwrap().groups, std::slice::from_ref(&group.id));
 
     let give = |grant| NewGrant { to: Grantee::group(&group.id), grant };
     assert_eq!(code(as_bob.give(&on, &give(Grant::View)).await.unwrap_err()), Code::NotFound);

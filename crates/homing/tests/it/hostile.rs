@@ -665,7 +665,7 @@ impl Hostile {
 
     fn rows(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let mut query = self.db.prepare(&format!("SELECT * FROM {table}"))?;
-        let names: Vec<String> = query.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = query.column_names().map(str::to_owned).collect();
         let is_told = |column: &usize| !["sealed", "last_used"].contains(&names[*column].as_str());
         let columns: Vec<usize> = (0..names.len()).filter(is_told).collect();
         let shown = query.query_map([], |row| {

@@ -243,7 +243,8 @@ fn the_machines_person_may_choose_their_home_and_the_first_directory_and_adds_mo
     let real = |path: PathBuf| fs::canonicalize(path).unwrap();
     let mut expected = vec![real(homing.home()), real(homing.place())];
     let mut found = roots(&homing);
-    (expected.sort(), found.sort());
+    expected.sort();
+    found.sort();
     assert_eq!(found, expected);
     let elsewhere = homing.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();

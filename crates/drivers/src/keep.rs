@@ -47,12 +47,13 @@ struct Wanted {
     model: Option<String>,
     mode: Option<String>,
     account: Account,
+    whose: String,
 }
 
 impl Wanted {
     fn of(launch: &Launch, native: Option<Native>) -> Self {
-        let Launch { directory, model, mode, account, .. } = launch.clone();
-        Self { native, directory, model, mode, account }
+        let Launch { directory, model, mode, account, whose, .. } = launch.clone();
+        Self { native, directory, model, mode, account, whose }
     }
 }
 

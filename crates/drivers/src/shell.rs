@@ -15,6 +15,7 @@ use crate::bury::bury;
 use crate::keep::{Keep, KeepConfig};
 use crate::spoken::{Bounds, Parts, Side, Spoken, Tongue};
 use crate::tree::{Plan, SILENCE_MS_MAX, Tree};
+use crate::wall::Wall;
 
 /// How long a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
@@ -52,6 +53,8 @@ pub struct ShellConfig {
     pub silence_ms_max: u64,
     /// Whether trees get a control group, where one can be made.
     pub group: bool,
+    /// The wall around it.
+    pub wall: Arc<Wall>,
 }
 
 /// What one agent may take. Each has its key below `agents.NAME.limits` in the configuration.
@@ -106,6 +109,7 @@ impl ShellConfig {
             limits: TurnLimits::default(),
             silence_ms_max: SILENCE_MS_MAX,
             group: true,
+            wall: Arc::default(),
         }
     }
 }
@@ -135,7 +139,8 @@ impl<T: Tongue> Shell<T> {
 
     /// The home of that session's agent.
     pub(crate) fn home(&self, launch: &Launch) -> String {
-        self.config.home.replace("{session}", &launch.session.to_string())
+        let home = self.config.home.replace("{session}", &launch.session.to_string());
+        self.config.wall.home(launch, home)
     }
 
     /// Where a conversation's native id means something: agent, home and directory.
@@ -246,7 +251,8 @@ impl<T: Tongue> Shell<T> {
         let mut argv = vec![program.to_string_lossy().into_owned()];
         argv.extend(self.config.args.iter().cloned().chain(args));
         let mut env = self.config.env.clone();
-        env.push(("HOME".to_owned(), home));
+        self.config.wall.dress(launch, &mut env);
+        env.push(("HOME".to_owned(), home.clone()));
         env.extend(own);
         env.extend(launch.variables.iter().cloned());
         if let Account::Person { secrets, .. } = &launch.account {
@@ -256,11 +262,12 @@ impl<T: Tongue> Shell<T> {
             env.retain(|(name, _)| !(brings(name) || brings_own && is_secret(name)));
             env.extend(secrets.iter().cloned());
         }
-        let ShellConfig { exe, locks, .. } = &self.config;
+        let ShellConfig { exe, locks, wall, .. } = &self.config;
+        let wall = wall.around(launch, Path::new(&home), locks)?;
         let plan = Plan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
         let ShellConfig { silence_ms_max, group, .. } = self.config;
         let TurnLimits { memory_bytes_max, processes_max, .. } = self.config.limits;
-        Ok(Plan { env, silence_ms_max, group, memory_bytes_max, processes_max, ..plan })
+        Ok(Plan { env, silence_ms_max, group, memory_bytes_max, processes_max, wall, ..plan })
     }
 }
 

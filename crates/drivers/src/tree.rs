@@ -19,6 +19,7 @@ use crate::supervisor::frame::{
     Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, Limit, Limits, NotAFrame, PIECE_BYTES_MAX, Refused,
     Start, Started, Why, put, put_json,
 };
+use crate::wall::Around;
 
 /// How often we say that we are there.
 const BEAT: Duration = Duration::from_millis(500);
@@ -61,6 +62,8 @@ pub struct Plan {
     pub memory_bytes_max: Option<u64>,
     /// The most processes of the whole tree, if bounded. The supervisor counts them once a second.
     pub processes_max: Option<u32>,
+    /// The wall around the agent.
+    pub wall: Around,
 }
 
 impl Plan {
@@ -85,6 +88,7 @@ impl Plan {
             closes_input: false,
             memory_bytes_max: None,
             processes_max: None,
+            wall: Around::default(),
         }
     }
 
@@ -100,6 +104,7 @@ impl Plan {
             files_max: self.files_max,
             closes_input: self.closes_input,
             limits: Limits { memory_bytes_max: self.memory_bytes_max, processes_max: self.processes_max },
+            wall: self.wall.clone(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::PathBuf;
 
 use engine::{CallBack, Secret};
@@ -29,8 +29,9 @@ impl CallBack for TurnFiles {
     }
 
     fn close(&self, session: SessionId) {
-        // What stays is good for nothing: its turn is over.
-        let _ = fs::remove_dir_all(self.dir.join(session.to_string()));
+        // What stays is good for nothing: its turn is over. The directory stays, because a process that is kept has exactly
+        // this one behind its wall, and would not see another of the same name.
+        let _ = fs::remove_file(self.path(session));
     }
 }
 
@@ -47,6 +48,11 @@ impl TurnFiles {
         let _ = fs::remove_file(&new);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         writeln!(file, "{}", secret.reveal())?;
+        // Its agent may run as another user, to whom the directory belongs.
+        let owner = fs::metadata(self.dir.join(session.to_string()))?;
+        if owner.uid() != file.metadata()?.uid() {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
         fs::rename(&new, &path)
     }
 }

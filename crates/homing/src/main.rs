@@ -3,8 +3,8 @@
 //! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `place` (the data
 //! directory), `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is
 //! meant), `naming` (which person or group), `follow` (watching a turn), `ask` and `keys` (what is typed), `words` (facts
-//! for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents), `call_back`,
-//! `seal` and `world`.
+//! for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents), `wall` (what they
+//! must not see), `call_back`, `seal` and `world`.
 
 mod ask;
 mod call_back;
@@ -23,6 +23,7 @@ mod screen;
 mod seal;
 mod target;
 mod time;
+mod wall;
 mod wiring;
 mod words;
 mod world;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     match std::env::args_os().nth(1).as_deref().and_then(|name| name.to_str()) {
         Some("supervise") => drivers::supervise(),
         Some("scripted-agent") => drivers::scripted_agent(),
+        Some("probe-wall") => drivers::wall::probe_wall(),
         _ => cli::run(),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use engine::{Engine, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
+use rustix::process::DumpableBehavior;
 use server::{Bound, Server, Tls, TlsError};
 use sha2::{Digest, Sha256};
 use store_sqlite::{OpenError, Options, SqliteStore};
@@ -22,7 +23,8 @@ use crate::exit::{Exit, Trouble};
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
-use crate::world::{GrowingMint, LocalGround, NoWall, SystemClock};
+use crate::wall::TriedWall;
+use crate::world::{GrowingMint, LocalGround, SystemClock};
 use crate::{time, world};
 
 /// How often the files of the certificate are looked at.
@@ -87,6 +89,11 @@ impl Ready {
     /// Takes the directory, settles what is unfinished, takes the address, and writes down where it is.
     pub(crate) async fn start(config: &Config, place: &Place) -> Result<Self> {
         allow_many_files();
+        // Nobody of our own user looks into us, or at what we hold open. The wall around agents does not need this; whoever
+        // has no wall does.
+        if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "other processes of this user can look into the server");
+        }
         let mint = Arc::new(GrowingMint::default());
         let options = Options::new(NodeId::from_bits(mint.bits()), world::host(), world::now());
         let store = SqliteStore::open(&place.dir, &options).map_err(|error| cannot_open(error, place))?;
@@ -109,7 +116,7 @@ impl Ready {
             mint: mint.clone(),
             seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),
             call_back: Some(Arc::new(TurnFiles { dir: place.dir.join("turns"), url })),
-            wall: Arc::new(NoWall),
+            wall: Arc::new(TriedWall::new(config, &place.dir)?),
             trust_everyone: config.trust_everyone,
             policy: config.policy(),
             limits: config.limits(),

@@ -3,13 +3,12 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chacha20poly1305::Key;
 use chacha20poly1305::aead::Generate;
-use engine::{Clock, Ground, Mint, Proof, Wall};
+use engine::{Clock, Ground, Mint};
 use kernel::{Moment, SessionId};
 
 /// The system's clock.
@@ -60,7 +59,12 @@ pub(crate) struct LocalGround {
 
 impl Ground for LocalGround {
     fn check(&self, directory: &str) -> Result<String, String> {
-        drivers::ground::check(Path::new(directory)).map_err(|why| why.to_string())
+        let directory = drivers::ground::check(Path::new(directory)).map_err(|why| why.to_string())?;
+        let data = self.work.parent().and_then(|data| data.canonicalize().ok());
+        match data.is_some_and(|data| Path::new(&directory).starts_with(data)) {
+            true => Err(format!("{directory} is inside of Homing's own directory, which agents do not see")),
+            false => Ok(directory),
+        }
     }
 
     fn own(&self, session: SessionId) -> String {
@@ -74,17 +78,6 @@ impl Ground for LocalGround {
             made.map_err(|why| format!("{directory}: {why}"))?;
         }
         if path.is_dir() { Ok(()) } else { Err(format!("{directory} is not there any more")) }
-    }
-}
-
-/// Nothing keeps agents from anything yet, and says so: whoever lets somebody else in has to trust them.
-#[derive(Debug)]
-pub(crate) struct NoWall;
-
-impl Wall for NoWall {
-    fn prove(&self) -> Pin<Box<dyn Future<Output = Proof> + Send + '_>> {
-        let findings = vec!["agents run as the user of the server and can read what it can read".to_owned()];
-        Box::pin(std::future::ready(Proof { proved: false, findings }))
     }
 }
 

@@ -5,6 +5,7 @@ mod process;
 mod tongue;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
@@ -12,6 +13,7 @@ use kernel::SessionId;
 
 use crate::shell::{Shell, ShellConfig, TurnLimits};
 use crate::tree::SILENCE_MS_MAX;
+use crate::wall::Wall;
 pub use process::scripted_agent;
 use tongue::ScriptedTongue;
 
@@ -27,7 +29,7 @@ const TURN_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub struct ScriptedConfig {
     /// The program that has `supervise` and `scripted-agent`: our own.
     pub exe: PathBuf,
-    /// The agent's home, where its memory is. Made when needed.
+    /// The agent's home, where its memory is. Made when needed. `{session}` in it stands for the session's id.
     pub home: PathBuf,
     /// The directory of the locks. Made when needed.
     pub locks: PathBuf,
@@ -43,6 +45,8 @@ pub struct ScriptedConfig {
     pub kept_max: usize,
     /// How long a process is kept.
     pub idle_max: Duration,
+    /// The wall around it.
+    pub wall: Arc<Wall>,
 }
 
 impl ScriptedConfig {
@@ -59,6 +63,7 @@ impl ScriptedConfig {
             limits,
             kept_max: 0,
             idle_max: Duration::from_secs(5 * 60),
+            wall: Arc::default(),
         }
     }
 }
@@ -74,16 +79,16 @@ impl Scripted {
     /// The agent, set up so. Relative paths are taken from where we are now: the agent will be elsewhere.
     pub fn new(config: ScriptedConfig) -> Self {
         let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let ScriptedConfig { exe, home, locks, log, silence_ms_max, group, limits, kept_max, idle_max } =
+        let ScriptedConfig { exe, home, locks, log, silence_ms_max, group, limits, kept_max, idle_max, wall } =
             config;
         let (exe, home) = (here(exe), words(&here(home)));
         let shell = ShellConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
-        let shell = ShellConfig { silence_ms_max, group, limits, kept_max, idle_max, ..shell };
+        let shell = ShellConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, ..shell };
         Self { shell: Shell::new(shell), home, log: log.map(here) }
     }
 
     fn arguments(&self, launch: &Launch) -> Vec<String> {
-        let mut arguments = vec!["scripted-agent".to_owned(), self.home.clone()];
+        let mut arguments = vec!["scripted-agent".to_owned(), self.shell.home(launch)];
         arguments.extend(launch.native.iter().map(|native| native.id.clone()));
         arguments
     }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::wall::Around;
+
 /// The longest frame. A start with its whole environment has to fit; words and output are cut into pieces.
 pub(crate) const FRAME_BYTES_MAX: usize = 512 * 1024;
 /// The most words or output in one frame.
@@ -79,6 +81,8 @@ pub(crate) struct Start {
     pub(crate) closes_input: bool,
     /// How much of the machine the tree may take.
     pub(crate) limits: Limits,
+    /// The wall around it.
+    pub(crate) wall: Around,
 }
 
 /// How much of the machine a whole tree may take, where that is bounded.

@@ -17,11 +17,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
 
 use crate::group::Group;
 use crate::hunt::{Caught, Hunt, Mark, Process};
 use crate::lock::{Holder, Lock};
+use crate::wall::Prepared;
 use frame::{Exited, Frames, Kind, Limit, NotAFrame, Refused, Start, Started, Why, put_json};
 use relay::{End, Relay};
 use spawn::Spawned;
@@ -60,6 +61,8 @@ impl Supervisor {
         // Out of the daemon's terminal: its Ctrl-C is not ours. Fails if we lead a group already, which is as good.
         let _ = rustix::process::setsid();
         spawn::be_deaf();
+        // Nobody of our own user looks into us, or at what we hold open.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let mut control = Frames::default();
         let Some(start) = read_start(&mut control)? else { return Ok(None) };
@@ -123,7 +126,8 @@ impl Supervisor {
         if !start.directory.is_dir() {
             return Err(refused(Why::Wrong, format!("{} is not a directory", start.directory.display())));
         }
-        let child = spawn::spawn(start, mark, group).map_err(|why| {
+        let wall = Prepared::new(&start.wall).map_err(|why| refused(Why::Failed, why))?;
+        let child = spawn::spawn(start, mark, group, wall).map_err(|why| {
             let wrong =
                 [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];
             let kind = if wrong.contains(&why.kind()) { Why::Wrong } else { Why::Failed };

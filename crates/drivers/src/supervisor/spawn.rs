@@ -13,6 +13,10 @@ use rustix::process::{Pid, Signal};
 use super::frame::Start;
 use crate::group::Group;
 use crate::hunt::Mark;
+use crate::wall::Prepared;
+
+/// The longest reason for which an agent is not started.
+const COMPLAINT_BYTES_MAX: usize = 1_024;
 
 /// The polite signals. A service manager sends them to everything at once; a supervisor has its work still before it.
 const POLITE: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -40,35 +44,58 @@ pub(super) struct Spawned {
     pub(super) stderr: OwnedFd,
 }
 
-/// Starts the agent in a session and, where there is one, a control group of its own.
-pub(super) fn spawn(start: &Start, mark: &Mark, group: Option<&Group>) -> io::Result<Spawned> {
+/// Starts the agent behind its wall, in a session and, where there is one, a control group of its own.
+pub(super) fn spawn(
+    start: &Start,
+    mark: &Mark,
+    group: Option<&Group>,
+    wall: Prepared,
+) -> io::Result<Spawned> {
     let (program, arguments) =
         start.argv.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(&start.directory);
+    command.args(arguments);
     command.env_clear().envs(start.env.iter().map(|(name, value)| (name, value))).envs(mark.variables());
     let [(its_in, stdin), (stdout, its_out), (stderr, its_err)] = [pipe()?, pipe()?, pipe()?];
     command.stdin(its_in).stdout(its_out).stderr(its_err);
     let supervisor = rustix::process::getpid();
+    let directory = start.directory.clone();
     let before_exec = move || {
         // The agent shall hear what we do not, whoever made us deaf.
         set_polite(libc::SIG_DFL);
-        die_with(supervisor)?;
         rustix::process::setsid()?;
-        Ok(())
+        wall.raise()?;
+        // Behind the wall, or there would be a way past it upwards. And what the kernel was asked before we became somebody
+        // else it has forgotten.
+        rustix::process::chdir(&directory)?;
+        die_with(supervisor)
     };
-    // SAFETY: between fork and exec this only makes system calls (sigaction, prctl, getppid, setsid) and allocates nothing:
-    // rustix returns errors as numbers, and an `io::Error` made of one is a number, too. The supervisor has one thread.
+    // SAFETY: the supervisor has one thread, so its copy between fork and exec may do what any process may: no lock can be
+    // held by a thread that does not exist.
     #[allow(unsafe_code)]
     unsafe {
         command.pre_exec(before_exec);
     }
     let born_inside = group.and_then(Group::directory).map(|directory| spawn_into(&mut command, &directory));
-    let pid = match born_inside {
-        Some(Ok(born)) => born?,
-        Some(Err(NotThere)) | None => spawn_and_move(&mut command, group)?,
+    let born = match born_inside {
+        Some(Ok(born)) => born,
+        Some(Err(NotThere)) | None => spawn_and_move(&mut command, group),
     };
+    let pid = born.map_err(|why| complaint(&stderr, why))?;
     Ok(Spawned { pid, stdin, stdout, stderr })
+}
+
+/// What it said before it could become the agent, if it did; else the error as it is.
+fn complaint(stderr: &OwnedFd, why: io::Error) -> io::Error {
+    let mut said = [0; COMPLAINT_BYTES_MAX];
+    let read = rustix::io::ioctl_fionbio(stderr, true).and_then(|()| rustix::io::read(stderr, &mut said));
+    match read {
+        Ok(length @ 1..) => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            String::from_utf8_lossy(&said[..length]).into_owned(),
+        ),
+        Ok(0) | Err(_) => why,
+    }
 }
 
 /// A pipe that no other child of ours inherits: the end to read from and the end to write to.

@@ -13,3 +13,4 @@ mod orphans;
 mod plans;
 mod real;
 mod scripted;
+mod wall;

@@ -60,6 +60,8 @@ pub(crate) struct Config {
     policy: Policy,
     /// The identity provider at which people may sign in.
     oidc: OidcTable,
+    /// What agents must not see.
+    pub(crate) wall: WallTable,
     /// What every agent gets unless its own table says otherwise.
     every_agent: AgentTable,
     /// The agents, by name.
@@ -131,6 +133,29 @@ struct Policy {
     ask_max: Span,
     crowded_wait: Span,
     after_failure: AfterFailure,
+}
+
+/// What agents must not see, and as whom they run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct WallTable {
+    /// How the wall is made.
+    pub(crate) kind: WallBy,
+    /// What is hidden besides the data directory.
+    pub(crate) hide: Vec<String>,
+    /// The operating system's user that somebody's sessions run as, by the person's handle.
+    pub(crate) people: BTreeMap<String, String>,
+}
+
+/// How the wall is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WallBy {
+    #[default]
+    Auto,
+    Mounts,
+    Landlock,
+    Off,
 }
 
 /// What becomes of waiting messages after a failed turn.
@@ -343,9 +368,14 @@ fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, String)>> 
 }
 
 fn in_home() -> Option<PathBuf> {
+    Some(user_directory()?.join("config.toml"))
+}
+
+/// Where whoever runs us has their own configuration: `$XDG_CONFIG_HOME/homing`, or `~/.config/homing`.
+pub(crate) fn user_directory() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))?;
-    Some(base.join("homing").join("config.toml"))
+    Some(base.join("homing"))
 }
 
 /// Lays each agent's own table over what every agent gets. Lists replace each other, but for `pass_env`: whoever names a

@@ -18,13 +18,14 @@ use drivers::claude::Claude;
 use drivers::codex::Codex;
 use drivers::command::CommandAgent;
 use drivers::opencode::OpenCode;
+use drivers::wall::Wall;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
 use tokio::task::JoinSet;
 
 use crate::config::agents::{AgentTable, Enabled, Home, Kind};
 use crate::config::{AUTO, Config, reference};
 use crate::exit::{Exit, Trouble};
-use crate::world;
+use crate::{wall, world};
 pub(crate) use configured::Configured;
 
 /// Where programs are looked for when our own environment does not say.
@@ -49,9 +50,10 @@ pub(crate) struct Roster {
 impl Roster {
     /// The agents of a configuration, with their things below a data directory.
     pub(crate) fn make(config: &Config, data: &Path) -> Result<Self> {
+        let wall = wall::around(config, data)?;
         let mut agents = Vec::new();
         for (name, table) in config.agents.iter().filter(|(_, table)| table.enabled != Enabled::No) {
-            let made = make(name, table, data).with_context(|| format!("agents.{name}"))?;
+            let made = make(name, table, data, &wall).with_context(|| format!("agents.{name}"))?;
             agents.push(Arc::new(made));
         }
         let default = default_of(config, &agents)?;
@@ -139,19 +141,20 @@ fn unknown(name: &str, agents: &[Arc<Configured>]) -> Trouble {
         .hint(format!("`default_agent` is \"auto\" or one of: {}", known.join(", ")))
 }
 
-/// The scripted agent, which keeps its things below a data directory.
+/// The scripted agent, which keeps its things below a data directory that is not hidden from it.
 pub(crate) fn scripted(name: &str, data: &Path) -> Result<Scripted> {
-    Ok(Scripted::new(scripted_config(name, data)?))
+    Ok(Scripted::new(scripted_config(name, data, &Arc::default())?))
 }
 
-fn scripted_config(name: &str, data: &Path) -> Result<ScriptedConfig> {
+fn scripted_config(name: &str, data: &Path, wall: &Arc<Wall>) -> Result<ScriptedConfig> {
     let exe = world::exe().context("our own program cannot be found")?;
-    let home = data.join("agents").join(name);
-    Ok(ScriptedConfig::new(exe, home, data.join("attempts")))
+    // What it remembers of one session is not for another.
+    let home = data.join("agents").join(name).join("{session}");
+    Ok(ScriptedConfig { wall: wall.clone(), ..ScriptedConfig::new(exe, home, data.join("attempts")) })
 }
 
-fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Configured> {
-    let shell = shell(name, table, data)?;
+fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result<Configured> {
+    let shell = ShellConfig { wall: wall.clone(), ..shell(name, table, data)? };
     let kind = table.kind.context("it needs a `kind`")?;
     let driver: Arc<dyn Agent> = match kind {
         Kind::Claude => Arc::new(Claude::new(shell.clone())),
@@ -166,7 +169,8 @@ fn make(name: &str, table: &AgentTable, data: &Path) -> Result<Configured> {
             Arc::new(CommandAgent::new(command.for_driver(shell.clone())))
         }
         Kind::Scripted => {
-            Arc::new(Scripted::new(ScriptedConfig { limits: shell.limits, ..scripted_config(name, data)? }))
+            let config = scripted_config(name, data, wall)?;
+            Arc::new(Scripted::new(ScriptedConfig { limits: shell.limits, ..config }))
         }
     };
     Ok(Configured::new(name, table, &shell, driver))

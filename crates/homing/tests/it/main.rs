@@ -2,8 +2,8 @@
 //!
 //! `agents` is which agents there are, `talking` what people do, `stopping` how turns and sessions end, `serving` how
 //! servers come and go, `network` how they are reached from elsewhere, `people` a team's story, `caring` what keeps a machine
-//! well, `hostile` and `flood` what bad input may do, `kill` and `orphans` what is left when something dies. Nothing here
-//! knows a type of ours; the kit in `testkit` starts, asks and
+//! well, `hostile` and `flood` what bad input may do, `kill` and `orphans` what is left when something dies, `wall` what
+//! agents cannot reach. Nothing here knows a type of ours; the kit in `testkit` starts, asks and
 //! cleans up.
 
 mod agents;
@@ -20,6 +20,7 @@ mod serving;
 mod signing_in;
 mod stopping;
 mod talking;
+mod wall;
 
 use serde_json::Value;
 use testkit::{Homing, Setup};

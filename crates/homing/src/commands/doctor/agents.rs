@@ -37,7 +37,10 @@ pub(super) async fn look(wanted: Wanted<'_>, config: &Config, lab: &Lab) -> Vec<
             "mend the configuration; `homing config` explains it",
         )]
     };
-    let roster = match Roster::make(config, &lab.dir) {
+    // Beside the directories of the turns: agents do not see it.
+    let data = lab.dir.join("data");
+    let made = std::fs::create_dir_all(&data).map_err(Into::into).and_then(|()| Roster::make(config, &data));
+    let roster = match made {
         Ok(roster) => roster,
         Err(error) => return wrong(error),
     };

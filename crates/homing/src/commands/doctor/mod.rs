@@ -1,8 +1,8 @@
 //! `homing doctor`: looks at the machine, the data directory and the agents, and says what to do.
 //!
 //! Each check is a function that makes findings; those about agents are in `agents`. Doctor changes nothing: what it
-//! writes to try things out is below a directory of its own, which it removes. It costs no money either, unless a turn is
-//! asked for.
+//! writes to try things out is below a directory of its own, or in the data directory for the probe of the wall, and is
+//! removed. It costs no money either, unless a turn is asked for.
 
 mod agents;
 
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
+use drivers::wall::Tried;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
@@ -130,7 +131,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> 
 
 /// Everything but the agents.
 async fn machine(config: &Result<Loaded>, place: &Place, lab: &Lab, screen: Screen) -> Vec<Finding> {
-    vec![
+    let mut findings = vec![
         directory(place),
         lock(place),
         modes(place),
@@ -141,7 +142,11 @@ async fn machine(config: &Result<Loaded>, place: &Place, lab: &Lab, screen: Scre
         server(place, screen).await,
         supervisor(lab).await,
         groups(),
-    ]
+    ];
+    if let Ok((config, _)) = config {
+        findings.extend(wall(config, place, lab).await);
+    }
+    findings
 }
 
 fn show(finding: &Finding, screen: Screen) -> Result<()> {
@@ -373,6 +378,44 @@ fn groups() -> Finding {
     }
     let remedy = "let systemd delegate one (`Delegate=memory pids` and `DelegateSubgroup=server` in the unit) for an exact limit of memory";
     Finding::warn(check, format!("no control groups may be made below {}", own.display()), remedy)
+}
+
+/// The wall around agents, tried from inside one: a finding for each way out.
+async fn wall(config: &Config, place: &Place, lab: &Lab) -> Vec<Finding> {
+    let check = "wall";
+    let remedy = "keep to one person whom you trust, or see \"The wall\" in docs/operating.md";
+    let (data, server) = match place.dir.is_dir() {
+        true => (&place.dir, holder(place).unwrap_or(std::process::id().cast_signed())),
+        // Nothing is there to be hidden yet; the machine can be tried all the same.
+        false => (&lab.dir, std::process::id().cast_signed()),
+    };
+    let proof = match crate::wall::prove(config, data, server).await {
+        Ok(proof) => proof,
+        Err(error) => {
+            return vec![Finding::fail(check, format!("{error:#}"), "mend [wall] in the configuration")];
+        }
+    };
+    let one = |tried: &Tried| {
+        let detail = format!("an agent tries to {}: {}", tried.what, tried.seen);
+        if tried.held { Finding::ok(check, detail) } else { Finding::warn(check, detail, remedy) }
+    };
+    let mut findings: Vec<Finding> = proof.tried.iter().map(one).collect();
+    findings.push(match proof.proved {
+        true => Finding::ok(check, "proved: agents cannot reach what is the server's"),
+        false => {
+            Finding::warn(check, "NOT proved: whoever may prompt can reach what is the server's", remedy)
+        }
+    });
+    findings
+}
+
+/// The process of the server that has the directory, if one does.
+fn holder(place: &Place) -> Option<i32> {
+    let file = fs::File::open(place.dir.join("lock")).ok()?;
+    let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+    let signed = fs::read(place.dir.join("lock")).ok().filter(|_| is_held)?;
+    let holder: serde_json::Value = serde_json::from_slice(&signed).ok()?;
+    i32::try_from(holder["pid"].as_i64()?).ok()
 }
 
 /// A directory to try things out in, gone when it is dropped.

@@ -1,0 +1,256 @@
+//! The wall around an agent: what it must not see, and as whom it runs.
+//!
+//! Here is what the server says about it (`Wall`) and what comes of that for one start (`Around`), which travels to the
+//! supervisor. `raise` builds it, in the agent's own process just before it becomes the agent: `mounts` covers what is
+//! hidden in a mount namespace, `rules` does the same with Landlock where there can be none, and bounds signals and
+//! sockets in either case; `wear` is the change of user. `prove` starts `probe` under the very same wall and lets it try
+//! to get out.
+
+mod mounts;
+mod probe;
+mod prove;
+mod raise;
+mod rules;
+mod wear;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use agent::{Launch, Trouble};
+use kernel::SessionId;
+use serde::{Deserialize, Serialize};
+
+pub use probe::{Tried, probe_wall};
+pub use prove::{Proof, Proving, prove_wall};
+pub(crate) use raise::Prepared;
+pub use wear::{NoSuchUser, Wear};
+
+/// How the wall is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WallKind {
+    /// By mounts where we may make them, else by Landlock, else not at all.
+    #[default]
+    Auto,
+    /// By mounts; an agent that cannot have them is not started.
+    Mounts,
+    /// By Landlock alone; an agent that cannot have it is not started.
+    Landlock,
+    /// There is none.
+    Off,
+}
+
+/// What the server knows about walls. The same for all agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wall {
+    /// How it is made.
+    pub kind: WallKind,
+    /// The data directory, hidden but for what belongs to the session.
+    pub data: Option<DataPlace>,
+    /// What else is hidden: directories, or single files and sockets. What is not there is no matter.
+    pub hide: Vec<PathBuf>,
+    /// The home of whoever runs the server. Who wears a user of their own gets that user's home in its place.
+    pub home: PathBuf,
+    /// The operating system's users that people's sessions run as, by handle. Who is not here runs as the server does.
+    pub people: BTreeMap<String, Wear>,
+}
+
+/// The data directory as it was when the server started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataPlace {
+    pub(crate) path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl DataPlace {
+    /// The directory that is there now, under its one true name.
+    pub fn of(path: &Path) -> std::io::Result<Self> {
+        let path = path.canonicalize()?;
+        let found = path.metadata()?;
+        Ok(Self { path, device: found.dev(), inode: found.ino() })
+    }
+
+    /// Whether the name still leads there. Somebody who may rename a directory above it could put another one in its
+    /// place: then we would hide that one.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let found = self.path.symlink_metadata();
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode))
+    }
+
+    /// Where a session without a directory of its own acts.
+    pub(crate) fn work(&self, session: SessionId) -> PathBuf {
+        self.path.join("work").join(session.to_string())
+    }
+
+    /// Where an agent finds what it needs to call back.
+    pub(crate) fn turns(&self, session: SessionId) -> PathBuf {
+        self.path.join("turns").join(session.to_string())
+    }
+}
+
+/// The wall of one start, as it travels to the supervisor.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    pub(crate) kind: WallKind,
+    pub(crate) data: Option<DataPlace>,
+    pub(crate) hide: Vec<PathBuf>,
+    /// What stays although it is inside of something hidden.
+    pub(crate) keep: Vec<PathBuf>,
+    pub(crate) wear: Option<Wear>,
+}
+
+impl Wall {
+    /// Who that session runs as, if not as we do.
+    pub(crate) fn wear(&self, launch: &Launch) -> Option<&Wear> {
+        self.people.get(&launch.whose)
+    }
+
+    /// The home that agent gets: its own, or that of the user it wears where the server's was meant.
+    pub(crate) fn home(&self, launch: &Launch, home: String) -> String {
+        match self.wear(launch) {
+            Some(wear) if Path::new(&home) == self.home => wear.home.to_string_lossy().into_owned(),
+            _ => home,
+        }
+    }
+
+    /// The variables of somebody who wears another user: that user's name, and nothing that leads to the server's home.
+    pub(crate) fn dress(&self, launch: &Launch, env: &mut Vec<(String, String)>) {
+        let Some(wear) = self.wear(launch) else { return };
+        let leads_home =
+            |value: &str| !self.home.as_os_str().is_empty() && Path::new(value).starts_with(&self.home);
+        env.retain(|(name, value)| name == "PATH" || !leads_home(value));
+        for name in ["USER", "LOGNAME"] {
+            env.retain(|(known, _)| known != name);
+            env.push((name.to_owned(), wear.user.clone()));
+        }
+    }
+
+    /// The wall around one session's agent with that home. Makes the directories that are the session's alone.
+    pub(crate) fn around(&self, launch: &Launch, home: &Path, locks: &Path) -> Result<Around, Trouble> {
+        let wear = self.wear(launch).cloned();
+        // By their one true names, or what is hidden could be missed.
+        let true_name = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let (directory, home, locks) = (true_name(&launch.directory), true_name(home), true_name(locks));
+        let (mut hide, mut keep) = (self.hide.clone(), Vec::new());
+        hide.push(locks);
+        let others = self.people.iter().filter(|(handle, _)| **handle != launch.whose);
+        hide.extend(others.map(|(_, other)| other.home.clone()).filter(|other| *other != home));
+        if let Some(data) = &self.data {
+            hide.push(data.path.clone());
+            let turns = data.turns(launch.session);
+            own_directory(&turns, wear.as_ref())?;
+            if let Some(wear) = &wear {
+                let token = turns.join("token");
+                // It is there already if the agent may call back.
+                let _ = wear.give(&token);
+            }
+            keep.push(turns);
+            let work = data.work(launch.session);
+            if directory.starts_with(&work) {
+                own_directory(&work, wear.as_ref())?;
+                keep.push(work);
+            }
+            if home.starts_with(&data.path) {
+                own_directory(&home, wear.as_ref())?;
+            }
+        }
+        keep.push(home);
+        keep.retain(|kept| hide.iter().any(|hidden| kept.starts_with(hidden) && kept != hidden));
+        let around = Around { kind: self.kind, data: self.data.clone(), hide, keep, wear };
+        around.refuse_hidden(&directory)?;
+        Ok(around)
+    }
+}
+
+impl Around {
+    /// A session cannot act where its agent sees nothing.
+    fn refuse_hidden(&self, directory: &Path) -> Result<(), Trouble> {
+        if self.kind == WallKind::Off || !is_hidden(directory, &self.hide, &self.keep) {
+            return Ok(());
+        }
+        let here = directory.display();
+        Err(Trouble::refused(format!("{here} is hidden from agents; give the session another directory")))
+    }
+}
+
+/// Whether the innermost of what is hidden or kept around a path is hidden.
+fn is_hidden(path: &Path, hide: &[PathBuf], keep: &[PathBuf]) -> bool {
+    let innermost = |places: &[PathBuf]| {
+        places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
+    };
+    innermost(hide) > innermost(keep)
+}
+
+/// Makes a directory that nobody but the agent's user may enter.
+fn own_directory(path: &Path, wear: Option<&Wear>) -> Result<(), Trouble> {
+    let trouble = |why: std::io::Error| Trouble::transient(format!("{}: {why}", path.display()));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(trouble)?;
+    match wear {
+        Some(wear) => wear.give(path).map_err(trouble),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(directory: &str) -> Launch {
+        let fence = kernel::Fence {
+            term: kernel::Term(1),
+            epoch: kernel::Epoch(1),
+            turn: kernel::Turn(1),
+            attempt: kernel::Attempt(1),
+        };
+        Launch::new(SessionId::from_bits(1), fence, kernel::MessageId::from_bits(1), directory)
+    }
+
+    #[test]
+    fn a_session_keeps_its_own_and_nothing_of_another() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataPlace::of(place.path()).unwrap();
+        let wall = Wall { data: Some(data.clone()), ..Wall::default() };
+        let own = data.work(SessionId::from_bits(1));
+        let locks = data.path.join("attempts");
+        let around = wall.around(&launch(own.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap();
+        assert_eq!(around.hide, [locks.clone(), data.path.clone()]);
+        assert_eq!(around.keep, [data.turns(SessionId::from_bits(1)), own]);
+        let other = data.work(SessionId::from_bits(2));
+        for hidden in [&other, &data.path, &locks] {
+            let why =
+                wall.around(&launch(hidden.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap_err();
+            assert!(why.detail.contains("hidden from agents"), "{why:?}");
+        }
+    }
+
+    #[test]
+    fn the_innermost_of_hidden_and_kept_counts() {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let (hide, keep) = (paths(&["/home", "/home/me/data"]), paths(&["/home/me", "/home/me/data/work/1"]));
+        let hidden = |path: &str| is_hidden(Path::new(path), &hide, &keep);
+        assert!(
+            hidden("/home")
+                && hidden("/home/you")
+                && hidden("/home/me/data")
+                && hidden("/home/me/data/work/2")
+        );
+        assert!(
+            !hidden("/") && !hidden("/home/me") && !hidden("/home/me/data/work/1/x") && !hidden("/homes")
+        );
+    }
+
+    #[test]
+    fn a_directory_that_was_replaced_is_not_in_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("data");
+        std::fs::create_dir(&path).unwrap();
+        let data = DataPlace::of(&path).unwrap();
+        assert!(data.is_in_place());
+        std::fs::rename(&path, place.path().join("elsewhere")).unwrap();
+        assert!(!data.is_in_place());
+        std::fs::create_dir(&path).unwrap();
+        assert!(!data.is_in_place());
+    }
+}

@@ -1,0 +1,332 @@
+//! An agent that does nothing but try to get past the wall: `homing probe-wall`. It reads what to try for from its input
+//! and prints a line for each way, whether that way was shut.
+//!
+//! It is started by `prove` exactly as an agent is. Each way is tried for real; a few leave the process changed, so they
+//! come last. It has one thread and no runtime, because a namespace of users can only be made so.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use rustix::mount::UnmountFlags;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
+use rustix::thread::{CapabilitySet, UnshareFlags};
+use serde::{Deserialize, Serialize};
+
+/// Powers with which a process leaves a wall: by mounts, tracing, disks, files by number, devices, modules.
+const POWERS: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::SYS_RAWIO)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::MKNOD)
+    .union(CapabilitySet::SYS_MODULE)
+    .union(CapabilitySet::BPF);
+/// Sockets of programs that start others for whoever asks, outside of the wall. `UID` is the asker's number.
+const STARTERS: [&str; 8] = [
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/containerd/containerd.sock",
+    "/run/podman/podman.sock",
+    "/run/user/UID/bus",
+    "/run/user/UID/systemd/private",
+    "/run/user/UID/podman/podman.sock",
+    "/tmp/tmux-UID/default",
+];
+/// Those that listen to root only.
+const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
+
+/// What the probe is to try for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Targets {
+    pub(super) data: PathBuf,
+    /// Files in the data directory that are nobody's but the server's.
+    pub(super) private: Vec<PathBuf>,
+    /// What else is hidden.
+    pub(super) hidden: Vec<PathBuf>,
+    /// A file of another session.
+    pub(super) other: PathBuf,
+    /// A file of its own, which it has to be able to read.
+    pub(super) own: PathBuf,
+    /// A file elsewhere, which it has to be able to read.
+    pub(super) elsewhere: PathBuf,
+    /// The server's process.
+    pub(super) server: i32,
+    /// The name of an abstract socket of the server's.
+    pub(super) socket: String,
+}
+
+/// One way that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// What was tried.
+    pub what: String,
+    /// Whether it came out as it should.
+    pub held: bool,
+    /// What was seen.
+    pub seen: String,
+}
+
+/// `homing probe-wall`. Call it before anything that starts a thread.
+pub fn probe_wall() -> ExitCode {
+    let mut line = String::new();
+    let targets =
+        io::stdin().read_line(&mut line).ok().and_then(|_| serde_json::from_str::<Targets>(&line).ok());
+    let Some(targets) = targets else {
+        eprintln!("this is started by `homing doctor`; it tries the wall around agents from inside");
+        return ExitCode::FAILURE;
+    };
+    for tried in targets.try_all() {
+        println!("{}", serde_json::to_string(&tried).unwrap_or_default());
+    }
+    ExitCode::SUCCESS
+}
+
+/// What came of one attempt: what was got, or why nothing was.
+type Got = Result<String, String>;
+
+impl Targets {
+    fn try_all(&self) -> Vec<Tried> {
+        let supervisor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+        let mut all = vec![
+            needs("read its own files", [read(&self.own)]),
+            needs("write beside its own files", [write(&self.own.with_extension("written"))]),
+            needs("read a file elsewhere", [read(&self.elsewhere)]),
+            shut("read what is the server's alone", self.private.iter().map(|path| read(path))),
+            shut("list the data directory", [self.list_data()]),
+            shut(
+                "read another session's files",
+                [read(&self.other), list(self.other.parent().unwrap_or(&self.data))],
+            ),
+            shut("read what is hidden besides", self.hidden.iter().map(|path| read_or_list(path))),
+            shut(
+                "write into the data directory",
+                [write(&self.data.join("written")), write(&self.data.join("attempts/written"))],
+            ),
+            shut("move the data directory away", [moved(&self.data)]),
+            shut("get there by links and by /proc", self.roundabout()),
+            shut("look into the server", look_into(self.server, &self.data)),
+            shut("look into the supervisor", look_into(supervisor, &self.data)),
+            shut(
+                "trace the server or the supervisor",
+                [trace(self.server), trace(supervisor), take_file(self.server)],
+            ),
+            shut("signal the server or the supervisor", [signal(self.server), signal(supervisor)]),
+            shut("end the server by its control group", [group_of(self.server)]),
+            shut("reach an abstract socket of the server's", [self.abstract_socket()]),
+            shut("reach programs that start others", starters().iter().map(|path| connect(path))),
+            shut("have powers that lead out", [powers()]),
+            shut("read a disk", disks()),
+        ];
+        all.push(shut("take the cover away", self.uncover()));
+        all
+    }
+
+    fn list_data(&self) -> Got {
+        let names = names_in(&self.data)?;
+        let private = self.private.iter().filter_map(|path| path.file_name()?.to_str());
+        let seen: Vec<&str> = private.filter(|name| names.iter().any(|there| there == name)).collect();
+        if seen.is_empty() { Err("only what is its own".to_owned()) } else { Ok(seen.join(" ")) }
+    }
+
+    /// To the same files by other names. A link that was made before, one that is made now, and through our own process.
+    fn roundabout(&self) -> Vec<Got> {
+        let own = self.own.parent().unwrap_or(Path::new("/"));
+        let mut all = Vec::new();
+        for path in &self.private {
+            all.push(read(&Path::new("/proc/self/root").join(path.strip_prefix("/").unwrap_or(path))));
+            let name = path.file_name().unwrap_or_default();
+            all.push(read(&Path::new("/proc/self/cwd/../..").join(name)));
+            all.push(read(&own.join("link").join(name)));
+            let hard = own.join("hard");
+            all.push(fs::hard_link(path, &hard).map_err(words).and_then(|()| read(&hard)));
+        }
+        all
+    }
+
+    fn abstract_socket(&self) -> Got {
+        let address = SocketAddr::from_abstract_name(self.socket.as_bytes()).map_err(words)?;
+        UnixStream::connect_addr(&address).map(|_| format!("@{}", self.socket)).map_err(words)
+    }
+
+    /// Directly, and from a namespace of our own, in which we may do anything.
+    fn uncover(&self) -> Vec<Got> {
+        let take =
+            || rustix::mount::unmount(&self.data, UnmountFlags::DETACH).map_err(|why| words(why.into()));
+        let mut all = vec![take().and_then(|()| self.first_private())];
+        // SAFETY: there is no other thread with which descriptors could be shared.
+        #[allow(unsafe_code)]
+        let alone = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) };
+        if alone.is_ok() {
+            let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+            let _ = fs::write("/proc/self/setgroups", "deny");
+            let _ = fs::write("/proc/self/uid_map", format!("0 {uid} 1"));
+            let _ = fs::write("/proc/self/gid_map", format!("0 {gid} 1"));
+        }
+        all.push(take().and_then(|()| self.first_private()));
+        all.push(self.first_private());
+        all
+    }
+
+    fn first_private(&self) -> Got {
+        self.private
+            .iter()
+            .map(|path| read(path))
+            .find(Result::is_ok)
+            .unwrap_or_else(|| Err("still hidden".to_owned()))
+    }
+}
+
+/// Something that an agent must be able to do.
+fn needs(what: &str, got: impl IntoIterator<Item = Got>) -> Tried {
+    let failed: Vec<String> = got.into_iter().filter_map(Result::err).collect();
+    let seen = if failed.is_empty() { "can".to_owned() } else { failed.join("; ") };
+    Tried { what: what.to_owned(), held: failed.is_empty(), seen }
+}
+
+/// Something that must not work in any of these ways.
+fn shut(what: &str, got: impl IntoIterator<Item = Got>) -> Tried {
+    let (mut open, mut reasons) = (Vec::new(), Vec::new());
+    for got in got {
+        match got {
+            Ok(got) => open.push(got),
+            Err(why) if reasons.contains(&why) => {}
+            Err(why) => reasons.push(why),
+        }
+    }
+    let held = open.is_empty();
+    let seen = match (held, reasons.is_empty()) {
+        (false, _) => format!("OPEN: {}", open.join("; ")),
+        (true, true) => "there is nothing of the kind".to_owned(),
+        (true, false) => format!("cannot: {}", reasons.join(", ")),
+    };
+    Tried { what: what.to_owned(), held, seen }
+}
+
+fn words(why: io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::NotFound => "not there".to_owned(),
+        io::ErrorKind::PermissionDenied => "not allowed".to_owned(),
+        _ => why.to_string(),
+    }
+}
+
+fn read(path: &Path) -> Got {
+    let mut byte = [0];
+    match File::open(path).and_then(|mut file| file.read(&mut byte)) {
+        Ok(0) => Err("empty".to_owned()),
+        Ok(_) => Ok(path.display().to_string()),
+        Err(why) => Err(words(why)),
+    }
+}
+
+fn names_in(path: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(path).map_err(words)?;
+    Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+}
+
+fn list(path: &Path) -> Got {
+    let names = names_in(path)?;
+    if names.is_empty() { Err("empty".to_owned()) } else { Ok(path.display().to_string()) }
+}
+
+fn read_or_list(path: &Path) -> Got {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => list(path),
+        Ok(found) if found.file_type().is_socket() => connect(path),
+        Ok(found) if found.file_type().is_char_device() => Err("empty".to_owned()),
+        _ => read(path),
+    }
+}
+
+fn write(path: &Path) -> Got {
+    fs::write(path, "written").map_err(words)?;
+    let _ = fs::remove_file(path);
+    Ok(path.display().to_string())
+}
+
+fn moved(path: &Path) -> Got {
+    let aside = path.with_extension("moved-by-probe");
+    fs::rename(path, &aside).map_err(words)?;
+    let _ = fs::rename(&aside, path);
+    Ok(path.display().to_string())
+}
+
+/// Everything by which the files, the memory or the view of a process could be had.
+fn look_into(pid: i32, data: &Path) -> Vec<Got> {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let link = |name: &str| {
+        fs::read_link(proc.join(name)).map(|_| proc.join(name).display().to_string()).map_err(words)
+    };
+    let open = |name: &str| {
+        File::open(proc.join(name)).map(|_| proc.join(name).display().to_string()).map_err(words)
+    };
+    let inside = proc.join("root").join(data.strip_prefix("/").unwrap_or(data));
+    // Root may see how many files are open, but not which.
+    let files = names_in(&proc.join("fd")).unwrap_or_default();
+    let mut all: Vec<Got> = files.iter().map(|name| link(&format!("fd/{name}"))).collect();
+    all.extend([read(&proc.join("environ")), open("mem"), list(&inside)]);
+    all.extend(["root", "cwd", "exe", "ns/mnt"].map(link));
+    all.push(open("ns/mnt"));
+    all
+}
+
+fn trace(pid: i32) -> Got {
+    // SAFETY: neither address is used for this request.
+    #[allow(unsafe_code)]
+    let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) };
+    if seized == 0 { Ok(format!("process {pid}")) } else { Err(words(io::Error::last_os_error())) }
+}
+
+/// Takes a descriptor out of another process.
+fn take_file(pid: i32) -> Got {
+    let no = |why: rustix::io::Errno| words(why.into());
+    let process = Pid::from_raw(pid).ok_or("no process")?;
+    let process = rustix::process::pidfd_open(process, PidfdFlags::empty()).map_err(no)?;
+    rustix::process::pidfd_getfd(&process, 0, PidfdGetfdFlags::empty()).map_err(no)?;
+    Ok(format!("a file of process {pid}"))
+}
+
+fn signal(pid: i32) -> Got {
+    let no = |why: rustix::io::Errno| words(why.into());
+    let process = Pid::from_raw(pid).ok_or("no process")?;
+    let asked = rustix::process::test_kill_process(process);
+    // One that does nothing to a process that runs.
+    let sent = rustix::process::pidfd_open(process, PidfdFlags::empty())
+        .and_then(|process| rustix::process::pidfd_send_signal(&process, Signal::CONT));
+    asked.or(sent).map(|()| format!("process {pid}")).map_err(no)
+}
+
+fn group_of(pid: i32) -> Got {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).map_err(words)?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("no groups")?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(words)?;
+    let is_unified = |line: &&str| line.contains(" - cgroup2 ");
+    let place = mounts.lines().find(is_unified).and_then(|line| line.split(' ').nth(4)).ok_or("no groups")?;
+    let lever = Path::new(place).join(own).join("cgroup.kill");
+    File::options().write(true).open(&lever).map(|_| lever.display().to_string()).map_err(words)
+}
+
+fn starters() -> Vec<PathBuf> {
+    let uid = rustix::process::getuid();
+    let for_root = ROOT_STARTERS.iter().filter(|_| uid.is_root());
+    let all = STARTERS.iter().chain(for_root);
+    all.map(|path| PathBuf::from(path.replace("UID", &uid.as_raw().to_string()))).collect()
+}
+
+fn connect(path: &Path) -> Got {
+    UnixStream::connect(path).map(|_| path.display().to_string()).map_err(words)
+}
+
+fn powers() -> Got {
+    let has = rustix::thread::capabilities(None).map_err(|why| words(why.into()))?;
+    let lead_out = has.permitted & POWERS;
+    if lead_out.is_empty() { Err("none".to_owned()) } else { Ok(format!("{lead_out:?}")) }
+}
+
+fn disks() -> Vec<Got> {
+    super::mounts::disks().iter().map(|path| read(path)).collect()
+}

@@ -1,0 +1,220 @@
+//! Proves the wall: starts the probe exactly as an agent is started, in a session of its own, with things beside it that it
+//! must not find, and asks what it found. The wall is proved if every way out was shut and what an agent needs was not.
+
+use std::fs;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Launch, Trouble};
+use kernel::{Fence, MessageId, SessionId};
+use uuid::Uuid;
+
+use super::probe::{Targets, Tried};
+use super::{DataPlace, Wall};
+use crate::tree::{Plan, Tree, TreeEvent};
+
+/// How long one probe may take.
+const PROBE_WAIT: Duration = Duration::from_secs(20);
+/// What is the server's alone, where it is there.
+const PRIVATE: [&str; 8] =
+    ["homing.db", "homing.db-wal", "homing.db-shm", "token", "key", "url", "lock", "homing.toml"];
+
+/// What is to be proved.
+#[derive(Debug, Clone)]
+pub struct Proving {
+    /// The program that has `supervise` and `probe-wall`: our own.
+    pub exe: PathBuf,
+    /// The directory of the locks.
+    pub locks: PathBuf,
+    /// The wall that agents get. Without a data directory there is nothing to prove.
+    pub wall: Arc<Wall>,
+    /// The process that must stay out of reach: the server's, or our own.
+    pub server: i32,
+}
+
+/// Whether the wall holds, and what was tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Every way out was shut.
+    pub proved: bool,
+    /// What was tried.
+    pub tried: Vec<Tried>,
+}
+
+impl Proof {
+    /// What was tried, in words.
+    pub fn words(&self) -> Vec<String> {
+        let words = |tried: &Tried| format!("{}: {}", tried.what, tried.seen);
+        self.tried.iter().map(words).collect()
+    }
+}
+
+/// Tries the wall from inside: as the server's user, then as each user that somebody's sessions run as.
+pub async fn prove_wall(proving: &Proving) -> Proof {
+    let mut tried = Vec::new();
+    let people = proving.wall.people.keys().cloned();
+    for whose in std::iter::once(String::new()).chain(people) {
+        let as_whom =
+            proving.wall.people.get(&whose).map(|wear| format!("as {}: ", wear.user)).unwrap_or_default();
+        match one(proving, &whose).await {
+            Ok(found) => tried.extend(
+                found.into_iter().map(|found| Tried { what: format!("{as_whom}{}", found.what), ..found }),
+            ),
+            Err(why) => {
+                let what = format!("{as_whom}run a probe as an agent is run");
+                tried.push(Tried { what, held: false, seen: why.detail });
+            }
+        }
+    }
+    Proof { proved: tried.iter().all(|tried| tried.held), tried }
+}
+
+async fn one(proving: &Proving, whose: &str) -> Result<Vec<Tried>, Trouble> {
+    let no_data = || Trouble::refused("there is no data directory");
+    let data = proving.wall.data.clone().ok_or_else(no_data)?;
+    fs::create_dir_all(&proving.locks).map_err(Trouble::transient)?;
+    let stage = Stage::set(&data, proving)
+        .map_err(|why| Trouble::transient(format!("{}: {why}", data.path.display())))?;
+    let fence = Fence {
+        term: kernel::Term(0),
+        epoch: kernel::Epoch(0),
+        turn: kernel::Turn(0),
+        attempt: kernel::Attempt(0),
+    };
+    let launch = Launch {
+        whose: whose.to_owned(),
+        ..Launch::new(stage.session, fence, MessageId::from_bits(0), stage.work.clone())
+    };
+    let wall = proving.wall.around(&launch, &stage.work, &proving.locks)?;
+    if let Some(wear) = proving.wall.wear(&launch) {
+        wear.give(&stage.targets.own).map_err(Trouble::transient)?;
+    }
+    let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
+    let plan =
+        Plan::new(proving.exe.clone(), proving.locks.clone(), launch.tree.clone(), argv, stage.work.clone());
+    let said = ask(&Plan { wall, ..plan }, &stage.targets).await?;
+    let mut tried = vec![stage.links()];
+    for line in said.lines() {
+        tried.push(serde_json::from_str(line).map_err(Trouble::transient)?);
+    }
+    if tried.len() < 2 {
+        return Err(Trouble::transient("the probe said nothing"));
+    }
+    Ok(tried)
+}
+
+/// Starts the probe and hears it to its end.
+async fn ask(plan: &Plan, targets: &Targets) -> Result<String, Trouble> {
+    let mut tree = Tree::start(plan).await?;
+    let mut line = serde_json::to_vec(targets).map_err(Trouble::transient)?;
+    line.push(b'\n');
+    tree.input(&line).await?;
+    let mut said = (Vec::new(), Vec::new());
+    let hear = async {
+        loop {
+            match tree.next().await {
+                TreeEvent::Output(bytes) => said.0.extend(bytes),
+                TreeEvent::Errors(bytes) => said.1.extend(bytes),
+                TreeEvent::Counted(_) => {}
+                TreeEvent::Exited(exit) => return Ok(exit),
+                TreeEvent::Lost => return Err(Trouble::transient("the probe's supervisor is gone")),
+            }
+        }
+    };
+    let late = |_| Trouble::transient("the probe takes too long");
+    let exit = tokio::time::timeout(PROBE_WAIT, hear).await.map_err(late)??;
+    if exit.code != Some(0) {
+        let why = String::from_utf8_lossy(&said.1);
+        return Err(Trouble::transient(format!("the probe failed: {} {}", exit.words(), why.trim())));
+    }
+    String::from_utf8(said.0).map_err(Trouble::transient)
+}
+
+/// What lies around the probe. Gone when dropped.
+struct Stage {
+    session: SessionId,
+    work: PathBuf,
+    targets: Targets,
+    _socket: UnixListener,
+    litter: Vec<PathBuf>,
+}
+
+impl Stage {
+    fn set(data: &DataPlace, proving: &Proving) -> io::Result<Self> {
+        let name = Uuid::new_v4().simple().to_string();
+        let fresh = || SessionId::from_bits(Uuid::new_v4().as_u128());
+        let (session, other) = (fresh(), fresh());
+        let (work, other) = (data.work(session), data.work(other));
+        let (planted, elsewhere) = (
+            data.path.join(format!("probe-{name}")),
+            std::env::temp_dir().join(format!("homing-probe-{name}")),
+        );
+        let litter =
+            vec![work.clone(), other.clone(), planted.clone(), elsewhere.clone(), data.turns(session)];
+        let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("homing-{name}"))?)?;
+        let targets = Targets {
+            data: data.path.clone(),
+            private: Vec::new(),
+            hidden: proving.wall.hide.iter().filter(|path| path.exists()).cloned().collect(),
+            other: other.join("other"),
+            own: work.join("own"),
+            elsewhere: elsewhere.join("elsewhere"),
+            server: proving.server,
+            socket: format!("homing-{name}"),
+        };
+        // From here on whatever was made is taken away again, also when the rest fails.
+        let mut stage = Self { session, work, targets, _socket: socket, litter };
+        for directory in [&stage.work, &other] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        fs::create_dir(&elsewhere)?;
+        fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o755))?;
+        for (file, mode) in [
+            (&planted, 0o600),
+            (&stage.targets.own, 0o600),
+            (&stage.targets.other, 0o600),
+            (&stage.targets.elsewhere, 0o644),
+        ] {
+            let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(file)?;
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+            io::Write::write_all(&mut &file, b"found\n")?;
+        }
+        std::os::unix::fs::symlink(&data.path, stage.work.join("link"))?;
+        let private = PRIVATE.iter().map(|name| data.path.join(name));
+        // What we cannot read ourselves would prove nothing.
+        let has_words = |path: &PathBuf| {
+            path.metadata().is_ok_and(|found| found.len() > 0) && fs::File::open(path).is_ok()
+        };
+        stage.targets.private = std::iter::once(planted).chain(private).filter(has_words).collect();
+        Ok(stage)
+    }
+
+    /// A second name of a private file, made when there was no wall, would lead past it.
+    fn links(&self) -> Tried {
+        let has_two = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.nlink() > 1);
+        let open: Vec<String> =
+            self.targets.private.iter().filter(has_two).map(|path| path.display().to_string()).collect();
+        let seen = match open.is_empty() {
+            true => "none".to_owned(),
+            false => format!(
+                "OPEN: {} has another name: find it with `find / -samefile`, and remove it",
+                open.join(", ")
+            ),
+        };
+        Tried { what: "use second names of what is private".to_owned(), held: open.is_empty(), seen }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        for path in &self.litter {
+            let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+        }
+        let _ = fs::remove_dir(Path::new(&self.targets.data).join("turns"));
+    }
+}

@@ -1,0 +1,130 @@
+//! Builds the wall in the agent's own process, between its birth and its becoming the agent.
+//!
+//! The supervisor stays outside: it is neither in the agent's namespaces nor in its Landlock domain, so that it sees and
+//! ends everything as before.
+
+use std::io;
+use std::path::PathBuf;
+
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::{Around, WallKind, mounts, rules};
+
+/// What an agent that runs as root keeps of root's powers: those with which packages are installed and servers tried out, and
+/// none with which one leaves a wall (mounting, tracing, devices, files by number, modules).
+const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::SETFCAP)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::SYS_CHROOT)
+    .union(CapabilitySet::AUDIT_WRITE);
+
+/// Where root gets programs started by others, outside of the wall. Nobody else does.
+const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus"];
+
+/// The wall of one start, with every path looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    around: Around,
+    hide: Vec<PathBuf>,
+    keep: Vec<PathBuf>,
+    /// The agent is going to be root.
+    is_root: bool,
+}
+
+impl Prepared {
+    /// Looks everything up, in the supervisor.
+    pub(crate) fn new(around: &Around) -> Result<Self, String> {
+        if around.kind != WallKind::Off
+            && let Some(data) = &around.data
+            && !data.is_in_place()
+        {
+            return Err(format!(
+                "{} is not the directory that the server was started with; put that back, or start the server again",
+                data.path.display()
+            ));
+        }
+        let there = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            let mut all: Vec<_> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+            all.sort();
+            all.dedup();
+            all
+        };
+        let is_root = around.wear.is_none() && rustix::process::geteuid().is_root();
+        let mut hide = around.hide.clone();
+        if is_root {
+            hide.extend(ROOT_STARTERS.map(PathBuf::from));
+            hide.extend(mounts::disks());
+        }
+        let (hide, keep) = (there(&hide), there(&around.keep));
+        Ok(Self { around: around.clone(), hide, keep, is_root })
+    }
+
+    /// Raises the wall around this process, for good. Only in a process with one thread, which is about to be the agent.
+    pub(crate) fn raise(&self) -> io::Result<()> {
+        let kind = self.around.kind;
+        let covered = match kind {
+            WallKind::Auto | WallKind::Mounts => self.cover(),
+            WallKind::Landlock | WallKind::Off => Err(io::ErrorKind::Unsupported.into()),
+        };
+        if let Err(why) = &covered
+            && kind == WallKind::Mounts
+        {
+            return Err(said("the wall around it cannot be made by mounts, as [wall] wants", why));
+        }
+        let hides = covered.is_err() && kind != WallKind::Off;
+        if let Some(wear) = &self.around.wear {
+            wear.put_on().map_err(|why| said(&format!("we cannot become the user {:?}", wear.user), &why))?;
+        } else if self.is_root && kind != WallKind::Off {
+            shed_powers()?;
+        }
+        if kind == WallKind::Off {
+            return Ok(());
+        }
+        rustix::thread::set_no_new_privs(true)?;
+        let enforced = if hides { rules::hide(&self.hide, &self.keep)? } else { rules::bound()? };
+        match kind {
+            WallKind::Landlock if !enforced => Err(said(
+                "the wall around it cannot be made by Landlock, as [wall] wants",
+                &io::ErrorKind::Unsupported.into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn cover(&self) -> io::Result<()> {
+        // A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.
+        let with_users = !rustix::process::geteuid().is_root() && self.around.wear.is_none();
+        mounts::separate(with_users)?;
+        mounts::cover(&self.hide, &self.keep)?;
+        mounts::fix(self.is_root);
+        Ok(())
+    }
+}
+
+fn said(what: &str, why: &io::Error) -> io::Error {
+    // The error crosses a fork as a number. What it means goes by the agent's own line, which the supervisor reads.
+    eprint!("{what}: {why}");
+    io::Error::from_raw_os_error(why.raw_os_error().unwrap_or(libc::EPERM))
+}
+
+/// Leaves of root's powers what an agent may keep. They are gone when the process becomes the agent.
+fn shed_powers() -> io::Result<()> {
+    for power in CapabilitySet::all().iter().filter(|power| !ROOT_KEEPS.contains(*power)) {
+        if rustix::thread::capability_is_in_bounding_set(power).unwrap_or(false) {
+            // Who may not do this is no whole root; the proof tells what is left.
+            let _ = rustix::thread::remove_capability_from_bounding_set(power);
+        }
+    }
+    let has = rustix::thread::capabilities(None)?;
+    let kept = has.permitted & ROOT_KEEPS;
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}

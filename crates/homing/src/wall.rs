@@ -1,0 +1,76 @@
+//! The wall around agents as the configuration has it, and its proof.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use drivers::wall::{DataPlace, Proof, Proving, Wall, WallKind, Wear, prove_wall};
+
+use crate::config::{Config, WallBy, reference, user_directory};
+use crate::exit::{Exit, Trouble};
+use crate::world;
+
+/// Around the agents of a data directory, which is there.
+pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
+    let table = &config.wall;
+    let data = DataPlace::of(data).with_context(|| data.display().to_string())?;
+    let mut hide = table.hide.iter().map(|path| hidden(path)).collect::<Result<Vec<_>, _>>()?;
+    // Where the commands of whoever runs us keep their tokens.
+    hide.extend(user_directory());
+    let mut people = std::collections::BTreeMap::new();
+    for (handle, user) in &table.people {
+        let wear = Wear::named(user).map_err(|why| {
+            Trouble::new(Exit::Usage, format!("wall.people.{handle}: {why}")).hint(
+                "each line of [wall.people] is the handle of a person and the name of a user of this machine",
+            )
+        })?;
+        people.insert(handle.clone(), wear);
+    }
+    let kind = match table.kind {
+        WallBy::Auto => WallKind::Auto,
+        WallBy::Mounts => WallKind::Mounts,
+        WallBy::Landlock => WallKind::Landlock,
+        WallBy::Off => WallKind::Off,
+    };
+    Ok(Arc::new(Wall { kind, data: Some(data), hide, home: world::home(), people }))
+}
+
+fn hidden(path: &str) -> Result<PathBuf, Trouble> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let path = reference::in_home(&path.replace("{uid}", &uid));
+    if path.is_absolute() && path.parent().is_some() {
+        return Ok(path);
+    }
+    Err(Trouble::new(Exit::Usage, format!("wall.hide: {} cannot be hidden", path.display()))
+        .hint("write paths from / or ~/, and not / itself"))
+}
+
+/// Tries the wall from inside an agent. `server` is the process that must stay out of its reach.
+pub(crate) async fn prove(config: &Config, data: &Path, server: i32) -> Result<Proof> {
+    Ok(prove_wall(&proving(config, data, server)?).await)
+}
+
+fn proving(config: &Config, data: &Path, server: i32) -> Result<Proving> {
+    let exe = world::exe().context("our own program cannot be found")?;
+    Ok(Proving { exe, locks: data.join("attempts"), wall: around(config, data)?, server })
+}
+
+/// The wall of this server, which is tried before somebody else is let in.
+#[derive(Debug)]
+pub(crate) struct TriedWall(Proving);
+
+impl TriedWall {
+    pub(crate) fn new(config: &Config, data: &Path) -> Result<Self> {
+        Ok(Self(proving(config, data, std::process::id().cast_signed())?))
+    }
+}
+
+impl engine::Wall for TriedWall {
+    fn prove(&self) -> Pin<Box<dyn Future<Output = engine::Proof> + Send + '_>> {
+        Box::pin(async {
+            let proof = prove_wall(&self.0).await;
+            engine::Proof { proved: proof.proved, findings: proof.words() }
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! Agents that try for what is not theirs: the real binary, and the scripted agent with a shell.
+//!
+//! A canary stands for each secret, and must not come back in what the agent says.
+
+use serde_json::json;
+use testkit::Homing;
+
+use crate::{homing, setup, text};
+
+/// In the server's environment, which no agent gets.
+const CANARY: &str = "canary-9f27c1";
+
+/// What a shell of an agent in that conversation prints.
+#[track_caller]
+fn shell(homing: &Homing, conversation: &str, command: &str) -> String {
+    homing.converse(conversation, &format!("!run {command}; echo over"))
+}
+
+#[test]
+fn an_agent_cannot_read_what_is_the_servers() {
+    let homing = homing();
+    let data = homing.data();
+    let token = std::fs::read_to_string(data.join("token")).unwrap();
+    for path in ["token", "key", "homing.db", "homing.db-wal", "url", "lock"] {
+        let path = data.join(path);
+        assert!(path.metadata().unwrap().len() > 0, "there is something to read");
+        let said = shell(&homing, "api:wall/read", &format!("head -c 1 {} && echo got it", path.display()));
+        assert!(said.contains("over") && !said.contains("got it"), "{}: {said}", path.display());
+    }
+    let by = |way: &str| shell(&homing, "api:wall/read", way);
+    let here = data.display();
+    for way in [
+        format!("cat /proc/self/root{here}/token"),
+        format!("ln -s {here} /tmp/link-$$; cat /tmp/link-$$/token; rm /tmp/link-$$"),
+        "cat ../../token".to_owned(),
+        format!("ln {here}/token hard; cat hard"),
+        format!("umount {here}; cat {here}/token"),
+        format!("unshare -Urm sh -c 'umount {here}; cat {here}/token'"),
+        format!("mkdir m; mount --bind {here} m; cat m/token"),
+        format!("grep -rs hom_ {}", homing.root().display()),
+    ] {
+        let said = by(&way);
+        assert!(said.contains("over") && !said.contains(token.trim()), "{way}: {said}");
+    }
+    let said = by(&format!("echo x > {here}/homing.db; rm -rf {here}/*; ls {here}"));
+    assert!(said.contains("over"), "{said}");
+    // All of it is still there.
+    assert_eq!(std::fs::read_to_string(data.join("token")).unwrap(), token);
+    assert_eq!(crate::sessions(&homing, &[]).len(), 1);
+}
+
+#[test]
+fn an_agent_cannot_read_another_session() {
+    let homing = homing();
+    let said = shell(&homing, "api:wall/a", &format!("echo {CANARY} > note; pwd"));
+    let place = said.lines().find(|line| line.contains("/ses_")).unwrap();
+    let place = place.trim_start_matches("#1 ").trim();
+    assert!(std::fs::read_to_string(format!("{place}/note")).unwrap().contains(CANARY));
+    let said =
+        shell(&homing, "api:wall/b", &format!("cat {place}/note; ls {place}; grep -r canary $HOME/.. ../.."));
+    assert!(said.contains("over") && !said.contains("9f27c1"), "{said}");
+    // Nor be sent there.
+    let scope = json!({ "new": { "directory": place } });
+    let answer = homing.http().post("/api/v1/messages", &json!({ "to": scope, "text": "x" }));
+    assert!(answer.text().contains("own directory"), "{}", answer.text());
+    // The first still has what it made.
+    assert!(shell(&homing, "api:wall/a", "cat note").contains(CANARY));
+}
+
+#[test]
+fn an_agent_cannot_look_into_or_end_the_server() {
+    let homing = setup().variable("HOMING_CANARY", CANARY).start();
+    let pid = homing.pid();
+    let environment = std::fs::read_to_string(format!("/proc/{pid}/environ"));
+    assert!(environment.is_ok_and(|text| text.contains(CANARY)) || !rustix::process::geteuid().is_root());
+    let proc = format!("/proc/{pid}");
+    for way in [
+        format!("tr '\\0' ' ' < {proc}/environ"),
+        format!("cat {proc}/root{}/token", homing.data().display()),
+        format!("ls -l {proc}/fd {proc}/cwd {proc}/exe"),
+        format!("for f in {proc}/fd/*; do head -c 100 $f; done"),
+        format!("kill -9 {pid}; kill -STOP {pid}; kill -TERM {pid}"),
+        "S=$(sed 's/.*) . \\([0-9]*\\).*/\\1/' /proc/$PPID/stat); kill -9 $S; cat /proc/$S/environ"
+            .to_owned(),
+        "kill -9 -1".to_owned(),
+    ] {
+        // The last one ends the shell, too.
+        let receipt = homing.send("api:wall/look", &format!("!run {way}; echo over"));
+        let receipt = homing.http().until_final(&text(&receipt, "id"));
+        assert!(["answered", "failed"].contains(&text(&receipt, "state").as_str()), "{receipt}");
+        assert!(!receipt.to_string().contains(CANARY), "{receipt}");
+    }
+    let facts = homing.run(&["log", "--all", "--json"]);
+    assert!(!facts.out.contains(CANARY), "{}", facts.out);
+    assert_eq!(homing.pid(), pid);
+    assert!(shell(&homing, "api:wall/after", "true").contains("over"));
+    homing.until_nothing_is_left();
+}
+
+#[test]
+fn doctor_proves_the_wall_from_inside() {
+    let homing = homing();
+    let found = homing.run(&["doctor", "--json"]).json(0);
+    let walls: Vec<_> =
+        found["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "wall").collect();
+    assert!(walls.len() > 15, "{found:#}");
+    assert!(walls.iter().all(|check| check["state"] == "ok"), "{walls:#?}");
+    assert!(homing.run(&["doctor"]).expect(0).contains("proved: agents cannot reach"));
+}
+
+#[test]
+fn doctor_says_when_there_is_no_wall() {
+    let homing = setup().config("[wall]\nkind = \"off\"\n").start();
+    let said = homing.run(&["doctor"]);
+    assert!(said.expect(0).contains("NOT proved") && said.out.contains("OPEN"), "{}", said.out);
+}
+
+#[test]
+fn a_user_that_cannot_be_worn_stops_the_start() {
+    let mut homing = homing();
+    homing.terminate();
+    std::fs::write(homing.data().join("homing.toml"), "[wall.people]\nana = \"no-such-user\"\n").unwrap();
+    let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
+    said.expect(2);
+    assert!(said.err.contains("wall.people.ana") && said.err.contains("no-such-user"), "{}", said.err);
+}

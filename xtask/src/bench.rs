@@ -11,6 +11,7 @@ mod figure;
 mod lists;
 mod memory;
 mod pages;
+mod people;
 mod place;
 mod stalled;
 mod start;
@@ -49,6 +50,7 @@ pub(crate) struct BenchArgs {
 /// What is measured, in this order.
 const MEASURES: &[Measure] = &[
     Measure { name: "accepts", take: accepts::take },
+    Measure { name: "people", take: people::take },
     Measure { name: "lists", take: lists::take },
     Measure { name: "pages", take: pages::take },
     Measure { name: "fanout", take: fanout::take },

@@ -149,11 +149,25 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
         if !error.is_data() {
             return No::new(Code::BadJson, error.to_string());
         }
-        let (no, path) = (No::new(Code::Invalid, error.to_string()), track.path().to_string());
+        let (no, path) =
+            (No::new(Code::Invalid, without_texts(&error.to_string())), track.path().to_string());
         if path == "." { no } else { no.at(path) }
     })?;
     json.end().map_err(|error| No::new(Code::BadJson, error.to_string()))?;
     Ok(value)
+}
+
+/// What the decoder says, without the texts that it has found in the wrong place: one of them may be a secret.
+fn without_texts(said: &str) -> String {
+    const BEGIN: &str = "string \"";
+    let Some((before, rest)) = said.split_once(BEGIN) else { return said.to_owned() };
+    let mut escaped = false;
+    let end = rest.find(|letter| {
+        let ends = letter == '"' && !escaped;
+        escaped = letter == '\\' && !escaped;
+        ends
+    });
+    format!("{before}a string{}", without_texts(&rest[end.map_or(rest.len(), |end| end + 1)..]))
 }
 
 /// A query.
@@ -291,4 +305,22 @@ pub(crate) fn json_bytes(status: StatusCode, body: impl Into<axum::body::Body>) 
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_texts;
+
+    #[test]
+    fn what_was_found_in_the_wrong_place_is_not_repeated() {
+        for (said, told) in [
+            (r#"invalid type: string "hush", expected a map"#, "invalid type: a string, expected a map"),
+            (r#"invalid type: string "a \"hush\\", expected u8"#, "invalid type: a string, expected u8"),
+            (r#"string "a" and string "b" at line 1"#, "a string and a string at line 1"),
+            (r#"invalid type: string "never ends"#, "invalid type: a string"),
+            ("missing field `to` at line 1", "missing field `to` at line 1"),
+        ] {
+            assert_eq!(without_texts(said), told);
+        }
+    }
 }

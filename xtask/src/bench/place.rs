@@ -25,6 +25,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
         ("homing-drivers", "stop"),
         ("homing-store-sqlite", "raw"),
         ("homing-store-sqlite", "fill"),
+        ("homing-store-sqlite", "people"),
     ];
     let mut cargo = tools::cargo();
     cargo.current_dir(root).args([

@@ -2,11 +2,13 @@
 //!
 //! `agents` is which agents there are, `talking` what people do, `stopping` how turns and sessions end, `serving` how
 //! servers come and go, `network` how they are reached from elsewhere, `people` a team's story, `caring` what keeps a machine
-//! well, `hostile` and `flood` what bad input may do, `kill` and `orphans` what is left when something dies, `wall` what
-//! agents cannot reach. Nothing here knows a type of ours; the kit in `testkit` starts, asks and
-//! cleans up.
+//! well, `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `audited` whether the record of it
+//! all can be trusted, `kill` and `orphans` what is left when something dies, `wall` what agents cannot reach. Nothing here
+//! knows a type of ours; the kit in `testkit` starts, asks and cleans up.
 
 mod agents;
+mod attacks;
+mod audited;
 mod caring;
 mod flood;
 mod hostile;

@@ -13,18 +13,18 @@ use testkit::{Homing, Spoken};
 use crate::{setup, text};
 
 /// Somebody else, with a home of their own, who knows the server only by what they were told.
-struct Person {
+pub(crate) struct Person {
     home: PathBuf,
 }
 
 impl Person {
-    fn new(homing: &Homing, name: &str) -> Self {
+    pub(crate) fn new(homing: &Homing, name: &str) -> Self {
         let home = homing.root().join(name);
         fs::create_dir_all(&home).unwrap();
         Self { home }
     }
 
-    fn command(&self, homing: &Homing) -> Command {
+    pub(crate) fn command(&self, homing: &Homing) -> Command {
         let mut command = homing.command();
         for name in ["HOMING_DATA", "XDG_DATA_HOME", "HOMING_ROOTS"] {
             command.env_remove(name);
@@ -34,15 +34,15 @@ impl Person {
         command
     }
 
-    fn run(&self, homing: &Homing, arguments: &[&str]) -> Spoken {
+    pub(crate) fn run(&self, homing: &Homing, arguments: &[&str]) -> Spoken {
         self.type_in(homing, arguments, "")
     }
 
-    fn type_in(&self, homing: &Homing, arguments: &[&str], read: &str) -> Spoken {
+    pub(crate) fn type_in(&self, homing: &Homing, arguments: &[&str], read: &str) -> Spoken {
         speak(self.command(homing).args(arguments), read)
     }
 
-    fn credentials(&self) -> PathBuf {
+    pub(crate) fn credentials(&self) -> PathBuf {
         self.home.join("config").join("homing").join("credentials.json")
     }
 }
@@ -55,16 +55,16 @@ fn speak(command: &mut Command, read: &str) -> Spoken {
     child.wait_with_output().unwrap().into()
 }
 
-fn url_of(homing: &Homing) -> String {
+pub(crate) fn url_of(homing: &Homing) -> String {
     format!("http://{}", homing.http().host)
 }
 
-fn mode(path: &Path) -> u32 {
+pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
 /// Lets somebody in: their link, on one line.
-fn add(homing: &Homing, arguments: &[&str]) -> String {
+pub(crate) fn add(homing: &Homing, arguments: &[&str]) -> String {
     homing.run(&[&["user", "add"], arguments].concat()).expect(0).to_owned()
 }
 

@@ -423,7 +423,7 @@ pub fn grant_of(by: &Principal, record: &Record) -> Option<Grant> {
 }
 
 /// The strongest thing `by` may do with an agent; none means that it does not exist for them. An agent of which nothing
-/// was given to anybody is open to everybody who may make sessions.
+/// was ever given to anybody is open to everybody who may make sessions.
 pub fn agent_grant_of(by: &Principal, agent: &str) -> Option<Grant> {
     let restricted = by.agents.iter().find(|(name, _)| name == agent);
     let given = match (by.role, restricted) {

@@ -83,7 +83,13 @@ INSERT INTO grants (kind, grantee, sid, granted, by, since)
 DROP TABLE grants_before;
 CREATE INDEX grants_of_session ON grants (sid);
 
--- An agent that is not here is open to everybody who may make sessions.
+-- An agent that is not here is open to everybody who may make sessions. The first thing that is given on one puts it here.
+CREATE TABLE closed_agents (
+    oid   INTEGER NOT NULL,
+    agent TEXT    NOT NULL,
+    PRIMARY KEY (oid, agent)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE agent_grants (
     oid     INTEGER NOT NULL,
     agent   TEXT    NOT NULL,

@@ -391,6 +391,7 @@ fn remove_group(desk: &Desk, org: OrgId, oid: Oid, group: GroupId) -> Result<Tou
     desk.run("DELETE FROM grants WHERE kind = ?1 AND grantee = ?2", params![kind, bits])?;
     let row = params![oid, kind, bits];
     desk.run("DELETE FROM roots WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
+    desk.run("DELETE FROM agent_grants WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
     let number = gid(desk.db(), oid, group)?;
     desk.run("DELETE FROM group_people WHERE gid = ?1", [number])?;
     desk.run("DELETE FROM groups WHERE gid = ?1", [number])?;
@@ -456,11 +457,16 @@ fn give_on_agent(
 ) -> Result<(), Trouble> {
     let (kind, grantee) = grantee(to, org);
     match grant.map(record::grant_word) {
-        Some(grant) => desk.run(
-            "INSERT OR REPLACE INTO agent_grants (oid, agent, kind, grantee, granted, by, since)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![who.oid, agent, kind, grantee, grant, who.pid, int(at.0)],
-        ),
+        Some(grant) => {
+            let row = params![who.oid, agent];
+            desk.run("INSERT OR IGNORE INTO closed_agents (oid, agent) VALUES (?1, ?2)", row)?;
+            desk.run(
+                "INSERT OR REPLACE INTO agent_grants (oid, agent, kind, grantee, granted, by, since)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![who.oid, agent, kind, grantee, grant, who.pid, int(at.0)],
+            )
+        }
+        // Where nothing is left it stays closed.
         None => desk.run(
             "DELETE FROM agent_grants WHERE oid = ?1 AND agent = ?2 AND kind = ?3 AND grantee = ?4",
             params![who.oid, agent, kind, grantee],

@@ -145,7 +145,11 @@ pub(crate) fn principal(db: &Connection, somebody: &Somebody) -> Result<Principa
         groups: groups_of(db, somebody.pid)?,
         agents: view::read_all(db, AGENTS, params![oid], |row| {
             let row = Columns(row);
-            Ok((row.string(0)?, row.grantee(1)?, row.word(3, record::grant_parse)?))
+            let given = match row.string_maybe(3)? {
+                Some(_) => Some((row.grantee(1)?, row.word(3, record::grant_parse)?)),
+                None => None,
+            };
+            Ok((row.string(0)?, given))
         })?,
         roots: roots_of(db, oid)?,
     };
@@ -154,7 +158,8 @@ pub(crate) fn principal(db: &Connection, somebody: &Somebody) -> Result<Principa
 
 pub(crate) const GROUPS_OF: &str =
     "SELECT g.id FROM group_people m CROSS JOIN groups g ON g.gid = m.gid WHERE m.pid = ?1";
-pub(crate) const AGENTS: &str = "SELECT agent, kind, grantee, granted FROM agent_grants WHERE oid = ?1";
+pub(crate) const AGENTS: &str = "SELECT c.agent, g.kind, g.grantee, g.granted
+    FROM closed_agents c LEFT JOIN agent_grants g ON g.oid = c.oid AND g.agent = c.agent WHERE c.oid = ?1";
 
 fn groups_of(db: &Connection, pid: i64) -> Result<Vec<GroupId>, Trouble> {
     view::read_all(db, GROUPS_OF, params![pid], |row| Columns(row).id(0))

@@ -287,8 +287,7 @@ pub enum Change {
         group: GroupId,
         name: String,
     },
-    /// What it was given on sessions and its directories go with it. What it was given on agents stays, to be taken back by
-    /// hand: an agent of which nothing is given any more would be open to everybody.
+    /// What it was given on sessions and agents goes with it, and so do its directories.
     RemoveGroup {
         group: GroupId,
     },
@@ -300,7 +299,8 @@ pub enum Change {
         group: GroupId,
         person: PersonId,
     },
-    /// In place of whatever they were given on it before.
+    /// In place of whatever they were given on it before. The first thing that is given on an agent closes it to all others;
+    /// from then on it is open to whom it is given, and only giving it to the org opens it to everybody.
     Give {
         on: Resource,
         to: Grantee,
@@ -420,8 +420,9 @@ pub struct Stands<'a> {
     pub standing: u64,
     /// The groups that they are in.
     pub groups: Vec<GroupId>,
-    /// Everything that was given on agents of their org.
-    pub agents: Vec<(String, Grantee, Grant)>,
+    /// The agents of their org that are not open to everybody, and all that was given on them. One on which nothing is left is
+    /// here, too.
+    pub agents: Vec<(String, Option<(Grantee, Grant)>)>,
     /// Every directory of their org.
     pub roots: Vec<RootRow>,
 }
@@ -435,8 +436,8 @@ impl Stands<'_> {
             Grantee::Org => true,
         };
         let mut agents: Vec<(String, Option<Grant>)> = Vec::new();
-        for (name, to, grant) in &self.agents {
-            let given = is(to).then_some(*grant);
+        for (name, given) in &self.agents {
+            let given = given.as_ref().filter(|(to, _)| is(to)).map(|(_, grant)| *grant);
             match agents.iter_mut().find(|(known, _)| known == name) {
                 Some((_, strongest)) => *strongest = (*strongest).max(given),
                 None => agents.push((name.clone(), given)),

@@ -456,9 +456,27 @@ pub async fn what_a_group_was_given_goes_with_it<F: Fixture>() {
     assert!(revision().await > before.1);
     assert_eq!((after.groups, after.roots), (vec![], vec![]));
     assert_eq!(after.agents, [("scripted".to_owned(), None)], "it stays closed");
-    let to = Grantee::Group(grp(1));
-    set(store, Change::TakeBack { on: Resource::Agent("scripted".into()), to }).await;
-    assert_eq!(friends().await.agents, [], "until somebody opens it");
+    assert!(store.grants(me().org, Resource::Agent("scripted".into())).await.unwrap().is_empty());
+}
+
+pub async fn an_agent_on_which_nothing_is_left_stays_closed_until_it_is_given_to_the_org<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    store.add_token(TokenRow::full(tok(5), [5; 32], friend().person, Purpose::Api, Moment(1))).await.unwrap();
+    let agent = || Resource::Agent("scripted".into());
+    let to = Grantee::Person(me().person);
+    let friends = async |store: &dyn Store| store.token([5; 32], Moment(5)).await.unwrap().unwrap().agents;
+    set(store, Change::TakeBack { on: agent(), to }).await;
+    assert_eq!(friends(store).await, [], "where nothing was given nothing is closed");
+    set(store, Change::Give { on: agent(), to, grant: Grant::Prompt }).await;
+    set(store, Change::TakeBack { on: agent(), to }).await;
+    let closed = [("scripted".to_owned(), None)];
+    assert_eq!(friends(store).await, closed);
+    let on = on.reopen().await;
+    let store = on.store();
+    assert_eq!(friends(store).await, closed, "after a restart, too");
+    set(store, Change::Give { on: agent(), to: Grantee::Org, grant: Grant::Prompt }).await;
+    assert_eq!(friends(store).await, [("scripted".to_owned(), Some(Grant::Prompt))]);
 }
 
 pub async fn a_new_session_is_shared_as_the_org_says<F: Fixture>() {

@@ -188,6 +188,7 @@ macro_rules! conformance {
             who_there_is_can_be_read,
             what_was_given_is_replaced_and_taken_back,
             what_a_group_was_given_goes_with_it,
+            an_agent_on_which_nothing_is_left_stays_closed_until_it_is_given_to_the_org,
             a_new_session_is_shared_as_the_org_says,
             a_session_that_is_handed_over_is_the_others_in_every_list_and_count,
             everything_of_somebody_who_leaves_can_be_handed_over,

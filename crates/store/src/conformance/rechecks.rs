@@ -145,7 +145,7 @@ pub async fn nothing_is_started_for_whoever_may_no_longer_say_it<F: Fixture>() {
         (Change::TakeBack { on: session(), to }, give(session(), Grantee::Org, Grant::Prompt)),
         (give(session(), to, Grant::View), give(session(), to, Grant::Manage)),
         (give(agent(), mine, Grant::Prompt), give(agent(), to, Grant::Prompt)),
-        (give(agent(), to, Grant::View), Change::TakeBack { on: agent(), to }),
+        (give(agent(), to, Grant::View), give(agent(), Grantee::Org, Grant::Prompt)),
     ] {
         let on = busy::<F>().await;
         let store = on.store();

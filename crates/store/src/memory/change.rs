@@ -281,6 +281,9 @@ impl Contents {
         for session in sessions {
             self.set_grant(org, Resource::Session(session), to, None);
         }
+        for given in self.people.agents.values_mut() {
+            given.remove(&to);
+        }
         self.people.roots.retain(|(_, _, other)| *other != to);
         self.people.groups.remove(&group);
         Touched::People(touched)
@@ -298,10 +301,12 @@ impl Contents {
                 Touched::Within(vec![session], self.people.who(org, to))
             }
             Resource::Agent(agent) => {
-                let given = self.people.agents.entry((org, agent)).or_default();
-                given.remove(&to);
-                given.extend(row.map(|row| (to, row)));
-                self.people.agents.retain(|_, given| !given.is_empty());
+                if let Some(row) = row {
+                    self.people.agents.entry((org, agent)).or_default().insert(to, row);
+                } else if let Some(given) = self.people.agents.get_mut(&(org, agent)) {
+                    // Where nothing is left it stays closed.
+                    given.remove(&to);
+                }
                 Touched::People(self.people.who(org, Grantee::Org))
             }
         }

@@ -16,7 +16,7 @@ pub(super) struct People {
     pub(super) orgs: BTreeMap<OrgId, OrgRow>,
     pub(super) people: BTreeMap<PersonId, Somebody>,
     pub(super) groups: BTreeMap<GroupId, (OrgId, GroupRow)>,
-    /// What was given on agents, by org and name.
+    /// What was given on agents, by org and name. An agent that is here is closed, also if nothing is left.
     pub(super) agents: BTreeMap<(OrgId, String), BTreeMap<Grantee, GrantRow>>,
     pub(super) roots: BTreeSet<(OrgId, String, Grantee)>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
@@ -112,14 +112,15 @@ impl People {
         let Somebody { row, standing, .. } = self.people.get(&person)?;
         let member = |(_, group): &&(OrgId, GroupRow)| group.people.contains(&person);
         let agents = self.agents.iter().filter(|((org, _), _)| *org == row.org);
-        let each = |(name, given): (String, &BTreeMap<Grantee, GrantRow>)| {
-            given.values().map(|row| (name.clone(), row.to, row.grant)).collect::<Vec<_>>()
+        let each = |name: &String, given: &BTreeMap<Grantee, GrantRow>| {
+            let given = given.values().map(|row| Some((row.to, row.grant)));
+            given.chain([None]).map(|given| (name.clone(), given)).collect::<Vec<_>>()
         };
         let stands = Stands {
             row,
             standing: *standing,
             groups: self.groups.values().filter(member).map(|(_, group)| group.group).collect(),
-            agents: agents.flat_map(|((_, name), given)| each((name.clone(), given))).collect(),
+            agents: agents.flat_map(|((_, name), given)| each(name, given)).collect(),
             roots: self.roots_of(row.org),
         };
         Some(stands.principal())

@@ -37,7 +37,7 @@ pub use people::{
 };
 pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};
 pub use roster::Lists;
-pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX};
+pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{

@@ -7,7 +7,7 @@ use crate::inbound::plain_text;
 use crate::people::LOOK_EVERY;
 use crate::{Engine, Lists, Refused};
 use kernel::{
-    Act, Address, ApprovalId, Found, MessageId, Number, Principal, Record, SessionId, To, Turn,
+    Act, Address, ApprovalId, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
     agent_grant_of, authorize, authorize_address, authorize_right, grant_of, route,
 };
 use std::sync::Arc;
@@ -288,11 +288,26 @@ impl Engine {
         Ok(seen.filter(|agent| agent_grant_of(by, agent.name()).is_some()).map(view).collect())
     }
 
+    /// Whether they may see figures of everything that goes on here, whoever's it is: for the machine's person.
+    pub fn may_see_figures(&self, by: &Principal) -> Result<(), Refused> {
+        may_read(by, "figures")?;
+        match by {
+            Principal { bound: Some(_), .. } => Err(Refused::BoundElsewhere),
+            Principal { is_host: false, .. } => Err(Refused::NeedsRole(Role::Owner)),
+            Principal { .. } => Ok(()),
+        }
+    }
+
     /// Every node.
     pub async fn nodes(&self, by: &Principal) -> Result<Vec<NodeRow>, Refused> {
         may_read(by, "node")?;
         Ok(self.store().nodes().await?)
     }
+}
+
+/// Whoever was allowed to change something is shown how it is now, also by a credential that is not good for reading.
+pub fn who_changed(by: &Principal) -> Principal {
+    Principal { rights: by.rights.with(Right::Read), ..by.clone() }
 }
 
 pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> Result<(), Refused> {

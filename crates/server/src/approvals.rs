@@ -9,7 +9,7 @@ use crate::wire::at;
 use api::{Approval, ApprovalAnswer, ApprovalState, Code, Page, PageQuery};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{ApprovalRow, Refused, Verb};
+use engine::{ApprovalRow, Refused, Verb, who_changed};
 use kernel::ApprovalId;
 
 /// What to say to an agent whose question lapsed with its turn.
@@ -74,7 +74,13 @@ pub(crate) async fn answer(
         api::Answer::No => kernel::Answer::No,
     };
     let granted = door.engine.ask(&caller.by, Verb::Answer { approval, answer }, caller.trace).await;
-    let now = door.engine.approval(&caller.by, approval).await?;
+    if let Err(refused) = &granted
+        && *refused != Refused::TooLate
+    {
+        return Err(refused.clone().into());
+    }
+    // Whoever may answer it is shown how it is.
+    let now = door.engine.approval(&who_changed(&caller.by), approval).await?;
     match granted {
         Err(Refused::TooLate) if now.state == engine::ApprovalState::Lapsed => Err(lapsed(&now)),
         granted => Ok(granted_response(granted?, Json(approval_form(now)))),

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tracing::Instrument;
 
 /// How long a credential that was found good is taken for good without asking the store.
-const KNOWN_MAX: Duration = Duration::from_secs(1);
+const KNOWN_MAX: Duration = Duration::from_millis(500);
 /// How many of them are kept.
 const KNOWN_COUNT_MAX: usize = 256;
 /// Names under which others take a secret from the query. We never do.

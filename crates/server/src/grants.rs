@@ -95,7 +95,7 @@ pub(crate) async fn hand_over(
 
 /// List what was given on an agent
 ///
-/// For admins. An agent on which nothing was given is open to every member.
+/// For admins. An agent on which nothing was ever given is open to every member.
 #[utoipa::path(
     get, path = "/api/v1/agents/{name}/grants", tag = "house", operation_id = "agent_grants", params(AgentName),
     responses((status = 200, description = "Who was given what.", body = Page<Granted>), AgentListProblems),
@@ -127,7 +127,8 @@ pub(crate) async fn agent_give(
 
 /// Take back what was given on an agent
 ///
-/// Name exactly one of `user`, `group` and `org=true`. When nothing is left, the agent is open to every member again.
+/// Name exactly one of `user`, `group` and `org=true`. When nothing is left, it is there for admins only:
+/// to open it to everybody, give it to the org.
 #[utoipa::path(
     delete, path = "/api/v1/agents/{name}/grants", tag = "house", operation_id = "take_back_agent",
     params(AgentName, GranteeQuery, KeyHeader),

@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode, header};
 
 problems! {
     ReadyProblems = [];
-    MetricsProblems = [];
+    MetricsProblems = [RightMissing, RoleTooLow, BoundElsewhere];
 }
 
 /// Ask whether the server lives
@@ -38,7 +38,8 @@ pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Respon
 
 /// Read the server's figures
 ///
-/// In the text form of Prometheus and OpenMetrics.
+/// In the text form of Prometheus and OpenMetrics. They count what everybody does, so they are for the person whose machine
+/// it is.
 #[utoipa::path(
     get, path = "/metrics", tag = "house", operation_id = "metrics",
     responses(
@@ -47,9 +48,10 @@ pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Respon
         MetricsProblems,
     ),
 )]
-pub(crate) async fn metrics(State(door): State<Door>, _: Caller) -> Response {
+pub(crate) async fn metrics(State(door): State<Door>, caller: Caller) -> Answer<Response> {
+    door.engine.may_see_figures(&caller.by)?;
     let mut response = Response::new(door.metrics.text(&door).into());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+    Ok(response)
 }

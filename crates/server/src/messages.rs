@@ -8,7 +8,7 @@ use crate::wire::{at, links, previous};
 use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::{Accepted, Granted, Inbound, Part, ReceiptView, Verb};
+use engine::{Accepted, Granted, Inbound, Part, ReceiptView, Verb, who_changed};
 use http::{HeaderName, HeaderValue, StatusCode};
 use kernel::MessageId;
 use std::time::Duration;
@@ -198,7 +198,7 @@ pub(crate) async fn stop(
 
 async fn ask(door: &Door, caller: Caller, message: MessageId, verb: Verb) -> Answer<Response> {
     let granted = door.engine.ask(&caller.by, verb, caller.trace).await?;
-    let view = door.engine.receipt(&caller.by, message).await?;
+    let view = door.engine.receipt(&who_changed(&caller.by), message).await?;
     Ok(granted_response(granted, Json(receipt_form(view))))
 }
 

@@ -8,7 +8,7 @@ use crate::problem::Answer;
 use crate::wire::at;
 use api::{MadeOrg, NewOrg, Org, OrgChange, OrgSettings, Page};
 use axum::extract::State;
-use engine::{MakeOrg, OrgRow};
+use engine::{MakeOrg, OrgRow, who_changed};
 
 problems! {
     ListProblems = [RightMissing, RoleTooLow, BoundElsewhere];
@@ -75,7 +75,7 @@ pub(crate) async fn change(
     Body(change): Body<OrgChange>,
 ) -> Answer<Json<Org>> {
     change.check()?;
-    let now = door.engine.org(&caller.by).await?.settings;
+    let now = door.engine.org(&who_changed(&caller.by)).await?.settings;
     let settings = engine::OrgSettings {
         share_new: change.share_new.map_or(now.share_new, |grant| grant.map(grant_of)),
         open_max: change.open_max.unwrap_or(now.open_max),

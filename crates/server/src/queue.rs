@@ -10,7 +10,7 @@ use crate::wire::at;
 use api::{Order, Queue, Queued, Who};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{QueuedView, Verb};
+use engine::{QueuedView, Verb, who_changed};
 use kernel::{Principal, SessionId};
 
 problems! {
@@ -54,7 +54,7 @@ pub(crate) async fn reorder(
     order.check()?;
     let order = order.order.iter().map(|text| id("order", text)).collect::<Answer<Vec<_>>>()?;
     let granted = door.engine.ask(&caller.by, Verb::Reorder { session, order }, caller.trace).await?;
-    let now = read(&door, &caller.by, session).await?;
+    let now = read(&door, &who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(now)))
 }
 

@@ -11,7 +11,7 @@ use crate::wire::{at, end_why, links};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{SessionRow, Verb, Which};
+use engine::{SessionRow, Verb, Which, who_changed};
 use http::{HeaderValue, StatusCode, header};
 use kernel::SessionId;
 
@@ -131,11 +131,13 @@ pub(crate) async fn change(
 ) -> Answer<Json<Session>> {
     change.check()?;
     // Who asks for nothing changes nothing, and learns how it is.
-    if change != SessionChange::default() {
+    let row = if change == SessionChange::default() {
+        door.engine.session(&caller.by, session).await?
+    } else {
         let trace = caller.trace.clone();
         door.engine.retitle(&caller.by, session, change.title, change.archived, trace).await?;
-    }
-    let row = door.engine.session(&caller.by, session).await?;
+        door.engine.session(&who_changed(&caller.by), session).await?
+    };
     Ok(Json(named_form(&door, &caller, row).await?))
 }
 
@@ -156,7 +158,7 @@ pub(crate) async fn end(
     Id(session): Id<SessionId>,
 ) -> Answer<Response> {
     let granted = door.engine.ask(&caller.by, Verb::End { session }, caller.trace.clone()).await?;
-    let row = door.engine.session(&caller.by, session).await?;
+    let row = door.engine.session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The table's rows are `` | `crates/kernel` | one sentence | store, kernel | ``; the last column holds short names of
 //! rooms or a dash. `[dependencies]` and `[build-dependencies]` may use exactly those. `[dev-dependencies]` may also use
-//! testkit, and what stands below a room that may be used: whoever tests the server needs the memory store and the
-//! scripted agent.
+//! testkit, what stands below a room that may be used (whoever tests the server needs the memory store and the scripted
+//! agent), and what stands beside that on nothing else (the real store).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,9 +63,10 @@ fn wrong_arrow(house: &House, room: &Room, used: &Use, target: &str) -> Finding 
     let line = line_naming(house.text(&manifest), short(target));
     let (table, remedy) = match used.by {
         By::Product => ("[dependencies]", "move the code to a room that may, or change the map and say why"),
-        By::Tests => {
-            ("[dev-dependencies]", "tests may use testkit and what is below the rooms their room may use")
-        }
+        By::Tests => (
+            "[dev-dependencies]",
+            "tests may use testkit, what is below the rooms their room may use, and what stands on nothing else",
+        ),
     };
     Finding::new(&manifest, line, format!("`{}` may not use `{target}` in {table}", room.dir), remedy)
 }
@@ -95,7 +96,12 @@ impl Map {
     fn allows(&self, from: &str, to: &str, by: By) -> bool {
         match by {
             By::Product => self.directly(from).any(|dir| dir == to),
-            By::Tests => short(to) == TEST_ROOM || self.below(from).contains(to),
+            By::Tests => {
+                let below = self.below(from);
+                let beside =
+                    self.directly(to).next().is_some() && self.directly(to).all(|dir| below.contains(dir));
+                short(to) == TEST_ROOM || below.contains(to) || beside
+            }
         }
     }
 

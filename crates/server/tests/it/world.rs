@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::MemoryStore;
+use store::{MemoryStore, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, oneshot};
@@ -28,6 +28,16 @@ pub(crate) const ROBOT: &str = "secret-of-a-robot";
 pub(crate) struct TestClock {
     began: Instant,
     ahead_ms: AtomicU64,
+}
+
+impl TestClock {
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), ahead_ms: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn pass(&self, time: Duration) {
+        self.ahead_ms.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
 }
 
 impl Clock for TestClock {
@@ -122,7 +132,7 @@ impl World {
     pub(crate) async fn with(limits: Limits, set_up: impl FnOnce(&mut ServerConfig)) -> Self {
         let store = MemoryStore::new(NodeId::from_bits(1));
         let fence = Arc::new(Fence::default());
-        let clock = Arc::new(TestClock { began: Instant::now(), ahead_ms: AtomicU64::new(0) });
+        let clock = Arc::new(TestClock::new());
         let engine = start(&store, limits, fence.clone(), clock.clone()).await;
         let owner =
             NewPerson { person: ANN, handle: "ann".into(), name: None, email: None, role: Role::Owner };
@@ -178,7 +188,7 @@ impl World {
 
     /// Lets time pass, for the engine and its credentials.
     pub(crate) fn pass(&self, time: Duration) {
-        self.clock.ahead_ms.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+        self.clock.pass(time);
     }
 
     /// Closes the door, and waits until it is closed.
@@ -237,17 +247,27 @@ impl World {
     }
 }
 
-fn trace() -> Trace {
+pub(crate) fn trace() -> Trace {
     Trace { door: "test", correlation: "test".into(), address: None, key: None }
 }
 
 async fn start(store: &MemoryStore, limits: Limits, fence: Arc<Fence>, clock: Arc<TestClock>) -> Engine {
+    Engine::start(wiring(Arc::new(store.clone()), limits, fence, clock)).await.unwrap()
+}
+
+/// What an engine is made of in a test.
+pub(crate) fn wiring(
+    store: Arc<dyn Store>,
+    limits: Limits,
+    fence: Arc<Fence>,
+    clock: Arc<TestClock>,
+) -> Wiring {
     // Ids go on where those before a restart ended.
     static MINTED: AtomicU64 = AtomicU64::new(0);
     let mint = Counter(AtomicU64::new(MINTED.fetch_add(1_000_000, Ordering::Relaxed)));
     let agent = InProcess::new(House::new(HouseConfig { seed: 7, linger_ms: 50 }));
-    let wiring = Wiring {
-        store: Arc::new(store.clone()),
+    Wiring {
+        store,
         agents: vec![Arc::new(agent), Arc::new(crate::accounts::Keyed::new())],
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
@@ -259,6 +279,5 @@ async fn start(store: &MemoryStore, limits: Limits, fence: Arc<Fence>, clock: Ar
         trust_everyone: false,
         policy: Policy::default(),
         limits,
-    };
-    Engine::start(wiring).await.unwrap()
+    }
 }

@@ -1,0 +1,426 @@
+//! The table: every operation of the interface, what it takes, what it is asked about, and how it is asked.
+
+use super::rule::{Agent, Spot, Stands, Takes, Target, Which, Whom};
+use kernel::{Grant, Right, Rights, Role};
+use serde_json::{Value, json};
+
+/// Names and ids that a request is made of.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    pub(super) session: String,
+    pub(super) message: String,
+    pub(super) approval: String,
+    /// A conversation.
+    pub(super) address: String,
+    pub(super) directory: String,
+    pub(super) person: String,
+    pub(super) group: String,
+    pub(super) token: String,
+    pub(super) agent: String,
+    /// Somebody else of the caller's org, to whom something may be given.
+    pub(super) heir: String,
+    /// A name that nobody has used.
+    pub(super) fresh: String,
+}
+
+/// One way of asking an operation.
+pub(super) struct Row {
+    pub(super) operation: &'static str,
+    /// Which way, if there are several.
+    pub(super) way: &'static str,
+    pub(super) takes: Takes,
+    pub(super) targets: Vec<Target>,
+    /// The status of what may be done.
+    pub(super) fine: u16,
+    /// Whether it changes something: then what it is about is made for it alone.
+    pub(super) changes: bool,
+    /// Whether it changes the caller or their credential: then somebody like them asks instead.
+    pub(super) changes_caller: bool,
+    /// What stands in the path's braces, in their order.
+    pub(super) path: fn(&Names) -> Vec<&String>,
+    pub(super) query: fn(&Names) -> String,
+    pub(super) body: fn(&Names) -> Option<Value>,
+    pub(super) accept: Option<&'static str>,
+    /// The code of a 403 that the rule leaves to the row.
+    pub(super) not_theirs: &'static str,
+}
+
+fn row(operation: &'static str, takes: Takes, targets: Vec<Target>) -> Row {
+    Row {
+        operation,
+        way: "",
+        takes,
+        targets,
+        fine: 200,
+        changes: false,
+        changes_caller: false,
+        path: |_| vec![],
+        query: |_| String::new(),
+        body: |_| None,
+        accept: None,
+        not_theirs: "",
+    }
+}
+
+impl Row {
+    fn way(self, way: &'static str) -> Self {
+        Self { way, ..self }
+    }
+    fn fine(self, fine: u16) -> Self {
+        Self { fine, ..self }
+    }
+    fn changes(self) -> Self {
+        Self { changes: true, ..self }
+    }
+    fn changes_caller(self) -> Self {
+        Self { changes: true, changes_caller: true, ..self }
+    }
+    fn path(self, path: fn(&Names) -> Vec<&String>) -> Self {
+        Self { path, ..self }
+    }
+    fn query(self, query: fn(&Names) -> String) -> Self {
+        Self { query, ..self }
+    }
+    fn body(self, body: fn(&Names) -> Option<Value>) -> Self {
+        Self { body, ..self }
+    }
+    fn accept(self, accept: &'static str) -> Self {
+        Self { accept: Some(accept), ..self }
+    }
+    fn not_theirs(self, not_theirs: &'static str) -> Self {
+        Self { not_theirs, ..self }
+    }
+}
+
+/// Every way of asking every operation.
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = open_and_lists();
+    rows.extend(sessions());
+    rows.extend(messages());
+    rows.extend(new_sessions());
+    rows.extend(agents());
+    rows.extend(myself());
+    rows.extend(people());
+    rows.extend(groups_and_roots());
+    rows.extend(house());
+    rows
+}
+
+fn open_and_lists() -> Vec<Row> {
+    let reads = |operation| row(operation, Takes::Read, vec![Target::Nothing]);
+    let sign_in = Takes::Open(401, Some("wrong_sign_in"));
+    vec![
+        row("healthz", Takes::Open(200, None), vec![Target::Nothing]),
+        row("sign_in_ways", Takes::Open(200, None), vec![Target::Nothing]),
+        row("sign_in", sign_in, vec![Target::Nothing])
+            .body(|_| Some(json!({"link": "nobody-ever-made-this-one", "for": "cli"}))),
+        row("readyz", Takes::Credential, vec![Target::Nothing]),
+        row("metrics", Takes::Figures, vec![Target::Nothing]),
+        reads("me"),
+        reads("sessions"),
+        reads("sessions").way("ended").query(|_| "which=ended".into()),
+        reads("heads"),
+        reads("heads").way("stream").accept("text/event-stream"),
+        reads("bindings"),
+        reads("approvals"),
+        reads("agents"),
+        reads("nodes"),
+        reads("explain").way("new").query(|_| "new=true".into()),
+    ]
+}
+
+/// Every way to stand to a session.
+pub(super) const STANDS: [Stands; 15] = [
+    Stands::Own,
+    Stands::Person(Grant::View),
+    Stands::Person(Grant::Prompt),
+    Stands::Person(Grant::Manage),
+    Stands::Group(Grant::View),
+    Stands::Group(Grant::Prompt),
+    Stands::Group(Grant::Manage),
+    Stands::Org(Grant::View),
+    Stands::Org(Grant::Prompt),
+    Stands::Org(Grant::Manage),
+    Stands::WasOwn,
+    Stands::WasOwnViews,
+    Stands::OwnOfClosedAgent,
+    Stands::Foreign,
+    Stands::OtherOrg,
+];
+
+/// Open and ended sessions of every kind, and one that never was.
+fn spots() -> Vec<Target> {
+    let unknown = Spot { stands: Stands::Unknown, ended: false, mine: false };
+    let all = STANDS
+        .into_iter()
+        .flat_map(|stands| [false, true].map(|ended| Target::Session(Spot { stands, ended, mine: false })));
+    all.chain([Target::Session(unknown)]).collect()
+}
+
+/// The same, with messages of others and of the caller's own, where they may have said any.
+fn spots_of_each() -> Vec<Target> {
+    let said = |target: &Target| {
+        let Target::Session(spot) = target else { return false };
+        matches!(
+            spot.stands,
+            Stands::Own
+                | Stands::Person(Grant::Prompt | Grant::Manage)
+                | Stands::Group(Grant::Prompt)
+                | Stands::Org(Grant::Manage)
+        )
+    };
+    let mut all = spots();
+    let mine: Vec<_> = all.iter().copied().filter(said).collect();
+    all.extend(mine.into_iter().map(|target| match target {
+        Target::Session(spot) => Target::Session(Spot { mine: true, ..spot }),
+        other => other,
+    }));
+    all
+}
+
+fn on_session(operation: &'static str, right: Right, grant: Grant, open: bool) -> Row {
+    row(operation, Takes::Session { right, grant, open, uses_agent: false }, spots())
+        .path(|names| vec![&names.session])
+}
+
+fn sessions() -> Vec<Row> {
+    let reads = |operation| on_session(operation, Right::Read, Grant::View, false);
+    let rules = |operation, open| on_session(operation, Right::Manage, Grant::Manage, open);
+    vec![
+        reads("session"),
+        reads("facts"),
+        reads("facts").way("stream").accept("text/event-stream"),
+        reads("queue"),
+        row("explain", Takes::Explain, spots())
+            .way("session")
+            .query(|names| format!("session={}", names.session)),
+        reads("change_session").way("nothing").body(|_| Some(json!({}))),
+        rules("change_session", false).changes().body(|_| Some(json!({"title": "another"}))),
+        rules("end", false).changes(),
+        rules("reorder", true).changes().body(|names| Some(json!({"order": [names.message]}))),
+        rules("grants", false),
+        rules("give", false).changes().body(|_| Some(json!({"to": {"org": true}, "grant": "view"}))),
+        rules("take_back", false).changes().query(|_| "org=true".into()),
+        rules("hand_over", false).changes().body(|names| Some(json!({"to": names.heir}))),
+        rules("move_binding", true)
+            .changes()
+            .path(|_| vec![])
+            .body(|names| Some(json!({"address": names.address, "session": names.session}))),
+    ]
+}
+
+fn messages() -> Vec<Row> {
+    let stops = Takes::Session { right: Right::Prompt, grant: Grant::Prompt, open: false, uses_agent: true };
+    let answers =
+        Takes::Session { right: Right::Approve, grant: Grant::Prompt, open: true, uses_agent: false };
+    let reads = Takes::Session { right: Right::Read, grant: Grant::View, open: false, uses_agent: false };
+    let on_message =
+        |operation, takes, targets| row(operation, takes, targets).path(|names| vec![&names.message]);
+    vec![
+        on_message("receipt", reads, spots()).query(|_| "words=true".into()),
+        row("say", Takes::Say, spots())
+            .way("session")
+            .fine(202)
+            .changes()
+            .body(|names| Some(json!({"to": {"session": names.session}, "text": "hello"}))),
+        on_message("stop", stops, spots()).changes(),
+        on_message("withdraw", Takes::Tend, spots_of_each()).changes(),
+        on_message("change_message", Takes::Tend, spots_of_each())
+            .way("hold")
+            .changes()
+            .body(|_| Some(json!({"held": true}))),
+        on_message("change_message", Takes::Tend, spots_of_each())
+            .way("release")
+            .changes()
+            .body(|_| Some(json!({"held": false}))),
+        on_message("change_message", Takes::Reword, spots_of_each())
+            .way("words")
+            .changes()
+            .body(|_| Some(json!({"text": "other words", "revision": 0}))),
+        row("answer", answers, spots())
+            .changes()
+            .path(|names| vec![&names.approval])
+            .body(|_| Some(json!({"answer": "no"}))),
+    ]
+}
+
+const AGENTS: [Agent; 5] = [Agent::Open, Agent::Closed, Agent::Looked, Agent::Lent, Agent::Unknown];
+
+fn new_sessions() -> Vec<Row> {
+    let makes = |targets| row("make_session", Takes::Make, targets).fine(201).changes();
+    let agents = || AGENTS.map(Target::Agent).to_vec();
+    let theirs = || vec![Target::Theirs(true), Target::Theirs(false)];
+    let says = |targets| row("say", Takes::Make, targets).fine(202).changes();
+    vec![
+        makes(agents()).way("agent").body(|names| Some(json!({"agent": names.agent}))),
+        makes(theirs())
+            .way("conversation")
+            .not_theirs("address_not_yours")
+            .body(|names| Some(json!({"conversation": names.address}))),
+        makes(theirs())
+            .way("directory")
+            .not_theirs("directory_not_yours")
+            .body(|names| Some(json!({"directory": names.directory}))),
+        says(agents())
+            .way("agent")
+            .body(|names| Some(json!({"to": {"new": {"agent": names.agent}}, "text": "hello"}))),
+        says(theirs())
+            .way("directory")
+            .not_theirs("directory_not_yours")
+            .body(|names| Some(json!({"to": {"new": {"directory": names.directory}}, "text": "hello"}))),
+    ]
+}
+
+fn agents() -> Vec<Row> {
+    let on = |operation, takes| {
+        row(operation, takes, AGENTS.map(Target::Agent).to_vec()).path(|names| vec![&names.agent])
+    };
+    let known = |there| Takes::OnAgent { there };
+    let keyed = vec![Target::Nothing];
+    let myself = Takes::Org { right: Right::Admin, role: Role::Viewer };
+    vec![
+        on("account", Takes::Account { right: Right::Read }),
+        row("set_account", myself, keyed)
+            .changes()
+            .path(|names| vec![&names.agent])
+            .body(|_| Some(json!({"secrets": {"KEYED_TOKEN": "hush"}}))),
+        row("remove_account", myself, vec![Target::Nothing]).changes().path(|names| vec![&names.agent]),
+        on("agent_grants", known(true)),
+        // What is given on the agents of this table decides other cells, so a spare one is given.
+        row("give_agent", known(true), vec![Target::Agent(Agent::Lent), Target::Agent(Agent::Unknown)])
+            .changes()
+            .path(|names| vec![&names.agent])
+            .body(|names| Some(json!({"to": {"user": names.heir}, "grant": "prompt"}))),
+        row("take_back_agent", known(false), vec![Target::Agent(Agent::Lent), Target::Agent(Agent::Unknown)])
+            .changes()
+            .path(|names| vec![&names.agent])
+            .query(|names| format!("user={}", names.heir)),
+    ]
+}
+
+fn myself() -> Vec<Row> {
+    let mine = Takes::Org { right: Right::Admin, role: Role::Viewer };
+    let nothing = || vec![Target::Nothing];
+    vec![
+        row("change_me", mine, nothing()).changes().body(|_| Some(json!({"name": "Somebody"}))),
+        row("set_password", mine, nothing())
+            .changes_caller()
+            .body(|_| Some(json!({"new": "a long enough password"}))),
+        row("sign_out", mine, nothing()).changes_caller(),
+        row("make_token", Takes::Mint(Rights::NONE.with(Right::Read)), nothing())
+            .way("to read")
+            .changes()
+            .body(|_| Some(json!({"name": "one", "rights": ["read"]}))),
+        row("make_token", Takes::Mint(Rights::ALL), nothing()).way("for all").changes().body(|_| {
+            Some(json!({"name": "one", "rights": ["read", "prompt", "approve", "manage", "admin"]}))
+        }),
+        row("revoke_token", Takes::RevokeToken, EVERYBODY.map(Target::Token).to_vec())
+            .changes()
+            .path(|names| vec![&names.token]),
+    ]
+}
+
+const EVERYBODY: [Whom; 7] = [
+    Whom::Me,
+    Whom::Of(Role::Viewer),
+    Whom::Of(Role::Member),
+    Whom::Of(Role::Admin),
+    Whom::Of(Role::Owner),
+    Whom::OtherOrg,
+    Whom::Unknown,
+];
+
+fn people() -> Vec<Row> {
+    let sees = Takes::Org { right: Right::Read, role: Role::Viewer };
+    let on = |operation, myself, becomes| {
+        let all = EVERYBODY.map(Target::Person).to_vec();
+        row(operation, Takes::Person { myself, becomes }, all).path(|names| vec![&names.person])
+    };
+    // Whoever is let in is made what they become; they were nothing above that.
+    let adds = |becomes| row("add_person", Takes::Person { myself: false, becomes: Some(becomes) }, vec![]);
+    let newcomer = || vec![Target::Person(Whom::Of(Role::Viewer))];
+    vec![
+        row("people", sees, vec![Target::Nothing]),
+        row("people", sees, vec![Target::Nothing]).way("named").query(|_| "named=ann".into()),
+        row("person", Takes::SeePerson, EVERYBODY.map(Target::Person).to_vec())
+            .path(|names| vec![&names.person]),
+        Row { targets: newcomer(), ..adds(Role::Member) }
+            .way("member")
+            .changes()
+            .body(|names| Some(json!({"handle": names.fresh}))),
+        Row { targets: newcomer(), ..adds(Role::Owner) }
+            .way("owner")
+            .changes()
+            .body(|names| Some(json!({"handle": names.fresh, "role": "owner"}))),
+        on("change_person", true, None).way("name").changes().body(|_| Some(json!({"name": "Other"}))),
+        on("change_person", false, Some(Role::Viewer))
+            .way("viewer")
+            .changes_caller()
+            .body(|_| Some(json!({"role": "viewer"}))),
+        on("change_person", false, Some(Role::Owner))
+            .way("owner")
+            .changes_caller()
+            .body(|_| Some(json!({"role": "owner"}))),
+        on("disable", false, None).changes_caller(),
+        on("enable", false, None).changes_caller(),
+        on("make_link", true, None).changes(),
+        on("remove_password", true, None).changes_caller(),
+        on("hand_over_all", true, None).changes_caller().body(|names| Some(json!({"to": names.heir}))),
+        on("tokens", true, None).way("of").path(|_| vec![]).query(|names| format!("user={}", names.person)),
+        row("tokens", Takes::Org { right: Right::Admin, role: Role::Viewer }, vec![Target::Nothing])
+            .way("mine"),
+    ]
+}
+
+fn groups_and_roots() -> Vec<Row> {
+    let rules = Takes::Org { right: Right::Admin, role: Role::Admin };
+    let sees = Takes::Org { right: Right::Read, role: Role::Viewer };
+    let member = |operation| {
+        let ours = EVERYBODY.map(|whom| Target::Membership(Which::Ours, whom));
+        let none =
+            [Which::OtherOrg, Which::Unknown].map(|which| Target::Membership(which, Whom::Of(Role::Member)));
+        let all = ours.into_iter().chain(none).collect();
+        let takes = Takes::Person { myself: false, becomes: None };
+        row(operation, takes, all).changes_caller().path(|names| vec![&names.group, &names.person])
+    };
+    const EACH: [Which; 3] = [Which::Ours, Which::OtherOrg, Which::Unknown];
+    vec![
+        row("groups", sees, vec![Target::Nothing]),
+        row("make_group", rules, vec![Target::Nothing])
+            .changes()
+            .body(|names| Some(json!({"name": names.fresh}))),
+        row("remove_group", rules, EACH.map(Target::Group).to_vec())
+            .changes()
+            .path(|names| vec![&names.group]),
+        member("join"),
+        member("leave"),
+        row("roots", rules, vec![Target::Nothing]),
+        row("add_root", rules, EACH.map(Target::To).to_vec())
+            .changes()
+            .body(|names| Some(json!({"directory": "/srv/more", "to": {"user": names.person}}))),
+        row("remove_root", rules, EACH.map(Target::To).to_vec())
+            .changes()
+            .query(|names| format!("directory=/srv/more&user={}", names.person)),
+    ]
+}
+
+fn house() -> Vec<Row> {
+    let rules = Takes::Org { right: Right::Admin, role: Role::Admin };
+    let sees = Takes::Org { right: Right::Read, role: Role::Viewer };
+    let nothing = || vec![Target::Nothing];
+    vec![
+        row("orgs", Takes::Host, nothing()),
+        row("make_org", Takes::Host, nothing())
+            .changes()
+            .body(|names| Some(json!({"name": names.fresh, "owner": {"handle": "eve"}}))),
+        row("org", sees, nothing()),
+        row("change_org", rules, nothing()).changes().body(|_| Some(json!({"share_new": null}))),
+        row("audit", rules, nothing()).query(|_| "limit=1".into()),
+        row("audit", rules, nothing())
+            .way("export")
+            .query(|_| "since=2100-01-01T00:00:00.000Z".into())
+            .accept("application/jsonl"),
+        row("verify_audit", rules, nothing()),
+        row("wall", rules, nothing()),
+    ]
+}

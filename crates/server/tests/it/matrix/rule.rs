@@ -1,0 +1,356 @@
+//! What ought to be answered, said a second time and by itself: who the caller is, how they stand to a thing, and what an
+//! operation takes. Nothing here asks the product.
+
+use kernel::{Grant, Right, Rights, Role};
+
+/// Who asks, as far as the rule is concerned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Is {
+    /// Whether the credential is good for anything at all.
+    pub(super) alive: bool,
+    pub(super) role: Role,
+    pub(super) host: bool,
+    pub(super) rights: Rights,
+    pub(super) bound: Bound,
+    /// Whether they are of the first org, in which the agents' doors are.
+    pub(super) first_org: bool,
+}
+
+/// Whether a credential is for one turn only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    No,
+    /// For a turn of the very session that it is used on.
+    Here,
+    /// For a turn of another one.
+    Elsewhere,
+}
+
+/// How the caller stands to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Stands {
+    Own,
+    Person(Grant),
+    Group(Grant),
+    Org(Grant),
+    /// Theirs once; handed over since.
+    WasOwn,
+    /// Theirs once; handed over since, and given back to look at.
+    WasOwnViews,
+    /// Theirs, and its agent is one that they may not use.
+    OwnOfClosedAgent,
+    Foreign,
+    OtherOrg,
+    Unknown,
+}
+
+/// A session and whose message of it is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Spot {
+    pub(super) stands: Stands,
+    pub(super) ended: bool,
+    /// Whether the caller said the message.
+    pub(super) mine: bool,
+}
+
+/// Somebody whom an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Whom {
+    Me,
+    Of(Role),
+    OtherOrg,
+    Unknown,
+}
+
+/// Something of an org that has a name or an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Which {
+    Ours,
+    OtherOrg,
+    Unknown,
+}
+
+/// An agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Agent {
+    /// Nothing was ever given on it.
+    Open,
+    /// Given to somebody else only.
+    Closed,
+    /// Everybody may look at it.
+    Looked,
+    /// Everybody may use it.
+    Lent,
+    Unknown,
+}
+
+/// What is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Target {
+    Nothing,
+    Session(Spot),
+    Person(Whom),
+    Token(Whom),
+    Group(Which),
+    /// A group and somebody.
+    Membership(Which, Whom),
+    /// Something is given to them.
+    To(Which),
+    Agent(Agent),
+    /// The conversation or the directory is theirs.
+    Theirs(bool),
+}
+
+/// What an operation takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Takes {
+    /// Nothing: it is open, and this is the answer.
+    Open(u16, Option<&'static str>),
+    /// Any good credential.
+    Credential,
+    /// The right to read. What it says is looked at elsewhere.
+    Read,
+    /// The right to read, of whoever's machine it is.
+    Figures,
+    /// Where a message would go.
+    Explain,
+    /// A session: which right, which grant, and whether it has to be open.
+    Session {
+        right: Right,
+        grant: Grant,
+        open: bool,
+        uses_agent: bool,
+    },
+    /// To say something. Whoever sees the session is told first that it has ended.
+    Say,
+    /// To withdraw, hold or release: their own message as whoever prompts, another's as whoever manages.
+    Tend,
+    /// Other words: nobody's but the sender's.
+    Reword,
+    /// A new session with some agent, in some conversation or directory.
+    Make,
+    /// Something about the org.
+    Org {
+        right: Right,
+        role: Role,
+    },
+    /// Whoever's machine it is.
+    Host,
+    /// Somebody; whether one may do it to oneself, and what they become.
+    Person {
+        myself: bool,
+        becomes: Option<Role>,
+    },
+    /// To see somebody.
+    SeePerson,
+    /// To make a credential with these rights.
+    Mint(Rights),
+    RevokeToken,
+    /// One's own sign-in for an agent: to see it, or to set it.
+    Account {
+        right: Right,
+    },
+    /// What is given on an agent; whether it has to be there.
+    OnAgent {
+        there: bool,
+    },
+}
+
+/// A status, and the code of a problem.
+pub(super) type Answer = (u16, Option<&'static str>);
+
+const GONE: Answer = (404, Some("not_found"));
+const RIGHT: Answer = (403, Some("right_missing"));
+const ROLE: Answer = (403, Some("role_too_low"));
+const BOUND: Answer = (403, Some("bound_elsewhere"));
+
+/// What ought to be answered; `fine` is the answer to what may be done.
+pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answer {
+    if let Takes::Open(status, code) = takes {
+        return (status, code);
+    }
+    if !is.alive {
+        return (401, Some("unauthenticated"));
+    }
+    let answer = match (takes, target) {
+        (Takes::Credential, _) => Ok(()),
+        (Takes::Read, _) => right(is, Right::Read),
+        (Takes::Figures, _) => right(is, Right::Read).and_then(|()| unbound(is)).and_then(|()| host(is)),
+        (Takes::Explain, Target::Session(spot)) => return explain(is, spot),
+        (Takes::Session { right, grant, open, uses_agent }, Target::Session(spot)) => {
+            session(is, spot, right, grant)
+                .and_then(|()| agent_of(is, spot, uses_agent))
+                .and_then(|()| is_open(spot, open))
+        }
+        (Takes::Say, Target::Session(spot)) => session(is, spot, Right::Prompt, Grant::View)
+            .and_then(|()| is_open(spot, true))
+            .and_then(|()| session(is, spot, Right::Prompt, Grant::Prompt))
+            .and_then(|()| agent_of(is, spot, true)),
+        (Takes::Tend, Target::Session(spot)) => tend(is, spot).and_then(|()| is_open(spot, true)),
+        (Takes::Reword, Target::Session(spot)) => {
+            let mine = if spot.mine { Ok(()) } else { Err((403, Some("not_your_words"))) };
+            session(is, spot, Right::Prompt, Grant::Prompt).and(mine).and_then(|()| is_open(spot, true))
+        }
+        (Takes::Make, target) => make(is, target),
+        (Takes::Org { right: needs, role: least }, target) => unbound(is)
+            .and_then(|()| right(is, needs))
+            .and_then(|()| role(is, least))
+            .and_then(|()| there(target)),
+        (Takes::Host, _) => unbound(is).and_then(|()| right(is, Right::Admin)).and_then(|()| host(is)),
+        (Takes::Person { myself, becomes }, target) => person(is, target, myself, becomes),
+        (Takes::SeePerson, target) => {
+            unbound(is).and_then(|()| right(is, Right::Read)).and_then(|()| there(target))
+        }
+        (Takes::Mint(rights), _) => {
+            let more = if is.rights.includes(rights) { Ok(()) } else { Err(RIGHT) };
+            unbound(is).and_then(|()| right(is, Right::Admin)).and(more)
+        }
+        (Takes::RevokeToken, Target::Token(whom)) => {
+            let held = match whom {
+                Whom::Me => true,
+                Whom::Of(theirs) => is.role >= Role::Admin && is.role >= theirs,
+                Whom::OtherOrg | Whom::Unknown => false,
+            };
+            let found = if held { Ok(()) } else { Err(GONE) };
+            unbound(is).and_then(|()| right(is, Right::Admin)).and(found)
+        }
+        (Takes::Account { right: Right::Read }, Target::Agent(agent)) => {
+            right(is, Right::Read).and_then(|()| unbound(is)).and_then(|()| sees(is, agent))
+        }
+        (Takes::Account { right: needs }, Target::Agent(agent)) => {
+            unbound(is).and_then(|()| right(is, needs)).and_then(|()| sees(is, agent))
+        }
+        (Takes::OnAgent { there }, Target::Agent(agent)) => {
+            let known =
+                if there && agent == Agent::Unknown { Err((409, Some("unknown_agent"))) } else { Ok(()) };
+            unbound(is).and_then(|()| right(is, Right::Admin)).and_then(|()| role(is, Role::Admin)).and(known)
+        }
+        (takes, target) => panic!("{takes:?} of {target:?} means nothing"),
+    };
+    answer.map_or_else(|no| no, |()| (fine, None))
+}
+
+type Step = Result<(), Answer>;
+
+fn right(is: &Is, right: Right) -> Step {
+    if is.rights.has(right) { Ok(()) } else { Err(RIGHT) }
+}
+
+fn role(is: &Is, least: Role) -> Step {
+    if is.role >= least { Ok(()) } else { Err(ROLE) }
+}
+
+fn host(is: &Is) -> Step {
+    if is.host { Ok(()) } else { Err(ROLE) }
+}
+
+fn unbound(is: &Is) -> Step {
+    if is.bound == Bound::No { Ok(()) } else { Err(BOUND) }
+}
+
+fn there(target: Target) -> Step {
+    match target {
+        Target::Nothing | Target::Group(Which::Ours) | Target::To(Which::Ours) => Ok(()),
+        Target::Person(Whom::Me | Whom::Of(_)) => Ok(()),
+        _ => Err(GONE),
+    }
+}
+
+/// What somebody may do with a session; none if it is not there for them.
+fn grant(is: &Is, stands: Stands) -> Option<Grant> {
+    let given = match stands {
+        Stands::Own | Stands::OwnOfClosedAgent => Grant::Manage,
+        Stands::Person(grant) | Stands::Group(grant) | Stands::Org(grant) => grant,
+        Stands::WasOwnViews => Grant::View,
+        Stands::WasOwn | Stands::Foreign | Stands::OtherOrg | Stands::Unknown => return None,
+    };
+    let reaches = is.bound != Bound::Elsewhere;
+    let ceiling = if is.role == Role::Viewer { Grant::View } else { Grant::Manage };
+    reaches.then(|| given.min(ceiling))
+}
+
+fn session(is: &Is, spot: Spot, needs: Right, least: Grant) -> Step {
+    right(is, needs)?;
+    match grant(is, spot.stands) {
+        None => Err(GONE),
+        Some(has) if has < least => Err((403, Some("not_allowed"))),
+        Some(_) => Ok(()),
+    }
+}
+
+fn agent_of(is: &Is, spot: Spot, uses_agent: bool) -> Step {
+    let closed = spot.stands == Stands::OwnOfClosedAgent && is.role < Role::Admin;
+    if uses_agent && closed { Err((403, Some("agent_not_yours"))) } else { Ok(()) }
+}
+
+fn is_open(spot: Spot, open: bool) -> Step {
+    if open && spot.ended { Err((409, Some("session_ended"))) } else { Ok(()) }
+}
+
+fn tend(is: &Is, spot: Spot) -> Step {
+    if !is.rights.has(Right::Prompt) && !is.rights.has(Right::Manage) {
+        return Err(RIGHT);
+    }
+    if grant(is, spot.stands).is_none() {
+        return Err(GONE);
+    }
+    match spot.mine {
+        true => session(is, spot, Right::Prompt, Grant::Prompt),
+        false => session(is, spot, Right::Manage, Grant::Manage),
+    }
+}
+
+fn explain(is: &Is, spot: Spot) -> Answer {
+    match (right(is, Right::Read), grant(is, spot.stands)) {
+        (Err(no), _) => no,
+        (Ok(()), None) => (200, Some("not_found")),
+        (Ok(()), Some(_)) if spot.ended => (200, Some("session_ended")),
+        (Ok(()), Some(_)) => (200, None),
+    }
+}
+
+fn make(is: &Is, target: Target) -> Step {
+    right(is, Right::Prompt)?;
+    role(is, Role::Member)?;
+    unbound(is)?;
+    match target {
+        Target::Nothing | Target::Agent(Agent::Open | Agent::Lent) => Ok(()),
+        // The doors were shut in the first org only.
+        Target::Agent(Agent::Closed | Agent::Looked) if is.role >= Role::Admin || !is.first_org => Ok(()),
+        Target::Agent(Agent::Looked) => Err((403, Some("agent_not_yours"))),
+        Target::Agent(Agent::Closed | Agent::Unknown) => Err((409, Some("unknown_agent"))),
+        Target::Theirs(true) => Ok(()),
+        // A conversation says so by its address, a directory is under none of theirs.
+        Target::Theirs(false) => Err((403, None)),
+        target => panic!("no session is made for {target:?}"),
+    }
+}
+
+fn sees(is: &Is, agent: Agent) -> Step {
+    match agent {
+        Agent::Open | Agent::Looked | Agent::Lent => Ok(()),
+        Agent::Closed if is.role >= Role::Admin || !is.first_org => Ok(()),
+        Agent::Closed | Agent::Unknown => Err(GONE),
+    }
+}
+
+fn person(is: &Is, target: Target, myself: bool, becomes: Option<Role>) -> Step {
+    let (whom, which) = match target {
+        Target::Person(whom) => (whom, Which::Ours),
+        Target::Membership(which, whom) => (whom, which),
+        target => panic!("{target:?} is nobody"),
+    };
+    unbound(is)?;
+    right(is, Right::Admin)?;
+    if whom == Whom::Me && myself {
+        return Ok(());
+    }
+    role(is, Role::Admin)?;
+    let theirs = match whom {
+        Whom::Me => is.role,
+        Whom::Of(role) => role,
+        Whom::OtherOrg | Whom::Unknown => return Err(GONE),
+    };
+    role(is, theirs.max(becomes.unwrap_or(theirs)))?;
+    if which == Which::Ours { Ok(()) } else { Err(GONE) }
+}

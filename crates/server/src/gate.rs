@@ -162,6 +162,10 @@ fn admit(door: &Inner, request: &Request, secure: bool) -> Answer<Admitted> {
         check_no_other_site(request)?;
         return Ok(Admitted::Anybody);
     }
+    // Whoever is in between might have looked at the other one.
+    if request.headers().get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+        return Err(missing("there are two credentials: send one"));
+    }
     let (secret, is_cookie) = match bearer(request.headers()) {
         Some(token) => (token, false),
         None => {
@@ -190,7 +194,7 @@ fn check_host<'a>(door: &Inner, request: &'a Request) -> Answer<&'a str> {
     if named.next().is_none() && asked == host && door.hosts.know(host) {
         return Ok(host);
     }
-    Err(No::new(Code::BadHost, format!("we do not answer under the name {host:?}")).at("Host"))
+    Err(No::new(Code::BadHost, format!("we do not answer under the name {asked:?}")).at("Host"))
 }
 
 /// A page of another site may not use us, whatever it sends along. Programs send no `Origin`.

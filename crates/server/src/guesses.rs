@@ -80,6 +80,14 @@ impl Guesses {
         self.succeeded_at(address, login, Instant::now());
     }
 
+    /// It was refused before anything was compared, so it was no guess; what was wrong before still counts.
+    pub(crate) fn given_up(&self, address: IpAddr, login: Option<&str>) {
+        self.addresses.give_back(&house_of(address));
+        if let Some(login) = login {
+            self.names.give_back(&name_of(login));
+        }
+    }
+
     fn check_at(&self, address: IpAddr, login: Option<&str>, now: Instant) -> Result<(), Wait> {
         let (address, name) = (house_of(address), login.map(name_of));
         let is_good = match name {

@@ -1,11 +1,13 @@
 //! Who is asking, and what they change about themselves.
 
-use crate::asked::{Body, Caller, Json};
+use crate::asked::{Body, Caller, Json, Way};
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{person_form, right_form, role_form};
 use crate::problem::{Answer, No};
+use crate::sign_in::Guess;
 use api::{Code, Done, Me, MyChange, NewPassword, Person};
+use axum::Extension;
 use axum::extract::State;
 use engine::MeView;
 
@@ -76,12 +78,17 @@ pub(crate) async fn change(
 )]
 pub(crate) async fn set_password(
     State(door): State<Door>,
+    Extension(way): Extension<Way>,
     caller: Caller,
     Body(password): Body<NewPassword>,
 ) -> Answer<Json<Done>> {
     password.check()?;
     let (current, new) = (password.current.map(api::Secret::into_inner), password.new.into_inner());
     let me = caller.by.person;
-    door.engine.set_password(&caller.by, me, current, Some(new), caller.trace).await?;
+    // Whoever has got hold of a credential shall not find out the password with it.
+    let guess = Guess::begin(&door, &way, Some(me.to_string()))?;
+    let set = door.engine.set_password(&caller.by, me, current, Some(new), caller.trace).await;
+    guess.proved(&set);
+    set?;
     Ok(Json(Done { id: me.to_string() }))
 }

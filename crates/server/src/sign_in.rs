@@ -208,6 +208,15 @@ impl<'a> Guess<'a> {
         }
     }
 
+    /// The same for somebody who is in and proves that it is them.
+    pub(crate) fn proved(self, proved: &Result<(), Refused>) {
+        match proved {
+            Ok(()) => self.succeeded(),
+            Err(Refused::WrongSignIn) => self.door.guesses.failed(self.address, self.login.as_deref()),
+            Err(_) => self.door.guesses.given_up(self.address, self.login.as_deref()),
+        }
+    }
+
     pub(crate) fn succeeded(self) {
         self.door.guesses.succeeded(self.address, self.login.as_deref());
     }

@@ -110,7 +110,10 @@ impl Engine {
         new: Option<String>,
         trace: &Trace,
     ) -> Result<(), Refused> {
-        self.may(by, kernel::OrgAct::Myself)?;
+        match new {
+            Some(_) => self.may_let_in(by)?,
+            None => self.may(by, kernel::OrgAct::Myself)?,
+        }
         let me = self.myself(by).await?;
         if let Some(new) = &new {
             check_password(new, &me.person.handle, me.person.email.as_deref())?;

@@ -6,7 +6,8 @@
 use crate::intake::{RESOLVE_MAX, check_trace};
 use crate::{Engine, Refused, Trace};
 use kernel::{
-    Act, Authorized, OrgAct, PersonId, Principal, Record, Role, authorize, authorize_right, authorize_rule,
+    Act, Authorized, OrgAct, PersonId, Principal, Record, Rights, Role, authorize, authorize_right,
+    authorize_rule,
 };
 use serde::Serialize;
 use store::{Change, Changing, NewChange, PersonRow, Resource, StoreError};
@@ -105,9 +106,23 @@ impl Engine {
         allowed.map_err(|denied| Refused::denied(denied, "session"))
     }
 
+    /// What lets a person in (a link, a password) makes a credential that is good for everything, so a lesser one cannot
+    /// make it: it would be a way to get more out of it than was put in.
+    pub(super) fn may_let_in(&self, by: &Principal) -> Result<(), Refused> {
+        self.may(by, OrgAct::Mint { rights: Rights::ALL })?;
+        if by.client.is_none() {
+            return Ok(());
+        }
+        let reason = "this credential is for one client name: use one that is for all".to_owned();
+        Err(Refused::Invalid { field: "client", reason })
+    }
+
     /// The rule: who may change what.
     async fn needs_of(&self, by: &Principal, change: &mut Change) -> Result<Needs, Refused> {
         let is_me = |person: &PersonId| *person == by.person;
+        if let Change::MakeLink { .. } | Change::SetPassword { password: Some(_), .. } = change {
+            self.may_let_in(by)?;
+        }
         Ok(Needs::Org(match change {
             Change::MakeOrg { .. } => OrgAct::MakeOrg,
             Change::Settings(_)

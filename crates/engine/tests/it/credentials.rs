@@ -180,6 +180,38 @@ async fn a_token_has_what_it_was_given_and_nothing_once_it_is_revoked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_gets_more_out_of_a_token_than_it_was_given() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let carla = world.let_in("carla", Role::Admin).await;
+    let weak = |rights: Rights, client: Option<&str>| MakeToken {
+        name: "weak".to_owned(),
+        rights,
+        expires: None,
+        client: client.map(str::to_owned),
+    };
+    let administers = Rights::NONE.with(Right::Admin).with(Right::Read);
+    for person in [&bob, &carla] {
+        let (_, secret) =
+            world.engine.make_token(person, weak(administers, None), trace(None)).await.unwrap();
+        let by = who(&world, secret.reveal()).await.unwrap();
+        // By a link or a password one comes in with every right there is.
+        let link = world.engine.make_link(&by, person.person, trace(None)).await;
+        assert_eq!(link, Err(Refused::NeedsRight(Right::Prompt)));
+        let link = world.engine.make_link(&by, bob.person, trace(None)).await;
+        assert_eq!(link, Err(Refused::NeedsRight(Right::Prompt)));
+        let set = set_password(&world, &by, None, Some("a long enough password")).await;
+        assert_eq!(set, Err(Refused::NeedsRight(Right::Prompt)));
+        let (_, secret) =
+            world.engine.make_token(person, weak(Rights::ALL, Some("ci")), trace(None)).await.unwrap();
+        let by = who(&world, secret.reveal()).await.unwrap();
+        let link = world.engine.make_link(&by, person.person, trace(None)).await;
+        assert!(matches!(link, Err(Refused::Invalid { field: "client", .. })), "{link:?}");
+    }
+    assert!(world.engine.make_link(&carla, bob.person, trace(None)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_signs_out_is_out() {
     let world = World::new().await;
     let bob = world.let_in("bob", Role::Member).await;

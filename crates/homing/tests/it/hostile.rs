@@ -383,6 +383,8 @@ fn credentials_where_they_do_not_belong() {
         format!("Bearer {token} {token}"),
         format!("Bearer \u{feff}{token}"),
         format!("Bearer x\r\nAuthorization: Bearer {token}"),
+        format!("Bearer {token}\r\nAuthorization: Bearer x"),
+        format!("Bearer {token}\r\nAuthorization: Bearer {token}"),
         format!("Bearer x\r\nCookie: homing_{port}={token}"),
     ] {
         let request = bare("/api/v1/me", &format!("Authorization: {value}\r\n"));

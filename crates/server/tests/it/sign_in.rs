@@ -259,6 +259,25 @@ async fn who_guesses_waits_and_nobody_else_does() {
 }
 
 #[tokio::test]
+async fn a_stolen_credential_does_not_find_out_the_password() {
+    let world = World::with_password().await;
+    let change = |current: &'static str, new: &'static str| {
+        let ask = world.ask("PUT", "/api/v1/me/password").json(&json!({ "current": current, "new": new }));
+        async { ask.send().await.unwrap().status().as_u16() }
+    };
+    let mut tries = 0;
+    while change("guess", "another password").await != 429 {
+        tries += 1;
+        assert!(tries < 20, "nobody stopped it");
+        // What is refused for another reason forgives nothing.
+        assert!([422, 429].contains(&change("guess", "short").await));
+    }
+    let compared = world.engine.passwords_compared();
+    assert_eq!(change(PASSWORD, "another password").await, 429, "it could be a guess");
+    assert_eq!(world.engine.passwords_compared(), compared, "who waits costs nothing");
+}
+
+#[tokio::test]
 async fn a_link_is_spent_by_its_button_and_by_nothing_else() {
     let world = World::with_password().await;
     let (_, code) = world.invite("bob", json!({ "name": "<b>Bob</b>" })).await;

@@ -303,7 +303,7 @@ fn myself() -> Vec<Row> {
     let nothing = || vec![Target::Nothing];
     vec![
         row("change_me", mine, nothing()).changes().body(|_| Some(json!({"name": "Somebody"}))),
-        row("set_password", mine, nothing())
+        row("set_password", Takes::Mint(Rights::ALL), nothing())
             .changes_caller()
             .body(|_| Some(json!({"new": "a long enough password"}))),
         row("sign_out", mine, nothing()).changes_caller(),
@@ -363,7 +363,7 @@ fn people() -> Vec<Row> {
             .body(|_| Some(json!({"role": "owner"}))),
         on("disable", false, None).changes_caller(),
         on("enable", false, None).changes_caller(),
-        on("make_link", true, None).changes(),
+        Row { takes: Takes::LetIn, ..on("make_link", true, None) }.changes(),
         on("remove_password", true, None).changes_caller(),
         on("hand_over_all", true, None).changes_caller().body(|names| Some(json!({"to": names.heir}))),
         on("tokens", true, None).way("of").path(|_| vec![]).query(|names| format!("user={}", names.person)),

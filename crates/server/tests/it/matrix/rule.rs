@@ -145,6 +145,8 @@ pub(super) enum Takes {
     SeePerson,
     /// To make a credential with these rights.
     Mint(Rights),
+    /// To make what lets somebody in: it is good for everything, so whoever makes it has to be.
+    LetIn,
     RevokeToken,
     /// One's own sign-in for an agent: to see it, or to set it.
     Account {
@@ -204,6 +206,10 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
         (Takes::Mint(rights), _) => {
             let more = if is.rights.includes(rights) { Ok(()) } else { Err(RIGHT) };
             unbound(is).and_then(|()| right(is, Right::Admin)).and(more)
+        }
+        (Takes::LetIn, target) => {
+            let whole = if is.rights == Rights::ALL { Ok(()) } else { Err(RIGHT) };
+            unbound(is).and(whole).and_then(|()| person(is, target, true, None))
         }
         (Takes::RevokeToken, Target::Token(whom)) => {
             let held = match whom {

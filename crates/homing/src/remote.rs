@@ -22,6 +22,8 @@ const LOOK_MAX: Duration = Duration::from_secs(3);
 pub(crate) struct Remote {
     pub(crate) client: Client,
     pub(crate) screen: Screen,
+    /// Whether it is on another machine, so that our directories are not there.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// Where a server is said to be, and how to get in.
@@ -52,9 +54,10 @@ impl Remote {
         if !pointer.answers() {
             return Err(nobody(place, Some(&pointer)).into());
         }
+        let is_elsewhere = pointer.is_elsewhere();
         let client = Client::trusting(pointer.url, pointer.token.into_inner(), pointer.trust)
             .map_err(Trouble::from)?;
-        Ok(Self { client, screen })
+        Ok(Self { client, screen, is_elsewhere })
     }
 
     /// Says that it is done: the server's own answer for programs, words for people.
@@ -106,6 +109,16 @@ impl Pointer {
             None => file(place.token(), place, "token")?.ok_or_else(|| nobody(place, None))?,
         };
         Ok(Self { url, token: Secret::from(token), trust: trust_of(place), source: Source::Place })
+    }
+
+    /// Whether it is on another machine. Whoever is reached by a name that is this machine's own alone is not.
+    fn is_elsewhere(&self) -> bool {
+        let host = host_of(&self.url);
+        let name = if has_port(host) { host.rsplit_once(':').map_or(host, |(name, _)| name) } else { host };
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let is_local = name.eq_ignore_ascii_case("localhost")
+            || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        self.source != Source::Place && !is_local
     }
 
     /// Whether somebody listens there. A refused connection is known at once, without the client's patience.
@@ -224,5 +237,26 @@ mod tests {
         assert_eq!(host_of("http://[::1]:4747/"), "[::1]:4747");
         assert_eq!(host_of("https://example.org/x"), "example.org");
         assert!(has_port("[::1]:4747") && has_port("a:1") && !has_port("example.org") && !has_port("[::1]"));
+    }
+
+    #[test]
+    fn a_server_is_elsewhere_unless_its_name_is_this_machines_own() {
+        let elsewhere = |url: &str, source| {
+            let pointer = Pointer {
+                url: url.to_owned(),
+                token: Secret::from(String::new()),
+                trust: Trust::Authorities { more: None },
+                source,
+            };
+            pointer.is_elsewhere()
+        };
+        for local in ["http://127.0.0.1:4747", "http://localhost:1", "https://[::1]:4747", "https://[::1]"] {
+            assert!(!elsewhere(local, Source::Login), "{local}");
+        }
+        for far in ["https://homing.example", "https://10.0.0.1:4747", "https://localhost.example:1"] {
+            assert!(elsewhere(far, Source::Login), "{far}");
+            assert!(elsewhere(far, Source::Environment), "{far}");
+            assert!(!elsewhere(far, Source::Place), "the files of a directory are this machine's");
+        }
     }
 }

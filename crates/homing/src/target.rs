@@ -48,14 +48,17 @@ impl MakeArgs {
         [agent, model, mode, directory, title].into_iter().all(Option::is_none)
     }
 
-    /// As the server wants it. Without a directory it is the one in which the command is typed.
-    fn if_new(&self) -> Result<IfNew> {
+    /// As the server wants it. Without a directory it is the one in which the command is typed; a server elsewhere does not
+    /// have that one, and gives the session one of its own.
+    fn if_new(&self, remote: &Remote) -> Result<IfNew> {
         let directory = match &self.directory {
-            Some(named) => path_text(&std::path::absolute(named)?)?,
-            None => here()?,
+            Some(named) if remote.is_elsewhere => Some(named.clone()),
+            Some(named) => Some(path_text(&std::path::absolute(named)?)?),
+            None if remote.is_elsewhere => None,
+            None => Some(here()?),
         };
         let Self { agent, model, mode, title, .. } = self.clone();
-        Ok(IfNew { agent, directory: Some(directory), model, mode, title })
+        Ok(IfNew { agent, directory, model, mode, title })
     }
 }
 
@@ -72,8 +75,8 @@ impl TargetArgs {
     pub(crate) async fn resolve(&self, make: &MakeArgs, remote: &Remote) -> Result<Target> {
         let to = match (&self.session, self.new) {
             (Some(session), _) => To::session(session),
-            (None, true) => To::new_session(make.if_new()?),
-            (None, false) => To::conversation(self.address(remote).await?, Some(make.if_new()?)),
+            (None, true) => To::new_session(make.if_new(remote)?),
+            (None, false) => To::conversation(self.address(remote).await?, Some(make.if_new(remote)?)),
         };
         Ok(Target { to, made_to_order: !make.is_empty() })
     }

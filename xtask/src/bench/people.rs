@@ -27,6 +27,6 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
         Figure::new("finding the session and authorizing add", time(asked - alone))
             .beside(format!("accept alone {}", time(alone)), asked / alone),
         Figure::new("the rule alone", format!("{rule:.1} µs")),
-        Figure::new("whose a credential is, asked at most once a second", time(credential)),
+        Figure::new("whose a credential is, asked at most twice a second", time(credential)),
     ])
 }

@@ -75,7 +75,13 @@ pub(crate) async fn audit(args: AuditArgs, remote: &Remote) -> Result<Exit> {
 }
 
 fn row(entry: &Entry) -> Vec<String> {
-    let who = entry.by.clone().map_or("nobody".to_owned(), |who| who.handle.unwrap_or(who.id));
+    let named = |who: api::Who| match who.handle {
+        Some(handle) => handle,
+        // Homing itself, where it acts without being asked.
+        None if who.id == kernel::PersonId::ENGINE.to_string() => "(homing)".to_owned(),
+        None => who.id,
+    };
+    let who = entry.by.clone().map_or("nobody".to_owned(), named);
     let about = [&entry.session, &entry.subject].into_iter().flatten().cloned().collect::<Vec<_>>();
     vec![
         time::full(entry.at),

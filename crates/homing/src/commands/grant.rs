@@ -50,7 +50,7 @@ pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
         GrantVerb::Take { on, from } => {
             let grantee = grantee(&from, remote).await?;
             let taken = remote.client.take_back(&resource(&on)?, grantee).await.told()?;
-            remote.done(&taken, format!("{from} was given nothing on {on}"))?;
+            remote.done(&taken, format!("{from} has nothing on {on} any more"))?;
         }
         GrantVerb::HandOver { session, to } => {
             let over = HandOver { to: person_id(&to, remote).await? };

@@ -76,6 +76,11 @@ impl Ground for LocalGround {
         if path.parent() == Some(&self.work) {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
             made.map_err(|why| format!("{directory}: {why}"))?;
+        } else if let Ok(there) = path.canonicalize()
+            && there != path
+        {
+            // It had one true name when somebody was allowed to choose it. What it leads to now nobody was allowed.
+            return Err(format!("{directory} leads to {} by now: make a session there", there.display()));
         }
         if path.is_dir() { Ok(()) } else { Err(format!("{directory} is not there any more")) }
     }

@@ -462,3 +462,21 @@ fn what_is_kept_is_for_its_owner_alone_however_careless_they_are() {
     assert!(open.is_empty(), "{open:?}");
     assert!(homing.terminate().success());
 }
+
+#[test]
+fn a_directory_that_has_become_a_link_is_not_followed() {
+    let homing = setup().start();
+    let (chosen, elsewhere) = (homing.place().join("chosen"), homing.root().join("elsewhere"));
+    fs::create_dir(&chosen).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
+    let make = json!({ "new": { "directory": chosen } });
+    let session = text(&homing.http().send(&make, "hello"), "session");
+    let to = json!({ "session": session });
+    assert_eq!(homing.http().converse(&to, "!pwd").lines().last(), chosen.to_str());
+    fs::remove_dir(&chosen).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &chosen).unwrap();
+    let receipt = homing.http().send(&to, "!run touch here");
+    let receipt = homing.http().until_final(&text(&receipt, "id"));
+    assert_eq!((text(&receipt, "state"), text(&receipt, "why")), ("failed".into(), "refused".into()));
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing was done there");
+}

@@ -10,7 +10,7 @@
 //! - `alone`: the message is accepted, and nothing else.
 //!
 //! What is compared in the transaction is the same each time: two numbers of rows that it needs anyway. Prints the medians, as
-//! JSON, with what the rule alone takes, and finding out whose a credential is, which a server does at most once a second for
+//! JSON, with what the rule alone takes, and finding out whose a credential is, which a server does at most twice a second for
 //! each.
 
 use bytes::Bytes;

@@ -206,9 +206,8 @@ struct Took {
 
 impl Took {
     fn print(mut self) -> String {
-        let [asked, found, alone, rule, credential] =
-            [&mut self.asked, &mut self.found, &mut self.alone, &mut self.rule, &mut self.credential]
-                .map(median);
+        let all = [&mut self.asked, &mut self.found, &mut self.alone, &mut self.rule, &mut self.credential];
+        let [asked, found, alone, rule, credential] = all.map(|values| median(values));
         format!(
             r#"{{"asked_us":{asked:.2},"found_us":{found:.2},"alone_us":{alone:.2},"added_us":{:.2},"rule_us":{rule:.2},"credential_us":{credential:.2}}}"#,
             asked - found

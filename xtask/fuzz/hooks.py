@@ -82,22 +82,25 @@ class Server:
 
 
 class Tables:
-    """Every table but the audit, seen from outside."""
+    """Every table but the audit and what its sealer writes, which follows by itself, seen from outside."""
+
+    SEALERS = {"audit", "audit_about", "audit_chain", "audit_heads", "counters"}
 
     def __init__(self):
         # Hooks are called by one worker, which is not the thread that loads this file.
         path = f"file:{DATA / 'homing.db'}?mode=ro"
         self.db = sqlite3.connect(path, uri=True, isolation_level=None, check_same_thread=False)
         names = self.column("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        names = [name for name in names if name != "audit" and not name.startswith("sqlite_")]
+        names = [name for name in names if name not in self.SEALERS and not name.startswith("sqlite_")]
         self.whole = {name: self.query_of(name) for name in names}
         self.seen = None
         self.seen_version = None
 
     def query_of(self, name):
         columns = [row[1] for row in self.db.execute(f"PRAGMA table_info({name})")]
-        # Says which keeper wrote last, and nothing about the session.
-        columns = [column for column in columns if (name, column) != ("sessions", "term")]
+        # One says which keeper wrote last, the other when a credential was used; both are written by the way.
+        by_the_way = {("sessions", "term"), ("tokens", "last_used")}
+        columns = [column for column in columns if (name, column) not in by_the_way]
         quoted = "||','||".join(f'quote("{column}")' for column in columns)
         return f"SELECT group_concat({quoted}, ';') FROM {name}"
 

@@ -92,7 +92,11 @@ pub struct NewOwner {
     pub handle: String,
     /// What people call them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     pub name: Option<String>,
     /// Their e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -95,7 +95,11 @@ pub struct Bound {
 pub struct MyChange {
     /// Another name: at most 200 bytes in UTF-8, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     pub name: Option<String>,
 }
 
@@ -191,7 +195,11 @@ pub struct NewPerson {
     pub handle: String,
     /// What people call them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     pub name: Option<String>,
     /// Their e-mail address. One of its kind in the org; capitals do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,7 +225,11 @@ impl NewPerson {
 pub struct PersonChange {
     /// What people call them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     pub name: Option<String>,
     /// Their e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,12 @@ pub struct PasswordSignIn {
     pub purpose: SignInFor,
     /// What you call it in the list of your credentials: a machine's name, say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$", nullable = false)]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$",
+        nullable = false
+    )]
     pub name: Option<String>,
 }
 
@@ -48,7 +53,12 @@ pub struct LinkSignIn {
     pub purpose: SignInFor,
     /// What you call it in the list of your credentials: a machine's name, say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$", nullable = false)]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$",
+        nullable = false
+    )]
     pub name: Option<String>,
 }
 

@@ -62,7 +62,11 @@ pub struct TokensQuery {
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// What you call it.
-    #[schema(min_length = 1, max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     pub name: String,
     /// What it shall be good for: one or more, and only what your own credential is good for.
     #[schema(min_items = 1, max_items = 5)]

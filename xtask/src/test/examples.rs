@@ -28,7 +28,13 @@ fn is_run(words: &str) -> bool {
     const STILL_RUST: &[&str] =
         &["rust", "should_panic", "no_run", "compile_fail", "test_harness", "standalone_crate"];
     let mut words = words.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty());
-    words.all(|word| STILL_RUST.contains(&word) || word.starts_with("edition"))
+    words.all(|word| STILL_RUST.contains(&word) || word.starts_with("edition") || is_error_code(word))
+}
+
+/// The error with which an example must fail to compile, as in `compile_fail,E0451`.
+fn is_error_code(word: &str) -> bool {
+    word.strip_prefix('E')
+        .is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -37,9 +43,15 @@ mod tests {
 
     #[test]
     fn a_block_is_run_unless_it_says_what_else_it_is() {
-        for (fence, run) in
-            [("", true), ("rust", true), ("no_run,edition2024", true), ("text", false), ("ignore", false)]
-        {
+        for (fence, run) in [
+            ("", true),
+            ("rust", true),
+            ("no_run,edition2024", true),
+            ("compile_fail,E0451", true),
+            ("text", false),
+            ("ignore", false),
+            ("Example", false),
+        ] {
             let source = format!("/// Like so:\n/// ```{fence}\n/// a();\n/// ```\nfn a() {{}}\n");
             assert_eq!(has_example(&source), run, "{fence:?}");
         }

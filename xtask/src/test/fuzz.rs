@@ -205,7 +205,8 @@ impl Server {
         )?;
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
-        Ok(&head == b"HTTP/1.1 200")
+        // Some request may have signed our credential out; that it is not known any more is an answer of the store, too.
+        Ok(&head == b"HTTP/1.1 200" || &head == b"HTTP/1.1 401")
     }
 
     /// Tells it to go, as a service manager would.

@@ -169,8 +169,15 @@ SERVER = Server()
 # The aim.
 
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-ID = re.compile(r"(ses|msg|apr)_[0-7][0-9a-hjkmnp-tv-z]{25}")
-ROWS_OF = {"ses": ("sessions", "sid"), "msg": ("messages", "mid"), "apr": ("approvals", "aid")}
+ID = re.compile(r"(ses|msg|apr|usr|grp)_[0-7][0-9a-hjkmnp-tv-z]{25}")
+# The machine's person is not aimed at: it is their credential that asks.
+ROWS_OF = {
+    "ses": "SELECT id FROM sessions ORDER BY sid DESC LIMIT ?",
+    "msg": "SELECT id FROM messages ORDER BY mid DESC LIMIT ?",
+    "apr": "SELECT id FROM approvals ORDER BY aid DESC LIMIT ?",
+    "usr": "SELECT person FROM persons WHERE handle IS NOT NULL AND host = 0 ORDER BY pid DESC LIMIT ?",
+    "grp": "SELECT id FROM groups ORDER BY gid DESC LIMIT ?",
+}
 
 
 def spell(kind, bits):
@@ -198,8 +205,7 @@ class Aim:
         if not isinstance(text, str) or not ID.fullmatch(text) or self.roll(4) == 0:
             return text
         kind = text[:3]
-        table, key = ROWS_OF[kind]
-        known = TABLES.column(f"SELECT id FROM {table} ORDER BY {key} DESC LIMIT {AIM_ROWS}")
+        known = TABLES.column(ROWS_OF[kind], AIM_ROWS)
         return spell(kind, self.pick(known)) if known else text
 
     def conversation(self, text):
@@ -209,8 +215,8 @@ class Aim:
     def body(self, body, path):
         if not isinstance(body, dict):
             return
-        for name in ("session", "conversation", "address"):
-            if name == "session":
+        for name in ("session", "user", "group", "to", "conversation", "address"):
+            if name in ("session", "user", "group", "to"):
                 body.update({name: self.id(body[name])} if name in body else {})
             elif isinstance(body.get(name), str) and re.match(r"(api|slack|schedule|acp|mcp):[^/]+", body[name]):
                 body[name] = self.conversation(body[name])
@@ -238,8 +244,8 @@ class Aim:
 @schemathesis.hook
 def before_call(context, case, **kwargs):
     aim = Aim(case)
-    if "id" in (case.path_parameters or {}):
-        case.path_parameters["id"] = aim.id(case.path_parameters["id"])
+    for name in {"id", "person"} & set(case.path_parameters or {}):
+        case.path_parameters[name] = aim.id(case.path_parameters[name])
     for query in [case.query or {}]:
         if "session" in query:
             query["session"] = aim.id(query["session"])

@@ -104,6 +104,11 @@ pub(crate) trait Tongue: Send + 'static {
     fn settles_within(&self) -> Duration {
         COUNT_WAIT
     }
+    /// Whether the processes there are when it is ready are the agent's own, and not a turn's. A program that is there for
+    /// one turn may have begun it by then.
+    fn has_processes_of_its_own(&self) -> bool {
+        true
+    }
     /// Whether the process goes by itself when its input ends. One that does not is ended at once.
     fn leaves_on_eof(&self) -> bool {
         true
@@ -566,6 +571,7 @@ impl<T: Tongue> Spoken<T> {
         self.until = Instant::now() + self.bounds.turn_max;
         if let Some(parts) = &self.parts
             && parts.processes.is_none()
+            && parts.tongue.has_processes_of_its_own()
         {
             parts.tree.count();
         }

@@ -78,11 +78,6 @@ impl Rights {
         self.0 & right.bit() != 0
     }
 
-    /// Whether all of the others are among these.
-    pub const fn includes(self, others: Self) -> bool {
-        self.0 & others.0 == others.0
-    }
-
     /// Each of them, the weakest first.
     pub fn iter(self) -> impl Iterator<Item = Right> {
         Right::ALL.into_iter().filter(move |right| self.has(*right))

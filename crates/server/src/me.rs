@@ -88,7 +88,7 @@ pub(crate) async fn set_password(
     // Whoever has got hold of a credential shall not find out the password with it.
     let guess = Guess::begin(&door, &way, Some(me.to_string()))?;
     let set = door.engine.set_password(&caller.by, me, current, Some(new), caller.trace).await;
-    guess.proved(&set);
+    guess.ended(&set);
     set?;
     Ok(Json(Done { id: me.to_string() }))
 }

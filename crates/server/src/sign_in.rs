@@ -201,17 +201,10 @@ impl<'a> Guess<'a> {
         Self { door, address: way.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), login: None }
     }
 
-    fn ended(self, signed: &Result<Signed, Refused>) {
-        match signed {
+    /// Tells what came of it. Only a wrong sign-in is a guess; what we could not do says nothing about who asked.
+    pub(crate) fn ended<T>(self, came_of_it: &Result<T, Refused>) {
+        match came_of_it {
             Ok(_) => self.succeeded(),
-            Err(_) => self.door.guesses.failed(self.address, self.login.as_deref()),
-        }
-    }
-
-    /// The same for somebody who is in and proves that it is them.
-    pub(crate) fn proved(self, proved: &Result<(), Refused>) {
-        match proved {
-            Ok(()) => self.succeeded(),
             Err(Refused::WrongSignIn) => self.door.guesses.failed(self.address, self.login.as_deref()),
             Err(_) => self.door.guesses.given_up(self.address, self.login.as_deref()),
         }

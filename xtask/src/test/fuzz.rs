@@ -23,6 +23,8 @@ use crate::tools;
 const REQUESTS_MIN: u64 = 10_000;
 /// How long a lane may take. On two idle cores it is two or three minutes.
 const LANE_MAX: Duration = Duration::from_secs(15 * 60);
+/// Fewer than one in so many may be refused for want of a credential: only tries to sign in are.
+const STRANGERS_SHARE: u64 = 10;
 /// How long a server may take to go.
 const GO_MAX: Duration = Duration::from_secs(30);
 /// How often we look whether a process has ended.
@@ -30,7 +32,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 const SEED: u64 = 4_747;
 /// One place for a running turn, which a question of an agent holds: what the requests add waits, so that no agent
 /// writes while a request is being judged, and none asks again before the lane is over.
-const CONFIG: &str = "[limits]\nrequests_per_second = 0\nstrangers_per_second = 0\nawake_max = 1\nwords_wait = \"1ms\"\n\n[policy]\ncrowded_wait = \"1h\"\n";
+const CONFIG: &str = "[limits]\nrequests_per_second = 0\nstrangers_per_second = 0\nsign_ins_per_minute = 0\nawake_max = 1\nwords_wait = \"1ms\"\n\n[policy]\ncrowded_wait = \"1h\"\n";
 
 /// What one schemathesis makes: systematic requests at the edges of each schema, random ones, or both.
 struct Lane {
@@ -71,6 +73,12 @@ pub(super) fn http_fuzz(root: &Path, target: &Path) -> Result<()> {
     let requests = counts.get("requests").copied().unwrap_or(0);
     println!("seed {seed}: {requests} requests; {}", told(&counts));
     ensure!(requests >= REQUESTS_MIN, "that is less than {REQUESTS_MIN}: raise `each` in the table of lanes");
+    // A server that no longer knows our credential refuses everything, and keeps every promise by that.
+    let unknown = counts.get("status 401").copied().unwrap_or(0);
+    ensure!(
+        unknown * STRANGERS_SHARE < requests,
+        "{unknown} of them were asked by nobody: a request has ended our credential"
+    );
     Ok(())
 }
 
@@ -205,8 +213,7 @@ impl Server {
         )?;
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
-        // Some request may have signed our credential out; that it is not known any more is an answer of the store, too.
-        Ok(&head == b"HTTP/1.1 200" || &head == b"HTTP/1.1 401")
+        Ok(&head == b"HTTP/1.1 200")
     }
 
     /// Tells it to go, as a service manager would.

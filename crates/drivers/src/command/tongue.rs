@@ -106,6 +106,10 @@ impl Tongue for CommandTongue {
         say(&mut self.plain, bytes, out);
     }
 
+    fn has_processes_of_its_own(&self) -> bool {
+        false
+    }
+
     fn hand(&mut self, message: &Message, out: &mut Out) {
         if self.hands == Hands::Stdin {
             out.send(message.text.as_bytes());

@@ -416,12 +416,10 @@ proptest! {
     }
 
     #[test]
-    fn rights_are_a_set(one in 0_u8..32, other in 0_u8..32) {
-        let (one, other) = (Rights::from_bits(one).unwrap(), Rights::from_bits(other).unwrap());
+    fn rights_are_a_set(one in 0_u8..32) {
+        let one = Rights::from_bits(one).unwrap();
         prop_assert_eq!(one.iter().collect::<Rights>(), one);
-        prop_assert_eq!(one.includes(other), other.iter().all(|right| one.has(right)));
         prop_assert_eq!(Rights::from_bits(one.bits()), Some(one));
-        prop_assert!(Rights::ALL.includes(one) && one.includes(Rights::NONE));
     }
 
     #[test]

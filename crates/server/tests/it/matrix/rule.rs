@@ -204,7 +204,7 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
             unbound(is).and_then(|()| right(is, Right::Read)).and_then(|()| there(target))
         }
         (Takes::Mint(rights), _) => {
-            let more = if is.rights.includes(rights) { Ok(()) } else { Err(RIGHT) };
+            let more = if rights.iter().all(|right| is.rights.has(right)) { Ok(()) } else { Err(RIGHT) };
             unbound(is).and_then(|()| right(is, Right::Admin)).and(more)
         }
         (Takes::LetIn, target) => {

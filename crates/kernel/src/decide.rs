@@ -3,8 +3,9 @@
 //! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
 
+use crate::scope::{Change, Origin, Scope};
 use crate::session::*;
-use crate::{Attempt, EndWhy, Failure, Fence, MessageId, Moment, Native, Turn};
+use crate::{Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,31 +18,44 @@ impl Session {
     /// What follows from this wish now?
     pub fn decide(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         let mut facts = self.answer(command, given)?;
-        if given.slot != Slot::Unasked && self.may_start_after(&facts) {
+        let changes =
+            self.pending.is_some() || facts.iter().any(|fact| matches!(fact, Fact::ChangeAsked { .. }));
+        let starts = given.slot != Slot::Unasked && self.may_start_after(&facts);
+        if changes || starts {
             let mut after = self.clone();
             facts.iter().for_each(|fact| after.evolve(fact));
-            facts.extend(after.next_turn(given)); // The only place where waiting becomes running.
+            // A change of scope goes before what waits, and never into a turn.
+            let changed = after.next_change(given);
+            changed.iter().for_each(|fact| after.evolve(fact));
+            facts.extend(changed);
+            if starts {
+                facts.extend(after.next_turn(given)); // The only place where waiting becomes running.
+            }
         }
         Ok(facts)
     }
 
     fn answer(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         match command {
-            Command::Open { scope } => self.open(scope),
-            Command::Say { message, by } => self.say(message, by),
+            Command::Open { scope, origin } => self.open(scope, origin),
+            Command::Say { message, by, delivery, under } => self.say(message, by, delivery, under, given),
             Command::Edit { message, revision } => self.edit(message, revision),
             Command::Withdraw { message, by } => {
                 self.waiting(message)?;
                 Ok(vec![Fact::Withdrawn { message, by }])
             }
             Command::Hold { message } => self.hold(message, given),
-            Command::Release { message } => self.release(message),
+            Command::Release { message, back_in, by } => self.release(message, back_in, by),
             Command::Reorder { order } => self.reorder(order),
             Command::Stop { message, by } => Ok(self.stop(message, by, given)),
             Command::Answer { approval, answer, by } => {
                 self.open_ask(approval)?;
-                Ok(vec![Fact::Answered { approval, answer, by: Some(by) }])
+                Ok(vec![Fact::Answered { approval, answer, by }])
             }
+            Command::Change { change, now, by } => self.change(change, now, by),
+            Command::KeepScope { by } => self.keep_scope(by),
+            Command::Undo { turn, of, by } => self.undo(turn, of, by),
+            Command::Return { errand, came } => Ok(self.returned(errand, came, given)),
             Command::End { by } => self.end(by, given),
             Command::Wake => Ok(self.wake(given)),
             Command::Revoke { message } => self.revoke(message, given),
@@ -49,21 +63,63 @@ impl Session {
         }
     }
 
-    fn open(&self, scope: Scope) -> Result<Facts, Refusal> {
+    fn open(&self, scope: Scope, origin: Option<Origin>) -> Result<Facts, Refusal> {
         match self.life {
-            Life::Unopened => Ok(vec![Fact::Opened { scope }]),
+            Life::Unopened => Ok(vec![Fact::Opened { scope, origin }]),
             Life::Open(_) | Life::Ending(_) | Life::Ended(_) => Err(Refusal::AlreadyOpen),
         }
     }
 
     /// A message that was accepted always reaches a final state, so this never refuses without a fact.
-    fn say(&self, message: MessageId, by: crate::PersonId) -> Result<Facts, Refusal> {
+    fn say(
+        &self,
+        message: MessageId,
+        by: PersonId,
+        delivery: Delivery,
+        under: Option<Epoch>,
+        given: &Given,
+    ) -> Result<Facts, Refusal> {
         match self.life {
             Life::Unopened => Err(Refusal::NotOpen),
-            Life::Open(_) => Ok(vec![Fact::Queued { message, by }]),
+            Life::Open(_) => {
+                let epoch = under.unwrap_or(self.epoch);
+                let mut facts = vec![Fact::Queued { message, by, delivery, epoch }];
+                match (epoch == self.epoch, delivery) {
+                    (false, _) => facts.push(held(message, HoldWhy::OtherScope, given)),
+                    (true, Delivery::Queue) => {}
+                    (true, Delivery::Interrupt) => facts.extend(self.interrupt(message, by, given)),
+                    (true, Delivery::Steer) => facts.extend(self.say_into_turn(message, given)),
+                }
+                Ok(facts)
+            }
             Life::Ending(_) | Life::Ended(_) => {
                 Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::SessionEnded }])
             }
+        }
+    }
+
+    /// It comes before all that waits, and what runs makes room.
+    fn interrupt(&self, message: MessageId, by: PersonId, given: &Given) -> Facts {
+        let mut facts = vec![];
+        if !self.queue.is_empty() {
+            let others = self.queue.iter().map(|waiting| waiting.message);
+            facts.push(Fact::Reordered { order: [message].into_iter().chain(others).collect() });
+        }
+        if let Work::Busy(running) = &self.work {
+            facts.extend(self.stop_turn(running, StopWhy::Asked(by), given));
+        }
+        facts
+    }
+
+    /// Words can be added only while the agent works on the turn, and only if it listens.
+    fn say_into_turn(&self, message: MessageId, given: &Given) -> Facts {
+        match &self.work {
+            Work::Busy(Running { stage: Stage::Working { fence, .. }, turn, .. })
+                if given.can_steer && fence.term == given.term =>
+            {
+                vec![Fact::Steered { message, turn: *turn }]
+            }
+            Work::Busy(_) | Work::Idle | Work::Away(_) => vec![],
         }
     }
 
@@ -86,7 +142,11 @@ impl Session {
                     Ok(self.stop_turn(running, StopWhy::Revoked, given))
                 }
             },
-            Work::Busy(_) | Work::Idle => {
+            // What was said into a turn cannot be taken out of it again.
+            Work::Busy(running) if running.steered.iter().any(|steered| steered.message == message) => {
+                Ok(self.stop_turn(running, StopWhy::Revoked, given))
+            }
+            Work::Busy(_) | Work::Idle | Work::Away(_) => {
                 self.waiting(message)?;
                 Ok(vec![Fact::MessageRefused { message, why: RefusedWhy::NotAllowed }])
             }
@@ -100,10 +160,14 @@ impl Session {
         }
     }
 
-    fn release(&self, message: MessageId) -> Result<Facts, Refusal> {
-        match self.waiting(message)?.hold {
-            Some(_) => Ok(vec![Fact::Released { message }]),
-            None => Ok(vec![]),
+    fn release(&self, message: MessageId, back_in: Option<Scope>, by: PersonId) -> Result<Facts, Refusal> {
+        let waiting = self.waiting(message)?;
+        match (waiting.hold, back_in) {
+            (None, _) => Ok(vec![]),
+            (Some(_), Some(scope)) if waiting.epoch != self.epoch && Some(&scope) != self.scope() => {
+                self.change(Change::Back { scope, message }, false, by)
+            }
+            (Some(_), _) => Ok(vec![Fact::Released { message, epoch: self.epoch }]),
         }
     }
 
@@ -117,7 +181,7 @@ impl Session {
     }
 
     /// Stopping names a message, never "whatever runs now": what has ended stays as it is, what comes next goes on.
-    fn stop(&self, message: MessageId, by: crate::PersonId, given: &Given) -> Facts {
+    fn stop(&self, message: MessageId, by: PersonId, given: &Given) -> Facts {
         if self.waiting(message).is_ok() {
             return vec![Fact::Withdrawn { message, by }];
         }
@@ -125,8 +189,11 @@ impl Session {
             Work::Busy(running) if running.message == message => {
                 self.stop_turn(running, StopWhy::Asked(by), given)
             }
+            Work::Busy(running) if running.steered.iter().any(|steered| steered.message == message) => {
+                self.stop_turn(running, StopWhy::Asked(by), given)
+            }
             // Stopping what has already ended is what the person wanted.
-            Work::Busy(_) | Work::Idle => vec![],
+            Work::Busy(_) | Work::Idle | Work::Away(_) => vec![],
         }
     }
 
@@ -140,11 +207,13 @@ impl Session {
         }
     }
 
-    fn end(&self, by: crate::PersonId, given: &Given) -> Result<Facts, Refusal> {
+    fn end(&self, by: PersonId, given: &Given) -> Result<Facts, Refusal> {
         match (&self.life, &self.work) {
             (Life::Unopened, _) => Err(Refusal::NotOpen),
             (Life::Ending(_) | Life::Ended(_), _) => Ok(vec![]),
             (Life::Open(_), Work::Idle) => Ok(self.over(EndWhy::Asked)),
+            // What is under way outside comes back first.
+            (Life::Open(_), Work::Away(_)) => Ok(vec![Fact::EndAsked { by }]),
             (Life::Open(scope), Work::Busy(running)) => {
                 let mut facts = vec![Fact::EndAsked { by }];
                 let ending = Self { life: Life::Ending(scope.clone()), ..self.clone() };
@@ -206,11 +275,12 @@ impl Session {
                 },
                 // Open or not is all that counts: an answer that came first stays.
                 Report::Withdrawn { approval } => running.open(approval).filter_map(lapsed).collect(),
+                Report::Missed { message } => self.missed(running, message),
                 Report::Finished { native } => self.finished(running, native, given),
                 Report::Failed(failure) => self.failed(running, failure, given),
                 Report::Stopped | Report::Lost => self.lost(running, given),
             },
-            Work::Busy(_) | Work::Idle => self.stale(fence, report.kind()),
+            Work::Busy(_) | Work::Idle | Work::Away(_) => self.stale(fence, report.kind()),
         }
     }
 
@@ -244,6 +314,21 @@ impl Session {
         facts
     }
 
+    /// Whoever said it is better served by a turn of its own than by silence.
+    fn missed(&self, running: &Running, message: MessageId) -> Facts {
+        let steered = running.steered.iter().any(|steered| steered.message == message);
+        match (steered, &self.life) {
+            (false, _) => vec![],
+            (true, Life::Ending(_)) => {
+                vec![
+                    Fact::Missed { message },
+                    Fact::MessageRefused { message, why: RefusedWhy::SessionEnded },
+                ]
+            }
+            (true, Life::Unopened | Life::Open(_) | Life::Ended(_)) => vec![Fact::Missed { message }],
+        }
+    }
+
     fn finished(&self, running: &Running, native: Option<Native>, given: &Given) -> Facts {
         if let Stage::Starting { .. } | Stage::Stopping { handed: false, .. } = running.stage {
             // It cannot have finished what it was never given.
@@ -259,6 +344,12 @@ impl Session {
     }
 
     fn failed(&self, running: &Running, failure: Failure, given: &Given) -> Facts {
+        if let (Stage::Starting { fence, .. }, Failure::Gone) = (running.stage, failure)
+            && self.has_moved()
+        {
+            // The agent does not know it here; that says nothing of where it was. It is told again in a new one.
+            return self.failed_before_handed(running, fence, failure, given);
+        }
         let failure = match failure {
             Failure::Gone if !self.may_be_gone() => Failure::Transient,
             other => other,
@@ -310,6 +401,11 @@ impl Session {
         self.native.as_ref().is_some_and(|known| known.epoch == self.epoch)
     }
 
+    /// Whether the conversation was last confirmed in an earlier scope.
+    fn has_moved(&self) -> bool {
+        self.native.as_ref().is_some_and(|known| known.epoch != self.epoch)
+    }
+
     fn is_proven(&self) -> bool {
         self.native.as_ref().is_some_and(|known| known.proven)
     }
@@ -339,7 +435,7 @@ impl Session {
     }
 
     /// The end, and the refusal of everything that waits, are one append.
-    fn over(&self, why: EndWhy) -> Facts {
+    pub(crate) fn over(&self, why: EndWhy) -> Facts {
         let refused = |waiting: &Waiting| Fact::MessageRefused {
             message: waiting.message,
             why: RefusedWhy::SessionEnded,
@@ -348,12 +444,20 @@ impl Session {
     }
 
     fn may_start_after(&self, facts: &[Fact]) -> bool {
-        let ends_turn = || facts.iter().any(|fact| matches!(fact, Fact::TurnEnded { .. }));
-        matches!(self.work, Work::Idle) || ends_turn()
+        let ends = |fact: &Fact| {
+            matches!(
+                fact,
+                Fact::TurnEnded { .. }
+                    | Fact::ScopeChanged { .. }
+                    | Fact::ErrandFailed { .. }
+                    | Fact::Undone { .. }
+            )
+        };
+        matches!(self.work, Work::Idle) || facts.iter().any(ends)
     }
 
     fn next_turn(&self, given: &Given) -> Facts {
-        let next = self.queue.iter().find(|waiting| waiting.hold.is_none());
+        let next = self.queue.iter().find(|waiting| waiting.is_startable());
         let (Life::Open(_), Work::Idle, Some(next)) = (&self.life, &self.work, next) else {
             return vec![];
         };
@@ -380,7 +484,7 @@ impl Session {
         Fact::AttemptFailed { turn, attempt, failure, again_at: given.now.after_ms(wait_ms) }
     }
 
-    fn takes_changes(&self) -> Result<(), Refusal> {
+    pub(crate) fn takes_changes(&self) -> Result<(), Refusal> {
         match self.life {
             Life::Unopened => Err(Refusal::NotOpen),
             Life::Open(_) => Ok(()),
@@ -413,11 +517,11 @@ impl Running {
             Ask::Open { approval, until } if *until <= now => Some(*approval),
             Ask::Open { .. } | Ask::Answered { .. } | Ask::Lapsed { .. } => None,
         });
-        late.map(|approval| Fact::Answered { approval, answer: Answer::No, by: None }).collect()
+        late.map(|approval| Fact::Answered { approval, answer: Answer::No, by: Answerer::Nobody }).collect()
     }
 }
 
-fn held(message: MessageId, why: HoldWhy, given: &Given) -> Fact {
+pub(crate) fn held(message: MessageId, why: HoldWhy, given: &Given) -> Fact {
     Fact::Held { message, why, expires: given.now.after_ms(given.policy.hold_ms_max) }
 }
 

@@ -4,6 +4,7 @@
 //! outside match. `condense` writes an idle session as the few facts that make it, for a checkpoint that may be thrown
 //! away at any time.
 
+use crate::scope::{Away, Origin, Pending, Scope};
 use crate::session::*;
 use crate::{Address, ApprovalId, EndWhy, Fence, MessageId, Moment, Native, PersonId, Term};
 use alloc::format;
@@ -19,6 +20,8 @@ pub enum Due {
     Bury(Fence),
     /// One process of the agent works on one message.
     Run(Run),
+    /// Something else is done outside. Doing it twice is doing it once.
+    Errand(Away),
 }
 
 /// One attempt, as it ought to be now.
@@ -30,12 +33,29 @@ pub struct Run {
     pub message: MessageId,
     /// Who said that.
     pub by: PersonId,
-    /// The conversation to resume; none means that a new one is made.
-    pub resume: Option<Native>,
+    /// Which conversation of the agent it goes on with.
+    pub begin: Begin,
     /// How far it should be.
     pub step: Step,
     /// What was answered to its questions.
     pub answers: Vec<(ApprovalId, Answer)>,
+    /// What was said into it while it ran, in order.
+    pub steered: Vec<MessageId>,
+}
+
+/// Which conversation of the agent an attempt goes on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begin {
+    /// A new one, and nothing was said before.
+    New,
+    /// The one that it confirmed here.
+    Resume(Native),
+    /// The one that it confirmed in an earlier scope: its memory has to follow.
+    Follow(Native),
+    /// A new one, in which what was said before is told again.
+    Retell,
+    /// A new one with the memory of another session's, as it was after that turn.
+    Fork(Origin),
 }
 
 /// How far an attempt should be.
@@ -59,6 +79,11 @@ impl Claim {
         Self(format!("slot:{person}"))
     }
 
+    /// The directory that a turn works in: nobody else's works there meanwhile.
+    pub fn directory(path: &str) -> Self {
+        Self(format!("dir:{path}"))
+    }
+
     /// One of the places for awake sessions that an org has.
     pub fn org_slot(org: crate::OrgId) -> Self {
         Self(format!("slot:{org}"))
@@ -68,7 +93,11 @@ impl Claim {
 impl Session {
     /// What ought to be going on outside, as the keeper of this term sees it?
     pub fn due(&self, term: Term) -> Due {
-        let Work::Busy(running) = &self.work else { return Due::Nothing };
+        let running = match &self.work {
+            Work::Idle => return Due::Nothing,
+            Work::Away(away) => return Due::Errand(away.clone()),
+            Work::Busy(running) => running,
+        };
         let (fence, step) = match running.stage {
             Stage::Resting { .. } => return Due::Nothing,
             Stage::Starting { fence, .. } => (fence, Step::Start),
@@ -78,22 +107,34 @@ impl Session {
         if fence.term != term {
             return Due::Bury(fence);
         }
-        let resume = self.native.as_ref().filter(|known| known.epoch == self.epoch);
         Due::Run(Run {
             fence,
             message: running.message,
             by: running.by,
-            resume: resume.map(|known| known.native.clone()),
+            begin: self.begin(),
             step,
             answers: running.asks.iter().filter_map(answered).collect(),
+            steered: running.steered.iter().map(|steered| steered.message).collect(),
         })
+    }
+
+    fn begin(&self) -> Begin {
+        match (&self.native, self.origin) {
+            (Some(known), _) if known.epoch == self.epoch => Begin::Resume(known.native.clone()),
+            (Some(known), _) => Begin::Follow(known.native.clone()),
+            (None, Some(origin)) => Begin::Fork(origin),
+            (None, None) if self.untold => Begin::Retell,
+            (None, None) => Begin::New,
+        }
     }
 
     /// The claims this session holds while it is as it is.
     pub fn claims(&self) -> Vec<Claim> {
+        let directory = self.scope().map(|scope| Claim::directory(&scope.directory));
         match &self.work {
             Work::Idle => Vec::new(),
-            Work::Busy(running) => alloc::vec![Claim::slot(running.by)],
+            Work::Busy(running) => [Claim::slot(running.by)].into_iter().chain(directory).collect(),
+            Work::Away(_) => directory.into_iter().collect(),
         }
     }
 
@@ -123,11 +164,11 @@ impl Session {
 
     /// Whether a turn runs, or waits only for its turn. A session that waits for a moment or a person is dormant.
     pub fn is_awake(&self) -> bool {
-        self.running().is_some() || (matches!(self.life, Life::Open(_)) && self.has_startable())
+        !matches!(self.work, Work::Idle) || (matches!(self.life, Life::Open(_)) && self.has_startable())
     }
 
     fn has_startable(&self) -> bool {
-        self.queue.iter().any(|waiting| waiting.hold.is_none())
+        self.first_startable().is_some()
     }
 
     /// Why it ended, if it has.
@@ -164,20 +205,20 @@ impl Session {
     /// The turn under way.
     pub fn running(&self) -> Option<&Running> {
         match &self.work {
-            Work::Idle => None,
+            Work::Idle | Work::Away(_) => None,
             Work::Busy(running) => Some(running),
         }
     }
 
     /// The few facts that make an idle session what it is; none while a turn is under way.
     pub fn condense(&self) -> Option<Vec<Fact>> {
-        if self.running().is_some() {
+        if !matches!(self.work, Work::Idle) {
             return None;
         }
         let mut facts = Vec::new();
         match &self.life {
             Life::Unopened => {}
-            Life::Open(scope) | Life::Ending(scope) => facts.push(Fact::Opened { scope: scope.clone() }),
+            Life::Open(scope) | Life::Ending(scope) => facts.extend(self.condense_scope(scope)),
             Life::Ended(why) => facts.push(Fact::Ended { why: *why }),
         }
         facts.extend(
@@ -188,20 +229,46 @@ impl Session {
         for waiting in &self.queue {
             facts.extend(waiting.condense());
         }
+        facts.extend(self.pending.iter().map(Pending::condense));
+        facts.extend(self.learned.iter().map(|(kind, epoch)| Fact::Learned { kind: *kind, epoch: *epoch }));
         facts.extend(self.crowded.map(|until| Fact::Crowded { until }));
         // An answer is what proves a name, so a name without proof is followed by none.
-        let proven = self.native.as_ref().is_none_or(|known| known.proven);
+        let nothing_told = self.untold || self.origin.is_some();
+        let proven = self.native.as_ref().map_or(!nothing_told, |known| known.proven);
         let outcome = if proven { Outcome::Answered } else { Outcome::Interrupted };
         facts.push(Fact::TurnEnded { turn: self.last_turn, outcome });
         facts.extend(self.stale.iter().map(|(fence, kind)| Fact::Stale { fence: *fence, kind: *kind }));
+        facts.extend(
+            self.stale_errands
+                .iter()
+                .map(|(errand, kind)| Fact::StaleErrand { errand: *errand, kind: *kind }),
+        );
         Some(facts)
+    }
+
+    /// Where it is and how it came to be told nothing: another agent was there before, which has no name here.
+    fn condense_scope(&self, scope: &Scope) -> Vec<Fact> {
+        let nameless = Scope { agent: String::new(), ..scope.clone() };
+        let first = if self.untold { nameless } else { scope.clone() };
+        let mut facts = alloc::vec![Fact::Opened { scope: first, origin: self.origin }];
+        if self.untold || self.epoch > crate::Epoch(0) {
+            facts.push(Fact::ScopeChanged { epoch: self.epoch, scope: scope.clone() });
+        }
+        facts
+    }
+}
+
+impl Pending {
+    fn condense(&self) -> Fact {
+        Fact::ChangeAsked { change: self.change.clone(), after: self.after, by: self.by }
     }
 }
 
 impl Waiting {
     fn condense(&self) -> Vec<Fact> {
         let message = self.message;
-        let mut facts = alloc::vec![Fact::Queued { message, by: self.by }];
+        let mut facts =
+            alloc::vec![Fact::Queued { message, by: self.by, delivery: self.delivery, epoch: self.epoch }];
         if self.revision > 0 {
             facts.push(Fact::Edited { message, revision: self.revision });
         }
@@ -213,7 +280,7 @@ impl Waiting {
 fn answered(ask: &Ask) -> Option<(ApprovalId, Answer)> {
     match ask {
         Ask::Open { .. } | Ask::Lapsed { .. } => None,
-        Ask::Answered { approval, answer } => Some((*approval, *answer)),
+        Ask::Answered { approval, answer } => Some((*approval, answer.clone())),
     }
 }
 

@@ -1,21 +1,31 @@
 //! Folds a fact into a session. It cannot refuse: the fact has happened.
 
 use crate::decide::STALE_MAX;
+use crate::scope::{Away, Pending, STALE_ERRANDS_MAX, Scope};
 use crate::session::*;
-use crate::{Attempt, Failure, MessageId, Moment, Turn};
+use crate::{Attempt, Epoch, Failure, MessageId, Moment, Turn};
 use alloc::vec::Vec;
 
 impl Session {
     /// What the session is after this fact.
     pub fn evolve(&mut self, fact: &Fact) {
         match fact {
-            Fact::Opened { scope } => self.life = Life::Open(scope.clone()),
-            Fact::Queued { message, by } => {
-                self.queue.push(Waiting { message: *message, by: *by, revision: 0, hold: None });
+            Fact::Opened { scope, origin } => {
+                self.life = Life::Open(scope.clone());
+                self.origin = *origin;
+            }
+            Fact::Queued { message, by, delivery, epoch } => {
+                let (message, by, delivery, epoch) = (*message, *by, *delivery, *epoch);
+                self.queue.push(Waiting { message, by, delivery, epoch, revision: 0, hold: None });
             }
             Fact::Edited { message, revision } => self.tend(*message, |w| w.revision = *revision),
             Fact::Held { message, why, expires } => self.tend(*message, |w| w.hold = Some((*why, *expires))),
-            Fact::Released { message } => self.tend(*message, |w| w.hold = None),
+            Fact::Released { message, epoch } => self.tend(*message, |w| {
+                w.hold = None;
+                w.epoch = *epoch;
+            }),
+            Fact::Steered { message, turn } => self.take_into_turn(*turn, *message),
+            Fact::Missed { message } => self.miss(*message),
             Fact::Withdrawn { message, .. } | Fact::MessageRefused { message, .. } => self.drop(*message),
             Fact::Reordered { order } => self.arrange(order),
             Fact::Crowded { until } => self.crowded = Some(*until),
@@ -26,6 +36,27 @@ impl Session {
             Fact::Confirmed { native, epoch } => {
                 self.native = Some(Known { native: native.clone(), epoch: *epoch, proven: false });
             }
+            Fact::ChangeAsked { change, after, by } => {
+                self.pending = Some(Pending { change: change.clone(), after: *after, by: *by });
+            }
+            Fact::ScopeKept { .. } => self.pending = None,
+            Fact::ScopeChanged { epoch, scope } => self.move_to(*epoch, scope),
+            Fact::ErrandStarted { errand, what, by } => {
+                self.work = Work::Away(Away { errand: *errand, what: what.clone(), by: *by });
+                self.last_errand = self.last_errand.max(errand.number);
+            }
+            Fact::ErrandFailed { .. } | Fact::Undone { .. } => self.come_back(),
+            Fact::Learned { kind, epoch } => {
+                self.learned.retain(|(known, _)| known != kind);
+                self.learned.push((*kind, *epoch));
+            }
+            Fact::StaleErrand { errand, kind } => {
+                if self.stale_errands.len() >= STALE_ERRANDS_MAX {
+                    self.stale_errands.remove(0);
+                }
+                self.stale_errands.push((*errand, *kind));
+                self.stale_errands.sort_unstable();
+            }
             Fact::Handed { turn, .. } => self.hand(*turn),
             Fact::AttemptFailed { turn, attempt, failure, again_at } => {
                 self.stage(*turn, Stage::Resting { tried: *attempt, again_at: *again_at });
@@ -35,7 +66,7 @@ impl Session {
                 self.ask(Ask::Open { approval: *approval, until: *until });
             }
             Fact::Answered { approval, answer, .. } => {
-                self.ask(Ask::Answered { approval: *approval, answer: *answer });
+                self.ask(Ask::Answered { approval: *approval, answer: answer.clone() });
             }
             Fact::Lapsed { approval } => self.ask(Ask::Lapsed { approval: *approval }),
             Fact::StopAsked { turn, why } => self.stop_stage(*turn, *why),
@@ -52,6 +83,7 @@ impl Session {
             Fact::Ended { why } => {
                 self.life = Life::Ended(*why);
                 self.crowded = None;
+                self.pending = None;
             }
             Fact::Stale { fence, kind } => {
                 if self.stale.len() >= STALE_MAX {
@@ -82,9 +114,46 @@ impl Session {
         let Some(at) = self.queue.iter().position(|waiting| waiting.message == message) else { return };
         let by = self.queue.remove(at).by;
         let stage = Stage::Resting { tried: Attempt(0), again_at: Moment(0) };
-        self.work = Work::Busy(Running { turn, message, by, stage, asks: Vec::new() });
+        let (asks, steered) = (Vec::new(), Vec::new());
+        self.work = Work::Busy(Running { turn, message, by, stage, asks, steered });
         self.last_turn = turn;
         self.crowded = None;
+    }
+
+    fn take_into_turn(&mut self, turn: Turn, message: MessageId) {
+        let at = self.queue.iter().position(|waiting| waiting.message == message);
+        let waiting = at.map(|at| self.queue.remove(at));
+        if let (Some(running), Some(waiting)) = (self.turn_mut(turn), waiting) {
+            running.steered.push(waiting);
+        }
+    }
+
+    fn miss(&mut self, message: MessageId) {
+        let Work::Busy(running) = &mut self.work else { return };
+        if let Some(at) = running.steered.iter().position(|steered| steered.message == message) {
+            let waiting = running.steered.remove(at);
+            self.queue.insert(0, waiting);
+        }
+    }
+
+    /// Another agent knows nothing of what was said to the one before.
+    fn move_to(&mut self, epoch: Epoch, scope: &Scope) {
+        self.come_back();
+        self.pending = None;
+        self.epoch = epoch;
+        if let Life::Open(now) | Life::Ending(now) = &mut self.life {
+            if now.agent != scope.agent {
+                self.native = None;
+                self.untold = true;
+            }
+            *now = scope.clone();
+        }
+    }
+
+    fn come_back(&mut self) {
+        if let Work::Away(_) = self.work {
+            self.work = Work::Idle;
+        }
     }
 
     /// What an end says about the conversation: an answer proves it, and what is gone has no name any more.
@@ -93,8 +162,15 @@ impl Session {
             Outcome::Answered => {
                 let known = self.native.as_mut().filter(|known| known.epoch == self.epoch);
                 known.into_iter().for_each(|known| known.proven = true);
+                // It has been told, and has answered.
+                self.origin = None;
+                self.untold = false;
             }
-            Outcome::Failed(Failure::Gone) => self.native = None,
+            Outcome::Failed(Failure::Gone) => {
+                let moved = self.native.as_ref().is_some_and(|known| known.epoch != self.epoch);
+                self.untold = self.untold || moved;
+                self.native = None;
+            }
             Outcome::Failed(Failure::Busy | Failure::Transient | Failure::Refused)
             | Outcome::Stopped
             | Outcome::Interrupted
@@ -105,7 +181,7 @@ impl Session {
     fn turn_mut(&mut self, turn: Turn) -> Option<&mut Running> {
         match &mut self.work {
             Work::Busy(running) if running.turn == turn => Some(running),
-            Work::Busy(_) | Work::Idle => None,
+            Work::Busy(_) | Work::Idle | Work::Away(_) => None,
         }
     }
 

@@ -71,6 +71,8 @@ ids! {
     GroupId = "grp";
     /// A credential. Not its secret.
     TokenId = "tok";
+    /// A rule that answers questions of agents.
+    RuleId = "rul";
     /// One conversation with an agent. Never contains a directory, a node or an agent's own id.
     SessionId = "ses";
     /// Something somebody said to a session.

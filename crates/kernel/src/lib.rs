@@ -17,6 +17,7 @@ mod failure;
 mod fence;
 mod id;
 mod route;
+mod scope;
 mod session;
 
 pub use access::{
@@ -25,14 +26,18 @@ pub use access::{
     is_under,
 };
 pub use address::{Address, NotAnAddress, PART_BYTES_MAX, Part};
-pub use due::{Claim, Due, Run, Step, needs_delivery};
+pub use due::{Begin, Claim, Due, Run, Step, needs_delivery};
 pub use failure::{Failure, Native};
 pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
 pub use id::{
-    ApprovalId, GroupId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, SessionId, TokenId,
+    ApprovalId, GroupId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, RuleId, SessionId, TokenId,
 };
 pub use route::{EndWhy, Found, NoRoute, Route, To, route};
+pub use scope::{
+    Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, Setting, What, Worktree,
+};
 pub use session::{
-    AfterFailure, Answer, Ask, Command, Fact, Given, HoldWhy, Known, Life, Outcome, Policy, Refusal,
-    RefusedWhy, Report, ReportKind, Running, Scope, Session, Slot, Stage, StopWhy, Waiting, Work,
+    AfterFailure, Answer, Answerer, Ask, Command, Delivery, Fact, Given, HoldWhy, KeptWhy, Known, Life,
+    Outcome, Policy, Refusal, RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy,
+    Waiting, Work,
 };

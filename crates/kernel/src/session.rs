@@ -3,46 +3,43 @@
 //! `Command` is a wish, `Fact` is something that happened, `Session` is all facts folded together. `decide.rs` turns
 //! wishes into facts, `evolve.rs` folds them in, `due.rs` says what ought to be going on outside.
 
+use crate::scope::{Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, What};
 use crate::{
-    ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Term, Turn,
+    ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, RuleId, Term,
+    Turn,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
-
-/// Where and how a session acts now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scope {
-    /// The directory the agent works in, absolute.
-    pub directory: String,
-    /// The agent's name in the configuration.
-    pub agent: String,
-    /// The model, where one was chosen.
-    pub model: Option<String>,
-    /// The agent's mode, where one was chosen.
-    pub mode: Option<String>,
-}
 
 /// Everything that can be asked of a session. Each but `Report` comes from an inbox row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Begin. The first command of every session.
-    Open { scope: Scope },
-    /// Take this message.
-    Say { message: MessageId, by: PersonId },
+    Open { scope: Scope, origin: Option<Origin> },
+    /// Take this message. `under` is the epoch that its sender saw, if they said so.
+    Say { message: MessageId, by: PersonId, delivery: Delivery, under: Option<Epoch> },
     /// Put other words in a waiting message; `revision` is the one the editor saw.
     Edit { message: MessageId, revision: u32 },
     /// Take a waiting message back.
     Withdraw { message: MessageId, by: PersonId },
     /// Keep a waiting message from being started.
     Hold { message: MessageId },
-    /// Let a held message be started again.
-    Release { message: MessageId },
+    /// Let a held message be started again: in the scope of now, or back in the one that it was written for.
+    Release { message: MessageId, back_in: Option<Scope>, by: PersonId },
     /// Put the waiting messages into this order; it must name each of them once.
     Reorder { order: Vec<MessageId> },
     /// Stop the turn of this message, or take it back if it still waits.
     Stop { message: MessageId, by: PersonId },
     /// Answer a question of the agent.
-    Answer { approval: ApprovalId, answer: Answer, by: PersonId },
+    Answer { approval: ApprovalId, answer: Answer, by: Answerer },
+    /// Act somewhere or somehow else from the end of the turn on; or not at all if a turn is under way and `now` is asked.
+    Change { change: Change, now: bool, by: PersonId },
+    /// Give up a change of scope that has not begun.
+    KeepScope { by: PersonId },
+    /// Put back what a turn has changed; `of` is the epoch under which that turn ran.
+    Undo { turn: Turn, of: Epoch, by: PersonId },
+    /// Something that was asked of the outside has come back.
+    Return { errand: Errand, came: Return },
     /// End the session.
     End { by: PersonId },
     /// Some deadline has come.
@@ -63,6 +60,8 @@ pub enum Report {
     Asked { approval: ApprovalId },
     /// The agent no longer asks, and takes no answer.
     Withdrawn { approval: ApprovalId },
+    /// The words of this message did not get into the turn, and nothing of them was acted on.
+    Missed { message: MessageId },
     /// The agent said itself that it has finished; its processes are gone.
     Finished { native: Option<Native> },
     /// The attempt failed; its processes are gone.
@@ -80,6 +79,7 @@ impl Report {
             Self::Ready { .. } => ReportKind::Ready,
             Self::Asked { .. } => ReportKind::Asked,
             Self::Withdrawn { .. } => ReportKind::Withdrawn,
+            Self::Missed { .. } => ReportKind::Missed,
             Self::Finished { .. } => ReportKind::Finished,
             Self::Failed(_) => ReportKind::Failed,
             Self::Stopped => ReportKind::Stopped,
@@ -96,36 +96,70 @@ pub enum ReportKind {
     Said,
     Asked,
     Withdrawn,
+    Missed,
     Finished,
     Failed,
     Stopped,
     Lost,
 }
 
-/// What a person says to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// How a message is to reach a session whose turn is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Delivery {
+    /// After everything that waits.
+    #[default]
+    Queue,
+    /// The turn is stopped, then this comes first.
+    Interrupt,
+    /// Into the turn, if the agent takes words while it works; else after everything that waits.
+    Steer,
+}
+
+/// What is said to a question.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
     /// Go ahead.
     Yes,
-    /// Do not.
+    /// Do not. Also the answer to a choice or a free question that nobody answers.
     No,
+    /// This one of the options, counted from 0.
+    Chose(u16),
+    /// These words.
+    Said(String),
+}
+
+/// Who answers a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Answerer {
+    /// A person.
+    Person(PersonId),
+    /// A rule that somebody has made for such questions.
+    Rule(RuleId),
+    /// The policy for sessions that nobody attends.
+    Policy,
+    /// Nobody: its time was over.
+    Nobody,
 }
 
 /// Something that happened. Facts that rules depend on; words and tools are story facts, which the kernel never sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// The session began.
-    Opened { scope: Scope },
-    /// A message waits.
-    Queued { message: MessageId, by: PersonId },
+    /// The session began; `origin` says of which one it is a fork.
+    Opened { scope: Scope, origin: Option<Origin> },
+    /// A message waits. It was written for the scope of this epoch.
+    Queued { message: MessageId, by: PersonId, delivery: Delivery, epoch: Epoch },
     /// Its words were replaced.
     Edited { message: MessageId, revision: u32 },
     /// It was taken back. Final.
     Withdrawn { message: MessageId, by: PersonId },
     /// It will not be started until somebody releases it, and is refused when it expires.
     Held { message: MessageId, why: HoldWhy, expires: Moment },
-    /// It may be started again.
-    Released { message: MessageId },
+    /// It may be started again, in the scope of this epoch.
+    Released { message: MessageId, epoch: Epoch },
+    /// Its words go into the turn under way, and may have been acted on from here on.
+    Steered { message: MessageId, turn: Turn },
+    /// They did not get there, and nothing of them was acted on: it waits again, before all others.
+    Missed { message: MessageId },
     /// The waiting messages stand in this order now.
     Reordered { order: Vec<MessageId> },
     /// It will never be started. Final.
@@ -145,7 +179,7 @@ pub enum Fact {
     /// The agent asks; without an answer by then it is a no.
     Asked { approval: ApprovalId, turn: Turn, until: Moment },
     /// Somebody answered, or nobody did in time. Final.
-    Answered { approval: ApprovalId, answer: Answer, by: Option<PersonId> },
+    Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer any more: its turn is over, or the agent took the question back. Final.
     Lapsed { approval: ApprovalId },
     /// The turn is to stop.
@@ -158,6 +192,33 @@ pub enum Fact {
     Ended { why: EndWhy },
     /// A report came too late, or from the wrong attempt, and was not applied.
     Stale { fence: Fence, kind: ReportKind },
+    /// The scope is to change when the turn is over and `after`, which would be started next, has had its own.
+    ChangeAsked { change: Change, after: Option<MessageId>, by: PersonId },
+    /// It is not to change any more: somebody gave it up, or what it took could not be done.
+    ScopeKept { why: KeptWhy },
+    /// The session acts there and so from here on.
+    ScopeChanged { epoch: Epoch, scope: Scope },
+    /// Something is asked of the outside, and no turn starts until it is over.
+    ErrandStarted { errand: Errand, what: What, by: PersonId },
+    /// It came to nothing; the story says why.
+    ErrandFailed { errand: Errand },
+    /// What this turn had changed is as it was before it.
+    Undone { turn: Turn },
+    /// The agent's commands or models are known for the scope of this epoch.
+    Learned { kind: ErrandKind, epoch: Epoch },
+    /// What was asked of the outside came back under another epoch, or twice, and was not applied.
+    StaleErrand { errand: Errand, kind: ErrandKind },
+}
+
+/// Why a scope that was to change stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeptWhy {
+    /// Somebody gave the change up.
+    Asked(PersonId),
+    /// It could not be done.
+    Failed,
+    /// There is nothing to go back to any more.
+    Moot,
 }
 
 /// Why a message is held.
@@ -167,6 +228,8 @@ pub enum HoldWhy {
     Asked,
     /// The turn before it failed; a person should look first.
     AfterFailure,
+    /// It was written for another scope than that of now; a person says where it belongs.
+    OtherScope,
 }
 
 /// Why a message was refused after it was accepted.
@@ -221,6 +284,18 @@ pub enum Refusal {
     AlreadyOpen,
     /// The session was never opened.
     NotOpen,
+    /// A turn is under way, or something else that must be over first.
+    Busy,
+    /// Another change of scope waits already.
+    Changing,
+    /// It is in a worktree already.
+    InWorktree,
+    /// It is in no worktree.
+    NotInWorktree,
+    /// There is no such turn.
+    NoSuchTurn,
+    /// It belongs to another scope than that of now.
+    OtherScope,
 }
 
 /// All facts of a session, folded together.
@@ -234,6 +309,14 @@ pub struct Session {
     pub(crate) last_turn: Turn,
     pub(crate) crowded: Option<Moment>,
     pub(crate) stale: Vec<(Fence, ReportKind)>,
+    /// Of which session it is a fork, until the agent has confirmed a conversation of its own.
+    pub(crate) origin: Option<Origin>,
+    /// The agent knows nothing of what was said before: another one was there, or its memory did not follow.
+    pub(crate) untold: bool,
+    pub(crate) pending: Option<Pending>,
+    pub(crate) last_errand: u32,
+    pub(crate) learned: Vec<(ErrandKind, Epoch)>,
+    pub(crate) stale_errands: Vec<(Errand, ErrandKind)>,
 }
 
 /// How far a session's life has come.
@@ -269,6 +352,10 @@ pub struct Waiting {
     pub message: MessageId,
     /// Who said it.
     pub by: PersonId,
+    /// How its sender wanted it to be delivered.
+    pub delivery: Delivery,
+    /// The epoch of the scope that it was written for.
+    pub epoch: Epoch,
     /// How often its words were replaced.
     pub revision: u32,
     /// Why it is not started, and until when it is kept.
@@ -283,6 +370,8 @@ pub enum Work {
     Idle,
     /// This one does.
     Busy(Running),
+    /// Something else is being done outside, and no turn may start meanwhile.
+    Away(Away),
 }
 
 /// A turn that is not over.
@@ -298,6 +387,8 @@ pub struct Running {
     pub stage: Stage,
     /// What the agent asked in it.
     pub asks: Vec<Ask>,
+    /// What was said into it while it ran, in order.
+    pub steered: Vec<Waiting>,
 }
 
 /// How far a turn has come.
@@ -326,7 +417,7 @@ impl Stage {
 }
 
 /// A question of the agent within a running turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Nobody has answered yet.
     Open { approval: ApprovalId, until: Moment },
@@ -392,6 +483,8 @@ pub struct Given {
     pub policy: Policy,
     /// Whether a turn may be started, as far as the store has said.
     pub slot: Slot,
+    /// Whether the agent takes words while it works.
+    pub can_steer: bool,
 }
 
 /// Whether there is room for one more awake session.

@@ -9,8 +9,9 @@ use crate::people::*;
 use crate::rows::*;
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Authorized, Claim, EndWhy, Fact, MessageId, Moment, Number, OrgId, PersonId,
-    Principal, Record, Refusal, RequestId, Scope, SessionId, Term, To, TokenId, Turn,
+    Address, Answer, ApprovalId, Authorized, Change, Claim, Delivery, EndWhy, Epoch, Fact, MessageId, Moment,
+    Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, Scope, SessionId, Term, To,
+    TokenId, Turn,
 };
 use std::future::Future;
 use std::net::IpAddr;
@@ -293,6 +294,10 @@ pub struct NewMessage {
     pub into: Into,
     /// Its parts, encoded once; opaque here.
     pub words: Bytes,
+    /// How it is to reach a session whose turn is under way.
+    pub delivery: Delivery,
+    /// The epoch of the scope that its sender saw, if they said so.
+    pub under: Option<Epoch>,
     /// Where replies go; fixed from here on.
     pub reply: Option<Address>,
     /// The sender named an agent or a directory, and a session was there already.
@@ -321,6 +326,8 @@ pub struct NewSession {
     pub session: SessionId,
     /// Where and how it acts.
     pub scope: Scope,
+    /// Of which session it is a fork.
+    pub origin: Option<Origin>,
     /// What people call it.
     pub title: Option<String>,
     /// The conversation it belongs to.
@@ -449,14 +456,20 @@ pub enum Wish {
     Withdraw { message: MessageId },
     /// Keep it from being started.
     Hold { message: MessageId },
-    /// Let it be started again.
-    Release { message: MessageId },
+    /// Let it be started again: in the scope of now, or back in the one that it was written for.
+    Release { message: MessageId, back_in: Option<Scope> },
     /// Another order of the waiting ones.
     Reorder { order: Vec<MessageId> },
     /// Stop its turn, or take it back.
     Stop { message: MessageId },
     /// Answer a question.
     Answer { approval: ApprovalId, answer: Answer },
+    /// Act somewhere or somehow else, from the end of the turn on or (`now`) not at all.
+    Change { change: Change, now: bool },
+    /// Give up a change of scope that has not begun.
+    KeepScope,
+    /// Put back what a turn has changed, which ran under this epoch.
+    Undo { turn: Turn, of: Epoch },
     /// End the session.
     End,
 }
@@ -468,10 +481,12 @@ impl Wish {
             Self::Edit { message, .. }
             | Self::Withdraw { message }
             | Self::Hold { message }
-            | Self::Release { message }
+            | Self::Release { message, .. }
             | Self::Stop { message } => Some(message.to_string()),
             Self::Answer { approval, .. } => Some(approval.to_string()),
-            Self::Reorder { .. } | Self::End => None,
+            Self::Reorder { .. } | Self::Change { .. } | Self::KeepScope | Self::Undo { .. } | Self::End => {
+                None
+            }
         }
     }
 }
@@ -572,6 +587,8 @@ pub struct Loaded {
     pub org: OrgId,
     /// Where and how the session was made to act, for its first fact.
     pub scope: Scope,
+    /// Of which session it is a fork, for its first fact.
+    pub origin: Option<Origin>,
     /// The number of the last fact.
     pub at: Number,
     /// The term of the last append.
@@ -597,7 +614,7 @@ pub struct InboxRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InboxItem {
     /// A message.
-    Say { message: MessageId, by: PersonId },
+    Say { message: MessageId, by: PersonId, delivery: Delivery, under: Option<Epoch> },
     /// A wish. An edit comes with empty words: the store keeps them under the request's id until the keeper has said
     /// yes or no.
     Request { request: RequestId, by: PersonId, wish: Wish },

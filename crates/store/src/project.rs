@@ -5,8 +5,8 @@
 
 use crate::ReceiptState;
 use kernel::{
-    Answer, ApprovalId, EndWhy, Fact, Failure, HoldWhy, MessageId, Moment, Outcome, PersonId, RefusedWhy,
-    StopWhy, Turn,
+    Answer, Answerer, ApprovalId, EndWhy, Epoch, Fact, Failure, HoldWhy, MessageId, Moment, Outcome,
+    RefusedWhy, Scope, StopWhy, Turn,
 };
 
 /// One change of a projection.
@@ -28,9 +28,15 @@ pub enum Change {
     /// The agent asks.
     Asked { approval: ApprovalId, turn: Turn, until: Moment },
     /// The question was answered.
-    Answered { approval: ApprovalId, yes: bool, by: Option<PersonId> },
+    Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer the question any more.
     Lapsed { approval: ApprovalId },
+    /// The message was written for the scope of this epoch, or is to be started in it.
+    Under { message: MessageId, epoch: Epoch },
+    /// The message did not get into its turn: it waits before all others, and has none.
+    Missed { message: MessageId },
+    /// The session acts there and so now.
+    Scope { scope: Scope, epoch: Epoch },
     /// The session is over: its bindings and claims go.
     Ended(EndWhy),
 }
@@ -40,7 +46,21 @@ pub fn project(fact: &Fact) -> Vec<Change> {
     use ReceiptState::*;
     let receipt = |message: &MessageId, state, why| vec![Change::Receipt { message: *message, state, why }];
     match fact {
-        Fact::Queued { message, .. } | Fact::Released { message } => receipt(message, Waiting, None),
+        Fact::Queued { message, epoch, .. } | Fact::Released { message, epoch } => vec![
+            Change::Receipt { message: *message, state: Waiting, why: None },
+            Change::Under { message: *message, epoch: *epoch },
+        ],
+        Fact::Steered { message, turn } => vec![
+            Change::Receipt { message: *message, state: Running, why: None },
+            Change::Began { message: *message, turn: *turn },
+        ],
+        Fact::Missed { message } => vec![
+            Change::Receipt { message: *message, state: Waiting, why: None },
+            Change::Missed { message: *message },
+        ],
+        Fact::ScopeChanged { epoch, scope } => {
+            vec![Change::Scope { scope: scope.clone(), epoch: *epoch }]
+        }
         Fact::Held { message, why, .. } => receipt(message, Held, Some(hold_word(*why))),
         Fact::Withdrawn { message, .. } => receipt(message, Withdrawn, None),
         Fact::MessageRefused { message, why } => receipt(message, Refused, Some(refused_word(*why))),
@@ -60,7 +80,7 @@ pub fn project(fact: &Fact) -> Vec<Change> {
             vec![Change::Asked { approval: *approval, turn: *turn, until: *until }]
         }
         Fact::Answered { approval, answer, by } => {
-            vec![Change::Answered { approval: *approval, yes: *answer == Answer::Yes, by: *by }]
+            vec![Change::Answered { approval: *approval, answer: answer.clone(), by: *by }]
         }
         Fact::Lapsed { approval } => vec![Change::Lapsed { approval: *approval }],
         Fact::Ended { why } => vec![Change::Ended(*why)],
@@ -73,14 +93,22 @@ pub fn project(fact: &Fact) -> Vec<Change> {
         | Fact::AttemptFailed { .. }
         | Fact::StopAsked { .. }
         | Fact::EndAsked { .. }
-        | Fact::Stale { .. } => vec![],
+        | Fact::Stale { .. }
+        | Fact::ChangeAsked { .. }
+        | Fact::ScopeKept { .. }
+        | Fact::ErrandStarted { .. }
+        | Fact::ErrandFailed { .. }
+        | Fact::Undone { .. }
+        | Fact::Learned { .. }
+        | Fact::StaleErrand { .. } => vec![],
     }
 }
 
 /// Every word that `why` can be, so that a backend can give back the very same one.
-pub const WHY_WORDS: [&str; 12] = [
+pub const WHY_WORDS: [&str; 13] = [
     "asked",
     "after_failure",
+    "other_scope",
     "session_ended",
     "expired",
     "not_allowed",
@@ -100,6 +128,7 @@ fn hold_word(why: HoldWhy) -> &'static str {
     match why {
         HoldWhy::Asked => "asked",
         HoldWhy::AfterFailure => "after_failure",
+        HoldWhy::OtherScope => "other_scope",
     }
 }
 

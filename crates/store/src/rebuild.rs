@@ -5,7 +5,7 @@
 
 use crate::project::{Change, REVOKED, project};
 use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
-use kernel::{ApprovalId, EndWhy, Fact, MessageId, Moment, Number, Turn};
+use kernel::{ApprovalId, EndWhy, Epoch, Fact, MessageId, Moment, Number, Scope, Turn};
 use std::collections::BTreeMap;
 
 /// What the rule facts of one session come to, for lists and receipts.
@@ -19,6 +19,8 @@ pub struct Projection {
     pub approvals: BTreeMap<ApprovalId, Question>,
     /// Why the session ended, if it has.
     pub ended: Option<EndWhy>,
+    /// Where and how it acts, if that is not as it was made.
+    pub scope: Option<(Scope, Epoch)>,
     /// When the agent last finished a turn.
     pub turn_over_at: Option<Moment>,
 }
@@ -32,6 +34,8 @@ pub struct Standing {
     pub why: Option<&'static str>,
     /// How often its words were replaced.
     pub revision: u32,
+    /// The epoch of the scope that it was written for; none until the keeper has seen it.
+    pub epoch: Option<Epoch>,
     /// Its turn, once it has begun.
     pub turn: Option<Turn>,
     /// The number of the fact that started the turn.
@@ -49,6 +53,7 @@ impl Standing {
             state: ReceiptState::Waiting,
             why: None,
             revision: 0,
+            epoch: None,
             turn: None,
             first: None,
             last: None,
@@ -58,7 +63,7 @@ impl Standing {
 }
 
 /// Where a question stands, as far as the log says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The turn that asks.
     pub turn: Turn,
@@ -124,10 +129,20 @@ impl Projection {
                 let question = Question { turn, state: ApprovalState::Open, asked_at: at, until };
                 self.approvals.insert(approval, question);
             }
-            Change::Answered { approval, yes, by } => {
-                self.settle(approval, ApprovalState::Answered { yes, by });
+            Change::Answered { approval, answer, by } => {
+                self.settle(approval, ApprovalState::Answered { answer, by });
             }
             Change::Lapsed { approval } => self.settle(approval, ApprovalState::Lapsed),
+            Change::Under { message, epoch } => {
+                self.receipts.entry(message).or_insert(Standing::accepted(at)).epoch = Some(epoch);
+            }
+            Change::Missed { message } => {
+                let standing = self.receipts.entry(message).or_insert(Standing::accepted(at));
+                (standing.turn, standing.first) = (None, None);
+                self.queue.retain(|waiting| *waiting != message);
+                self.queue.insert(0, message);
+            }
+            Change::Scope { scope, epoch } => self.scope = Some((scope, epoch)),
             Change::Ended(why) => self.ended = Some(why),
         }
     }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, EndWhy, Fact, GroupId, MessageId, Moment, NodeId, Number, OrgId, PersonId,
-    Principal, Scope, SessionId, Term, Turn,
+    Address, Answer, Answerer, ApprovalId, Delivery, EndWhy, Epoch, Fact, GroupId, MessageId, Moment, NodeId,
+    Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn,
 };
 
 /// Where a message stands. The last five are final.
@@ -40,6 +40,10 @@ pub struct ReceiptRow {
     /// A stable word for why it is held, failed or refused: `after_failure`, `gone`, `interrupted` …
     pub why: Option<&'static str>,
     pub revision: u32,
+    /// How its sender wanted it to be delivered.
+    pub delivery: Delivery,
+    /// The epoch of the scope that it was written for; none until the keeper has seen it.
+    pub epoch: Option<Epoch>,
     pub turn: Option<Turn>,
     /// The number of the fact that started its turn.
     pub first: Option<Number>,
@@ -61,7 +65,11 @@ pub struct SessionRow {
     pub org: OrgId,
     pub owner: PersonId,
     pub title: Option<String>,
+    /// Where and how it acts now.
     pub scope: Scope,
+    pub epoch: Epoch,
+    /// Of which session it is a fork.
+    pub origin: Option<Origin>,
     pub ended: Option<EndWhy>,
     pub archived: bool,
     /// Whether a turn is under way.
@@ -137,10 +145,10 @@ pub struct ApprovalRow {
 }
 
 /// Where a question stands. All but the first are final.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
     Open,
-    Answered { yes: bool, by: Option<PersonId> },
+    Answered { answer: Answer, by: Answerer },
     Lapsed,
 }
 

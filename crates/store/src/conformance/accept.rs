@@ -32,7 +32,7 @@ pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture
     assert_eq!(store.words(msg(1)).await.unwrap(), Some(first.words()));
     let inbox = store.inbox(ses(1), ALL).await.unwrap();
     assert_eq!(inbox.len(), 1);
-    assert_eq!((inbox[0].at, &inbox[0].item), (at, &InboxItem::Say { message: msg(1), by: me().person }));
+    assert_eq!((inbox[0].at, &inbox[0].item), (at, &say_item(msg(1), me().person)));
     let row = row(store, ses(1)).await;
     assert_eq!((row.org, row.owner, row.scope), (me().org, me().person, scope()));
     assert_eq!((row.title.as_deref(), row.ended, row.archived), (Some("session 1"), None, false));
@@ -299,12 +299,12 @@ pub async fn the_inbox_has_the_order_of_acceptance<F: Fixture>() {
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
     assert!(inbox.is_sorted_by(|a, b| a.number < b.number));
     let said: Vec<_> = inbox.iter().map(|row| row.item.clone()).collect();
-    let say = |n| InboxItem::Say { message: msg(n), by: me().person };
+    let say = |n| say_item(msg(n), me().person);
     assert_eq!((said.len(), &said[0], &said[30]), (31, &say(1), &say(31)));
     // A page of it begins with the oldest, and the receipts have the same order.
     assert_eq!(on.store().inbox(ses(1), 5).await.unwrap(), inbox[..5]);
     let queue = on.store().queue(ses(1)).await.unwrap();
-    let order: Vec<_> = queue.iter().map(|row| InboxItem::Say { message: row.message, by: row.by }).collect();
+    let order: Vec<_> = queue.iter().map(|row| say_item(row.message, row.by)).collect();
     assert_eq!(order, said);
 }
 

@@ -229,7 +229,7 @@ pub async fn a_message_is_not_started_for_whoever_may_no_longer_say_it<F: Fixtur
     open(store, 1).await;
     share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
     say(store, &friend(), To::Session(ses(1)), line(2)).await;
-    let theirs = Fact::Queued { message: msg(2), by: friend().person };
+    let theirs = queued_by(2, friend().person);
     write(store, ses(1), vec![theirs, started(1, 1), answered(1)]).await;
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     let before = picture(&on).await;

@@ -615,8 +615,7 @@ pub async fn lists_show_what_the_rule_allows<F: Fixture>() {
             let by = [me(), friend(), stranger()][n as usize % 3].clone();
             let by = now(store, &Principal { agents: vec![], ..by }).await;
             say(store, &by, conversation(&format!("c{n}")), line(n)).await;
-            let facts =
-                vec![opened(), Fact::Queued { message: msg(n), by: by.person }, started(1, n), asked(n)];
+            let facts = vec![opened(), queued_by(n, by.person), started(1, n), asked(n)];
             write(store, ses(n), facts).await;
         }
         given.insert(ses(1), [(Grantee::Group(grp(1)), Grant::View)].into());

@@ -25,7 +25,7 @@ pub async fn a_receipt_tells_a_messages_whole_life<F: Fixture>() {
     write(store, ses(1), vec![Fact::Held { message: msg(1), why: HoldWhy::AfterFailure, expires }]).await;
     assert_eq!(life().await, (Held, None, None, None, Moment(5_020)));
     assert_eq!(receipt(store, 1).await.why, Some("after_failure"));
-    write(store, ses(1), vec![Fact::Released { message: msg(1) }]).await;
+    write(store, ses(1), vec![released(1)]).await;
     assert_eq!((life().await.0, receipt(store, 1).await.why), (Waiting, None));
     write(store, ses(1), vec![started(1, 1), attempt(1)]).await;
     assert_eq!(life().await, (Running, Some(Turn(1)), Some(Number(5)), None, Moment(5_040)));
@@ -196,7 +196,7 @@ impl Lives {
             0..=2 => Wish::Edit { message, revision: self.dice.roll(2) as u32, words: "edited".into() },
             3 => Wish::Withdraw { message },
             4..=6 => Wish::Hold { message },
-            7..=9 => Wish::Release { message },
+            7..=9 => Wish::Release { message, back_in: None },
             10..=12 => Wish::Reorder { order: messages.iter().rev().copied().collect() },
             13 | 14 => Wish::Stop { message },
             _ => Wish::End,
@@ -228,9 +228,16 @@ impl Lives {
         let mut append = append_to(store, session).await;
         let policy =
             Policy { ask_ms_max: 8_000, hold_ms_max: 20_000, turn_ms_max: 30_000, ..Policy::default() };
-        let given = Given { now: Moment(self.now), term: append.term, policy, slot: Slot::Free };
+        let given =
+            Given { now: Moment(self.now), term: append.term, policy, slot: Slot::Free, can_steer: false };
         if !state.is_opened() {
-            tell(&mut append, &mut state, Command::Open { scope: loaded.scope }, Cause::Keeper, &given);
+            tell(
+                &mut append,
+                &mut state,
+                Command::Open { scope: loaded.scope, origin: loaded.origin },
+                Cause::Keeper,
+                &given,
+            );
         }
         for row in store.inbox(session, ALL).await.unwrap() {
             append.drained.push(row.number);
@@ -303,8 +310,8 @@ async fn compare_receipts(
         touched_at = touched_at.max(row.accepted_at);
         pending += u32::from(!row.state.is_final());
         running.extend(Some(*message).filter(|_| row.state == ReceiptState::Running));
-        let ReceiptRow { state, why, revision, turn, first, last, changed_at, .. } = row;
-        let stored = Standing { state, why, revision, turn, first, last, changed_at };
+        let ReceiptRow { state, why, revision, epoch, turn, first, last, changed_at, .. } = row;
+        let stored = Standing { state, why, revision, epoch, turn, first, last, changed_at };
         assert_eq!(Some(&stored), projection.receipts.get(message));
     }
     assert_eq!((session.touched_at, session.pending), (touched_at, pending));
@@ -319,8 +326,14 @@ fn running(state: &Session) -> Option<Fence> {
 
 fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given) {
     match item {
-        InboxItem::Say { message, by } => {
-            tell(append, state, Command::Say { message, by }, Cause::Message(message), given);
+        InboxItem::Say { message, by, delivery, under } => {
+            tell(
+                append,
+                state,
+                Command::Say { message, by, delivery, under },
+                Cause::Message(message),
+                given,
+            );
         }
         InboxItem::Wake => drop(tell(append, state, Command::Wake, Cause::Timer, given)),
         InboxItem::Recheck { person } => {
@@ -335,10 +348,15 @@ fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given
                 Wish::Edit { message, revision, .. } => Command::Edit { message, revision },
                 Wish::Withdraw { message } => Command::Withdraw { message, by },
                 Wish::Hold { message } => Command::Hold { message },
-                Wish::Release { message } => Command::Release { message },
+                Wish::Release { message, back_in } => Command::Release { message, back_in, by },
                 Wish::Reorder { order } => Command::Reorder { order: still_waiting(state, order) },
                 Wish::Stop { message } => Command::Stop { message, by },
-                Wish::Answer { approval, answer } => Command::Answer { approval, answer, by },
+                Wish::Answer { approval, answer } => {
+                    Command::Answer { approval, answer, by: kernel::Answerer::Person(by) }
+                }
+                Wish::Change { change, now } => Command::Change { change, now, by },
+                Wish::KeepScope => Command::KeepScope { by },
+                Wish::Undo { turn, of } => Command::Undo { turn, of, by },
                 Wish::End => Command::End { by },
             };
             let verdict = tell(append, state, command, Cause::Request(request), given);

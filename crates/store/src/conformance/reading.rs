@@ -197,16 +197,26 @@ pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
         until: Moment(60_000),
     };
     assert_eq!(first, [expected]);
-    let yes = Fact::Answered { approval: apr(3), answer: kernel::Answer::Yes, by: Some(me().person) };
-    let late = Fact::Answered { approval: apr(1), answer: kernel::Answer::No, by: None };
+    let yes = Fact::Answered {
+        approval: apr(3),
+        answer: kernel::Answer::Yes,
+        by: kernel::Answerer::Person(me().person),
+    };
+    let late = Fact::Answered { approval: apr(1), answer: kernel::Answer::No, by: kernel::Answerer::Nobody };
     write(store, ses(1), vec![yes, late]).await;
     assert_eq!(open().await, [apr(2)]);
     write(store, ses(1), vec![Fact::Lapsed { approval: apr(2) }, answered(1)]).await;
     assert!(open().await.is_empty());
     let on = on.reopen().await;
     let states = [
-        (3, ApprovalState::Answered { yes: true, by: Some(me().person) }),
-        (1, ApprovalState::Answered { yes: false, by: None }),
+        (
+            3,
+            ApprovalState::Answered {
+                answer: kernel::Answer::Yes,
+                by: kernel::Answerer::Person(me().person),
+            },
+        ),
+        (1, ApprovalState::Answered { answer: kernel::Answer::No, by: kernel::Answerer::Nobody }),
         (2, ApprovalState::Lapsed),
     ];
     for (n, state) in states {
@@ -236,8 +246,7 @@ pub async fn the_queue_has_the_order_in_which_messages_will_run<F: Fixture>() {
     let held = |n| Fact::Held { message: msg(n), why: kernel::HoldWhy::Asked, expires: Moment(70_000) };
     let by = me().person;
     let withdrawn = Fact::Withdrawn { message: msg(1), by };
-    let facts =
-        vec![held(4), held(2), Fact::Released { message: msg(4) }, started(1, 3), withdrawn, queued(5)];
+    let facts = vec![held(4), held(2), released(4), started(1, 3), withdrawn, queued(5)];
     write(store, ses(1), facts).await;
     let expected = [(3, Running), (4, Waiting), (2, Held), (5, Waiting)];
     assert_eq!(queue(ses(1)).await, expected.map(|(n, state)| (msg(n), state)));

@@ -31,7 +31,7 @@ async fn busy<F: Fixture>() -> F {
 }
 
 fn theirs(n: u32) -> Fact {
-    Fact::Queued { message: msg(n), by: friend().person }
+    queued_by(n, friend().person)
 }
 
 /// Who is to be looked at again, where.

@@ -7,9 +7,9 @@ use super::Fixture;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
-    Act, Address, ApprovalId, Attempt, Authorized, Claim, EndWhy, Epoch, Fact, Fence, Fresh, Grant, Grantee,
-    GroupId, MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, RequestId, Role, Route,
-    Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, authorize_rule, route,
+    Act, Address, ApprovalId, Attempt, Authorized, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Fresh, Grant,
+    Grantee, GroupId, MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, RequestId,
+    Role, Route, Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, authorize_rule, route,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -197,7 +197,13 @@ pub(super) fn conversation(key: &str) -> To {
 }
 
 pub(super) fn scope() -> Scope {
-    Scope { directory: "/srv/work".into(), agent: "scripted".into(), model: None, mode: Some("plan".into()) }
+    Scope {
+        directory: "/srv/work".into(),
+        agent: "scripted".into(),
+        model: None,
+        mode: Some("plan".into()),
+        worktree: None,
+    }
 }
 
 pub(super) fn trail(verb: &'static str, at: u64) -> Trail {
@@ -241,6 +247,8 @@ impl Line {
             message: msg(self.n),
             into,
             words: self.words(),
+            delivery: Delivery::Queue,
+            under: None,
             reply: self.reply.clone(),
             if_new_ignored: self.if_new_ignored,
             key: self.key.clone(),
@@ -259,6 +267,7 @@ pub(super) fn fresh_session(
     NewSession {
         session: ses(n),
         scope: scope(),
+        origin: None,
         title,
         bind,
         previous,
@@ -393,11 +402,23 @@ pub(super) async fn written(store: &dyn Store, append: Append) -> Number {
 }
 
 pub(super) fn opened() -> Fact {
-    Fact::Opened { scope: scope() }
+    Fact::Opened { scope: scope(), origin: None }
 }
 
 pub(super) fn queued(n: u32) -> Fact {
-    Fact::Queued { message: msg(n), by: me().person }
+    queued_by(n, me().person)
+}
+
+pub(super) fn queued_by(n: u32, by: PersonId) -> Fact {
+    Fact::Queued { message: msg(n), by, delivery: Delivery::Queue, epoch: Epoch(0) }
+}
+
+pub(super) fn say_item(message: MessageId, by: PersonId) -> InboxItem {
+    InboxItem::Say { message, by, delivery: Delivery::Queue, under: None }
+}
+
+pub(super) fn released(n: u32) -> Fact {
+    Fact::Released { message: msg(n), epoch: Epoch(0) }
 }
 
 pub(super) fn started(turn: u32, n: u32) -> Fact {

@@ -225,7 +225,7 @@ impl Contents {
     }
 
     fn make(&mut self, by: &Principal, fresh: &NewSession, at: Moment) {
-        let NewSession { session, scope, title, bind, previous: _, open_max: _, org_open_max: _ } =
+        let NewSession { session, scope, origin, title, bind, previous: _, open_max: _, org_open_max: _ } =
             fresh.clone();
         let (org, owner, agent) = (by.org, by.person, scope.agent.clone());
         let shared = self.people.share_new(org);
@@ -237,6 +237,7 @@ impl Contents {
             given: given.into_iter().collect(),
             title,
             scope,
+            origin,
             archived: false,
             made_at: at,
             touched_at: at,
@@ -270,6 +271,7 @@ impl Contents {
         let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
         let said = Said {
             by: by.person,
+            delivery: new.delivery,
             reply: new.reply.clone(),
             accepted: accepted.clone(),
             words: new.words.clone(),
@@ -279,7 +281,8 @@ impl Contents {
             kept.messages.push(message);
             kept.touched_at = kept.touched_at.max(at);
         }
-        self.put_into_inbox(session, at, InboxItem::Say { message, by: by.person });
+        let (delivery, under) = (new.delivery, new.under);
+        self.put_into_inbox(session, at, InboxItem::Say { message, by: by.person, delivery, under });
         self.remember(by, new.key.as_ref(), Outcome::Message(message));
         self.done(by, About::session(session).and(Some(message)), &new.trail);
         accepted

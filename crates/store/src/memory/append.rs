@@ -122,6 +122,7 @@ impl Contents {
         Some(Loaded {
             org: kept.record.org,
             scope: kept.scope.clone(),
+            origin: kept.origin,
             at: kept.at(),
             term: kept.term,
             since_checkpoint: facts.len() - before,
@@ -226,10 +227,21 @@ impl Kept {
             Entry::Rule(fact) => {
                 self.projection.fold(number, at, &fact);
                 self.touched_at = self.touched_at.max(self.projection.turn_over_at.unwrap_or_default());
+                self.follow(&fact);
                 StoredEntry::Rule(fact)
             }
             Entry::Story { turn, kind, body } => StoredEntry::Story { turn, kind, body: Some(body) },
         };
         self.facts.push(StoredFact { number, at, cause, entry });
+    }
+
+    /// The list shows where it acts now; and who may use another agent is another question.
+    fn follow(&mut self, fact: &Fact) {
+        let Fact::ScopeChanged { scope, .. } = fact else { return };
+        if scope.agent != self.record.agent {
+            self.record.agent.clone_from(&scope.agent);
+            self.record.revision += 1;
+        }
+        self.scope = scope.clone();
     }
 }

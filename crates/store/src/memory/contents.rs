@@ -67,6 +67,7 @@ pub(super) struct Kept {
     pub(super) given: BTreeMap<Grantee, GrantRow>,
     pub(super) title: Option<String>,
     pub(super) scope: Scope,
+    pub(super) origin: Option<kernel::Origin>,
     pub(super) archived: bool,
     pub(super) made_at: Moment,
     pub(super) touched_at: Moment,
@@ -87,6 +88,7 @@ pub(super) struct Kept {
 /// A message: what never changes about it, and its words.
 pub(super) struct Said {
     pub(super) by: PersonId,
+    pub(super) delivery: kernel::Delivery,
     pub(super) reply: Option<kernel::Address>,
     pub(super) accepted: Accepted,
     pub(super) words: Bytes,

@@ -31,6 +31,8 @@ impl Contents {
             owner: kept.record.owner,
             title: kept.title.clone(),
             scope: kept.scope.clone(),
+            epoch: kept.projection.scope.as_ref().map_or(kernel::Epoch(0), |(_, epoch)| *epoch),
+            origin: kept.origin,
             ended: kept.projection.ended,
             archived: kept.archived,
             awake: kept.awake,
@@ -65,7 +67,7 @@ impl Contents {
         let said = self.messages.get(&message)?;
         let Accepted { message, session, created, previous, if_new_ignored, at } = said.accepted.clone();
         let standing = self.sessions.get(&session)?.standing(message, at);
-        let Standing { state, why, revision, turn, first, last, changed_at } = standing;
+        let Standing { state, why, revision, epoch, turn, first, last, changed_at } = standing;
         Some(ReceiptRow {
             message,
             session,
@@ -73,6 +75,8 @@ impl Contents {
             state,
             why,
             revision,
+            delivery: said.delivery,
+            epoch,
             turn,
             first,
             last,
@@ -148,7 +152,7 @@ impl Kept {
     }
 
     fn approval(&self, approval: ApprovalId) -> Option<ApprovalRow> {
-        let Question { turn, state, asked_at, until } = *self.projection.approvals.get(&approval)?;
+        let Question { turn, state, asked_at, until } = self.projection.approvals.get(&approval)?.clone();
         Some(ApprovalRow { approval, session: self.record.session, turn, state, asked_at, until })
     }
 }

@@ -1,14 +1,15 @@
 //! The stored form of rule facts, and of a checkpoint, which is a few of them under a version number.
 
-use super::{Text, Unreadable, Word, decode, encode};
+use super::scope::{ChangeRecord, ErrandRecord, KeptRecord, OriginRecord, ScopeRecord, WhatRecord};
+use super::{AnswerRecord, Text, Unreadable, Word, decode, encode};
 use kernel::{
-    Answer, ApprovalId, Attempt, EndWhy, Epoch, Fact, Failure, Fence, HoldWhy, MessageId, Moment, Native,
-    Outcome, PersonId, RefusedWhy, ReportKind, Scope, StopWhy, Term, Turn,
+    Answerer, ApprovalId, Attempt, Delivery, EndWhy, Epoch, ErrandKind, Fact, Failure, Fence, HoldWhy,
+    MessageId, Moment, Native, Outcome, PersonId, RefusedWhy, ReportKind, RuleId, Scope, StopWhy, Term, Turn,
 };
 use serde::{Deserialize, Serialize};
 
 /// Grows when `evolve` begins to read old facts differently. A checkpoint of another version is made anew from the log.
-const CHECKPOINT_VERSION: u32 = 1;
+const CHECKPOINT_VERSION: u32 = 2;
 
 /// The stored form of a rule fact: compact JSON.
 pub fn encode_fact(fact: &Fact) -> Vec<u8> {
@@ -55,17 +56,6 @@ struct CheckpointRecord {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScopeRecord {
-    directory: String,
-    agent: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mode: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct FenceRecord {
     term: u64,
     epoch: u32,
@@ -97,10 +87,16 @@ enum OutcomeRecord {
 enum FactRecord {
     Opened {
         scope: ScopeRecord,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<OriginRecord>,
     },
     Queued {
         message: Text<MessageId>,
         by: Text<PersonId>,
+        #[serde(default, skip_serializing_if = "is_default")]
+        delivery: Word<Delivery>,
+        #[serde(default, skip_serializing_if = "is_default")]
+        epoch: u32,
     },
     Edited {
         message: Text<MessageId>,
@@ -116,6 +112,15 @@ enum FactRecord {
         expires: u64,
     },
     Released {
+        message: Text<MessageId>,
+        #[serde(default, skip_serializing_if = "is_default")]
+        epoch: u32,
+    },
+    Steered {
+        message: Text<MessageId>,
+        turn: u32,
+    },
+    Missed {
         message: Text<MessageId>,
     },
     Reordered {
@@ -159,9 +164,13 @@ enum FactRecord {
     },
     Answered {
         approval: Text<ApprovalId>,
-        answer: Word<Answer>,
+        answer: AnswerRecord,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Text<PersonId>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<Text<RuleId>>,
+        #[serde(default, skip_serializing_if = "is_default")]
+        policy: bool,
     },
     Lapsed {
         approval: Text<ApprovalId>,
@@ -184,13 +193,56 @@ enum FactRecord {
         fence: FenceRecord,
         kind: Word<ReportKind>,
     },
+    ChangeAsked {
+        change: ChangeRecord,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Text<MessageId>>,
+        by: Text<PersonId>,
+    },
+    ScopeKept {
+        why: KeptRecord,
+    },
+    ScopeChanged {
+        epoch: u32,
+        scope: ScopeRecord,
+    },
+    ErrandStarted {
+        errand: ErrandRecord,
+        what: WhatRecord,
+        by: Text<PersonId>,
+    },
+    ErrandFailed {
+        errand: ErrandRecord,
+    },
+    Undone {
+        turn: u32,
+    },
+    Learned {
+        kind: Word<ErrandKind>,
+        epoch: u32,
+    },
+    StaleErrand {
+        errand: ErrandRecord,
+        kind: Word<ErrandKind>,
+    },
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl From<&Fact> for FactRecord {
     fn from(fact: &Fact) -> Self {
         match fact {
-            Fact::Opened { scope } => Self::Opened { scope: scope.into() },
-            Fact::Queued { message, by } => Self::Queued { message: Text(*message), by: Text(*by) },
+            Fact::Opened { scope, origin } => {
+                Self::Opened { scope: scope.into(), origin: origin.map(OriginRecord::from) }
+            }
+            Fact::Queued { message, by, delivery, epoch } => Self::Queued {
+                message: Text(*message),
+                by: Text(*by),
+                delivery: Word(*delivery),
+                epoch: epoch.0,
+            },
             Fact::Edited { message, revision } => {
                 Self::Edited { message: Text(*message), revision: *revision }
             }
@@ -198,7 +250,9 @@ impl From<&Fact> for FactRecord {
             Fact::Held { message, why, expires } => {
                 Self::Held { message: Text(*message), why: Word(*why), expires: expires.0 }
             }
-            Fact::Released { message } => Self::Released { message: Text(*message) },
+            Fact::Released { message, epoch } => Self::Released { message: Text(*message), epoch: epoch.0 },
+            Fact::Steered { message, turn } => Self::Steered { message: Text(*message), turn: turn.0 },
+            Fact::Missed { message } => Self::Missed { message: Text(*message) },
             Fact::Reordered { order } => Self::Reordered { order: order.iter().copied().map(Text).collect() },
             Fact::MessageRefused { message, why } => {
                 Self::MessageRefused { message: Text(*message), why: Word(*why) }
@@ -224,7 +278,13 @@ impl From<&Fact> for FactRecord {
                 Self::Asked { approval: Text(*approval), turn: turn.0, until: until.0 }
             }
             Fact::Answered { approval, answer, by } => {
-                Self::Answered { approval: Text(*approval), answer: Word(*answer), by: by.map(Text) }
+                let (person, rule, policy) = match by {
+                    Answerer::Person(person) => (Some(Text(*person)), None, false),
+                    Answerer::Rule(rule) => (None, Some(Text(*rule)), false),
+                    Answerer::Policy => (None, None, true),
+                    Answerer::Nobody => (None, None, false),
+                };
+                Self::Answered { approval: Text(*approval), answer: answer.into(), by: person, rule, policy }
             }
             Fact::Lapsed { approval } => Self::Lapsed { approval: Text(*approval) },
             Fact::StopAsked { turn, why } => Self::StopAsked { turn: turn.0, why: (*why).into() },
@@ -232,6 +292,20 @@ impl From<&Fact> for FactRecord {
             Fact::EndAsked { by } => Self::EndAsked { by: Text(*by) },
             Fact::Ended { why } => Self::Ended { why: Word(*why) },
             Fact::Stale { fence, kind } => Self::Stale { fence: (*fence).into(), kind: Word(*kind) },
+            Fact::ChangeAsked { change, after, by } => {
+                Self::ChangeAsked { change: change.into(), after: after.map(Text), by: Text(*by) }
+            }
+            Fact::ScopeKept { why } => Self::ScopeKept { why: (*why).into() },
+            Fact::ScopeChanged { epoch, scope } => Self::ScopeChanged { epoch: epoch.0, scope: scope.into() },
+            Fact::ErrandStarted { errand, what, by } => {
+                Self::ErrandStarted { errand: (*errand).into(), what: what.into(), by: Text(*by) }
+            }
+            Fact::ErrandFailed { errand } => Self::ErrandFailed { errand: (*errand).into() },
+            Fact::Undone { turn } => Self::Undone { turn: turn.0 },
+            Fact::Learned { kind, epoch } => Self::Learned { kind: Word(*kind), epoch: epoch.0 },
+            Fact::StaleErrand { errand, kind } => {
+                Self::StaleErrand { errand: (*errand).into(), kind: Word(*kind) }
+            }
         }
     }
 }
@@ -240,14 +314,21 @@ impl From<FactRecord> for Fact {
     fn from(record: FactRecord) -> Self {
         use FactRecord as R;
         match record {
-            R::Opened { scope } => Self::Opened { scope: scope.into() },
-            R::Queued { message, by } => Self::Queued { message: message.0, by: by.0 },
+            R::Opened { scope, origin } => {
+                Self::Opened { scope: scope.into(), origin: origin.map(kernel::Origin::from) }
+            }
+            R::Queued { message, by, delivery, epoch } => {
+                let (delivery, epoch) = (delivery.0, Epoch(epoch));
+                Self::Queued { message: message.0, by: by.0, delivery, epoch }
+            }
             R::Edited { message, revision } => Self::Edited { message: message.0, revision },
             R::Withdrawn { message, by } => Self::Withdrawn { message: message.0, by: by.0 },
             R::Held { message, why, expires } => {
                 Self::Held { message: message.0, why: why.0, expires: Moment(expires) }
             }
-            R::Released { message } => Self::Released { message: message.0 },
+            R::Released { message, epoch } => Self::Released { message: message.0, epoch: Epoch(epoch) },
+            R::Steered { message, turn } => Self::Steered { message: message.0, turn: Turn(turn) },
+            R::Missed { message } => Self::Missed { message: message.0 },
             R::Reordered { order } => Self::Reordered { order: order.into_iter().map(|m| m.0).collect() },
             R::MessageRefused { message, why } => Self::MessageRefused { message: message.0, why: why.0 },
             R::Crowded { until } => Self::Crowded { until: Moment(until) },
@@ -268,8 +349,14 @@ impl From<FactRecord> for Fact {
             R::Asked { approval, turn, until } => {
                 Self::Asked { approval: approval.0, turn: Turn(turn), until: Moment(until) }
             }
-            R::Answered { approval, answer, by } => {
-                Self::Answered { approval: approval.0, answer: answer.0, by: by.map(|by| by.0) }
+            R::Answered { approval, answer, by, rule, policy } => {
+                let by = match (by, rule, policy) {
+                    (Some(person), _, _) => Answerer::Person(person.0),
+                    (None, Some(rule), _) => Answerer::Rule(rule.0),
+                    (None, None, true) => Answerer::Policy,
+                    (None, None, false) => Answerer::Nobody,
+                };
+                Self::Answered { approval: approval.0, answer: answer.into(), by }
             }
             R::Lapsed { approval } => Self::Lapsed { approval: approval.0 },
             R::StopAsked { turn, why } => Self::StopAsked { turn: Turn(turn), why: why.into() },
@@ -277,21 +364,21 @@ impl From<FactRecord> for Fact {
             R::EndAsked { by } => Self::EndAsked { by: by.0 },
             R::Ended { why } => Self::Ended { why: why.0 },
             R::Stale { fence, kind } => Self::Stale { fence: fence.into(), kind: kind.0 },
+            R::ChangeAsked { change, after, by } => {
+                Self::ChangeAsked { change: change.into(), after: after.map(|m| m.0), by: by.0 }
+            }
+            R::ScopeKept { why } => Self::ScopeKept { why: why.into() },
+            R::ScopeChanged { epoch, scope } => {
+                Self::ScopeChanged { epoch: Epoch(epoch), scope: scope.into() }
+            }
+            R::ErrandStarted { errand, what, by } => {
+                Self::ErrandStarted { errand: errand.into(), what: what.into(), by: by.0 }
+            }
+            R::ErrandFailed { errand } => Self::ErrandFailed { errand: errand.into() },
+            R::Undone { turn } => Self::Undone { turn: Turn(turn) },
+            R::Learned { kind, epoch } => Self::Learned { kind: kind.0, epoch: Epoch(epoch) },
+            R::StaleErrand { errand, kind } => Self::StaleErrand { errand: errand.into(), kind: kind.0 },
         }
-    }
-}
-
-impl From<&Scope> for ScopeRecord {
-    fn from(scope: &Scope) -> Self {
-        let Scope { directory, agent, model, mode } = scope.clone();
-        Self { directory, agent, model, mode }
-    }
-}
-
-impl From<ScopeRecord> for Scope {
-    fn from(record: ScopeRecord) -> Self {
-        let ScopeRecord { directory, agent, model, mode } = record;
-        Self { directory, agent, model, mode }
     }
 }
 

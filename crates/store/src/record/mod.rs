@@ -7,20 +7,23 @@
 //! session is not kept by this version.
 
 mod fact;
+mod scope;
 mod wish;
 mod words;
 
 pub use fact::{decode_checkpoint, decode_fact, decode_scope, encode_checkpoint, encode_fact, encode_scope};
 pub use wish::{decode_wish, encode_wish};
 pub use words::{
-    answer_parse, answer_word, cause_parse, cause_text, end_parse, end_word, failure_parse, grant_parse,
-    grant_word, hold_parse, hold_word, outgoing_kind_parse, outgoing_kind_text, outgoing_state_parse,
-    outgoing_state_word, purpose_parse, purpose_word, refusal_parse, refusal_word, refused_parse,
-    refused_word, report_parse, report_word, right_parse, right_word, role_parse, role_word, state_parse,
-    state_word, verdict_parse, verdict_word, why_parse,
+    answerer_parse, answerer_text, cause_parse, cause_text, delivery_parse, delivery_word, end_parse,
+    end_word, errand_parse, errand_word, failure_parse, grant_parse, grant_word, hold_parse, hold_word,
+    outgoing_kind_parse, outgoing_kind_text, outgoing_state_parse, outgoing_state_word, purpose_parse,
+    purpose_word, refusal_parse, refusal_word, refused_parse, refused_word, report_parse, report_word,
+    right_parse, right_word, role_parse, role_word, state_parse, state_word, verdict_parse, verdict_word,
+    why_parse,
 };
 
 use crate::StoreError;
+use kernel::Answer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -67,6 +70,7 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
 }
 
 /// One of a few stable words.
+#[derive(Default, PartialEq)]
 struct Word<T>(T);
 
 impl<T: Worded> Serialize for Word<T> {
@@ -80,4 +84,46 @@ impl<'de, T: Worded> Deserialize<'de> for Word<T> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
         T::parse(&text).map(Self).ok_or_else(|| de::Error::custom(format_args!("unknown word `{text}`")))
     }
+}
+
+/// What was said to a question.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AnswerRecord {
+    Yes,
+    No,
+    Chose(u16),
+    Said(String),
+}
+
+impl From<&Answer> for AnswerRecord {
+    fn from(answer: &Answer) -> Self {
+        match answer {
+            Answer::Yes => Self::Yes,
+            Answer::No => Self::No,
+            Answer::Chose(option) => Self::Chose(*option),
+            Answer::Said(words) => Self::Said(words.clone()),
+        }
+    }
+}
+
+impl From<AnswerRecord> for Answer {
+    fn from(record: AnswerRecord) -> Self {
+        match record {
+            AnswerRecord::Yes => Self::Yes,
+            AnswerRecord::No => Self::No,
+            AnswerRecord::Chose(option) => Self::Chose(option),
+            AnswerRecord::Said(words) => Self::Said(words),
+        }
+    }
+}
+
+/// The stored form of an answer.
+pub fn encode_answer(answer: &Answer) -> Vec<u8> {
+    encode(&AnswerRecord::from(answer))
+}
+
+/// An answer as it was stored.
+pub fn decode_answer(bytes: &[u8]) -> Result<Answer, Unreadable> {
+    decode::<AnswerRecord>("answer", bytes).map(Answer::from)
 }

@@ -1,9 +1,10 @@
 //! The stored form of a wish that waits in the inbox.
 
-use super::{Text, Unreadable, Word, decode, encode};
+use super::scope::{ChangeRecord, ScopeRecord};
+use super::{AnswerRecord, Text, Unreadable, decode, encode};
 use crate::Wish;
 use bytes::Bytes;
-use kernel::{Answer, ApprovalId, MessageId};
+use kernel::{ApprovalId, Epoch, MessageId, Scope, Turn};
 use serde::{Deserialize, Serialize};
 
 /// The stored form of a wish. An edit's words are not in it: they are a body, kept apart under the request's id.
@@ -19,13 +20,40 @@ pub fn decode_wish(bytes: &[u8]) -> Result<Wish, Unreadable> {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum WishRecord {
-    Edit { message: Text<MessageId>, revision: u32 },
-    Withdraw { message: Text<MessageId> },
-    Hold { message: Text<MessageId> },
-    Release { message: Text<MessageId> },
-    Reorder { order: Vec<Text<MessageId>> },
-    Stop { message: Text<MessageId> },
-    Answer { approval: Text<ApprovalId>, answer: Word<Answer> },
+    Edit {
+        message: Text<MessageId>,
+        revision: u32,
+    },
+    Withdraw {
+        message: Text<MessageId>,
+    },
+    Hold {
+        message: Text<MessageId>,
+    },
+    Release {
+        message: Text<MessageId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        back_in: Option<ScopeRecord>,
+    },
+    Reorder {
+        order: Vec<Text<MessageId>>,
+    },
+    Stop {
+        message: Text<MessageId>,
+    },
+    Answer {
+        approval: Text<ApprovalId>,
+        answer: AnswerRecord,
+    },
+    Change {
+        change: ChangeRecord,
+        now: bool,
+    },
+    KeepScope {},
+    Undo {
+        turn: u32,
+        of: u32,
+    },
     End {},
 }
 
@@ -37,12 +65,17 @@ impl From<&Wish> for WishRecord {
             }
             Wish::Withdraw { message } => Self::Withdraw { message: Text(*message) },
             Wish::Hold { message } => Self::Hold { message: Text(*message) },
-            Wish::Release { message } => Self::Release { message: Text(*message) },
+            Wish::Release { message, back_in } => {
+                Self::Release { message: Text(*message), back_in: back_in.as_ref().map(ScopeRecord::from) }
+            }
             Wish::Reorder { order } => Self::Reorder { order: order.iter().copied().map(Text).collect() },
             Wish::Stop { message } => Self::Stop { message: Text(*message) },
             Wish::Answer { approval, answer } => {
-                Self::Answer { approval: Text(*approval), answer: Word(*answer) }
+                Self::Answer { approval: Text(*approval), answer: answer.into() }
             }
+            Wish::Change { change, now } => Self::Change { change: change.into(), now: *now },
+            Wish::KeepScope => Self::KeepScope {},
+            Wish::Undo { turn, of } => Self::Undo { turn: turn.0, of: of.0 },
             Wish::End => Self::End {},
         }
     }
@@ -56,14 +89,19 @@ impl From<WishRecord> for Wish {
             }
             WishRecord::Withdraw { message } => Self::Withdraw { message: message.0 },
             WishRecord::Hold { message } => Self::Hold { message: message.0 },
-            WishRecord::Release { message } => Self::Release { message: message.0 },
+            WishRecord::Release { message, back_in } => {
+                Self::Release { message: message.0, back_in: back_in.map(Scope::from) }
+            }
             WishRecord::Reorder { order } => {
                 Self::Reorder { order: order.into_iter().map(|m| m.0).collect() }
             }
             WishRecord::Stop { message } => Self::Stop { message: message.0 },
             WishRecord::Answer { approval, answer } => {
-                Self::Answer { approval: approval.0, answer: answer.0 }
+                Self::Answer { approval: approval.0, answer: answer.into() }
             }
+            WishRecord::Change { change, now } => Self::Change { change: change.into(), now },
+            WishRecord::KeepScope {} => Self::KeepScope,
+            WishRecord::Undo { turn, of } => Self::Undo { turn: Turn(turn), of: Epoch(of) },
             WishRecord::End {} => Self::End,
         }
     }

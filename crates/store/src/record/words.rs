@@ -3,7 +3,10 @@
 use super::Unreadable;
 use crate::project::{WHY_WORDS, failure_word};
 use crate::{Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, Verdict};
-use kernel::{Answer, EndWhy, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind, Right, Role};
+use kernel::{
+    Answerer, Delivery, EndWhy, ErrandKind, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind, Right,
+    Role,
+};
 
 /// Something that is stored as one word.
 pub(super) trait Worded: Copy {
@@ -57,6 +60,12 @@ words! {
         Refusal::Ended = "ended",
         Refusal::AlreadyOpen = "already_open",
         Refusal::NotOpen = "not_open",
+        Refusal::Busy = "busy",
+        Refusal::Changing = "changing",
+        Refusal::InWorktree = "in_worktree",
+        Refusal::NotInWorktree = "not_in_worktree",
+        Refusal::NoSuchTurn = "no_such_turn",
+        Refusal::OtherScope = "other_scope",
     }
     /// Why a session ended.
     EndWhy: end_word, end_parse {
@@ -67,6 +76,7 @@ words! {
     HoldWhy: hold_word, hold_parse {
         HoldWhy::Asked = "asked",
         HoldWhy::AfterFailure = "after_failure",
+        HoldWhy::OtherScope = "other_scope",
     }
     /// Why a message was refused after it was accepted.
     RefusedWhy: refused_word, refused_parse {
@@ -74,10 +84,21 @@ words! {
         RefusedWhy::Expired = "expired",
         RefusedWhy::NotAllowed = "not_allowed",
     }
-    /// What a person says to a question.
-    Answer: answer_word, answer_parse {
-        Answer::Yes = "yes",
-        Answer::No = "no",
+    /// How a message is to reach a session whose turn is under way.
+    Delivery: delivery_word, delivery_parse {
+        Delivery::Queue = "queue",
+        Delivery::Interrupt = "interrupt",
+        Delivery::Steer = "steer",
+    }
+    /// The kinds of what is asked of the outside.
+    ErrandKind: errand_word, errand_parse {
+        ErrandKind::Enter = "enter",
+        ErrandKind::Undo = "undo",
+        ErrandKind::Commands = "commands",
+        ErrandKind::Models = "models",
+        ErrandKind::Files = "files",
+        ErrandKind::Diff = "diff",
+        ErrandKind::Summary = "summary",
     }
     /// What a person may do with a session.
     Grant: grant_word, grant_parse {
@@ -114,6 +135,7 @@ words! {
         ReportKind::Said = "said",
         ReportKind::Asked = "asked",
         ReportKind::Withdrawn = "withdrawn",
+        ReportKind::Missed = "missed",
         ReportKind::Finished = "finished",
         ReportKind::Failed = "failed",
         ReportKind::Stopped = "stopped",
@@ -193,5 +215,26 @@ pub fn outgoing_kind_parse(text: &str) -> Result<OutgoingKind, Unreadable> {
         "final" => Ok(OutgoingKind::Final),
         id => (id.parse().map(OutgoingKind::Question))
             .map_err(|_| Unreadable { what: "kind of reply", why: format!("`{text}`") }),
+    }
+}
+
+/// Who answered a question: an id, or a word; nothing if nobody did.
+pub fn answerer_text(by: Answerer) -> Option<String> {
+    match by {
+        Answerer::Person(person) => Some(person.to_string()),
+        Answerer::Rule(rule) => Some(rule.to_string()),
+        Answerer::Policy => Some("policy".into()),
+        Answerer::Nobody => None,
+    }
+}
+
+/// The other way round.
+pub fn answerer_parse(text: Option<&str>) -> Result<Answerer, Unreadable> {
+    match text {
+        None => Ok(Answerer::Nobody),
+        Some("policy") => Ok(Answerer::Policy),
+        Some(id) => (id.parse().map(Answerer::Person))
+            .or_else(|_| id.parse().map(Answerer::Rule))
+            .map_err(|_| Unreadable { what: "answerer", why: format!("`{id}`") }),
     }
 }

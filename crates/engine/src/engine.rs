@@ -1,5 +1,6 @@
 //! The engine as the rest of the program holds it: one handle, cheap to clone.
 
+use crate::Trees;
 use crate::fanout::Fanout;
 use crate::keeper::Keepers;
 use crate::people::{Blink, Passwords, Uses};
@@ -30,6 +31,8 @@ pub struct Wiring {
     pub default_agent: String,
     /// Where sessions may stand.
     pub ground: Arc<dyn Ground>,
+    /// Working trees under version control.
+    pub trees: Arc<dyn Trees>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
@@ -95,6 +98,7 @@ struct Inner {
     store: Arc<dyn Store>,
     agents: BTreeMap<String, Arc<dyn Agent>>,
     default_agent: String,
+    trees: Arc<dyn Trees>,
     ground: Arc<dyn Ground>,
     clock: Arc<dyn Clock>,
     mint: Arc<dyn Mint>,
@@ -136,6 +140,7 @@ impl Engine {
             agents,
             default_agent: wiring.default_agent,
             ground: wiring.ground,
+            trees: wiring.trees,
             clock: wiring.clock,
             mint: wiring.mint,
             seal: wiring.seal,
@@ -293,6 +298,10 @@ impl Engine {
 
     pub(crate) fn default_agent(&self) -> &str {
         &self.0.default_agent
+    }
+
+    pub(crate) fn trees(&self) -> &dyn Trees {
+        &*self.0.trees
     }
 
     pub(crate) fn ground(&self) -> &dyn Ground {

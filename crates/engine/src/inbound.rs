@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Denied, EndWhy, Grant, MessageId, NoRoute, Principal, Refusal, Right, Role,
-    SessionId, To,
+    Address, Answer, ApprovalId, Delivery, Denied, EndWhy, Epoch, Grant, MessageId, NoRoute, Principal,
+    Refusal, Right, Role, SessionId, To,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -36,6 +36,10 @@ pub struct Inbound {
     pub if_new: IfNew,
     /// What is said.
     pub parts: Vec<Part>,
+    /// How it is to reach a session whose turn is under way.
+    pub delivery: Delivery,
+    /// The epoch of the scope that the sender saw, if they said so.
+    pub under: Option<Epoch>,
     /// Where replies go, if not by reading the log.
     pub reply: Option<Address>,
     /// How this came in.
@@ -226,6 +230,21 @@ pub enum Refused {
     /// What it is about has gone on.
     #[error("too late: it has gone on in the meantime")]
     TooLate,
+    /// A turn is under way, or something else that must be over first.
+    #[error("a turn or a change of scope is under way: wait for its end, or stop it")]
+    Busy,
+    /// Another change of scope waits.
+    #[error("another change of scope waits already: let it happen, or give it up")]
+    ScopeChanging,
+    /// The session is in a worktree.
+    #[error("the session is in a worktree: leave it first")]
+    InWorktree,
+    /// The session is in no worktree.
+    #[error("the session is in no worktree")]
+    NotInWorktree,
+    /// What was asked for belongs to another scope than that of now.
+    #[error("this belongs to another scope than the one the session is in now")]
+    OtherScope,
     /// Somebody changed it in between.
     #[error("it was changed in the meantime: look again")]
     Changed,
@@ -297,6 +316,11 @@ impl Refused {
             Self::Invalid { .. } => "invalid",
             Self::TooLate => "too_late",
             Self::Changed => "changed",
+            Self::Busy => "busy",
+            Self::ScopeChanging => "scope_changing",
+            Self::InWorktree => "in_worktree",
+            Self::NotInWorktree => "not_in_worktree",
+            Self::OtherScope => "other_scope",
             Self::DiskFull => "disk_full",
             Self::Unavailable(_) => "unavailable",
             Self::Unclear => "unclear",
@@ -328,6 +352,12 @@ impl Refused {
         match refusal {
             Refusal::TooLate | Refusal::Ended => Self::TooLate,
             Refusal::Changed => Self::Changed,
+            Refusal::Busy => Self::Busy,
+            Refusal::Changing => Self::ScopeChanging,
+            Refusal::InWorktree => Self::InWorktree,
+            Refusal::NotInWorktree => Self::NotInWorktree,
+            Refusal::NoSuchTurn => Self::NotFound { what: "turn" },
+            Refusal::OtherScope => Self::OtherScope,
             Refusal::AlreadyOpen | Refusal::NotOpen => {
                 Self::Unavailable("the session is not ready yet".to_owned())
             }

@@ -138,6 +138,8 @@ impl Engine {
             message,
             into,
             words: encode_parts(&inbound.parts),
+            delivery: inbound.delivery,
+            under: inbound.under,
             reply: inbound.reply.clone(),
             if_new_ignored,
             key: self.key("say", &inbound.trace, &inbound_body(&inbound)),
@@ -365,7 +367,9 @@ impl Engine {
                 self.tending(*message, Wish::Withdraw { message: *message }).await?
             }
             Verb::Hold { message } => self.tending(*message, Wish::Hold { message: *message }).await?,
-            Verb::Release { message } => self.tending(*message, Wish::Release { message: *message }).await?,
+            Verb::Release { message } => {
+                self.tending(*message, Wish::Release { message: *message, back_in: None }).await?
+            }
             Verb::Stop { message } => {
                 let (record, _) = self.sender(*message).await?;
                 (record, Act::Say, Wish::Stop { message: *message }, "message")
@@ -377,7 +381,12 @@ impl Engine {
             Verb::Answer { approval, answer } => {
                 let found = self.store().approval(*approval).await?;
                 let (record, _) = found.ok_or(Refused::NotFound { what: "approval" })?;
-                (record, Act::Answer, Wish::Answer { approval: *approval, answer: *answer }, "approval")
+                (
+                    record,
+                    Act::Answer,
+                    Wish::Answer { approval: *approval, answer: answer.clone() },
+                    "approval",
+                )
             }
             Verb::End { session } => (self.record(*session).await?, Act::Rule, Wish::End, "session"),
         };

@@ -12,11 +12,12 @@ mod registry;
 
 use crate::Engine;
 use crate::accounts::NoAccount;
+use crate::errand::{Back, Outing};
 use crate::roster::Told;
 use crate::story::{LaunchForm, Progress, Story, Words};
 use crate::turn::{Heard, Runner};
 use agent::{Account, Agent, Launch, Message, TreeName};
-use kernel::{Claim, Due, MessageId, Number, PersonId, Session, SessionId, Slot, Step, Term};
+use kernel::{Begin, Claim, Due, MessageId, Number, PersonId, Session, SessionId, Slot, Step, Term};
 use plan::{News, Plan};
 pub(crate) use registry::Keepers;
 use registry::Place;
@@ -67,13 +68,18 @@ struct Keeper {
     engine: Engine,
     session: SessionId,
     org: kernel::OrgId,
+    /// Where and how the session acts; what it was made with, until its first fact is written.
     scope: kernel::Scope,
+    origin: Option<kernel::Origin>,
     term: Term,
     at: Number,
     state: Session,
     /// Rule facts since the last checkpoint.
     rules: usize,
     runner: Option<Runner>,
+    outing: Option<Outing>,
+    /// The agent that was there before another one, until what it keeps for this session is gone.
+    before: Option<std::sync::Arc<dyn Agent>>,
     /// The run of words that grows, and when its first unwritten word was heard.
     words: Option<Words>,
     unwritten_since: Option<Instant>,
@@ -136,12 +142,15 @@ impl Keeper {
             engine: engine.clone(),
             session,
             org: loaded.org,
-            scope: loaded.scope,
+            scope: state.scope().cloned().unwrap_or(loaded.scope),
+            origin: loaded.origin,
             term: engine.keepers().lease().next(),
             at: loaded.at,
             state,
             rules: loaded.since_checkpoint,
             runner: None,
+            outing: None,
+            before: None,
             words: None,
             unwritten_since: None,
             parts: 0,
@@ -166,7 +175,7 @@ impl Keeper {
             if self.closing {
                 self.runner.iter_mut().for_each(Runner::stop);
             }
-            if self.runner.is_some() {
+            if self.runner.is_some() || self.outing.is_some() {
                 self.wait(place).await?;
             } else if self.closing {
                 return Err(Stop::Closed);
@@ -180,12 +189,13 @@ impl Keeper {
     }
 
     async fn wait(&mut self, place: &Place) -> Result<(), Stop> {
-        let runner = self.runner.as_mut().expect("a keeper without a runner rests");
+        let (runner, outing) = (&mut self.runner, &mut self.outing);
         let cut_at = self.unwritten_since.map(|since| since + self.engine.words_wait());
         let cut_at = cut_at.into_iter().chain(self.progress.cut_at()).min();
         tokio::select! {
             biased;
-            heard = runner.heard.recv() => self.hear(heard).await?,
+            heard = heard_of(runner) => self.hear(heard).await?,
+            back = back_from(outing) => self.come_back(back).await?,
             () = until(cut_at) => self.write_words().await?,
             () = place.called() => self.called = true,
             () = place.whispered(), if self.look_at.is_none() => {}
@@ -240,6 +250,13 @@ impl Keeper {
             let Some(Ok(heard)) = self.runner.as_mut().map(|runner| runner.heard.try_recv()) else { break };
             self.take_in(heard, &mut news);
         }
+        self.advance(news).await
+    }
+
+    /// An errand is over, however it went.
+    async fn come_back(&mut self, back: Back) -> Result<(), Stop> {
+        self.outing = None;
+        let news = News { stories: back.stories, returns: vec![(back.errand, back.came)], ..News::default() };
         self.advance(news).await
     }
 
@@ -313,6 +330,7 @@ impl Keeper {
         }
         self.rules += plan.facts.iter().filter(|fact| matches!(fact.entry, Entry::Rule(_))).count();
         self.state = plan.after;
+        self.follow_scope();
         let stored = plan.facts.into_iter().enumerate();
         let stored = stored.map(|(index, fact)| plan::stored(Number(first.0 + 1 + index as u64), fact));
         self.engine.fanout().tell_facts(self.session, stored);
@@ -329,12 +347,26 @@ impl Keeper {
         }
     }
 
+    fn follow_scope(&mut self) {
+        let Some(scope) = self.state.scope().filter(|scope| **scope != self.scope).cloned() else { return };
+        if scope.agent != self.scope.agent {
+            self.before = self.before.take().or_else(|| self.agent());
+        }
+        self.scope = scope;
+    }
+
     /// Makes what goes on outside match what ought to.
     async fn match_outside(&mut self) -> Result<(), Stop> {
         match self.state.due(self.term) {
             Due::Nothing => {
                 if self.runner.take().is_some() {
                     self.engine.call_back().inspect(|door| door.close(self.session));
+                }
+            }
+            Due::Errand(away) => {
+                if self.outing.as_ref().is_none_or(|outing| outing.errand != away.errand) {
+                    self.outing =
+                        Some(Outing::begin(&self.engine, self.session, &self.scope, self.agent(), &away));
                 }
             }
             Due::Bury(fence) => {
@@ -354,13 +386,19 @@ impl Keeper {
     }
 
     async fn start(&mut self, run: &kernel::Run) -> Result<(), Stop> {
+        if let Some(before) = self.before.take() {
+            before.release(self.session).await;
+        }
         let Some(agent) = self.agent() else {
             let reason = format!("there is no agent called {:?} any more", self.scope.agent);
             self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
             return Ok(());
         };
         let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
-        launch.native = run.resume.clone();
+        launch.native = match &run.begin {
+            Begin::Resume(native) | Begin::Follow(native) => Some(native.clone()),
+            Begin::New | Begin::Retell | Begin::Fork(_) => None,
+        };
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
         launch.whose = self.owner().await?;
@@ -445,6 +483,9 @@ impl Keeper {
 
     /// Waits for its runner to end, so that nothing of it comes up after the next keeper has looked.
     async fn part(&mut self) {
+        if let Some(outing) = self.outing.take() {
+            outing.part().await;
+        }
         if let Some(runner) = self.runner.take() {
             let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
             if tokio::time::timeout(grace + PART_MAX, runner.part()).await.is_err() {
@@ -478,6 +519,20 @@ impl Keeper {
         {
             tracing::warn!(session = %self.session, "the process of an ended session does not go");
         }
+    }
+}
+
+async fn heard_of(runner: &mut Option<Runner>) -> Option<Heard> {
+    match runner {
+        Some(runner) => runner.heard.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn back_from(outing: &mut Option<Outing>) -> Back {
+    match outing {
+        Some(outing) => outing.back().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod accounts;
 mod engine;
+mod errand;
 mod fanout;
 mod follow;
 mod inbound;
@@ -35,7 +36,10 @@ pub use people::{
     AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES,
     PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
-pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};
+pub use ports::{
+    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Seal, Side, TreeChange, TreeChanges,
+    TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
+};
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
 

@@ -4,7 +4,7 @@
 //! They are ports so that the simulation can run the whole engine from one seed.
 
 use crate::Secret;
-use kernel::{Moment, SessionId};
+use kernel::{Moment, SessionId, Turn};
 use std::fmt::Debug;
 use std::pin::Pin;
 use store::ChainKey;
@@ -66,4 +66,187 @@ pub struct Proof {
     pub proved: bool,
     /// What was tried and found, for people.
     pub findings: Vec<String>,
+}
+
+/// An answer of a port that takes a while.
+pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Working trees under version control: worktrees for sessions, and what turns changed in them.
+///
+/// Nothing of a repository's own (hooks, filters, configuration) is ever executed. Everything may be done again after a
+/// crash and ends the same way. Errors are words for people, and say what to do.
+pub trait Trees: Debug + Send + Sync + 'static {
+    /// Makes a worktree, or finds it made, and says where the session acts in it.
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>>;
+    /// Remembers how the tree is, before or after a turn. `false` outside of version control.
+    fn remember(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+        side: Side,
+    ) -> TreeReply<'_, Result<bool, String>>;
+    /// What a turn changed; none if one of its sides was not remembered.
+    fn changes(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, String>>;
+    /// Puts back what a turn changed, unless something has touched the same files since.
+    fn undo(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<UndoneTurn, String>>;
+    /// Makes a worktree for a fork, with the tree as it was after a turn of its origin.
+    fn fork(
+        &self,
+        directory: &str,
+        origin: SessionId,
+        turn: Turn,
+        session: SessionId,
+    ) -> TreeReply<'_, Result<EnteredTree, String>>;
+    /// The worktrees that we have made.
+    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>>;
+    /// Takes a worktree away; what was in it can be had back by `restore`. Answers what it is called from now on.
+    fn remove(&self, name: &str) -> TreeReply<'_, Result<String, String>>;
+    /// Gives a worktree back that was taken away.
+    fn restore(&self, removed: &str) -> TreeReply<'_, Result<EnteredTree, String>>;
+    /// Takes away what is old or too much, but none of those in use. Answers which.
+    fn collect(&self, in_use: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>>;
+}
+
+/// A side of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Before the words were handed over.
+    Before,
+    /// After its processes were gone.
+    After,
+}
+
+/// A worktree to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTree {
+    /// Where the session acts now: somewhere in the repository.
+    pub directory: String,
+    /// What it is called.
+    pub name: String,
+    /// The revision that it begins with.
+    pub base: Option<String>,
+    /// Its branch.
+    pub branch: Option<String>,
+}
+
+/// A worktree that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnteredTree {
+    /// What it is called.
+    pub name: String,
+    /// Where the session acts in it.
+    pub directory: String,
+    /// Its branch.
+    pub branch: String,
+}
+
+/// What a turn changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeChanges {
+    /// The files.
+    pub files: Vec<TreeChange>,
+    /// How, as a patch; cut off if it is long.
+    pub patch: String,
+    /// Whether something of the patch is missing.
+    pub is_cut: bool,
+}
+
+/// One file that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeChange {
+    /// Where it is, from the top of the tree.
+    pub path: String,
+    /// `added`, `edited`, `removed` or `renamed`.
+    pub kind: &'static str,
+    /// Lines more; none of a file that is no text.
+    pub plus: Option<u64>,
+    /// Lines less.
+    pub minus: Option<u64>,
+}
+
+/// A turn that was undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoneTurn {
+    /// The files that are as they were.
+    pub files: Vec<String>,
+}
+
+/// A worktree in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeSeen {
+    /// What it is called.
+    pub name: String,
+    /// Where it is.
+    pub directory: String,
+    /// Of which repository.
+    pub repository: String,
+    /// Its branch.
+    pub branch: String,
+    /// Commits that only it has, and that only its base has.
+    pub ahead: u64,
+    /// Commits that only its base has.
+    pub behind: u64,
+    /// Files that are changed or new and not committed.
+    pub dirty: u64,
+    /// How much room it takes.
+    pub bytes: u64,
+    /// When it was made.
+    pub made_at: Moment,
+}
+
+/// Where nothing is under version control.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTrees;
+
+const NO_TREES: &str = "this server has no git: install it, and start the server again";
+
+fn none<'a, T: Send + 'a>() -> TreeReply<'a, Result<T, String>> {
+    Box::pin(async { Err(NO_TREES.to_owned()) })
+}
+
+impl Trees for NoTrees {
+    fn enter(&self, _: SessionId, _: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        none()
+    }
+    fn remember(&self, _: &str, _: SessionId, _: Turn, _: Side) -> TreeReply<'_, Result<bool, String>> {
+        Box::pin(async { Ok(false) })
+    }
+    fn changes(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn undo(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<UndoneTurn, String>> {
+        none()
+    }
+    fn fork(
+        &self,
+        _: &str,
+        _: SessionId,
+        _: Turn,
+        _: SessionId,
+    ) -> TreeReply<'_, Result<EnteredTree, String>> {
+        none()
+    }
+    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn remove(&self, _: &str) -> TreeReply<'_, Result<String, String>> {
+        none()
+    }
+    fn restore(&self, _: &str) -> TreeReply<'_, Result<EnteredTree, String>> {
+        none()
+    }
+    fn collect(&self, _: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }

@@ -289,11 +289,13 @@ fn answer_of(answer: Answer) -> agent::Answer {
     match answer {
         Answer::Yes => agent::Answer::Allow,
         Answer::No => agent::Answer::Deny { reason: String::new() },
+        // Only what the question's form takes comes so far.
+        Answer::Chose(_) | Answer::Said(_) => agent::Answer::Allow,
     }
 }
 
 /// Tries until it is sure: nothing may be started in the session before.
-async fn bury(agent: &dyn Agent, tree: &TreeName) {
+pub(crate) async fn bury(agent: &dyn Agent, tree: &TreeName) {
     let (mut wait, longest) = BURY_AGAIN;
     while let Err(trouble) = agent.bury(tree.clone()).await {
         tracing::warn!(%tree, %trouble, "an attempt may have left processes behind; looking again");

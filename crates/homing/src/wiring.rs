@@ -112,6 +112,7 @@ impl Ready {
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
+            trees: Arc::new(engine::NoTrees),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
             seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),

@@ -391,6 +391,20 @@ pub struct Running {
     pub steered: Vec<Waiting>,
 }
 
+impl Running {
+    /// Everything that it works on: what it began with, and what was said into it.
+    pub fn messages(&self) -> impl Iterator<Item = MessageId> {
+        [self.message].into_iter().chain(self.steered.iter().map(|steered| steered.message))
+    }
+
+    /// What of that this person has said.
+    pub fn said_by(&self, person: PersonId) -> impl Iterator<Item = MessageId> {
+        let first = Some(self.message).filter(|_| self.by == person);
+        let steered = self.steered.iter().filter(move |steered| steered.by == person);
+        first.into_iter().chain(steered.map(|steered| steered.message))
+    }
+}
+
 /// How far a turn has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {

@@ -107,6 +107,7 @@ impl Town {
             agents: vec![self.agent.clone()],
             default_agent: self.agent.name().to_owned(),
             ground: Arc::new(FirmGround),
+            trees: Arc::new(engine::NoTrees),
             clock: self.clock.clone(),
             mint: self.mint.clone(),
             seal: Arc::new(NoSeal),

@@ -26,10 +26,11 @@ impl Engine {
                 if trace.key.is_some() =>
             {
                 let (directory, agent) = (String::new(), String::new());
-                let scope = Scope { directory, agent, model: None, mode: None };
+                let scope = Scope { directory, agent, model: None, mode: None, worktree: None };
                 let (session, open_max, org_open_max) = (self.mint_session(), 0, 0);
-                let (title, previous) = (None, None);
-                let never = NewSession { session, scope, title, bind, previous, open_max, org_open_max };
+                let (title, previous, origin) = (None, None, None);
+                let never =
+                    NewSession { session, scope, origin, title, bind, previous, open_max, org_open_max };
                 Ok((never, Some(refused)))
             }
             Err(refused) => Err(refused),
@@ -50,10 +51,12 @@ impl Engine {
             Some(directory) => self.directory_for(by, directory)?,
             None => self.ground().own(session),
         };
-        let scope = Scope { directory, agent, model: if_new.model.clone(), mode: if_new.mode.clone() };
+        let (model, mode, worktree) = (if_new.model.clone(), if_new.mode.clone(), None);
+        let scope = Scope { directory, agent, model, mode, worktree };
         let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
         let org_open_max = self.org_open_max(by).await?;
-        Ok(NewSession { session, scope, title, bind, previous, open_max, org_open_max })
+        let origin = None;
+        Ok(NewSession { session, scope, origin, title, bind, previous, open_max, org_open_max })
     }
 
     /// The agent of a new session. One that the caller may not see is called unknown, like any that is not there.

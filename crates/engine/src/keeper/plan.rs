@@ -6,8 +6,8 @@
 use super::{Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
 use kernel::{
-    Claim, Command, Fact, Failure, Fence, Given, MessageId, Number, Outcome, PersonId, RefusedWhy, Report,
-    ReportKind, RequestId, Session, Slot, StopWhy, needs_delivery,
+    Answerer, Claim, Command, Errand, Fact, Failure, Fence, Given, MessageId, Number, Outcome, PersonId,
+    RefusedWhy, Report, ReportKind, RequestId, Return, Session, Slot, StopWhy, needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
@@ -22,6 +22,8 @@ pub(super) struct News {
     pub(super) stories: Vec<Entry>,
     pub(super) reports: Vec<(Fence, Report)>,
     pub(super) stale: Vec<(Fence, ReportKind)>,
+    /// What was asked of the outside and has come back.
+    pub(super) returns: Vec<(Errand, Return)>,
     /// Messages whose senders lost the right to say them.
     pub(super) revoked: Vec<MessageId>,
 }
@@ -51,7 +53,7 @@ impl Keeper {
     pub(super) fn plan(&self, news: &News, slot: Slot) -> Plan {
         let mut plan = Planning::new(self);
         if !self.state.is_opened() {
-            plan.tell(Command::Open { scope: self.scope.clone() }, Cause::Keeper);
+            plan.tell(Command::Open { scope: self.scope.clone(), origin: self.origin }, Cause::Keeper);
         }
         // A revoked message is known already, or comes with these rows: the other telling finds nothing to do.
         plan.revoke(&news.revoked);
@@ -68,6 +70,9 @@ impl Keeper {
         }
         for (fence, report) in &news.reports {
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
+        }
+        for (errand, came) in &news.returns {
+            plan.tell(Command::Return { errand: *errand, came: came.clone() }, Cause::Runner);
         }
         plan.settle(slot, &self.state)
     }
@@ -141,6 +146,7 @@ impl Planning {
             term: keeper.term,
             policy: keeper.engine.policy(),
             slot: Slot::Unasked,
+            can_steer: keeper.agent().is_some_and(|agent| agent.abilities().steer),
         };
         Self {
             given,
@@ -157,9 +163,10 @@ impl Planning {
         self.drained.push(row.number);
         let cause = cause_of_item(&row.item);
         match &row.item {
-            InboxItem::Say { message, by } => {
+            InboxItem::Say { message, by, delivery, under } => {
                 self.said.push(*message);
-                self.tell(Command::Say { message: *message, by: *by }, cause);
+                let (message, by, delivery, under) = (*message, *by, *delivery, *under);
+                self.tell(Command::Say { message, by, delivery, under }, cause);
             }
             InboxItem::Wake => self.tell(Command::Wake, cause),
             // What follows from it is in the news: the messages that may no longer be said.
@@ -240,16 +247,17 @@ impl Planning {
 
 /// The messages of a session that are not final.
 pub(super) fn unfinished(state: &Session) -> BTreeSet<MessageId> {
-    let running = state.running().map(|running| running.message);
+    let running = state.running().into_iter();
+    let running = running.flat_map(|running| running.messages());
     state.queue().iter().map(|waiting| waiting.message).chain(running).collect()
 }
 
 /// What this person has said that is not final.
 pub(super) fn said_by(state: &Session, rows: &[InboxRow], person: PersonId) -> Vec<MessageId> {
-    let running = state.running().filter(|running| running.by == person).map(|running| running.message);
+    let running = state.running().into_iter().flat_map(|running| running.said_by(person));
     let waiting = state.queue().iter().filter(|waiting| waiting.by == person).map(|waiting| waiting.message);
     let said = rows.iter().filter_map(|row| match row.item {
-        InboxItem::Say { message, by } if by == person => Some(message),
+        InboxItem::Say { message, by, .. } if by == person => Some(message),
         InboxItem::Say { .. } | InboxItem::Request { .. } | InboxItem::Wake | InboxItem::Recheck { .. } => {
             None
         }
@@ -263,7 +271,7 @@ fn own_act(fact: &Fact, before: &Session) -> Option<(&'static str, Option<Messag
     match fact {
         Fact::TurnEnded { outcome: Outcome::Interrupted, .. } => Some(("interrupt", running)),
         Fact::StopAsked { why: StopWhy::TimeLimit, .. } => Some(("time_limit", running)),
-        Fact::Answered { by: None, .. } => Some(("answer_for_nobody", running)),
+        Fact::Answered { by: Answerer::Nobody, .. } => Some(("answer_for_nobody", running)),
         Fact::MessageRefused { message, why: RefusedWhy::Expired } => Some(("expire", Some(*message))),
         Fact::Ended { why: kernel::EndWhy::Gone } => Some(("end_as_gone", running)),
         // What was revoked is told where it is; the rest was asked for by somebody, or done by the agent.
@@ -299,10 +307,18 @@ fn command_of(wish: &Wish, by: kernel::PersonId) -> Command {
         Wish::Edit { message, revision, .. } => Command::Edit { message: *message, revision: *revision },
         Wish::Withdraw { message } => Command::Withdraw { message: *message, by },
         Wish::Hold { message } => Command::Hold { message: *message },
-        Wish::Release { message } => Command::Release { message: *message },
+        Wish::Release { message, back_in } => {
+            Command::Release { message: *message, back_in: back_in.clone(), by }
+        }
         Wish::Reorder { order } => Command::Reorder { order: order.clone() },
         Wish::Stop { message } => Command::Stop { message: *message, by },
-        Wish::Answer { approval, answer } => Command::Answer { approval: *approval, answer: *answer, by },
+        Wish::Answer { approval, answer } => {
+            let by = Answerer::Person(by);
+            Command::Answer { approval: *approval, answer: answer.clone(), by }
+        }
+        Wish::Change { change, now } => Command::Change { change: change.clone(), now: *now, by },
+        Wish::KeepScope => Command::KeepScope { by },
+        Wish::Undo { turn, of } => Command::Undo { turn: *turn, of: *of, by },
         Wish::End => Command::End { by },
     }
 }

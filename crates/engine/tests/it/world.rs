@@ -328,6 +328,7 @@ async fn start(
         agents,
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
+        trees: Arc::new(engine::NoTrees),
         clock: parts.clock.clone(),
         mint: parts.mint.clone(),
         seal: parts.seal.clone(),

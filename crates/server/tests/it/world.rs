@@ -271,6 +271,7 @@ pub(crate) fn wiring(
         agents: vec![Arc::new(agent), Arc::new(crate::accounts::Keyed::new())],
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
+        trees: Arc::new(engine::NoTrees),
         clock,
         mint: Arc::new(mint),
         seal: Arc::new(Wax),

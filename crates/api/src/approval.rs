@@ -39,18 +39,22 @@ pub enum ApprovalState {
     Lapsed,
 }
 
-/// What a person says to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// What is said to a question: `yes`, `no`, `{"chose": 0}` or `{"said": "…"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Go ahead.
     Yes,
     /// Do not.
     No,
+    /// This one of the options, counted from 0.
+    Chose(u16),
+    /// These words.
+    Said(String),
 }
 
 /// An answer on its way in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalAnswer {
     /// The answer.

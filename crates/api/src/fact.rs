@@ -92,28 +92,28 @@ pub struct Head {
 pub enum RuleFact {
     /// The session began.
     Opened {
-        /// The directory the agent works in.
-        directory: String,
-        /// The agent.
-        agent: String,
-        /// The model, where one was chosen.
+        /// Where and how it acts.
+        #[serde(flatten)]
+        scope: Scope,
+        /// Of which session it is a fork, and after which of its turns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The agent's mode, where one was chosen.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mode: Option<String>,
+        origin: Option<Origin>,
     },
-    /// A message waits.
-    Queued { message: String, by: String },
+    /// A message waits. It was written for the scope of this epoch. `delivery`: `queue`, `interrupt` or `steer`.
+    Queued { message: String, by: String, delivery: String, epoch: u32 },
     /// Its words were replaced.
     Edited { message: String, revision: u32 },
     /// It was taken back. Final.
     Withdrawn { message: String, by: String },
-    /// It will not be started until somebody releases it; it is refused when it expires. `why`: `asked` or
-    /// `after_failure`.
+    /// It will not be started until somebody releases it; it is refused when it expires. `why`: `asked`, `after_failure`
+    /// or `other_scope`.
     Held { message: String, why: String, expires: At },
-    /// It may be started again.
-    Released { message: String },
+    /// It may be started again, in the scope of this epoch.
+    Released { message: String, epoch: u32 },
+    /// Its words go into the turn under way.
+    Steered { message: String, turn: u32 },
+    /// They did not get there: it waits again, before all others.
+    Missed { message: String },
     /// The waiting messages stand in this order now.
     Reordered { order: Vec<String> },
     /// It will never be started. Final. `why`: `session_ended`, `expired` or `not_allowed`.
@@ -144,7 +144,7 @@ pub enum RuleFact {
         approval: String,
         /// What was answered.
         answer: crate::Answer,
-        /// Who answered, if anybody did.
+        /// Who answered: a person (`usr_…`), a rule (`rul_…`), or `policy`; missing if nobody did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -175,8 +175,136 @@ pub enum RuleFact {
     /// The session is over. Final.
     Ended { why: EndWhy },
     /// A report came too late, or from the wrong attempt, and was not applied. `kind`: `ready`, `said`, `asked`,
-    /// `withdrawn`, `finished`, `failed`, `stopped` or `lost`.
+    /// `withdrawn`, `missed`, `finished`, `failed`, `stopped` or `lost`.
     Stale { fence: Fence, kind: String },
+    /// The scope is to change when the turn is over, and `after` has had its own.
+    ChangeAsked {
+        /// The change.
+        change: ScopeChange,
+        /// The message that was next when it was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+        /// Who asked.
+        by: String,
+    },
+    /// It is not to change any more. `why`: `asked`, `failed` or `moot`.
+    ScopeKept {
+        /// Why.
+        why: String,
+        /// Who gave it up, if somebody did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// The session acts there and so from here on.
+    ScopeChanged {
+        /// The scope's epoch from here on.
+        epoch: u32,
+        /// Where and how it acts.
+        #[serde(flatten)]
+        scope: Scope,
+    },
+    /// Something is done outside, and no turn starts until it is over. `what`: `enter` or `undo`.
+    ErrandStarted {
+        /// Its number among the session's errands.
+        errand: u32,
+        /// The scope's epoch under which it was asked.
+        epoch: u32,
+        /// What it does.
+        what: String,
+        /// The worktree, or the turn.
+        subject: String,
+        /// Who asked.
+        by: String,
+    },
+    /// It came to nothing.
+    ErrandFailed { errand: u32, epoch: u32 },
+    /// What this turn had changed is as it was before it.
+    Undone { turn: u32 },
+    /// The agent's list is known for the scope of this epoch. `kind`: `commands` or `models`.
+    Learned { kind: String, epoch: u32 },
+    /// What was asked of the outside came back under another epoch, or twice, and was not applied. `kind`: `enter`, `undo`,
+    /// `commands`, `models`, `files`, `diff` or `summary`.
+    StaleErrand { errand: u32, epoch: u32, kind: String },
+}
+
+/// Where and how a session acts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Scope {
+    /// The directory the agent works in.
+    pub directory: String,
+    /// The agent.
+    pub agent: String,
+    /// The model, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's mode, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The worktree that the directory is in, if the session has entered one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<ScopeWorktree>,
+}
+
+/// A git worktree that a session has entered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScopeWorktree {
+    /// What it is called.
+    pub name: String,
+    /// The directory that the session goes back to when it leaves.
+    pub home: String,
+}
+
+/// Of which session, and after which of its turns, a session is a fork.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Origin {
+    /// The session.
+    pub session: String,
+    /// The last turn that both have.
+    pub turn: u32,
+}
+
+/// What somebody wants of a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ScopeChange {
+    /// Go into a worktree, made if it is not there.
+    Enter {
+        /// What it is called: `a-z`, `0-9` and `-`, at most 63 of them.
+        #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+        name: String,
+        /// The revision that it begins with; the current one if none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(min_length = 1, max_length = 255)]
+        base: Option<String>,
+        /// The branch; one named after the worktree if none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(min_length = 1, max_length = 255)]
+        branch: Option<String>,
+    },
+    /// Leave the worktree for the directory that it was entered from.
+    Exit {},
+    /// Another agent, model or mode. An empty model or mode is the agent's own; a missing one stays.
+    Set {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<String>,
+    },
+    /// Another directory, because the one there was has moved or is gone.
+    Relink {
+        /// The directory, absolute.
+        directory: String,
+    },
+    /// Back into the scope that a held message was written for. Asked for by releasing that message.
+    #[serde(skip_deserializing)]
+    Back {
+        /// The message.
+        message: String,
+        /// The scope.
+        scope: Scope,
+    },
 }
 
 /// Which attempt something belongs to.

@@ -41,8 +41,8 @@ pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};
 pub use binding::{Binding, Move};
 pub use bounds::*;
 pub use fact::{
-    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Outcome, PlanStep, RuleFact,
-    Story, StoryFact, Usage, What,
+    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Origin, Outcome, PlanStep,
+    RuleFact, Scope, ScopeChange, ScopeWorktree, Story, StoryFact, Usage, What,
 };
 pub use grant::{
     Grant, Granted, Grantee, GranteeQuery, NewGrant, Root, RootQuery, TakenBack, ToGroup, ToOrg, ToUser,

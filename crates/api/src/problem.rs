@@ -168,6 +168,19 @@ codes! {
         "its turn is over; to go on, say so in a message of its own, for instance: Go on. What you asked for is allowed once.";
     /// Somebody changed it in between.
     Changed = "changed", 409, "changed in the meantime", "read it again, then decide again";
+    /// A turn is under way, or something else that must be over first.
+    Busy = "busy", 409, "busy just now", "wait for the end of the turn, or stop it";
+    /// Another change of scope waits.
+    ScopeChanging = "scope_changing", 409, "the scope is about to change",
+        "let that change happen, or give it up, then ask again";
+    /// The session is in a worktree.
+    InWorktree = "in_worktree", 409, "in a worktree already", "leave it first";
+    /// The session is in no worktree.
+    NotInWorktree = "not_in_worktree", 409, "in no worktree", "enter one first";
+    /// It belongs to another scope than that of now.
+    OtherScope = "other_scope", 409, "of another scope", "go back to the scope that it belongs to, or leave it";
+    /// The scope has changed while it was looked up.
+    Stale = "stale", 409, "the scope has changed meanwhile", "ask again";
     /// Somebody or something is called so already.
     Taken = "taken", 409, "taken already", "choose another name";
     /// An org always has an owner who can come in.

@@ -245,6 +245,9 @@ pub enum Refused {
     /// What was asked for belongs to another scope than that of now.
     #[error("this belongs to another scope than the one the session is in now")]
     OtherScope,
+    /// What was looked up belongs to a scope that is no more.
+    #[error("the scope has changed while this was looked up: ask again")]
+    Stale,
     /// Somebody changed it in between.
     #[error("it was changed in the meantime: look again")]
     Changed,
@@ -321,6 +324,7 @@ impl Refused {
             Self::InWorktree => "in_worktree",
             Self::NotInWorktree => "not_in_worktree",
             Self::OtherScope => "other_scope",
+            Self::Stale => "stale",
             Self::DiskFull => "disk_full",
             Self::Unavailable(_) => "unavailable",
             Self::Unclear => "unclear",

@@ -19,12 +19,19 @@ pub(crate) fn fact(fact: &Fact) -> String {
 
 fn rule_fact(rule: &RuleFact) -> String {
     match rule {
-        RuleFact::Opened { directory, agent, .. } => format!("opened: {agent} in {directory}"),
+        RuleFact::Opened { scope, origin } => {
+            let fork = origin
+                .as_ref()
+                .map(|origin| format!(", a fork of {} after turn {}", origin.session, origin.turn));
+            format!("opened: {} in {}{}", scope.agent, scope.directory, fork.unwrap_or_default())
+        }
         RuleFact::Queued { message, .. } => format!("{message} waits"),
         RuleFact::Edited { message, revision } => format!("{message} was reworded (revision {revision})"),
         RuleFact::Withdrawn { message, .. } => format!("{message} was withdrawn"),
         RuleFact::Held { message, why, .. } => format!("{message} is held ({})", plain(why)),
-        RuleFact::Released { message } => format!("{message} was released"),
+        RuleFact::Released { message, .. } => format!("{message} was released"),
+        RuleFact::Steered { message, turn } => format!("{message} goes into turn {turn}"),
+        RuleFact::Missed { message } => format!("{message} came too late for the turn; it is next"),
         RuleFact::Reordered { order } => format!("the queue is now {}", order.join(" ")),
         RuleFact::MessageRefused { message, why } => format!("{message} was refused ({})", plain(why)),
         RuleFact::Crowded { .. } => "waiting: too many sessions are awake".to_owned(),
@@ -37,7 +44,7 @@ fn rule_fact(rule: &RuleFact) -> String {
         }
         RuleFact::Asked { approval, turn, .. } => format!("turn {turn}: the agent asks ({approval})"),
         RuleFact::Answered { approval, answer, by } => {
-            let answer = if *answer == api::Answer::Yes { "yes" } else { "no" };
+            let answer = answer_words(answer);
             let nobody = if by.is_none() { ", because nobody answered in time" } else { "" };
             format!("{approval}: {answer}{nobody}")
         }
@@ -55,6 +62,50 @@ fn rule_fact(rule: &RuleFact) -> String {
                 fence.turn, fence.attempt
             )
         }
+        RuleFact::ChangeAsked { change, .. } => format!("to change: {}", scope_change(change)),
+        RuleFact::ScopeKept { why, .. } => format!("the scope stays as it is ({})", plain(why)),
+        RuleFact::ScopeChanged { epoch, scope } => format!("epoch {epoch}: {}", self::scope(scope)),
+        RuleFact::ErrandStarted { what, subject, .. } => format!("{what} {subject} …"),
+        RuleFact::ErrandFailed { .. } => "it could not be done; nothing was changed".to_owned(),
+        RuleFact::Undone { turn } => format!("turn {turn} was undone"),
+        RuleFact::Learned { kind, .. } => format!("the agent's {kind} are known"),
+        RuleFact::StaleErrand { kind, epoch, .. } => {
+            format!("a late result ({kind}) of epoch {epoch} was not applied")
+        }
+    }
+}
+
+/// Where and how a session acts, on one line.
+pub(crate) fn scope(scope: &api::Scope) -> String {
+    let said = |word: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(", {word} {value}")).unwrap_or_default()
+    };
+    let worktree = scope.worktree.as_ref().map(|worktree| format!(", worktree {}", worktree.name));
+    let (model, mode) = (said("model", &scope.model), said("mode", &scope.mode));
+    format!("{} in {}{}{model}{mode}", scope.agent, scope.directory, worktree.unwrap_or_default())
+}
+
+fn scope_change(change: &api::ScopeChange) -> String {
+    match change {
+        api::ScopeChange::Enter { name, .. } => format!("enter worktree {name}"),
+        api::ScopeChange::Exit {} => "leave the worktree".to_owned(),
+        api::ScopeChange::Set { agent, model, mode } => {
+            let named = [("agent", agent), ("model", model), ("mode", mode)];
+            let named = named.into_iter().filter_map(|(word, name)| Some((word, name.as_ref()?)));
+            let own = |name: &String| if name.is_empty() { "its own".to_owned() } else { name.clone() };
+            named.map(|(word, name)| format!("{word} {}", own(name))).collect::<Vec<_>>().join(", ")
+        }
+        api::ScopeChange::Relink { directory } => format!("directory {directory}"),
+        api::ScopeChange::Back { message, scope: there } => format!("back to {} for {message}", scope(there)),
+    }
+}
+
+fn answer_words(answer: &api::Answer) -> String {
+    match answer {
+        api::Answer::Yes => "yes".to_owned(),
+        api::Answer::No => "no".to_owned(),
+        api::Answer::Chose(option) => format!("option {}", option + 1),
+        api::Answer::Said(words) => words.clone(),
     }
 }
 

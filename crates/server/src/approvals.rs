@@ -5,7 +5,7 @@ use crate::door::Door;
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::{Answer, No};
-use crate::wire::at;
+use crate::wire::{answer_form, answerer_word, at};
 use api::{Approval, ApprovalAnswer, ApprovalState, Code, Page, PageQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -72,6 +72,8 @@ pub(crate) async fn answer(
     let answer = match said.answer {
         api::Answer::Yes => kernel::Answer::Yes,
         api::Answer::No => kernel::Answer::No,
+        api::Answer::Chose(option) => kernel::Answer::Chose(option),
+        api::Answer::Said(words) => kernel::Answer::Said(words),
     };
     let granted = door.engine.ask(&caller.by, Verb::Answer { approval, answer }, caller.trace).await;
     if let Err(refused) = &granted
@@ -99,9 +101,8 @@ fn lapsed(row: &ApprovalRow) -> No {
 fn approval_form(row: ApprovalRow) -> Approval {
     let (state, answer, by) = match row.state {
         engine::ApprovalState::Open => (ApprovalState::Open, None, None),
-        engine::ApprovalState::Answered { yes, by } => {
-            let answer = if yes { api::Answer::Yes } else { api::Answer::No };
-            (ApprovalState::Answered, Some(answer), by.map(|by| by.to_string()))
+        engine::ApprovalState::Answered { answer, by } => {
+            (ApprovalState::Answered, Some(answer_form(&answer)), answerer_word(by))
         }
         engine::ApprovalState::Lapsed => (ApprovalState::Lapsed, None, None),
     };

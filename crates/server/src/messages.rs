@@ -49,6 +49,8 @@ pub(crate) async fn say(
         to,
         if_new,
         parts: parts.into_iter().map(part).collect(),
+        delivery: kernel::Delivery::Queue,
+        under: None,
         reply: None,
         trace: caller.trace,
     };

@@ -4,9 +4,14 @@
 use api::At;
 use bytes::Bytes;
 use engine::{Cause, Live, Shared, StoredEntry, StoredFact};
-use kernel::{Answer, EndWhy, Fact, Failure, HoldWhy, Moment, Outcome, RefusedWhy, ReportKind, StopWhy};
+use kernel::{
+    Answer, Answerer, EndWhy, Fact, Failure, HoldWhy, Moment, Outcome, RefusedWhy, ReportKind, StopWhy,
+};
+pub(crate) use scope::{delivery_word, origin_form, scope_form};
 use serde::Serialize;
 use std::io::Write;
+
+mod scope;
 
 pub(crate) fn at(moment: Moment) -> At {
     At(moment.0)
@@ -110,19 +115,23 @@ fn unbroken(bytes: &mut [u8], from: usize) {
 fn rule_fact(fact: &Fact) -> api::RuleFact {
     use api::RuleFact as Wire;
     match fact {
-        Fact::Opened { scope } => Wire::Opened {
-            directory: scope.directory.clone(),
-            agent: scope.agent.clone(),
-            model: scope.model.clone(),
-            mode: scope.mode.clone(),
+        Fact::Opened { scope, origin } => {
+            Wire::Opened { scope: scope_form(scope), origin: origin.map(origin_form) }
+        }
+        Fact::Queued { message, by, delivery, epoch } => Wire::Queued {
+            message: text(message),
+            by: text(by),
+            delivery: delivery_word(*delivery).to_owned(),
+            epoch: epoch.0,
         },
-        Fact::Queued { message, by } => Wire::Queued { message: text(message), by: text(by) },
         Fact::Edited { message, revision } => Wire::Edited { message: text(message), revision: *revision },
         Fact::Withdrawn { message, by } => Wire::Withdrawn { message: text(message), by: text(by) },
         Fact::Held { message, why, expires } => {
             Wire::Held { message: text(message), why: hold_word(*why), expires: at(*expires) }
         }
-        Fact::Released { message } => Wire::Released { message: text(message) },
+        Fact::Released { message, epoch } => Wire::Released { message: text(message), epoch: epoch.0 },
+        Fact::Steered { message, turn } => Wire::Steered { message: text(message), turn: turn.0 },
+        Fact::Missed { message } => Wire::Missed { message: text(message) },
         Fact::Reordered { order } => Wire::Reordered { order: order.iter().map(text).collect() },
         Fact::MessageRefused { message, why } => {
             Wire::MessageRefused { message: text(message), why: refused_word(*why) }
@@ -145,17 +154,23 @@ fn rule_fact(fact: &Fact) -> api::RuleFact {
         Fact::Asked { approval, turn, until } => {
             Wire::Asked { approval: text(approval), turn: turn.0, until: at(*until) }
         }
-        Fact::Answered { approval, answer, by } => Wire::Answered {
-            approval: text(approval),
-            answer: answer_form(*answer),
-            by: by.as_ref().map(text),
-        },
+        Fact::Answered { approval, answer, by } => {
+            Wire::Answered { approval: text(approval), answer: answer_form(answer), by: answerer_word(*by) }
+        }
         Fact::Lapsed { approval } => Wire::Lapsed { approval: text(approval) },
         Fact::StopAsked { turn, why } => stop_form(turn.0, *why),
         Fact::TurnEnded { turn, outcome } => outcome_form(turn.0, *outcome),
         Fact::EndAsked { by } => Wire::EndAsked { by: text(by) },
         Fact::Ended { why } => Wire::Ended { why: end_why(*why) },
         Fact::Stale { fence, kind } => Wire::Stale { fence: fence_form(*fence), kind: kind_word(*kind) },
+        Fact::ChangeAsked { .. }
+        | Fact::ScopeKept { .. }
+        | Fact::ScopeChanged { .. }
+        | Fact::ErrandStarted { .. }
+        | Fact::ErrandFailed { .. }
+        | Fact::Undone { .. }
+        | Fact::Learned { .. }
+        | Fact::StaleErrand { .. } => scope::fact_form(fact),
     }
 }
 
@@ -167,10 +182,21 @@ fn fence_form(fence: kernel::Fence) -> api::Fence {
     api::Fence { term: fence.term.0, epoch: fence.epoch.0, turn: fence.turn.0, attempt: fence.attempt.0 }
 }
 
-fn answer_form(answer: Answer) -> api::Answer {
+pub(crate) fn answer_form(answer: &Answer) -> api::Answer {
     match answer {
         Answer::Yes => api::Answer::Yes,
         Answer::No => api::Answer::No,
+        Answer::Chose(option) => api::Answer::Chose(*option),
+        Answer::Said(words) => api::Answer::Said(words.clone()),
+    }
+}
+
+pub(crate) fn answerer_word(by: Answerer) -> Option<String> {
+    match by {
+        Answerer::Person(person) => Some(text(person)),
+        Answerer::Rule(rule) => Some(text(rule)),
+        Answerer::Policy => Some("policy".to_owned()),
+        Answerer::Nobody => None,
     }
 }
 
@@ -208,6 +234,7 @@ fn hold_word(why: HoldWhy) -> String {
     match why {
         HoldWhy::Asked => "asked",
         HoldWhy::AfterFailure => "after_failure",
+        HoldWhy::OtherScope => "other_scope",
     }
     .to_owned()
 }
@@ -227,6 +254,7 @@ fn kind_word(kind: ReportKind) -> String {
         ReportKind::Said => "said",
         ReportKind::Asked => "asked",
         ReportKind::Withdrawn => "withdrawn",
+        ReportKind::Missed => "missed",
         ReportKind::Finished => "finished",
         ReportKind::Failed => "failed",
         ReportKind::Stopped => "stopped",

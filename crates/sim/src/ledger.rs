@@ -96,7 +96,7 @@ impl Ledger {
 
     fn note(&self, session: SessionId, page: &mut Page, fact: &Fact) {
         match fact {
-            Fact::Queued { message, by } => drop(page.senders.insert(*message, *by)),
+            Fact::Queued { message, by, .. } => drop(page.senders.insert(*message, *by)),
             Fact::TurnStarted { message, .. } => page.awake = page.senders.get(message).copied(),
             Fact::AttemptStarted { fence, .. } => {
                 page.fence = Some(*fence);

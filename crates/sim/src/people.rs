@@ -141,7 +141,16 @@ impl Person {
             _ => None,
         };
         let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
-        Inbound { by: self.me.clone(), to, if_new: IfNew { title, ..IfNew::default() }, parts, reply, trace }
+        Inbound {
+            by: self.me.clone(),
+            to,
+            if_new: IfNew { title, ..IfNew::default() },
+            parts,
+            delivery: kernel::Delivery::Queue,
+            under: None,
+            reply,
+            trace,
+        }
     }
 
     fn to(&mut self) -> To {

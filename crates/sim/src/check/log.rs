@@ -40,7 +40,7 @@ pub(super) struct TurnTold {
 }
 
 /// Where a question stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
     Open,
     Answered(Answer),
@@ -175,6 +175,16 @@ impl Reader<'_> {
                 self.must(stopped.is_some(), "stopping a turn never touches another", fact);
             }
             Fact::TurnEnded { turn, outcome } => self.turn_over(*turn, *outcome, fact),
+            Fact::Steered { .. }
+            | Fact::Missed { .. }
+            | Fact::ChangeAsked { .. }
+            | Fact::ScopeKept { .. }
+            | Fact::ScopeChanged { .. }
+            | Fact::ErrandStarted { .. }
+            | Fact::ErrandFailed { .. }
+            | Fact::Undone { .. }
+            | Fact::Learned { .. }
+            | Fact::StaleErrand { .. } => self.must(false, "nobody here changes scopes", fact),
         }
     }
 
@@ -193,7 +203,7 @@ impl Reader<'_> {
             )
             | (Some(Wish::Edit { message: m, .. }), Fact::Edited { message, .. })
             | (Some(Wish::Hold { message: m }), Fact::Held { message, .. })
-            | (Some(Wish::Release { message: m }), Fact::Released { message }) => m == message,
+            | (Some(Wish::Release { message: m, .. }), Fact::Released { message, .. }) => m == message,
             _ => false,
         }
     }
@@ -237,7 +247,7 @@ impl Reader<'_> {
                 self.must(waits, "only what waits can be taken back", fact);
                 self.leave(*message, ReceiptState::Withdrawn, fact);
             }
-            Fact::Edited { message, .. } | Fact::Held { message, .. } | Fact::Released { message } => {
+            Fact::Edited { message, .. } | Fact::Held { message, .. } | Fact::Released { message, .. } => {
                 let waiting = self.queue.iter_mut().find(|(waiting, ..)| waiting == message);
                 let fits = waiting.is_some_and(|(_, held, revision)| tend(fact, held, revision));
                 self.must(fits, "only what waits can be changed", fact);
@@ -321,7 +331,7 @@ impl Reader<'_> {
         let fits = told.is_some_and(|told| match fact {
             Fact::Asked { approval, .. } => told.asks.insert(*approval, Asked::Open).is_none(),
             Fact::Answered { approval, answer, .. } => {
-                told.asks.insert(*approval, Asked::Answered(*answer)) == Some(Asked::Open)
+                told.asks.insert(*approval, Asked::Answered(answer.clone())) == Some(Asked::Open)
             }
             Fact::Lapsed { approval } => told.asks.insert(*approval, Asked::Lapsed) == Some(Asked::Open),
             _ => false,

@@ -124,7 +124,7 @@ fn answers_fit<'a>(answer: &str, asks: impl Iterator<Item = &'a Asked>, findings
     let (mut allowed, mut denied, mut lapsed) = (0, 0, 0);
     for asked in asks {
         match asked {
-            Asked::Answered(Answer::Yes) => allowed += 1,
+            Asked::Answered(Answer::Yes | Answer::Chose(_) | Answer::Said(_)) => allowed += 1,
             Asked::Answered(Answer::No) => denied += 1,
             Asked::Lapsed => lapsed += 1,
             Asked::Open => {}

@@ -119,7 +119,7 @@ impl Person {
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
         let open = daemon.call(async move { engine.approvals(&me, 8).await }).await;
         for row in open.and_then(Result::ok).into_iter().flatten() {
-            let answer = self.dice.weigh(&[(1, Answer::Yes), (1, Answer::No)]);
+            let answer = if self.dice.weigh(&[(1, true), (1, false)]) { Answer::Yes } else { Answer::No };
             self.ask(Verb::Answer { approval: row.approval, answer }).await;
         }
     }

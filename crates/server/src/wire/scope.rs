@@ -1,0 +1,104 @@
+//! Scopes, what is wanted of them, and errands, on the wire.
+
+use kernel::{Change, Delivery, Errand, ErrandKind, Fact, KeptWhy, Origin, Scope, Setting, What, Worktree};
+
+/// A fact about the scope.
+pub(super) fn fact_form(fact: &Fact) -> api::RuleFact {
+    use api::RuleFact as Wire;
+    match fact {
+        Fact::ChangeAsked { change, after, by } => Wire::ChangeAsked {
+            change: change_form(change),
+            after: after.map(|message| message.to_string()),
+            by: by.to_string(),
+        },
+        Fact::ScopeKept { why } => {
+            let (why, by) = match why {
+                KeptWhy::Asked(by) => ("asked", Some(by.to_string())),
+                KeptWhy::Failed => ("failed", None),
+                KeptWhy::Moot => ("moot", None),
+            };
+            Wire::ScopeKept { why: why.to_owned(), by }
+        }
+        Fact::ScopeChanged { epoch, scope } => {
+            Wire::ScopeChanged { epoch: epoch.0, scope: scope_form(scope) }
+        }
+        Fact::ErrandStarted { errand, what, by } => errand_form(*errand, what, by.to_string()),
+        Fact::ErrandFailed { errand } => Wire::ErrandFailed { errand: errand.number, epoch: errand.epoch.0 },
+        Fact::Undone { turn } => Wire::Undone { turn: turn.0 },
+        Fact::Learned { kind, epoch } => {
+            Wire::Learned { kind: errand_word(*kind).to_owned(), epoch: epoch.0 }
+        }
+        Fact::StaleErrand { errand, kind } => Wire::StaleErrand {
+            errand: errand.number,
+            epoch: errand.epoch.0,
+            kind: errand_word(*kind).to_owned(),
+        },
+        _ => unreachable!("only facts about the scope come here"),
+    }
+}
+
+fn errand_form(errand: Errand, what: &What, by: String) -> api::RuleFact {
+    let (what, subject) = match what {
+        What::Enter(worktree) => ("enter", worktree.name.clone()),
+        What::Undo { turn } => ("undo", turn.to_string()),
+    };
+    let (what, epoch) = (what.to_owned(), errand.epoch.0);
+    api::RuleFact::ErrandStarted { errand: errand.number, epoch, what, subject, by }
+}
+
+pub(crate) fn scope_form(scope: &Scope) -> api::Scope {
+    let Scope { directory, agent, model, mode, worktree } = scope.clone();
+    let worktree = worktree.map(|Worktree { name, home }| api::ScopeWorktree { name, home });
+    api::Scope { directory, agent, model, mode, worktree }
+}
+
+pub(crate) fn origin_form(origin: Origin) -> api::Origin {
+    api::Origin { session: origin.session.to_string(), turn: origin.turn.0 }
+}
+
+fn change_form(change: &Change) -> api::ScopeChange {
+    use api::ScopeChange as Wire;
+    match change {
+        Change::Enter(wanted) => {
+            let (name, base, branch) = (wanted.name.clone(), wanted.base.clone(), wanted.branch.clone());
+            Wire::Enter { name, base, branch }
+        }
+        Change::Exit => Wire::Exit {},
+        Change::Set { agent, model, mode } => {
+            Wire::Set { agent: agent.clone(), model: setting_form(model), mode: setting_form(mode) }
+        }
+        Change::Relink { directory } => Wire::Relink { directory: directory.clone() },
+        Change::Back { scope, message } => {
+            Wire::Back { message: message.to_string(), scope: scope_form(scope) }
+        }
+    }
+}
+
+fn setting_form(setting: &Setting) -> Option<String> {
+    match setting {
+        Setting::Keep => None,
+        Setting::Default => Some(String::new()),
+        Setting::To(name) => Some(name.clone()),
+    }
+}
+
+/// How a message is to be delivered.
+pub(crate) fn delivery_word(delivery: Delivery) -> &'static str {
+    match delivery {
+        Delivery::Queue => "queue",
+        Delivery::Interrupt => "interrupt",
+        Delivery::Steer => "steer",
+    }
+}
+
+fn errand_word(kind: ErrandKind) -> &'static str {
+    match kind {
+        ErrandKind::Enter => "enter",
+        ErrandKind::Undo => "undo",
+        ErrandKind::Commands => "commands",
+        ErrandKind::Models => "models",
+        ErrandKind::Files => "files",
+        ErrandKind::Diff => "diff",
+        ErrandKind::Summary => "summary",
+    }
+}

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Delivery, Denied, EndWhy, Epoch, Grant, MessageId, NoRoute, Principal,
-    Refusal, Right, Role, SessionId, To,
+    Address, Answer, ApprovalId, Change, Delivery, Denied, EndWhy, Epoch, Grant, MessageId, NoRoute,
+    Principal, Refusal, Right, Role, SessionId, To, Turn,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -134,14 +134,20 @@ pub enum Verb {
     Withdraw { message: MessageId },
     /// Keep it from being started.
     Hold { message: MessageId },
-    /// Let it be started again.
-    Release { message: MessageId },
+    /// Let it be started again: in the scope of now, or (`there`) back in the one that it was written for.
+    Release { message: MessageId, there: bool },
     /// Stop its turn, or take it back.
     Stop { message: MessageId },
     /// Another order of the waiting messages.
     Reorder { session: SessionId, order: Vec<MessageId> },
     /// Answer a question.
     Answer { approval: ApprovalId, answer: Answer },
+    /// Act somewhere or somehow else from the end of the turn on; or, if it has to be `now`, not at all while one runs.
+    Change { session: SessionId, change: Change, now: bool },
+    /// Give up a change of scope that has not begun.
+    KeepScope { session: SessionId },
+    /// Put back what a turn has changed.
+    Undo { session: SessionId, turn: Turn },
     /// End the session.
     End { session: SessionId },
 }

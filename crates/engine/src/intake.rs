@@ -5,6 +5,7 @@
 //! and what they ask about are looked up again, at most `RESOLVE_MAX` times.
 
 mod fresh;
+mod scope;
 
 use crate::inbound::{body_hash, encode_parts};
 use crate::*;
@@ -367,8 +368,9 @@ impl Engine {
                 self.tending(*message, Wish::Withdraw { message: *message }).await?
             }
             Verb::Hold { message } => self.tending(*message, Wish::Hold { message: *message }).await?,
-            Verb::Release { message } => {
-                self.tending(*message, Wish::Release { message: *message, back_in: None }).await?
+            Verb::Release { message, there } => {
+                let back_in = if *there { Some(self.written_for(*message).await?) } else { None };
+                self.tending(*message, Wish::Release { message: *message, back_in }).await?
             }
             Verb::Stop { message } => {
                 let (record, _) = self.sender(*message).await?;
@@ -388,12 +390,30 @@ impl Engine {
                     "approval",
                 )
             }
+            Verb::Change { session, change, now } => {
+                let record = self.record(*session).await?;
+                let wish = Wish::Change { change: change.clone(), now: *now };
+                (record, Act::Rule, wish, "session")
+            }
+            Verb::KeepScope { session } => {
+                (self.record(*session).await?, Act::Rule, Wish::KeepScope, "session")
+            }
+            Verb::Undo { session, turn } => {
+                let record = self.record(*session).await?;
+                let of = self.epoch_of(by, &record, *turn).await?;
+                (record, Act::Say, Wish::Undo { turn: *turn, of }, "session")
+            }
             Verb::End { session } => (self.record(*session).await?, Act::Rule, Wish::End, "session"),
         };
         // Whose message it is decides which right it takes: that is told only of what the caller may see.
         if grant_of(by, &record).is_none() {
             return Err(Refused::NotFound { what });
         }
+        if let Wish::Change { change, .. } = &wish {
+            authorize(by, act, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
+            self.check_change(by, change)?;
+        }
+        let wish = self.settled(by, wish)?;
         let key = self.key(verb_word(verb), trace, &verb_body(verb));
         let trail = self.trail(verb_word(verb), trace);
         let asked = NewRequest { request, session: record.session, wish, key, trail };
@@ -557,9 +577,9 @@ fn right_for_verb(by: &Principal, verb: &Verb) -> Result<(), Refused> {
             Act::Rule
         }
         Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } => Act::Say,
-        Verb::Edit { .. } | Verb::Stop { .. } => Act::Say,
+        Verb::Edit { .. } | Verb::Stop { .. } | Verb::Undo { .. } => Act::Say,
         Verb::Answer { .. } => Act::Answer,
-        Verb::Reorder { .. } | Verb::End { .. } => Act::Rule,
+        Verb::Reorder { .. } | Verb::Change { .. } | Verb::KeepScope { .. } | Verb::End { .. } => Act::Rule,
     };
     authorize_right(by, act).map_err(|denied| Refused::denied(denied, "message"))
 }
@@ -578,10 +598,14 @@ fn verb_subject(verb: &Verb) -> String {
         Verb::Edit { message, .. }
         | Verb::Withdraw { message }
         | Verb::Hold { message }
-        | Verb::Release { message }
+        | Verb::Release { message, .. }
         | Verb::Stop { message } => message.to_string(),
         Verb::Answer { approval, .. } => approval.to_string(),
-        Verb::Reorder { session, .. } | Verb::End { session } => session.to_string(),
+        Verb::Reorder { session, .. }
+        | Verb::Change { session, .. }
+        | Verb::KeepScope { session }
+        | Verb::Undo { session, .. }
+        | Verb::End { session } => session.to_string(),
     }
 }
 
@@ -598,6 +622,11 @@ fn inbound_body(inbound: &Inbound) -> impl Serialize {
         To::Conversation(address) => format!("conversation {address}"),
         To::New => "new".to_owned(),
     };
+    // What is said as ever is hashed as ever, so that a key outlives an update of ours.
+    let to = match (inbound.delivery, inbound.under) {
+        (kernel::Delivery::Queue, None) => to,
+        (delivery, under) => format!("{to} {delivery:?} {under:?}"),
+    };
     (to, inbound.if_new.clone(), inbound.parts.clone(), inbound.reply.as_ref().map(Address::to_string))
 }
 
@@ -610,6 +639,9 @@ fn verb_word(verb: &Verb) -> &'static str {
         Verb::Stop { .. } => "stop",
         Verb::Reorder { .. } => "reorder",
         Verb::Answer { .. } => "answer",
+        Verb::Change { .. } => "change_scope",
+        Verb::KeepScope { .. } => "keep_scope",
+        Verb::Undo { .. } => "undo",
         Verb::End { .. } => "end",
     }
 }
@@ -620,10 +652,11 @@ fn verb_body(verb: &Verb) -> String {
         Verb::Edit { message, revision, parts } => {
             format!("{message} {revision} {}", String::from_utf8_lossy(&encode_parts(parts)))
         }
-        Verb::Withdraw { message }
-        | Verb::Hold { message }
-        | Verb::Release { message }
-        | Verb::Stop { message } => message.to_string(),
+        Verb::Withdraw { message } | Verb::Hold { message } | Verb::Stop { message } => message.to_string(),
+        Verb::Release { message, there } => format!("{message} {there}"),
+        Verb::Change { session, change, now } => format!("{session} {change:?} {now}"),
+        Verb::Undo { session, turn } => format!("{session} {turn}"),
+        Verb::KeepScope { session } => session.to_string(),
         Verb::Reorder { session, order } => format!("{session} {order:?}"),
         Verb::Answer { approval, answer } => format!("{approval} {answer:?}"),
         Verb::End { session } => session.to_string(),

@@ -154,7 +154,7 @@ pub(crate) async fn change(
         MessageChange::Text(change) => edit(vec![api::Part::Text { text: change.text }], change.revision),
         MessageChange::Parts(change) => edit(change.parts, change.revision),
         MessageChange::Hold(change) if change.held => Verb::Hold { message },
-        MessageChange::Hold(_) => Verb::Release { message },
+        MessageChange::Hold(_) => Verb::Release { message, there: false },
     };
     ask(&door, caller, message, verb).await
 }

@@ -324,6 +324,8 @@ impl Store for Weather {
         Read sessions(query: SessionsQuery) -> Vec<SessionRow>;
         Read story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
         Read queue(session: SessionId) -> Vec<ReceiptRow>;
+        Read turn(session: SessionId, turn: Turn) -> Option<ReceiptRow>;
+        Read scope(session: SessionId, epoch: kernel::Epoch) -> Option<kernel::Scope>;
         Read bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
         Read approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
         Read approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;

@@ -139,6 +139,12 @@ pub trait Store: Send + Sync + 'static {
     /// The receipts of a session's messages that are not final, in the order in which they will run.
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>>;
 
+    /// The receipt of the message that a turn began with.
+    fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>>;
+
+    /// Where and how a session acted under an epoch; none if it has not come so far.
+    fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>>;
+
     /// A page of open bindings that this person may see, in order of their addresses, after this one.
     fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>>;
 

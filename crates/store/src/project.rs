@@ -85,8 +85,8 @@ pub fn project(fact: &Fact) -> Vec<Change> {
         Fact::Lapsed { approval } => vec![Change::Lapsed { approval: *approval }],
         Fact::Ended { why } => vec![Change::Ended(*why)],
         Fact::StopAsked { turn, why: StopWhy::Revoked } => vec![Change::Revoked { turn: *turn }],
-        Fact::Opened { .. }
-        | Fact::Crowded { .. }
+        Fact::Opened { scope, .. } => vec![Change::Scope { scope: scope.clone(), epoch: Epoch(0) }],
+        Fact::Crowded { .. }
         | Fact::AttemptStarted { .. }
         | Fact::Confirmed { .. }
         | Fact::Handed { .. }

@@ -19,8 +19,8 @@ pub struct Projection {
     pub approvals: BTreeMap<ApprovalId, Question>,
     /// Why the session ended, if it has.
     pub ended: Option<EndWhy>,
-    /// Where and how it acts, if that is not as it was made.
-    pub scope: Option<(Scope, Epoch)>,
+    /// Where and how it acts, under each epoch until now.
+    pub scopes: BTreeMap<Epoch, Scope>,
     /// When the agent last finished a turn.
     pub turn_over_at: Option<Moment>,
 }
@@ -142,7 +142,7 @@ impl Projection {
                 self.queue.retain(|waiting| *waiting != message);
                 self.queue.insert(0, message);
             }
-            Change::Scope { scope, epoch } => self.scope = Some((scope, epoch)),
+            Change::Scope { scope, epoch } => drop(self.scopes.insert(epoch, scope)),
             Change::Ended(why) => self.ended = Some(why),
         }
     }

@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// The agent of a new session. One that the caller may not see is called unknown, like any that is not there.
-    fn agent_for(
+    pub(super) fn agent_for(
         &self,
         by: &Principal,
         named: Option<&str>,
@@ -88,7 +88,7 @@ impl Engine {
 
     /// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is
     /// there.
-    fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, Refused> {
+    pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, Refused> {
         // A relative one is refused as such, before anybody looks.
         let (relative, roundabout) =
             (!directory.starts_with('/'), directory.split('/').any(|part| part == ".."));

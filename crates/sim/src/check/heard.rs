@@ -141,7 +141,13 @@ fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
             Verb::Edit { message, revision, .. } => row(message).is_some_and(|r| r.revision > *revision),
             Verb::End { session } => scene.told.get(session).is_some_and(|told| told.ended.is_some()),
             Verb::Stop { message } => row(message).is_some_and(|r| r.state.is_final()),
-            Verb::Hold { .. } | Verb::Release { .. } | Verb::Reorder { .. } | Verb::Answer { .. } => true,
+            Verb::Hold { .. }
+            | Verb::Release { .. }
+            | Verb::Reorder { .. }
+            | Verb::Answer { .. }
+            | Verb::Change { .. }
+            | Verb::KeepScope { .. }
+            | Verb::Undo { .. } => true,
         };
         findings.must(fits || !scene.is_quiet, "what was granted is done", || format!("{verb:?}"));
     }

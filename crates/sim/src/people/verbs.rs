@@ -16,7 +16,9 @@ impl Person {
             (0..6, Some(known), _) => self.edit(known).await,
             (6..10, Some(Known { message, .. }), _) => self.ask(Verb::Withdraw { message }).await,
             (10..14, Some(Known { message, .. }), _) => self.ask(Verb::Hold { message }).await,
-            (14..18, Some(Known { message, .. }), _) => self.ask(Verb::Release { message }).await,
+            (14..18, Some(Known { message, .. }), _) => {
+                self.ask(Verb::Release { message, there: false }).await
+            }
             (18..25, Some(Known { message, .. }), _) => self.stop(message).await,
             (25..28, _, Some(session)) => self.reorder(session).await,
             (28..30, _, Some(session)) => self.ask(Verb::End { session }).await,

@@ -194,6 +194,14 @@ impl Store for MemoryStore {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.step(move |contents| contents.receipt_and_record(message))
     }
+    fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>> {
+        self.step(move |contents| contents.turn(session, turn))
+    }
+
+    fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Reply<'_, Option<kernel::Scope>> {
+        self.step(move |contents| contents.scope(session, epoch))
+    }
+
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.step(move |contents| contents.queue(session))
     }

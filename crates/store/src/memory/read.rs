@@ -31,7 +31,7 @@ impl Contents {
             owner: kept.record.owner,
             title: kept.title.clone(),
             scope: kept.scope.clone(),
-            epoch: kept.projection.scope.as_ref().map_or(kernel::Epoch(0), |(_, epoch)| *epoch),
+            epoch: kept.projection.scopes.keys().next_back().copied().unwrap_or_default(),
             origin: kept.origin,
             ended: kept.projection.ended,
             archived: kept.archived,
@@ -92,6 +92,18 @@ impl Contents {
     pub(super) fn receipt_and_record(&self, message: MessageId) -> Option<(Record, ReceiptRow)> {
         let row = self.receipt(message)?;
         Some((self.sessions.get(&row.session)?.record.clone(), row))
+    }
+
+    /// Of the messages of a turn, what was steered into it began later.
+    pub(super) fn turn(&self, session: SessionId, turn: Turn) -> Option<ReceiptRow> {
+        let kept = self.sessions.get(&session)?;
+        let ours = kept.projection.receipts.iter().filter(|(_, standing)| standing.turn == Some(turn));
+        let (message, _) = ours.min_by_key(|(_, standing)| standing.first)?;
+        self.receipt(*message)
+    }
+
+    pub(super) fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Option<kernel::Scope> {
+        self.sessions.get(&session)?.projection.scopes.get(&epoch).cloned()
     }
 
     /// What runs, then the queue, then what the keeper has not seen yet.

@@ -60,7 +60,7 @@ pub(super) enum WhatRecord {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum SettingRecord {
+pub(super) enum SettingRecord {
     Keep,
     Default,
     To(String),

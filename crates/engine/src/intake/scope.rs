@@ -1,0 +1,111 @@
+//! Whether a session may come to act there and so: the same questions as for a new session.
+
+use crate::{Engine, MODEL_BYTES_MAX, Refused};
+use kernel::{
+    Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Scope, Setting, Turn, authorize_new,
+    grant_of,
+};
+use store::Wish;
+
+/// The longest name of a worktree: with a session's own beside it, it still fits into a file's name.
+const WORKTREE_BYTES_MAX: usize = 63;
+/// The longest revision or branch.
+const REVISION_BYTES_MAX: usize = 255;
+
+impl Engine {
+    /// Whether this caller may have a scope changed so, as far as that can be said before it happens.
+    pub(super) fn check_change(&self, by: &Principal, change: &Change) -> Result<(), Refused> {
+        match change {
+            Change::Enter(wanted) => check_worktree(wanted),
+            Change::Exit => Ok(()),
+            Change::Set { agent, model, mode } => {
+                check_setting("model", model)?;
+                check_setting("mode", mode)?;
+                agent.as_ref().map_or(Ok(()), |agent| self.agent_for(by, Some(agent), None).map(drop))
+            }
+            Change::Relink { directory } => {
+                let directory = self.directory_for(by, directory)?;
+                // The agent is the session's own and was asked about when it was chosen.
+                let fresh = Fresh { address: None, agent: "", directory: Some(&directory) };
+                match authorize_new(by, fresh, ()) {
+                    Ok(_) | Err(kernel::Denied::AgentNotYours) => Ok(()),
+                    Err(denied) => Err(Refused::denied(denied, "session")),
+                }
+            }
+            // Nobody can ask for this but by releasing a message.
+            Change::Back { .. } => Err(Refused::Invalid {
+                field: "change",
+                reason: "release the message that was written for it instead".to_owned(),
+            }),
+        }
+    }
+
+    /// The wish with everything in its one true form.
+    pub(super) fn settled(&self, by: &Principal, wish: Wish) -> Result<Wish, Refused> {
+        match wish {
+            Wish::Change { change: Change::Relink { directory }, now } => {
+                let directory = self.directory_for(by, &directory)?;
+                Ok(Wish::Change { change: Change::Relink { directory }, now })
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// The scope that a message was written for.
+    pub(super) async fn written_for(&self, message: MessageId) -> Result<Scope, Refused> {
+        let (record, row) =
+            self.store().receipt(message).await?.ok_or(Refused::NotFound { what: "message" })?;
+        let Some(epoch) = row.epoch else { return Err(Refused::Changed) };
+        self.store().scope(record.session, epoch).await?.ok_or(Refused::Changed)
+    }
+
+    /// The epoch under which a turn ran. A turn of a session that the caller may not see is none.
+    pub(super) async fn epoch_of(
+        &self,
+        by: &Principal,
+        record: &Record,
+        turn: Turn,
+    ) -> Result<Epoch, Refused> {
+        if grant_of(by, record).is_none() {
+            return Err(Refused::NotFound { what: "session" });
+        }
+        let row = self.store().turn(record.session, turn).await?;
+        row.and_then(|row| row.epoch).ok_or(Refused::NotFound { what: "turn" })
+    }
+}
+
+fn check_worktree(wanted: &NewWorktree) -> Result<(), Refused> {
+    let plain =
+        |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+    let name = &wanted.name;
+    if name.is_empty() || name.len() > WORKTREE_BYTES_MAX || name.starts_with('-') || !name.chars().all(plain)
+    {
+        let reason =
+            format!("must have 1 to {WORKTREE_BYTES_MAX} of a-z, 0-9 and -, and begin with none of the last");
+        return Err(Refused::Invalid { field: "name", reason });
+    }
+    for (field, named) in [("base", &wanted.base), ("branch", &wanted.branch)] {
+        let odd = |named: &String| {
+            named.is_empty()
+                || named.len() > REVISION_BYTES_MAX
+                || named.starts_with('-')
+                || named.chars().any(|character| character.is_control() || character == ' ')
+        };
+        if named.as_ref().is_some_and(odd) {
+            let reason =
+                format!("must have 1 to {REVISION_BYTES_MAX} bytes without blanks, and not begin with -");
+            return Err(Refused::Invalid { field, reason });
+        }
+    }
+    Ok(())
+}
+
+fn check_setting(field: &'static str, setting: &Setting) -> Result<(), Refused> {
+    match setting {
+        Setting::To(name) if name.is_empty() || name.len() > MODEL_BYTES_MAX => {
+            let reason = format!("must have 1 to {MODEL_BYTES_MAX} bytes");
+            Err(Refused::Invalid { field, reason })
+        }
+        Setting::Keep | Setting::Default | Setting::To(_) => Ok(()),
+    }
+}

@@ -6,7 +6,7 @@
 use crate::story::Story;
 use crate::{Engine, NewTree};
 use agent::{Agent, TreeName};
-use kernel::{Away, Errand, ErrandKind, Return, Scope, SessionId, Turn, What};
+use kernel::{Away, Errand, ErrandKind, Origin, Return, Scope, SessionId, Turn, What};
 use std::sync::Arc;
 use store::Entry;
 use tokio::sync::mpsc;
@@ -35,12 +35,13 @@ impl Outing {
         scope: &Scope,
         agent: Option<Arc<dyn Agent>>,
         away: &Away,
+        fork_of: Option<Origin>,
     ) -> Self {
         let (say, back) = mpsc::channel(1);
         let (doing, scope, away) = (engine.clone(), scope.clone(), away.clone());
         let (errand, kind) = (away.errand, kind_of(&away.what));
         engine.spawn(async move {
-            let work = doing.go_out(session, &scope, agent, &away);
+            let work = doing.go_out(session, &scope, agent, &away, fork_of);
             // A keeper that does not listen any more has died; the next one does it again.
             let back = tokio::select! {
                 biased;
@@ -81,13 +82,14 @@ impl Engine {
         scope: &Scope,
         agent: Option<Arc<dyn Agent>>,
         away: &Away,
+        fork_of: Option<Origin>,
     ) -> Back {
         // A script of an earlier try may still run.
         if let Some(agent) = agent {
             crate::turn::bury(&*agent, &TreeName::of(session)).await;
         }
         let (came, stories) = match &away.what {
-            What::Enter(wanted) => self.enter(session, scope, wanted).await,
+            What::Enter(wanted) => self.enter(session, scope, wanted, fork_of).await,
             What::Undo { turn } => self.undo(session, scope, *turn).await,
         };
         Back { errand: away.errand, came, stories }
@@ -98,6 +100,7 @@ impl Engine {
         session: SessionId,
         scope: &Scope,
         wanted: &kernel::NewWorktree,
+        fork_of: Option<Origin>,
     ) -> (Return, Vec<Entry>) {
         let new = NewTree {
             directory: scope.directory.clone(),
@@ -105,7 +108,11 @@ impl Engine {
             base: wanted.base.clone(),
             branch: wanted.branch.clone(),
         };
-        match self.trees().enter(session, new).await {
+        let entered = match fork_of {
+            Some(origin) => self.trees().fork(session, new, origin.session, origin.turn).await,
+            None => self.trees().enter(session, new).await,
+        };
+        match entered {
             Ok(entered) => {
                 let text = format!("worktree {} on branch {}", wanted.name, entered.branch);
                 let stories = vec![Story::Notice { text: &text }.entry(Turn(0))];

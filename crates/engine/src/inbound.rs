@@ -81,6 +81,20 @@ pub struct IfNew {
     pub mode: Option<String>,
     /// What people call it.
     pub title: Option<String>,
+    /// The worktree that it goes into before anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<IfNewWorktree>,
+}
+
+/// A worktree for a new session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IfNewWorktree {
+    /// What it is called; a name of the session's own if it says none.
+    pub name: Option<String>,
+    /// The revision that it begins with.
+    pub base: Option<String>,
+    /// Its branch.
+    pub branch: Option<String>,
 }
 
 impl IfNew {

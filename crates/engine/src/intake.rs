@@ -4,6 +4,7 @@
 //! anything is looked up. What was seen is compared again in the transaction of the write; if it has changed, who asks
 //! and what they ask about are looked up again, at most `RESOLVE_MAX` times.
 
+mod fork;
 mod fresh;
 mod scope;
 
@@ -254,24 +255,34 @@ impl Engine {
             let fresh = Fresh { address: bind.as_ref(), agent: &agent, directory: chosen.as_deref() };
             let wish = Create { session, key: key.clone(), trail: self.trail("make", trace) };
             let allowed = authorize_new(&by, fresh, wish).map_err(|d| Refused::denied(d, "session"))?;
-            let engine = self.clone();
-            match self.surely(async move { engine.create(allowed).await }).await? {
-                Creation::Done(session) => return Ok(Made { session, repeated: false }),
-                Creation::Before(session) => return Ok(Made { session, repeated: true }),
-                Creation::Conflict => return Err(Refused::KeyReused),
+            match self.create_surely(&by, allowed).await {
+                Ok(Some(made)) => return Ok(made),
                 // Who asks may have changed; a conversation that was bound in between stays so.
-                Creation::Moved => by = self.again(&by).await?,
-                Creation::TooManyOpen => {
-                    let limit = self.limits().open_max;
-                    return Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }));
+                Ok(None) => by = self.again(&by).await?,
+                Err(refused @ (Refused::TooManyOpen { .. } | Refused::OrgTooManyOpen { .. })) => {
+                    return Err(unless_made.unwrap_or(refused));
                 }
-                Creation::OrgTooManyOpen => {
-                    let limit = self.org_open_max(&by).await?;
-                    return Err(unless_made.unwrap_or(Refused::OrgTooManyOpen { limit }));
-                }
+                Err(refused) => return Err(refused),
             }
         }
         Err(Refused::Changed)
+    }
+
+    /// The session that was made; none if what was seen has changed, so that it has to be asked again.
+    async fn create_surely(
+        &self,
+        by: &Principal,
+        allowed: Authorized<Create>,
+    ) -> Result<Option<Made>, Refused> {
+        let engine = self.clone();
+        match self.surely(async move { engine.create(allowed).await }).await? {
+            Creation::Done(session) => Ok(Some(Made { session, repeated: false })),
+            Creation::Before(session) => Ok(Some(Made { session, repeated: true })),
+            Creation::Conflict => Err(Refused::KeyReused),
+            Creation::Moved => Ok(None),
+            Creation::TooManyOpen => Err(Refused::TooManyOpen { limit: self.limits().open_max }),
+            Creation::OrgTooManyOpen => Err(Refused::OrgTooManyOpen { limit: self.org_open_max(by).await? }),
+        }
     }
 
     async fn create(&self, allowed: Authorized<Create>) -> Result<Creation, Refused> {

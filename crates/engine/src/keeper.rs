@@ -71,6 +71,7 @@ struct Keeper {
     /// Where and how the session acts; what it was made with, until its first fact is written.
     scope: kernel::Scope,
     origin: Option<kernel::Origin>,
+    enter: Option<kernel::NewWorktree>,
     term: Term,
     at: Number,
     state: Session,
@@ -144,6 +145,7 @@ impl Keeper {
             org: loaded.org,
             scope: state.scope().cloned().unwrap_or(loaded.scope),
             origin: loaded.origin,
+            enter: loaded.enter,
             term: engine.keepers().lease().next(),
             at: loaded.at,
             state,
@@ -347,6 +349,12 @@ impl Keeper {
         }
     }
 
+    fn set_out(&self, away: &kernel::Away) -> Outing {
+        // The tree of a fork is made once, from its origin's; later it enters worktrees like anybody.
+        let fork_of = self.origin.filter(|_| self.state.pending().is_some_and(|pending| pending.from_start));
+        Outing::begin(&self.engine, self.session, &self.scope, self.agent(), away, fork_of)
+    }
+
     fn follow_scope(&mut self) {
         let Some(scope) = self.state.scope().filter(|scope| **scope != self.scope).cloned() else { return };
         if scope.agent != self.scope.agent {
@@ -365,8 +373,7 @@ impl Keeper {
             }
             Due::Errand(away) => {
                 if self.outing.as_ref().is_none_or(|outing| outing.errand != away.errand) {
-                    self.outing =
-                        Some(Outing::begin(&self.engine, self.session, &self.scope, self.agent(), &away));
+                    self.outing = Some(self.set_out(&away));
                 }
             }
             Due::Bury(fence) => {

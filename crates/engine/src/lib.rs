@@ -28,8 +28,8 @@ pub use engine::{Engine, Limits, Wiring};
 pub use fanout::{Live, Shared, Told};
 pub use follow::Follow;
 pub use inbound::{
-    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused,
-    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb, right_word,
+    CallerKey, Granted, IfNew, IfNewWorktree, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part,
+    Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb, right_word,
 };
 pub use intake::Made;
 pub use people::{

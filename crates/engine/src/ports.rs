@@ -100,13 +100,13 @@ pub trait Trees: Debug + Send + Sync + 'static {
         session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<UndoneTurn, String>>;
-    /// Makes a worktree for a fork, with the tree as it was after a turn of its origin.
+    /// The same for a fork: with the tree as it was after that turn of its origin, and nothing of it committed.
     fn fork(
         &self,
-        directory: &str,
+        session: SessionId,
+        new: NewTree,
         origin: SessionId,
         turn: Turn,
-        session: SessionId,
     ) -> TreeReply<'_, Result<EnteredTree, String>>;
     /// The worktrees that we have made.
     fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>>;
@@ -230,10 +230,10 @@ impl Trees for NoTrees {
     }
     fn fork(
         &self,
-        _: &str,
+        _: SessionId,
+        _: NewTree,
         _: SessionId,
         _: Turn,
-        _: SessionId,
     ) -> TreeReply<'_, Result<EnteredTree, String>> {
         none()
     }

@@ -3,7 +3,7 @@
 //! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
 
-use crate::scope::{Change, Origin, Scope};
+use crate::scope::{Change, NewWorktree, Origin, Scope};
 use crate::session::*;
 use crate::{Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
 use alloc::vec;
@@ -18,8 +18,8 @@ impl Session {
     /// What follows from this wish now?
     pub fn decide(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         let mut facts = self.answer(command, given)?;
-        let changes =
-            self.pending.is_some() || facts.iter().any(|fact| matches!(fact, Fact::ChangeAsked { .. }));
+        let changes = self.pending.is_some()
+            || facts.iter().any(|fact| matches!(fact, Fact::ChangeAsked { .. } | Fact::Opened { .. }));
         let starts = given.slot != Slot::Unasked && self.may_start_after(&facts);
         if changes || starts {
             let mut after = self.clone();
@@ -37,7 +37,7 @@ impl Session {
 
     fn answer(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         match command {
-            Command::Open { scope, origin } => self.open(scope, origin),
+            Command::Open { scope, origin, enter } => self.open(scope, origin, enter),
             Command::Say { message, by, delivery, under } => self.say(message, by, delivery, under, given),
             Command::Edit { message, revision } => self.edit(message, revision),
             Command::Withdraw { message, by } => {
@@ -63,9 +63,14 @@ impl Session {
         }
     }
 
-    fn open(&self, scope: Scope, origin: Option<Origin>) -> Result<Facts, Refusal> {
+    fn open(
+        &self,
+        scope: Scope,
+        origin: Option<Origin>,
+        enter: Option<NewWorktree>,
+    ) -> Result<Facts, Refusal> {
         match self.life {
-            Life::Unopened => Ok(vec![Fact::Opened { scope, origin }]),
+            Life::Unopened => Ok(vec![Fact::Opened { scope, origin, enter }]),
             Life::Open(_) | Life::Ending(_) | Life::Ended(_) => Err(Refusal::AlreadyOpen),
         }
     }
@@ -426,12 +431,17 @@ impl Session {
     fn held_after(&self, outcome: Outcome, given: &Given) -> Facts {
         match (outcome, given.policy.after_failure) {
             (Outcome::Failed(_) | Outcome::TimedOut, AfterFailure::Hold) => {
-                let going_on = self.queue.iter().filter(|waiting| waiting.hold.is_none());
-                going_on.map(|waiting| held(waiting.message, HoldWhy::AfterFailure, given)).collect()
+                self.all_held(HoldWhy::AfterFailure, given)
             }
             (Outcome::Failed(_) | Outcome::TimedOut, AfterFailure::GoOn)
             | (Outcome::Answered | Outcome::Stopped | Outcome::Interrupted, _) => vec![],
         }
+    }
+
+    /// Everything that could be started waits for a person.
+    pub(crate) fn all_held(&self, why: HoldWhy, given: &Given) -> Facts {
+        let startable = self.queue.iter().filter(|waiting| waiting.is_startable());
+        startable.map(|waiting| held(waiting.message, why, given)).collect()
     }
 
     /// The end, and the refusal of everything that waits, are one append.

@@ -4,7 +4,7 @@
 //! outside match. `condense` writes an idle session as the few facts that make it, for a checkpoint that may be thrown
 //! away at any time.
 
-use crate::scope::{Away, Origin, Pending, Scope};
+use crate::scope::{Away, Change, NewWorktree, Origin, Pending, Scope};
 use crate::session::*;
 use crate::{Address, ApprovalId, EndWhy, Fence, MessageId, Moment, Native, PersonId, Term};
 use alloc::format;
@@ -229,7 +229,7 @@ impl Session {
         for waiting in &self.queue {
             facts.extend(waiting.condense());
         }
-        facts.extend(self.pending.iter().map(Pending::condense));
+        facts.extend(self.pending.iter().filter(|pending| !pending.from_start).map(Pending::condense));
         facts.extend(self.learned.iter().map(|(kind, epoch)| Fact::Learned { kind: *kind, epoch: *epoch }));
         facts.extend(self.crowded.map(|until| Fact::Crowded { until }));
         // An answer is what proves a name, so a name without proof is followed by none.
@@ -250,11 +250,21 @@ impl Session {
     fn condense_scope(&self, scope: &Scope) -> Vec<Fact> {
         let nameless = Scope { agent: String::new(), ..scope.clone() };
         let first = if self.untold { nameless } else { scope.clone() };
-        let mut facts = alloc::vec![Fact::Opened { scope: first, origin: self.origin }];
+        let mut facts =
+            alloc::vec![Fact::Opened { scope: first, origin: self.origin, enter: self.enters_first() }];
         if self.untold || self.epoch > crate::Epoch(0) {
             facts.push(Fact::ScopeChanged { epoch: self.epoch, scope: scope.clone() });
         }
         facts
+    }
+}
+
+impl Session {
+    fn enters_first(&self) -> Option<NewWorktree> {
+        match self.pending.as_ref()? {
+            Pending { change: Change::Enter(worktree), from_start: true, .. } => Some(worktree.clone()),
+            _ => None,
+        }
     }
 }
 

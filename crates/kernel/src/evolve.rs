@@ -10,9 +10,10 @@ impl Session {
     /// What the session is after this fact.
     pub fn evolve(&mut self, fact: &Fact) {
         match fact {
-            Fact::Opened { scope, origin } => {
+            Fact::Opened { scope, origin, enter } => {
                 self.life = Life::Open(scope.clone());
                 self.origin = *origin;
+                self.pending = enter.clone().map(Pending::from_start);
             }
             Fact::Queued { message, by, delivery, epoch } => {
                 let (message, by, delivery, epoch) = (*message, *by, *delivery, *epoch);
@@ -37,7 +38,8 @@ impl Session {
                 self.native = Some(Known { native: native.clone(), epoch: *epoch, proven: false });
             }
             Fact::ChangeAsked { change, after, by } => {
-                self.pending = Some(Pending { change: change.clone(), after: *after, by: *by });
+                self.pending =
+                    Some(Pending { change: change.clone(), after: *after, by: *by, from_start: false });
             }
             Fact::ScopeKept { .. } => self.pending = None,
             Fact::ScopeChanged { epoch, scope } => self.move_to(*epoch, scope),

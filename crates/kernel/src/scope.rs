@@ -96,6 +96,14 @@ pub struct Pending {
     pub after: Option<MessageId>,
     /// Who wants it.
     pub by: PersonId,
+    /// The session was made for it: what was said meanwhile was meant for there.
+    pub from_start: bool,
+}
+
+impl Pending {
+    pub(crate) fn from_start(worktree: NewWorktree) -> Self {
+        Self { change: Change::Enter(worktree), after: None, by: PersonId::ENGINE, from_start: true }
+    }
 }
 
 /// Something asked of the outside that is no turn. Its number is its session's own; 0 is what an attempt brings along.
@@ -288,10 +296,15 @@ impl Session {
     /// The change, and the hold of everything that was written for the scope before, are one append. When something is
     /// held already, its epoch says for which scope it was written.
     fn changed(&self, scope: Scope, but: Option<MessageId>, given: &Given) -> Facts {
+        let epoch = self.epoch.next();
+        let along = self.pending.as_ref().is_some_and(|pending| pending.from_start);
         let startable =
             self.queue.iter().filter(|waiting| waiting.is_startable() && Some(waiting.message) != but);
-        let held = startable.map(|waiting| held(waiting.message, HoldWhy::OtherScope, given));
-        [Fact::ScopeChanged { epoch: self.epoch.next(), scope }].into_iter().chain(held).collect()
+        let moved = startable.map(|waiting| match along {
+            true => Fact::Released { message: waiting.message, epoch },
+            false => held(waiting.message, HoldWhy::OtherScope, given),
+        });
+        [Fact::ScopeChanged { epoch, scope }].into_iter().chain(moved).collect()
     }
 
     fn errand(&self, what: What, by: PersonId) -> Fact {
@@ -314,6 +327,8 @@ impl Session {
                 let mut facts = vec![Fact::ErrandFailed { errand }];
                 if self.pending.is_some() && kind == ErrandKind::Enter {
                     facts.push(Fact::ScopeKept { why: KeptWhy::Failed });
+                    // What was said since was said by somebody who counted on it.
+                    facts.extend(self.all_held(HoldWhy::AfterFailure, given));
                 }
                 self.and_over(facts)
             }

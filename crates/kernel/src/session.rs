@@ -3,7 +3,7 @@
 //! `Command` is a wish, `Fact` is something that happened, `Session` is all facts folded together. `decide.rs` turns
 //! wishes into facts, `evolve.rs` folds them in, `due.rs` says what ought to be going on outside.
 
-use crate::scope::{Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, What};
+use crate::scope::{Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, What};
 use crate::{
     ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, RuleId, Term,
     Turn,
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Begin. The first command of every session.
-    Open { scope: Scope, origin: Option<Origin> },
+    Open { scope: Scope, origin: Option<Origin>, enter: Option<NewWorktree> },
     /// Take this message. `under` is the epoch that its sender saw, if they said so.
     Say { message: MessageId, by: PersonId, delivery: Delivery, under: Option<Epoch> },
     /// Put other words in a waiting message; `revision` is the one the editor saw.
@@ -144,8 +144,9 @@ pub enum Answerer {
 /// Something that happened. Facts that rules depend on; words and tools are story facts, which the kernel never sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// The session began; `origin` says of which one it is a fork.
-    Opened { scope: Scope, origin: Option<Origin> },
+    /// The session began; `origin` says of which one it is a fork, and `enter` which worktree it goes into before anything
+    /// else.
+    Opened { scope: Scope, origin: Option<Origin>, enter: Option<NewWorktree> },
     /// A message waits. It was written for the scope of this epoch.
     Queued { message: MessageId, by: PersonId, delivery: Delivery, epoch: Epoch },
     /// Its words were replaced.

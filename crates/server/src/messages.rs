@@ -83,7 +83,7 @@ fn destination(to: To) -> Answer<(kernel::To, engine::IfNew)> {
 
 pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
     let api::IfNew { agent, directory, model, mode, title } = wire;
-    engine::IfNew { agent, directory, model, mode, title }
+    engine::IfNew { agent, directory, model, mode, title, worktree: None }
 }
 
 fn part(part: api::Part) -> Part {

@@ -115,7 +115,7 @@ fn unbroken(bytes: &mut [u8], from: usize) {
 fn rule_fact(fact: &Fact) -> api::RuleFact {
     use api::RuleFact as Wire;
     match fact {
-        Fact::Opened { scope, origin } => {
+        Fact::Opened { scope, origin, enter: _ } => {
             Wire::Opened { scope: scope_form(scope), origin: origin.map(origin_form) }
         }
         Fact::Queued { message, by, delivery, epoch } => Wire::Queued {

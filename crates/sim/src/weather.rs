@@ -324,6 +324,7 @@ impl Store for Weather {
         Read sessions(query: SessionsQuery) -> Vec<SessionRow>;
         Read story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
         Read queue(session: SessionId) -> Vec<ReceiptRow>;
+        Read last_turn(session: SessionId) -> Option<ReceiptRow>;
         Read turn(session: SessionId, turn: Turn) -> Option<ReceiptRow>;
         Read scope(session: SessionId, epoch: kernel::Epoch) -> Option<kernel::Scope>;
         Read bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;

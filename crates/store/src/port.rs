@@ -10,8 +10,8 @@ use crate::rows::*;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, ApprovalId, Authorized, Change, Claim, Delivery, EndWhy, Epoch, Fact, MessageId, Moment,
-    Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, Scope, SessionId, Term, To,
-    TokenId, Turn,
+    NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, Scope, SessionId,
+    Term, To, TokenId, Turn,
 };
 use std::future::Future;
 use std::net::IpAddr;
@@ -141,6 +141,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The receipt of the message that a turn began with.
     fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>>;
+
+    /// The same of the last turn that is over.
+    fn last_turn(&self, session: SessionId) -> Reply<'_, Option<ReceiptRow>>;
 
     /// Where and how a session acted under an epoch; none if it has not come so far.
     fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>>;
@@ -334,6 +337,8 @@ pub struct NewSession {
     pub scope: Scope,
     /// Of which session it is a fork.
     pub origin: Option<Origin>,
+    /// The worktree that it goes into before anything else.
+    pub enter: Option<NewWorktree>,
     /// What people call it.
     pub title: Option<String>,
     /// The conversation it belongs to.
@@ -595,6 +600,8 @@ pub struct Loaded {
     pub scope: Scope,
     /// Of which session it is a fork, for its first fact.
     pub origin: Option<Origin>,
+    /// The worktree that it goes into before anything else, for its first fact.
+    pub enter: Option<NewWorktree>,
     /// The number of the last fact.
     pub at: Number,
     /// The term of the last append.

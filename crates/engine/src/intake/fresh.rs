@@ -3,9 +3,11 @@
 //! Whether somebody may make sessions at all is asked first. Of agents and directories that are not theirs nothing is said,
 //! not even whether they are there.
 
-use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
+use super::scope::check_worktree;
+use crate::{Engine, IfNew, IfNewWorktree, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
 use kernel::{
-    Address, Denied, EndWhy, Fresh, Principal, Scope, SessionId, agent_grant_of, authorize_new, is_under,
+    Address, Denied, EndWhy, Fresh, NewWorktree, Principal, Scope, SessionId, agent_grant_of, authorize_new,
+    is_under,
 };
 use store::NewSession;
 
@@ -28,9 +30,18 @@ impl Engine {
                 let (directory, agent) = (String::new(), String::new());
                 let scope = Scope { directory, agent, model: None, mode: None, worktree: None };
                 let (session, open_max, org_open_max) = (self.mint_session(), 0, 0);
-                let (title, previous, origin) = (None, None, None);
-                let never =
-                    NewSession { session, scope, origin, title, bind, previous, open_max, org_open_max };
+                let (title, previous, origin, enter) = (None, None, None, None);
+                let never = NewSession {
+                    session,
+                    scope,
+                    origin,
+                    enter,
+                    title,
+                    bind,
+                    previous,
+                    open_max,
+                    org_open_max,
+                };
                 Ok((never, Some(refused)))
             }
             Err(refused) => Err(refused),
@@ -55,8 +66,9 @@ impl Engine {
         let scope = Scope { directory, agent, model, mode, worktree };
         let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
         let org_open_max = self.org_open_max(by).await?;
-        let origin = None;
-        Ok(NewSession { session, scope, origin, title, bind, previous, open_max, org_open_max })
+        let (origin, enter) = (None, if_new.worktree.as_ref().map(|wanted| worktree_for(session, wanted)));
+        enter.as_ref().map_or(Ok(()), check_worktree)?;
+        Ok(NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max })
     }
 
     /// The agent of a new session. One that the caller may not see is called unknown, like any that is not there.
@@ -103,6 +115,13 @@ impl Engine {
         let most = self.limits().org_open_max;
         Ok(self.settings_of(by.org).await?.open_max.map_or(most, |wanted| wanted.min(most)))
     }
+}
+
+/// A worktree without a name has one that no other session's has.
+pub(super) fn worktree_for(session: SessionId, wanted: &IfNewWorktree) -> NewWorktree {
+    let own = || session.to_string().replace('_', "-");
+    let IfNewWorktree { name, base, branch } = wanted.clone();
+    NewWorktree { name: name.unwrap_or_else(own), base, branch }
 }
 
 /// What was asked for of a session that may be made.

@@ -74,7 +74,7 @@ impl Engine {
     }
 }
 
-fn check_worktree(wanted: &NewWorktree) -> Result<(), Refused> {
+pub(super) fn check_worktree(wanted: &NewWorktree) -> Result<(), Refused> {
     let plain =
         |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
     let name = &wanted.name;

@@ -53,7 +53,10 @@ impl Keeper {
     pub(super) fn plan(&self, news: &News, slot: Slot) -> Plan {
         let mut plan = Planning::new(self);
         if !self.state.is_opened() {
-            plan.tell(Command::Open { scope: self.scope.clone(), origin: self.origin }, Cause::Keeper);
+            plan.tell(
+                Command::Open { scope: self.scope.clone(), origin: self.origin, enter: self.enter.clone() },
+                Cause::Keeper,
+            );
         }
         // A revoked message is known already, or comes with these rows: the other telling finds nothing to do.
         plan.revoke(&news.revoked);

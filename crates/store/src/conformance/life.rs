@@ -234,7 +234,7 @@ impl Lives {
             tell(
                 &mut append,
                 &mut state,
-                Command::Open { scope: loaded.scope, origin: loaded.origin },
+                Command::Open { scope: loaded.scope, origin: loaded.origin, enter: loaded.enter },
                 Cause::Keeper,
                 &given,
             );

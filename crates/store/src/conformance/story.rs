@@ -268,6 +268,7 @@ pub(super) fn fresh_session(
         session: ses(n),
         scope: scope(),
         origin: None,
+        enter: None,
         title,
         bind,
         previous,
@@ -402,7 +403,7 @@ pub(super) async fn written(store: &dyn Store, append: Append) -> Number {
 }
 
 pub(super) fn opened() -> Fact {
-    Fact::Opened { scope: scope(), origin: None }
+    Fact::Opened { scope: scope(), origin: None, enter: None }
 }
 
 pub(super) fn queued(n: u32) -> Fact {

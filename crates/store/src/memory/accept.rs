@@ -225,8 +225,17 @@ impl Contents {
     }
 
     fn make(&mut self, by: &Principal, fresh: &NewSession, at: Moment) {
-        let NewSession { session, scope, origin, title, bind, previous: _, open_max: _, org_open_max: _ } =
-            fresh.clone();
+        let NewSession {
+            session,
+            scope,
+            origin,
+            enter,
+            title,
+            bind,
+            previous: _,
+            open_max: _,
+            org_open_max: _,
+        } = fresh.clone();
         let (org, owner, agent) = (by.org, by.person, scope.agent.clone());
         let shared = self.people.share_new(org);
         let given =
@@ -238,6 +247,7 @@ impl Contents {
             title,
             scope,
             origin,
+            enter,
             archived: false,
             made_at: at,
             touched_at: at,

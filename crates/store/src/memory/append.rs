@@ -123,6 +123,7 @@ impl Contents {
             org: kept.record.org,
             scope: kept.scope.clone(),
             origin: kept.origin,
+            enter: kept.enter.clone(),
             at: kept.at(),
             term: kept.term,
             since_checkpoint: facts.len() - before,

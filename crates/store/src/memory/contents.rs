@@ -68,6 +68,7 @@ pub(super) struct Kept {
     pub(super) title: Option<String>,
     pub(super) scope: Scope,
     pub(super) origin: Option<kernel::Origin>,
+    pub(super) enter: Option<kernel::NewWorktree>,
     pub(super) archived: bool,
     pub(super) made_at: Moment,
     pub(super) touched_at: Moment,

@@ -198,6 +198,10 @@ impl Store for MemoryStore {
         self.step(move |contents| contents.turn(session, turn))
     }
 
+    fn last_turn(&self, session: SessionId) -> Reply<'_, Option<ReceiptRow>> {
+        self.step(move |contents| contents.last_turn(session))
+    }
+
     fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Reply<'_, Option<kernel::Scope>> {
         self.step(move |contents| contents.scope(session, epoch))
     }

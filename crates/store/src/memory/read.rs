@@ -102,6 +102,12 @@ impl Contents {
         self.receipt(*message)
     }
 
+    pub(super) fn last_turn(&self, session: SessionId) -> Option<ReceiptRow> {
+        let kept = self.sessions.get(&session)?;
+        let over = kept.projection.receipts.values().filter(|standing| standing.last.is_some());
+        self.turn(session, over.filter_map(|standing| standing.turn).max()?)
+    }
+
     pub(super) fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Option<kernel::Scope> {
         self.sessions.get(&session)?.projection.scopes.get(&epoch).cloned()
     }

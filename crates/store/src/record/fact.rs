@@ -1,6 +1,8 @@
 //! The stored form of rule facts, and of a checkpoint, which is a few of them under a version number.
 
-use super::scope::{ChangeRecord, ErrandRecord, KeptRecord, OriginRecord, ScopeRecord, WhatRecord};
+use super::scope::{
+    ChangeRecord, ErrandRecord, KeptRecord, NewWorktreeRecord, OriginRecord, ScopeRecord, WhatRecord,
+};
 use super::{AnswerRecord, Text, Unreadable, Word, decode, encode};
 use kernel::{
     Answerer, ApprovalId, Attempt, Delivery, EndWhy, Epoch, ErrandKind, Fact, Failure, Fence, HoldWhy,
@@ -89,6 +91,8 @@ enum FactRecord {
         scope: ScopeRecord,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<OriginRecord>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        enter: Option<NewWorktreeRecord>,
     },
     Queued {
         message: Text<MessageId>,
@@ -234,9 +238,11 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl From<&Fact> for FactRecord {
     fn from(fact: &Fact) -> Self {
         match fact {
-            Fact::Opened { scope, origin } => {
-                Self::Opened { scope: scope.into(), origin: origin.map(OriginRecord::from) }
-            }
+            Fact::Opened { scope, origin, enter } => Self::Opened {
+                scope: scope.into(),
+                origin: origin.map(OriginRecord::from),
+                enter: enter.as_ref().map(NewWorktreeRecord::from),
+            },
             Fact::Queued { message, by, delivery, epoch } => Self::Queued {
                 message: Text(*message),
                 by: Text(*by),
@@ -314,9 +320,11 @@ impl From<FactRecord> for Fact {
     fn from(record: FactRecord) -> Self {
         use FactRecord as R;
         match record {
-            R::Opened { scope, origin } => {
-                Self::Opened { scope: scope.into(), origin: origin.map(kernel::Origin::from) }
-            }
+            R::Opened { scope, origin, enter } => Self::Opened {
+                scope: scope.into(),
+                origin: origin.map(kernel::Origin::from),
+                enter: enter.map(kernel::NewWorktree::from),
+            },
             R::Queued { message, by, delivery, epoch } => {
                 let (delivery, epoch) = (delivery.0, Epoch(epoch));
                 Self::Queued { message: message.0, by: by.0, delivery, epoch }

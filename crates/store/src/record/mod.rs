@@ -12,6 +12,7 @@ mod wish;
 mod words;
 
 pub use fact::{decode_checkpoint, decode_fact, decode_scope, encode_checkpoint, encode_fact, encode_scope};
+pub use scope::{decode_worktree, encode_worktree};
 pub use wish::{decode_wish, encode_wish};
 pub use words::{
     answerer_parse, answerer_text, cause_parse, cause_text, delivery_parse, delivery_word, end_parse,

@@ -233,3 +233,13 @@ impl From<KeptRecord> for KeptWhy {
         }
     }
 }
+
+/// The stored form of a worktree that a session is made for.
+pub fn encode_worktree(wanted: &NewWorktree) -> Vec<u8> {
+    super::encode(&NewWorktreeRecord::from(wanted))
+}
+
+/// Such a worktree as it was stored.
+pub fn decode_worktree(bytes: &[u8]) -> Result<NewWorktree, super::Unreadable> {
+    super::decode::<NewWorktreeRecord>("worktree", bytes).map(NewWorktree::from)
+}

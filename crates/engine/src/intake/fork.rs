@@ -1,0 +1,103 @@
+//! Forks: a new session with the conversation of another one up to a turn, and a tree of its own as it was then.
+
+use super::fresh::{check_title, worktree_for};
+use super::{RESOLVE_MAX, check_trace};
+use crate::{Engine, IfNewWorktree, Made, Refused, Trace};
+use kernel::{
+    Act, Fresh, NewWorktree, Origin, Principal, Scope, SessionId, Turn, authorize, authorize_new,
+    authorize_right,
+};
+use store::{Create, NewSession};
+
+impl Engine {
+    /// Makes a fork of a session, after a turn of it or after its last one.
+    pub async fn fork(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        at: Option<Turn>,
+        title: Option<String>,
+        trace: Trace,
+    ) -> Result<Made, Refused> {
+        let result = self.fork_now(by, session, at, title, &trace).await;
+        self.note_refusal(by, "fork", &trace, Some(session.to_string()), result).await
+    }
+
+    async fn fork_now(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        at: Option<Turn>,
+        title: Option<String>,
+        trace: &Trace,
+    ) -> Result<Made, Refused> {
+        let denied = |denied| Refused::denied(denied, "session");
+        check_trace(trace)?;
+        check_title(title.as_deref())?;
+        authorize_right(by, Act::Say).map_err(denied)?;
+        let key = self.key("fork", trace, &(session.to_string(), at.map(|turn| turn.0), &title));
+        let mut by = by.clone();
+        for _ in 0..RESOLVE_MAX {
+            let record = self.record(session).await?;
+            // Whoever forks gets a shell where the origin has one, so they must have it there.
+            authorize(&by, Act::Say, &record, ()).map_err(denied)?;
+            let new = self.forked(&by, session, at, title.clone()).await?;
+            let agent = new.scope.agent.clone();
+            let fresh = Fresh { address: None, agent: &agent, directory: None };
+            let wish = Create { session: new, key: key.clone(), trail: self.trail("fork", trace) };
+            let allowed = authorize_new(&by, fresh, wish).map_err(denied)?;
+            match self.create_surely(&by, allowed).await? {
+                Some(made) => return Ok(made),
+                None => by = self.again(&by).await?,
+            }
+        }
+        Err(Refused::Changed)
+    }
+
+    async fn forked(
+        &self,
+        by: &Principal,
+        of: SessionId,
+        at: Option<Turn>,
+        title: Option<String>,
+    ) -> Result<NewSession, Refused> {
+        let no_turn = Refused::NotFound { what: "turn" };
+        let row = match at {
+            Some(turn) => self.store().turn(of, turn).await?,
+            None => self.store().last_turn(of).await?,
+        };
+        let row = row.filter(|row| row.state.is_final()).ok_or(no_turn.clone())?;
+        let (Some(turn), Some(epoch)) = (row.turn, row.epoch) else { return Err(no_turn) };
+        let ran_in = self.store().scope(of, epoch).await?.ok_or(no_turn)?;
+        let session = self.mint_session();
+        let enter = self.tree_after(of, turn, &ran_in, session).await;
+        let directory = match &ran_in.worktree {
+            Some(worktree) => worktree.home.clone(),
+            None => ran_in.directory.clone(),
+        };
+        Ok(NewSession {
+            session,
+            scope: Scope { directory, worktree: None, ..ran_in },
+            origin: Some(Origin { session: of, turn }),
+            enter,
+            title,
+            bind: None,
+            previous: None,
+            open_max: self.limits().open_max,
+            org_open_max: self.org_open_max(by).await?,
+        })
+    }
+
+    /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.
+    async fn tree_after(
+        &self,
+        of: SessionId,
+        turn: Turn,
+        ran_in: &Scope,
+        session: SessionId,
+    ) -> Option<NewWorktree> {
+        let remembered = self.trees().changes(&ran_in.directory, of, turn).await;
+        let wanted = IfNewWorktree { name: None, base: None, branch: None };
+        remembered.ok().flatten().map(|_| worktree_for(session, &wanted))
+    }
+}

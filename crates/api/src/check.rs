@@ -13,15 +13,16 @@ impl IfNew {
         directory(&self.directory)?;
         name("model", &self.model, MODEL_LENGTH_MAX, MODEL_MARKS)?;
         name("mode", &self.mode, MODEL_LENGTH_MAX, MODEL_MARKS)?;
-        title(&self.title)
+        title(&self.title)?;
+        self.worktree.as_ref().map_or(Ok(()), crate::OwnWorktree::check)
     }
 }
 
 impl NewSession {
     /// How it is made, and the conversation it will belong to.
     pub fn split(self) -> (IfNew, Option<String>) {
-        let Self { agent, directory, model, mode, title, conversation } = self;
-        (IfNew { agent, directory, model, mode, title }, conversation)
+        let Self { agent, directory, model, mode, title, worktree, conversation } = self;
+        (IfNew { agent, directory, model, mode, title, worktree }, conversation)
     }
 }
 
@@ -178,4 +179,29 @@ pub(crate) fn mail(text: Option<&str>) -> Result<(), Invalid> {
 
 pub(crate) fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), Invalid> {
     Err(Invalid { field, reason: reason.into() })
+}
+
+impl crate::ScopeRequest {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match self {
+            Self::Enter(request) => request.enter.check(),
+            Self::Exit(request) if !request.exit => invalid("exit", "must be true"),
+            Self::Exit(_) => Ok(()),
+            Self::Set(request) => {
+                let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+                name("agent", &request.set.agent, AGENT_LENGTH_MAX, "._-")?;
+                name("model", &named(&request.set.model), MODEL_LENGTH_MAX, MODEL_MARKS)?;
+                name("mode", &named(&request.set.mode), MODEL_LENGTH_MAX, MODEL_MARKS)
+            }
+            Self::Relink(request) => directory(&Some(request.relink.clone())),
+        }
+    }
+}
+
+impl crate::NewFork {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        title(&self.title)
+    }
 }

@@ -3,7 +3,7 @@
 //! `RuleFact` is what happened to the session; `StoryFact` is what people are shown of a turn, sent as the bytes that
 //! were stored. A reader that does not know a type keeps its place and shows it as something other (`What::Other`).
 
-use crate::At;
+use crate::{At, FileChange, Origin, Scope, ScopeChange};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{OneOfBuilder, Ref};
 use utoipa::openapi::{RefOr, Schema};
@@ -227,86 +227,6 @@ pub enum RuleFact {
     StaleErrand { errand: u32, epoch: u32, kind: String },
 }
 
-/// Where and how a session acts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Scope {
-    /// The directory the agent works in.
-    pub directory: String,
-    /// The agent.
-    pub agent: String,
-    /// The model, where one was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The agent's mode, where one was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
-    /// The worktree that the directory is in, if the session has entered one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<ScopeWorktree>,
-}
-
-/// A git worktree that a session has entered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ScopeWorktree {
-    /// What it is called.
-    pub name: String,
-    /// The directory that the session goes back to when it leaves.
-    pub home: String,
-}
-
-/// Of which session, and after which of its turns, a session is a fork.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Origin {
-    /// The session.
-    pub session: String,
-    /// The last turn that both have.
-    pub turn: u32,
-}
-
-/// What somebody wants of a scope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum ScopeChange {
-    /// Go into a worktree, made if it is not there.
-    Enter {
-        /// What it is called: `a-z`, `0-9` and `-`, at most 63 of them.
-        #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
-        name: String,
-        /// The revision that it begins with; the current one if none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(min_length = 1, max_length = 255)]
-        base: Option<String>,
-        /// The branch; one named after the worktree if none is named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(min_length = 1, max_length = 255)]
-        branch: Option<String>,
-    },
-    /// Leave the worktree for the directory that it was entered from.
-    Exit {},
-    /// Another agent, model or mode. An empty model or mode is the agent's own; a missing one stays.
-    Set {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mode: Option<String>,
-    },
-    /// Another directory, because the one there was has moved or is gone.
-    Relink {
-        /// The directory, absolute.
-        directory: String,
-    },
-    /// Back into the scope that a held message was written for. Asked for by releasing that message.
-    #[serde(skip_deserializing)]
-    Back {
-        /// The message.
-        message: String,
-        /// The scope.
-        scope: Scope,
-    },
-}
-
 /// Which attempt something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fence {
@@ -396,6 +316,8 @@ pub enum Story {
     Plan { steps: Vec<PlanStep> },
     /// The agent says that it changed a file. `change`: `added`, `edited` or `removed`.
     FileChanged { path: String, change: String },
+    /// What the turn changed in the tree, as far as it is under version control. `cut` says that some of the patch is missing.
+    Changes { files: Vec<FileChange>, patch: String, cut: bool },
     /// The agent asks a person.
     Question { approval: String, tool: String, detail: String },
     /// What it has cost since the last time it said so.

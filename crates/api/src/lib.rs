@@ -26,6 +26,7 @@ mod person;
 mod problem;
 mod queue;
 mod route;
+mod scope;
 mod secret;
 mod session;
 mod sign_in;
@@ -41,16 +42,16 @@ pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};
 pub use binding::{Binding, Move};
 pub use bounds::*;
 pub use fact::{
-    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Origin, Outcome, PlanStep,
-    RuleFact, Scope, ScopeChange, ScopeWorktree, Story, StoryFact, Usage, What,
+    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Outcome, PlanStep, RuleFact,
+    Story, StoryFact, Usage, What,
 };
 pub use grant::{
     Grant, Granted, Grantee, GranteeQuery, NewGrant, Root, RootQuery, TakenBack, ToGroup, ToOrg, ToUser,
 };
 pub use group::{Group, Membership, NewGroup};
 pub use message::{
-    EditParts, EditText, Hold, Links, MessageChange, MessageQuery, NewMessage, Part, Previous, Receipt,
-    ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
+    Delivery, EditParts, EditText, Hold, Links, MessageChange, MessageQuery, NewMessage, Part, Previous,
+    Receipt, ReceiptState, SayParts, SayText, To, ToConversation, ToNew, ToSession,
 };
 pub use node::Node;
 pub use object::object;
@@ -63,6 +64,11 @@ pub use person::{
 pub use problem::{Code, Invalid, Problem};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
+pub use scope::{
+    Changes, ChangesQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Scope, ScopeChange,
+    ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoTurn,
+    Worktree,
+};
 pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};

@@ -118,6 +118,13 @@ pub struct SayText {
     /// The words: at most 1 MiB in UTF-8, and not only white space.
     #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
     pub text: String,
+    /// How it is to reach a session whose turn is under way; `queue` if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+    /// The epoch of the scope that you saw: if it is another one by now, the message is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 2_147_483_647)]
+    pub under: Option<u32>,
 }
 
 /// A message of several parts.
@@ -129,19 +136,55 @@ pub struct SayParts {
     /// The parts: together at most 1 MiB of text in UTF-8.
     #[schema(min_items = 1, max_items = 32)]
     pub parts: Vec<Part>,
+    /// How it is to reach a session whose turn is under way; `queue` if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+    /// The epoch of the scope that you saw: if it is another one by now, the message is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 2_147_483_647)]
+    pub under: Option<u32>,
+}
+
+/// How a message is to reach a session whose turn is under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// After everything that waits.
+    #[default]
+    Queue,
+    /// The turn is stopped, then this comes first.
+    Interrupt,
+    /// Into the turn, if the agent takes words while it works; else after everything that waits.
+    Steer,
 }
 
 impl NewMessage {
     /// One text.
     pub fn text(to: To, text: impl Into<String>) -> Self {
-        Self::Text(SayText { to, text: text.into() })
+        Self::Text(SayText { to, text: text.into(), delivery: None, under: None })
+    }
+
+    /// The same, delivered so, and written for the scope of that epoch.
+    #[must_use]
+    pub fn delivered(mut self, how: Option<Delivery>, seen: Option<u32>) -> Self {
+        let (Self::Text(SayText { delivery, under, .. }) | Self::Parts(SayParts { delivery, under, .. })) =
+            &mut self;
+        (*delivery, *under) = (how, seen);
+        self
+    }
+
+    /// How it is to be delivered, and for which epoch's scope it was written.
+    pub fn delivery(&self) -> (Delivery, Option<u32>) {
+        let (Self::Text(SayText { delivery, under, .. }) | Self::Parts(SayParts { delivery, under, .. })) =
+            self;
+        (delivery.unwrap_or_default(), *under)
     }
 
     /// Where to, and the parts.
     pub fn into_parts(self) -> (To, Vec<Part>) {
         match self {
-            Self::Text(SayText { to, text }) => (to, vec![Part::Text { text }]),
-            Self::Parts(SayParts { to, parts }) => (to, parts),
+            Self::Text(SayText { to, text, .. }) => (to, vec![Part::Text { text }]),
+            Self::Parts(SayParts { to, parts, .. }) => (to, parts),
         }
     }
 }
@@ -154,14 +197,18 @@ struct NewMessageFields {
     text: Option<String>,
     #[serde(default, deserialize_with = "present")]
     parts: Option<Vec<Part>>,
+    #[serde(default)]
+    delivery: Option<Delivery>,
+    #[serde(default)]
+    under: Option<u32>,
 }
 
 impl<'de> Deserialize<'de> for NewMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let NewMessageFields { to, text, parts } = object(deserializer)?;
+        let NewMessageFields { to, text, parts, delivery, under } = object(deserializer)?;
         match (text, parts) {
-            (Some(text), None) => Ok(Self::Text(SayText { to, text })),
-            (None, Some(parts)) => Ok(Self::Parts(SayParts { to, parts })),
+            (Some(text), None) => Ok(Self::Text(SayText { to, text, delivery, under })),
+            (None, Some(parts)) => Ok(Self::Parts(SayParts { to, parts, delivery, under })),
             _ => Err(de::Error::custom("give exactly one of `text` and `parts`")),
         }
     }
@@ -263,6 +310,9 @@ pub struct EditParts {
 pub struct Hold {
     /// Whether it is to be held.
     pub held: bool,
+    /// Released, it goes back into the scope that it was written for, and takes the session along.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub there: bool,
 }
 
 #[derive(Deserialize)]
@@ -276,6 +326,8 @@ struct MessageChangeFields {
     revision: Option<u32>,
     #[serde(default, deserialize_with = "present")]
     held: Option<bool>,
+    #[serde(default)]
+    there: bool,
 }
 
 impl<'de> Deserialize<'de> for MessageChange {
@@ -284,7 +336,7 @@ impl<'de> Deserialize<'de> for MessageChange {
         match (fields.text, fields.parts, fields.revision, fields.held) {
             (Some(text), None, Some(revision), None) => Ok(Self::Text(EditText { text, revision })),
             (None, Some(parts), Some(revision), None) => Ok(Self::Parts(EditParts { parts, revision })),
-            (None, None, None, Some(held)) => Ok(Self::Hold(Hold { held })),
+            (None, None, None, Some(held)) => Ok(Self::Hold(Hold { held, there: fields.there })),
             (Some(_), _, None, _) | (_, Some(_), None, _) => {
                 Err(de::Error::custom("other words need the `revision` that you saw"))
             }
@@ -337,7 +389,7 @@ pub struct Receipt {
     pub by: Option<Who>,
     /// Where it stands.
     pub state: ReceiptState,
-    /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `session_ended`, `expired`,
+    /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `other_scope`, `session_ended`, `expired`,
     /// `not_allowed`, `revoked`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -354,6 +406,11 @@ pub struct Receipt {
     pub if_new_ignored: bool,
     /// How often its words were replaced.
     pub revision: u32,
+    /// How its sender wanted it to be delivered.
+    pub delivery: Delivery,
+    /// The epoch of the scope that it was written for, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u32>,
     /// The turn that works on it, once one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,

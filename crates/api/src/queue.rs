@@ -1,6 +1,6 @@
 //! The messages of a session that are not final, in the order in which they run.
 
-use crate::{At, ReceiptState, Who};
+use crate::{At, Delivery, ReceiptState, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -28,6 +28,11 @@ pub struct Queued {
     pub said_by: Option<Who>,
     /// How often its words were replaced; say this when you change them.
     pub revision: u32,
+    /// How its sender wanted it to be delivered.
+    pub delivery: Delivery,
+    /// The epoch of the scope that it was written for, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u32>,
     /// Its words, or how they begin if there are more than 4 KiB; the message itself has all of them (`words=true`).
     pub text: String,
     /// When it was accepted.

@@ -1,6 +1,6 @@
 //! Sessions, as lists and single reads show them.
 
-use crate::{Address, At, EndWhy, Links, Who};
+use crate::{Address, At, EndWhy, Links, Origin, OwnWorktree, ScopeWorktree, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -28,6 +28,9 @@ pub struct IfNew {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
+    /// The worktree that it goes into before anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<OwnWorktree>,
 }
 
 /// A session to be made without a message.
@@ -54,6 +57,9 @@ pub struct NewSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
+    /// The worktree that it goes into before anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<OwnWorktree>,
     /// The conversation it will belong to; it must not have an open session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Address>)]
@@ -150,6 +156,14 @@ pub struct Session {
     /// The agent's mode, where one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// The worktree that the directory is in, if it has entered one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<ScopeWorktree>,
+    /// How often where and how it acts has changed.
+    pub epoch: u32,
+    /// Of which session it is a fork, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// When it was made.
     pub made_at: At,
     /// When something was last said in it.

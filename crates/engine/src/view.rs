@@ -187,6 +187,25 @@ impl Engine {
         Ok(facts.into_iter().map(Shared::new).collect())
     }
 
+    /// What a turn changed in the tree, as the log tells it; none if nobody could tell.
+    pub async fn turn_changes(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        turn: Turn,
+    ) -> Result<Option<bytes::Bytes>, Refused> {
+        let what = "session";
+        may_read(by, what)?;
+        let record = self.record(session).await?;
+        readable(by, &record, what)?;
+        self.store().turn(session, turn).await?.ok_or(Refused::NotFound { what: "turn" })?;
+        let told = self.store().story(session, turn, "changes".to_owned(), ANSWER_BYTES_MAX).await?;
+        Ok(told.into_iter().rev().find_map(|fact| match fact.entry {
+            StoredEntry::Story { body, .. } => body,
+            StoredEntry::Rule(_) => None,
+        }))
+    }
+
     /// The messages of a session that are not final, in the order in which they run, with how their words begin.
     pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, Refused> {
         self.seen(by, session).await?;

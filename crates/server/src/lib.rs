@@ -36,6 +36,7 @@ mod proxies;
 mod queue;
 mod roots;
 mod route;
+mod scope;
 mod sessions;
 mod sign_in;
 mod stream;

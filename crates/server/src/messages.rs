@@ -4,7 +4,7 @@ use crate::asked::{Body, Caller, Id, Json, Query, address, id, json_bytes};
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::{Answer, No};
-use crate::wire::{at, links, previous};
+use crate::wire::{at, delivery_form, delivery_of, links, previous};
 use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -42,6 +42,7 @@ pub(crate) async fn say(
     Body(message): Body<NewMessage>,
 ) -> Answer<Response> {
     message.check()?;
+    let (delivery, under) = message.delivery();
     let (to, parts) = message.into_parts();
     let (to, if_new) = destination(to)?;
     let inbound = Inbound {
@@ -49,14 +50,14 @@ pub(crate) async fn say(
         to,
         if_new,
         parts: parts.into_iter().map(part).collect(),
-        delivery: kernel::Delivery::Queue,
-        under: None,
+        delivery: delivery_of(delivery),
+        under: under.map(kernel::Epoch),
         reply: None,
         trace: caller.trace,
     };
     let by = Who { id: caller.by.person.to_string(), handle: Some(caller.by.handle.clone()) };
     let receipt = door.engine.send(inbound).await?;
-    let body = serde_json::to_vec(&accepted_form(by, receipt.accepted));
+    let body = serde_json::to_vec(&accepted_form(by, delivery, receipt.accepted));
     let body = body.map_err(|error| No::new(Code::Internal, error.to_string()))?;
     let mut response = json_bytes(StatusCode::ACCEPTED, body);
     if receipt.repeated {
@@ -82,8 +83,12 @@ fn destination(to: To) -> Answer<(kernel::To, engine::IfNew)> {
 }
 
 pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
-    let api::IfNew { agent, directory, model, mode, title } = wire;
-    engine::IfNew { agent, directory, model, mode, title, worktree: None }
+    let api::IfNew { agent, directory, model, mode, title, worktree } = wire;
+    let worktree = worktree.map(|wanted| {
+        let api::OwnWorktree { name, base, branch } = wanted;
+        engine::IfNewWorktree { name, base, branch }
+    });
+    engine::IfNew { agent, directory, model, mode, title, worktree }
 }
 
 fn part(part: api::Part) -> Part {
@@ -154,7 +159,7 @@ pub(crate) async fn change(
         MessageChange::Text(change) => edit(vec![api::Part::Text { text: change.text }], change.revision),
         MessageChange::Parts(change) => edit(change.parts, change.revision),
         MessageChange::Hold(change) if change.held => Verb::Hold { message },
-        MessageChange::Hold(_) => Verb::Release { message, there: false },
+        MessageChange::Hold(change) => Verb::Release { message, there: change.there },
     };
     ask(&door, caller, message, verb).await
 }
@@ -224,7 +229,7 @@ pub(crate) struct MessageName {
     id: String,
 }
 
-fn accepted_form(by: Who, accepted: Accepted) -> Receipt {
+fn accepted_form(by: Who, delivery: api::Delivery, accepted: Accepted) -> Receipt {
     Receipt {
         id: accepted.message.to_string(),
         session: accepted.session.to_string(),
@@ -236,6 +241,8 @@ fn accepted_form(by: Who, accepted: Accepted) -> Receipt {
         previous: previous(accepted.previous),
         if_new_ignored: accepted.if_new_ignored,
         revision: 0,
+        delivery,
+        epoch: None,
         turn: None,
         first: None,
         last: None,
@@ -262,6 +269,8 @@ fn receipt_form(view: ReceiptView) -> Receipt {
         previous: previous(row.previous),
         if_new_ignored: row.if_new_ignored,
         revision: row.revision,
+        delivery: delivery_form(row.delivery),
+        epoch: row.epoch.map(|epoch| epoch.0),
         turn: row.turn.map(|turn| turn.0),
         first: row.first.map(|number| number.0),
         last: row.last.map(|number| number.0),

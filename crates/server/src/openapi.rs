@@ -5,7 +5,7 @@ use crate::door::Door;
 use crate::problem::No;
 use crate::{
     agents, approvals, audit, bindings, facts, gate, grants, groups, heads, health, me, messages, nodes,
-    orgs, page, queue, roots, route, sessions, sign_in, tokens, users, wall,
+    orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users, wall,
 };
 use api::Code;
 use axum::Router;
@@ -144,6 +144,10 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(sessions::list, sessions::make))
         .routes(routes!(sessions::read, sessions::change))
         .routes(routes!(sessions::end))
+        .routes(routes!(scope::change, scope::keep))
+        .routes(routes!(scope::undo))
+        .routes(routes!(scope::fork))
+        .routes(routes!(scope::changes))
         .routes(routes!(facts::facts))
         .routes(routes!(heads::heads))
         .routes(routes!(queue::queue, queue::reorder))

@@ -6,7 +6,7 @@ use crate::messages::{granted_response, state_form};
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::Answer;
 use crate::sessions::SessionName;
-use crate::wire::at;
+use crate::wire::{at, delivery_form};
 use api::{Order, Queue, Queued, Who};
 use axum::extract::State;
 use axum::response::Response;
@@ -72,6 +72,8 @@ fn queued_form(view: QueuedView) -> Queued {
         by: row.by.to_string(),
         said_by: Some(Who { id: row.by.to_string(), handle: sender }),
         revision: row.revision,
+        delivery: delivery_form(row.delivery),
+        epoch: row.epoch.map(|epoch| epoch.0),
         text,
         accepted_at: at(row.accepted_at),
     }

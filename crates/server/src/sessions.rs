@@ -7,7 +7,7 @@ use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::who;
 use crate::problem::{Answer, No};
-use crate::wire::{at, end_why, links};
+use crate::wire::{at, end_why, links, origin_form};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
 use axum::extract::State;
 use axum::response::Response;
@@ -89,6 +89,11 @@ pub(crate) async fn make(
     how.check()?;
     let bind = conversation.map(|text| address("conversation", &text)).transpose()?;
     let made = door.engine.make(&caller.by, if_new(how), bind, caller.trace).await?;
+    made_response(made)
+}
+
+/// A session that is there now, and where.
+pub(crate) fn made_response(made: engine::Made) -> Answer<Response> {
     let path = format!("/api/v1/sessions/{}", made.session);
     let location = HeaderValue::from_str(&path);
     let form = Made { id: made.session.to_string(), links: links(path, made.session) };
@@ -162,7 +167,7 @@ pub(crate) async fn end(
     Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
 }
 
-async fn named_form(door: &Door, caller: &Caller, row: SessionRow) -> Answer<Session> {
+pub(crate) async fn named_form(door: &Door, caller: &Caller, row: SessionRow) -> Answer<Session> {
     let owner = who(door, caller, row.owner).await?;
     Ok(Session { owned_by: Some(owner), ..session_form(row) })
 }
@@ -191,6 +196,12 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
         directory: row.scope.directory,
         model: row.scope.model,
         mode: row.scope.mode,
+        worktree: row
+            .scope
+            .worktree
+            .map(|worktree| api::ScopeWorktree { name: worktree.name, home: worktree.home }),
+        epoch: row.epoch.0,
+        origin: row.origin.map(origin_form),
         made_at: at(row.made_at),
         touched_at: at(row.touched_at),
         links: links(format!("/api/v1/sessions/{}", row.session), row.session),

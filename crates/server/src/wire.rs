@@ -7,7 +7,8 @@ use engine::{Cause, Live, Shared, StoredEntry, StoredFact};
 use kernel::{
     Answer, Answerer, EndWhy, Fact, Failure, HoldWhy, Moment, Outcome, RefusedWhy, ReportKind, StopWhy,
 };
-pub(crate) use scope::{delivery_word, origin_form, scope_form};
+use scope::delivery_word;
+pub(crate) use scope::{change_of, delivery_form, delivery_of, origin_form, scope_form};
 use serde::Serialize;
 use std::io::Write;
 

@@ -1,6 +1,8 @@
 //! Scopes, what is wanted of them, and errands, on the wire.
 
-use kernel::{Change, Delivery, Errand, ErrandKind, Fact, KeptWhy, Origin, Scope, Setting, What, Worktree};
+use kernel::{
+    Change, Delivery, Errand, ErrandKind, Fact, KeptWhy, NewWorktree, Origin, Scope, Setting, What, Worktree,
+};
 
 /// A fact about the scope.
 pub(super) fn fact_form(fact: &Fact) -> api::RuleFact {
@@ -61,16 +63,40 @@ fn change_form(change: &Change) -> api::ScopeChange {
     match change {
         Change::Enter(wanted) => {
             let (name, base, branch) = (wanted.name.clone(), wanted.base.clone(), wanted.branch.clone());
-            Wire::Enter { name, base, branch }
+            Wire::Enter(api::EnterWorktree { name, base, branch })
         }
-        Change::Exit => Wire::Exit {},
+        Change::Exit => Wire::Exit(true),
         Change::Set { agent, model, mode } => {
-            Wire::Set { agent: agent.clone(), model: setting_form(model), mode: setting_form(mode) }
+            let (agent, model, mode) = (agent.clone(), setting_form(model), setting_form(mode));
+            Wire::Set(api::ScopeSet { agent, model, mode })
         }
-        Change::Relink { directory } => Wire::Relink { directory: directory.clone() },
-        Change::Back { scope, message } => {
-            Wire::Back { message: message.to_string(), scope: scope_form(scope) }
+        Change::Relink { directory } => Wire::Relink(directory.clone()),
+        Change::Back { scope, .. } => Wire::Back(scope_form(scope)),
+    }
+}
+
+/// What is wanted of a scope, as the kernel has it, and whether it may not wait.
+pub(crate) fn change_of(request: api::ScopeRequest) -> (Change, bool) {
+    use api::ScopeRequest as Wire;
+    match request {
+        Wire::Enter(request) => {
+            let api::EnterWorktree { name, base, branch } = request.enter;
+            (Change::Enter(NewWorktree { name, base, branch }), request.now)
         }
+        Wire::Exit(request) => (Change::Exit, request.now),
+        Wire::Set(request) => {
+            let api::ScopeSet { agent, model, mode } = request.set;
+            (Change::Set { agent, model: setting_of(model), mode: setting_of(mode) }, request.now)
+        }
+        Wire::Relink(request) => (Change::Relink { directory: request.relink }, request.now),
+    }
+}
+
+fn setting_of(named: Option<String>) -> Setting {
+    match named {
+        None => Setting::Keep,
+        Some(name) if name.is_empty() => Setting::Default,
+        Some(name) => Setting::To(name),
     }
 }
 
@@ -83,7 +109,24 @@ fn setting_form(setting: &Setting) -> Option<String> {
 }
 
 /// How a message is to be delivered.
-pub(crate) fn delivery_word(delivery: Delivery) -> &'static str {
+pub(crate) fn delivery_form(delivery: Delivery) -> api::Delivery {
+    match delivery {
+        Delivery::Queue => api::Delivery::Queue,
+        Delivery::Interrupt => api::Delivery::Interrupt,
+        Delivery::Steer => api::Delivery::Steer,
+    }
+}
+
+/// The other way round.
+pub(crate) fn delivery_of(delivery: api::Delivery) -> Delivery {
+    match delivery {
+        api::Delivery::Queue => Delivery::Queue,
+        api::Delivery::Interrupt => Delivery::Interrupt,
+        api::Delivery::Steer => Delivery::Steer,
+    }
+}
+
+pub(super) fn delivery_word(delivery: Delivery) -> &'static str {
     match delivery {
         Delivery::Queue => "queue",
         Delivery::Interrupt => "interrupt",

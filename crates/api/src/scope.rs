@@ -1,0 +1,345 @@
+//! Where and how a session acts, and what can be wanted of that: worktrees, undo, forks, readiness.
+//!
+//! `ScopeRequest` is one of a few forms. In the schema these are alternatives; when read, all fields are looked at
+//! together, so that the problem names what is missing or too much.
+
+use crate::object::object;
+use crate::{At, Invalid};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use utoipa::{IntoParams, ToSchema};
+
+/// The longest name of a worktree.
+const WORKTREE_LENGTH_MAX: usize = 63;
+/// The longest name of a revision or a branch.
+const REVISION_LENGTH_MAX: usize = 255;
+
+/// Where and how a session acts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Scope {
+    /// The directory the agent works in.
+    pub directory: String,
+    /// The agent.
+    pub agent: String,
+    /// The model, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's mode, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The worktree that the directory is in, if the session has entered one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<ScopeWorktree>,
+}
+
+/// A git worktree that a session has entered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScopeWorktree {
+    /// What it is called.
+    pub name: String,
+    /// The directory that the session goes back to when it leaves.
+    pub home: String,
+}
+
+/// Of which session, and after which of its turns, a session is a fork.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Origin {
+    /// The session.
+    pub session: String,
+    /// The last turn that both have.
+    pub turn: u32,
+}
+
+/// What somebody wanted of a scope, in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ScopeChange {
+    /// Go into a worktree.
+    Enter(EnterWorktree),
+    /// Leave the worktree.
+    Exit(bool),
+    /// Another agent, model or mode. An empty model or mode is the agent's own.
+    Set(ScopeSet),
+    /// Another directory.
+    Relink(String),
+    /// Back into the scope that a held message was written for.
+    Back(Scope),
+}
+
+/// A worktree to go into, made if it is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnterWorktree {
+    /// What it is called.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    pub name: String,
+    /// The revision that it begins with; the current one if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9_@][A-Za-z0-9._/@^~{}-]*$")]
+    pub base: Option<String>,
+    /// The branch; one named after the worktree if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9_][A-Za-z0-9._/-]*$")]
+    pub branch: Option<String>,
+}
+
+/// A worktree for a new session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnWorktree {
+    /// What it is called; a name of the session's own if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    pub name: Option<String>,
+    /// The revision that it begins with; the current one if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9_@][A-Za-z0-9._/@^~{}-]*$")]
+    pub base: Option<String>,
+    /// The branch; one named after the worktree if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9_][A-Za-z0-9._/-]*$")]
+    pub branch: Option<String>,
+}
+
+/// Another agent, model or mode; what is not named stays. An empty model or mode is the agent's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeSet {
+    /// The agent. Another one begins with its own model and mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub agent: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^([A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*)?$")]
+    pub model: Option<String>,
+    /// The agent's mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128, pattern = "^([A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*)?$")]
+    pub mode: Option<String>,
+}
+
+/// What is wanted of a scope. It happens when the turn under way is over; with `now`, it is refused while one runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ScopeRequest {
+    /// Go into a worktree.
+    Enter(ScopeEnter),
+    /// Leave the worktree for the directory that it was entered from.
+    Exit(ScopeExit),
+    /// Another agent, model or mode.
+    Set(ScopeSetting),
+    /// Another directory, because the one there was has moved or is gone.
+    Relink(ScopeRelink),
+}
+
+/// Go into a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeEnter {
+    /// The worktree.
+    pub enter: EnterWorktree,
+    /// Not if it has to wait.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// Leave the worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeExit {
+    /// `true`; whoever does not want to leave asks for nothing.
+    pub exit: bool,
+    /// Not if it has to wait.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// Another agent, model or mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeSetting {
+    /// Which.
+    pub set: ScopeSet,
+    /// Not if it has to wait.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// Another directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeRelink {
+    /// The directory, absolute.
+    #[schema(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
+    pub relink: String,
+    /// Not if it has to wait.
+    #[serde(default)]
+    pub now: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScopeFields {
+    #[serde(default, deserialize_with = "present_object")]
+    enter: Option<EnterWorktree>,
+    #[serde(default, deserialize_with = "present")]
+    exit: Option<bool>,
+    #[serde(default, deserialize_with = "present_object")]
+    set: Option<ScopeSet>,
+    #[serde(default, deserialize_with = "present")]
+    relink: Option<String>,
+    #[serde(default)]
+    now: bool,
+}
+
+impl<'de> Deserialize<'de> for ScopeRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ScopeFields { enter, exit, set, relink, now } = object(deserializer)?;
+        match (enter, exit, set, relink) {
+            (Some(enter), None, None, None) => Ok(Self::Enter(ScopeEnter { enter, now })),
+            (None, Some(exit), None, None) => Ok(Self::Exit(ScopeExit { exit, now })),
+            (None, None, Some(set), None) => Ok(Self::Set(ScopeSetting { set, now })),
+            (None, None, None, Some(relink)) => Ok(Self::Relink(ScopeRelink { relink, now })),
+            _ => Err(de::Error::custom("name exactly one of `enter`, `exit`, `set` and `relink`")),
+        }
+    }
+}
+
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    object(d).map(Some)
+}
+
+impl EnterWorktree {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        worktree_name(&self.name)?;
+        revision("base", self.base.as_deref(), "_@", "._/@^~{}-")?;
+        revision("branch", self.branch.as_deref(), "_", "._/-")
+    }
+}
+
+impl OwnWorktree {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.name.as_deref().map_or(Ok(()), worktree_name)?;
+        revision("base", self.base.as_deref(), "_@", "._/@^~{}-")?;
+        revision("branch", self.branch.as_deref(), "_", "._/-")
+    }
+}
+
+fn worktree_name(name: &str) -> Result<(), Invalid> {
+    let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let plain = name.starts_with(small) && name.chars().all(|c| small(c) || c == '-');
+    if plain && name.len() <= WORKTREE_LENGTH_MAX {
+        return Ok(());
+    }
+    let reason = format!(
+        "must begin with a small letter or digit and go on with those or - (at most {WORKTREE_LENGTH_MAX})"
+    );
+    Err(Invalid { field: "name", reason })
+}
+
+fn revision(field: &'static str, named: Option<&str>, first: &str, marks: &str) -> Result<(), Invalid> {
+    let Some(named) = named else { return Ok(()) };
+    let begins = named.starts_with(|c: char| c.is_ascii_alphanumeric() || first.contains(c));
+    let goes_on = named.chars().all(|c| c.is_ascii_alphanumeric() || first.contains(c) || marks.contains(c));
+    if begins && goes_on && named.len() <= REVISION_LENGTH_MAX {
+        return Ok(());
+    }
+    let reason = format!("must be letters, digits and {marks} (at most {REVISION_LENGTH_MAX})");
+    Err(Invalid { field, reason })
+}
+
+/// The turn whose changes are to be put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UndoTurn {
+    /// The turn.
+    #[schema(minimum = 1, maximum = 2_147_483_647)]
+    pub turn: u32,
+}
+
+/// A fork to be made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewFork {
+    /// The last turn that both have; the last one that is over if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 2_147_483_647)]
+    pub at: Option<u32>,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    pub title: Option<String>,
+}
+
+/// Which turn's changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesQuery {
+    /// The turn.
+    #[param(minimum = 1, maximum = 2_147_483_647)]
+    pub turn: u32,
+}
+
+/// What a turn changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Changes {
+    /// The turn.
+    pub turn: u32,
+    /// Whether it was looked for: outside of version control nobody can tell.
+    pub known: bool,
+    /// The files.
+    pub files: Vec<FileChange>,
+    /// How, as a patch.
+    pub patch: String,
+    /// Whether some of the patch is missing, because it was long.
+    pub cut: bool,
+}
+
+/// One file that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileChange {
+    /// Where it is, from the top of the tree.
+    pub path: String,
+    /// `added`, `edited`, `removed` or `renamed`.
+    pub kind: String,
+    /// Lines more; missing for a file that is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plus: Option<u64>,
+    /// Lines less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minus: Option<u64>,
+}
+
+/// A worktree that a session has, or has had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Worktree {
+    /// The session that made it.
+    pub session: String,
+    /// What it is called.
+    pub name: String,
+    /// Where it is.
+    pub directory: String,
+    /// Of which repository.
+    pub repository: String,
+    /// Its branch.
+    pub branch: String,
+    /// Commits that only it has.
+    pub ahead: u64,
+    /// Commits that only its base has.
+    pub behind: u64,
+    /// Files that are changed or new, and not committed.
+    pub dirty: u64,
+    /// How much room it takes, in bytes.
+    pub bytes: u64,
+    /// Whether the session is in it now.
+    pub in_use: bool,
+    /// When it was made.
+    pub made_at: At,
+}

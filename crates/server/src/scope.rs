@@ -1,0 +1,141 @@
+//! Where and how a session acts: change it, undo a turn, see what one changed, fork.
+
+use crate::asked::{Body, Caller, Id, Json, Query};
+use crate::door::Door;
+use crate::messages::granted_response;
+use crate::openapi::{KeyHeader, problems};
+use crate::problem::Answer;
+use crate::sessions::{SessionName, made_response, named_form};
+use crate::wire::change_of;
+use api::{Changes, ChangesQuery, Made, NewFork, ScopeRequest, Session, UndoTurn};
+use axum::extract::State;
+use axum::response::Response;
+use engine::{Verb, who_changed};
+use kernel::{SessionId, Turn};
+
+problems! {
+    ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, UnknownAgent, BadDirectory, SessionEnded,
+        IdempotencyConflict, TooLate, Changed, Busy, ScopeChanging, InWorktree, NotInWorktree, DiskFull, Unclear];
+    KeepProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed,
+        DiskFull, Unclear];
+    UndoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, DiskFull, Unclear];
+    ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
+        TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+    ChangesProblems = [Invalid, NotFound, RightMissing];
+}
+
+/// Let a session act somewhere or somehow else
+///
+/// Into a worktree or out of it, with another agent, model or mode, or in a directory that has moved. It happens when the
+/// turn under way is over; follow the facts, or read the session again. What waits then is held until somebody says where
+/// it belongs.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/scope", tag = "sessions", operation_id = "change_scope", params(SessionName, KeyHeader),
+    request_body = ScopeRequest,
+    responses(
+        (status = 200, description = "It is so, or will be when what is under way is over.", body = Session),
+        (status = 202, description = "It is safe and will be decided; the session is as it is now.", body = Session),
+        ScopeProblems,
+    ),
+)]
+pub(crate) async fn change(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(request): Body<ScopeRequest>,
+) -> Answer<Response> {
+    request.check()?;
+    let (change, now) = change_of(request);
+    ask(&door, caller, session, Verb::Change { session, change, now }).await
+}
+
+/// Give up a change of scope that has not begun
+#[utoipa::path(
+    delete, path = "/api/v1/sessions/{id}/scope", tag = "sessions", operation_id = "keep_scope", params(SessionName, KeyHeader),
+    responses(
+        (status = 200, description = "It stays as it is.", body = Session),
+        (status = 202, description = "It is safe and will be decided; the session is as it is now.", body = Session),
+        KeepProblems,
+    ),
+)]
+pub(crate) async fn keep(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Response> {
+    ask(&door, caller, session, Verb::KeepScope { session }).await
+}
+
+/// Put back what a turn has changed
+///
+/// Refused while a turn runs. If something has touched the same files since, nothing is changed, and a notice in the log
+/// names them.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/undo", tag = "sessions", operation_id = "undo", params(SessionName, KeyHeader),
+    request_body = UndoTurn,
+    responses(
+        (status = 200, description = "It is being done; the log says what came of it.", body = Session),
+        (status = 202, description = "It is safe and will be decided; the session is as it is now.", body = Session),
+        UndoProblems,
+    ),
+)]
+pub(crate) async fn undo(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(UndoTurn { turn }): Body<UndoTurn>,
+) -> Answer<Response> {
+    ask(&door, caller, session, Verb::Undo { session, turn: Turn(turn) }).await
+}
+
+/// Make a fork of a session
+///
+/// A new session with the conversation up to a turn, and a worktree of its own with the tree as it was after it.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/fork", tag = "sessions", operation_id = "fork", params(SessionName, KeyHeader),
+    request_body = NewFork,
+    responses(
+        (status = 201, description = "It is there.", body = Made, headers(
+            ("Idempotent-Replayed" = bool, description = "`true` if this answers a repetition."),
+            ("Location" = String, description = "Where the session is."))),
+        ForkProblems,
+    ),
+)]
+pub(crate) async fn fork(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Body(new): Body<NewFork>,
+) -> Answer<Response> {
+    new.check()?;
+    let made = door.engine.fork(&caller.by, session, new.at.map(Turn), new.title, caller.trace).await?;
+    made_response(made)
+}
+
+/// See what a turn changed
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/changes", tag = "sessions", operation_id = "changes", params(SessionName, ChangesQuery),
+    responses((status = 200, description = "What it changed, if anybody can tell.", body = Changes), ChangesProblems),
+)]
+pub(crate) async fn changes(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+    Query(ChangesQuery { turn }): Query<ChangesQuery>,
+) -> Answer<Json<Changes>> {
+    let stored = door.engine.turn_changes(&caller.by, session, Turn(turn)).await?;
+    let told = stored.and_then(|body| serde_json::from_slice::<api::Story>(&body).ok());
+    Ok(Json(match told {
+        Some(api::Story::Changes { files, patch, cut }) => Changes { turn, known: true, files, patch, cut },
+        _ => Changes { turn, known: false, files: Vec::new(), patch: String::new(), cut: false },
+    }))
+}
+
+async fn ask(door: &Door, caller: Caller, session: SessionId, verb: Verb) -> Answer<Response> {
+    let granted = door.engine.ask(&caller.by, verb, caller.trace.clone()).await?;
+    let row = door.engine.session(&who_changed(&caller.by), session).await?;
+    Ok(granted_response(granted, Json(named_form(door, &caller, row).await?)))
+}

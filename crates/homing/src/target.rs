@@ -1,7 +1,7 @@
 //! Which session is meant: decided by what a person names, once, and never by what ran last.
 
 use anyhow::Result;
-use api::{Explained, IfNew, Receipt, RouteQuery, To};
+use api::{Explained, IfNew, OwnWorktree, Receipt, RouteQuery, To};
 use kernel::{Address, Part};
 
 use crate::exit::{Exit, Trouble};
@@ -40,12 +40,21 @@ pub(crate) struct MakeArgs {
     /// What to call it, if a session is made
     #[arg(long, conflicts_with = "session")]
     title: Option<String>,
+    /// Let it work in a git worktree of its own, if a session is made; named so, or by itself
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with = "session")]
+    worktree: Option<String>,
+    /// The revision that the worktree begins with [default: the current one]
+    #[arg(long, value_name = "REVISION", requires = "worktree")]
+    base: Option<String>,
+    /// The worktree's branch [default: one named after it]
+    #[arg(long, value_name = "BRANCH", requires = "worktree")]
+    branch: Option<String>,
 }
 
 impl MakeArgs {
     fn is_empty(&self) -> bool {
-        let Self { agent, model, mode, directory, title } = self;
-        [agent, model, mode, directory, title].into_iter().all(Option::is_none)
+        let Self { agent, model, mode, directory, title, worktree, base: _, branch: _ } = self;
+        [agent, model, mode, directory, title, worktree].into_iter().all(Option::is_none)
     }
 
     /// As the server wants it. Without a directory it is the one in which the command is typed; a server elsewhere does not
@@ -57,8 +66,12 @@ impl MakeArgs {
             None if remote.is_elsewhere => None,
             None => Some(here()?),
         };
-        let Self { agent, model, mode, title, .. } = self.clone();
-        Ok(IfNew { agent, directory, model, mode, title })
+        let Self { agent, model, mode, title, worktree, base, branch, .. } = self.clone();
+        let worktree = worktree.map(|name| {
+            let name = Some(name).filter(|name| !name.is_empty());
+            OwnWorktree { name, base, branch }
+        });
+        Ok(IfNew { agent, directory, model, mode, title, worktree })
     }
 }
 
@@ -157,7 +170,7 @@ fn here() -> Result<String> {
     path_text(&std::env::current_dir()?)
 }
 
-fn path_text(path: &std::path::Path) -> Result<String> {
+pub(crate) fn path_text(path: &std::path::Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         Trouble::new(Exit::Usage, format!("{} is not text", path.display()))
             .hint("use a directory whose name is UTF-8")

@@ -87,16 +87,16 @@ pub(crate) fn scope(scope: &api::Scope) -> String {
 
 fn scope_change(change: &api::ScopeChange) -> String {
     match change {
-        api::ScopeChange::Enter { name, .. } => format!("enter worktree {name}"),
-        api::ScopeChange::Exit {} => "leave the worktree".to_owned(),
-        api::ScopeChange::Set { agent, model, mode } => {
-            let named = [("agent", agent), ("model", model), ("mode", mode)];
+        api::ScopeChange::Enter(worktree) => format!("enter worktree {}", worktree.name),
+        api::ScopeChange::Exit(_) => "leave the worktree".to_owned(),
+        api::ScopeChange::Set(set) => {
+            let named = [("agent", &set.agent), ("model", &set.model), ("mode", &set.mode)];
             let named = named.into_iter().filter_map(|(word, name)| Some((word, name.as_ref()?)));
             let own = |name: &String| if name.is_empty() { "its own".to_owned() } else { name.clone() };
             named.map(|(word, name)| format!("{word} {}", own(name))).collect::<Vec<_>>().join(", ")
         }
-        api::ScopeChange::Relink { directory } => format!("directory {directory}"),
-        api::ScopeChange::Back { message, scope: there } => format!("back to {} for {message}", scope(there)),
+        api::ScopeChange::Relink(directory) => format!("directory {directory}"),
+        api::ScopeChange::Back(there) => format!("back to {}", scope(there)),
     }
 }
 
@@ -124,6 +124,7 @@ pub(crate) fn story(story: &Story) -> String {
         Story::ToolResult { output, failed, .. } => {
             format!("{}{output}", if *failed { "failed: " } else { "" })
         }
+        Story::Changes { files, .. } => changed(files),
         Story::Question { approval, tool, detail } => format!("asks for {tool}: {detail} ({approval})"),
         Story::Usage(usage) => used(usage),
         Story::Finished { reason } => format!("finished: {reason}"),
@@ -131,6 +132,16 @@ pub(crate) fn story(story: &Story) -> String {
         Story::Stopped { killed, gone } => verified(*killed, *gone),
         Story::Other { raw } => raw.clone(),
         Story::Forgotten { kind } => format!("({kind}, forgotten)"),
+    }
+}
+
+fn changed(files: &[api::FileChange]) -> String {
+    let sum = |of: fn(&api::FileChange) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
+    let (plus, minus) = (sum(|file| file.plus), sum(|file| file.minus));
+    match files {
+        [] => "no file was changed".to_owned(),
+        [file] => format!("{} {} (+{plus} -{minus})", file.kind, file.path),
+        files => format!("{} files changed (+{plus} -{minus})", files.len()),
     }
 }
 

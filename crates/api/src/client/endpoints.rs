@@ -102,6 +102,39 @@ impl Client {
         self.change(Method::POST, &path, NO_BODY).await.map(Verdict::of)
     }
 
+    /// Lets a session act somewhere or somehow else, when what is under way is over.
+    pub async fn change_scope(
+        &self,
+        session: &str,
+        request: &ScopeRequest,
+    ) -> Result<Verdict<Session>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/scope");
+        self.change(Method::POST, &path, Some(request)).await.map(Verdict::of)
+    }
+
+    /// Gives up a change of scope that has not begun.
+    pub async fn keep_scope(&self, session: &str) -> Result<Verdict<Session>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/scope");
+        self.change(Method::DELETE, &path, NO_BODY).await.map(Verdict::of)
+    }
+
+    /// Puts back what a turn has changed.
+    pub async fn undo(&self, session: &str, turn: u32) -> Result<Verdict<Session>, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/undo");
+        self.change(Method::POST, &path, Some(&UndoTurn { turn })).await.map(Verdict::of)
+    }
+
+    /// What a turn changed.
+    pub async fn changes(&self, session: &str, turn: u32) -> Result<Changes, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/changes"), &ChangesQuery { turn }).await
+    }
+
+    /// Makes a fork of a session.
+    pub async fn fork(&self, session: &str, new: &NewFork) -> Result<Made, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/fork");
+        Ok(self.change(Method::POST, &path, Some(new)).await?.body)
+    }
+
     /// A page of a session's facts.
     pub async fn facts(&self, session: &str, query: &FactsQuery) -> Result<Facts, ClientError> {
         self.get(&format!("/api/v1/sessions/{session}/facts"), query).await

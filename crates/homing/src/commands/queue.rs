@@ -51,8 +51,16 @@ enum QueueVerb {
     },
     /// Keep a waiting message from being started
     Hold { message: String },
-    /// Let a held message be started
-    Release { message: String },
+    /// Let a held message be started, here or where it was written for
+    Release {
+        message: String,
+        /// In the scope of now (the default)
+        #[arg(long, group = "where")]
+        here: bool,
+        /// In the scope that it was written for; the session goes back there first
+        #[arg(long, group = "where")]
+        there: bool,
+    },
     /// Take a waiting message back
     Withdraw { message: String },
 }
@@ -67,7 +75,7 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
         .into());
     }
     let client = &remote.client;
-    let held = |held| MessageChange::Hold(Hold { held });
+    let held = |held, there| MessageChange::Hold(Hold { held, there });
     let verdict = match args.verb {
         None => return list(args.session.as_deref(), remote).await,
         Some(QueueVerb::Move { message, before, first, last: _ }) => {
@@ -81,8 +89,12 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
             let change = MessageChange::Text(EditText { text: text.join(" "), revision });
             client.change_message(&message, &change).await.told()?
         }
-        Some(QueueVerb::Hold { message }) => client.change_message(&message, &held(true)).await.told()?,
-        Some(QueueVerb::Release { message }) => client.change_message(&message, &held(false)).await.told()?,
+        Some(QueueVerb::Hold { message }) => {
+            client.change_message(&message, &held(true, false)).await.told()?
+        }
+        Some(QueueVerb::Release { message, here: _, there }) => {
+            client.change_message(&message, &held(false, there)).await.told()?
+        }
         Some(QueueVerb::Withdraw { message }) => client.withdraw(&message).await.told()?,
     };
     tell(verdict, remote)

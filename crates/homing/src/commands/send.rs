@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Read};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::{NewMessage, Receipt};
+use api::{Delivery, NewMessage, Receipt};
 
 use crate::commands::stop::stop_message;
 use crate::exit::{Exit, Trouble};
@@ -28,16 +28,33 @@ pub(crate) struct SendArgs {
     /// Stay, and show the words as they come; Ctrl-C detaches, twice stops the turn
     #[arg(long, short)]
     follow: bool,
+    /// Put it into the turn under way, if the agent takes words while it works; else it waits like any other
+    #[arg(long, conflicts_with = "interrupt")]
+    steer: bool,
+    /// Stop the turn under way, then run this first
+    #[arg(long)]
+    interrupt: bool,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     make: MakeArgs,
 }
 
+impl SendArgs {
+    fn delivery(&self) -> Option<Delivery> {
+        match (self.steer, self.interrupt) {
+            (true, _) => Some(Delivery::Steer),
+            (false, true) => Some(Delivery::Interrupt),
+            (false, false) => None,
+        }
+    }
+}
+
 pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     let text = words_of(&args.text)?;
     let target = args.target.resolve(&args.make, remote).await?;
-    let receipt = remote.client.say(&NewMessage::text(target.to.clone(), text)).await.told()?;
+    let message = NewMessage::text(target.to.clone(), text).delivered(args.delivery(), None);
+    let receipt = remote.client.say(&message).await.told()?;
     target.announce(&receipt, remote);
     if args.follow {
         return watch(remote, &receipt).await;

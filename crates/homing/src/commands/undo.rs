@@ -1,0 +1,61 @@
+//! `homing undo`: put back what a turn has changed.
+
+use anyhow::Result;
+use api::client::Heard;
+use api::{Fact, RuleFact, What};
+use std::time::Duration;
+
+use crate::exit::{Exit, Trouble};
+use crate::remote::{Remote, Told};
+use crate::target::session_or_here;
+use crate::words;
+
+/// The longest that it is waited for.
+const UNDO_WAIT: Duration = Duration::from_secs(120);
+
+/// Put back what a turn has changed
+///
+/// The files that the turn changed become what they were before it. If something has touched them since, nothing is
+/// changed, and you are told which. A copy of how the tree is now is kept first.
+#[derive(clap::Args)]
+pub(crate) struct UndoArgs {
+    /// The turn, as `homing log` numbers it
+    turn: u32,
+    /// The session [default: this directory's]
+    #[arg(long, short)]
+    session: Option<String>,
+}
+
+pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
+    let session = session_or_here(args.session.as_deref(), remote).await?;
+    let before = remote.client.session(&session).await.told()?.number;
+    remote.client.undo(&session, args.turn).await.told()?;
+    match tokio::time::timeout(UNDO_WAIT, until_undone(&session, before, remote)).await {
+        Ok(undone) => undone,
+        Err(_) => Ok(Exit::Later),
+    }
+}
+
+async fn until_undone(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
+    let mut facts = remote.client.follow(session, after);
+    let mut notice = String::new();
+    loop {
+        let Heard::Fact(fact) = facts.next().await.told()? else { continue };
+        match &fact.what {
+            What::Rule(RuleFact::Undone { .. }) => {
+                if remote.screen.json {
+                    remote.screen.object(&fact)?;
+                } else {
+                    remote.screen.line(notice)?;
+                }
+                return Ok(Exit::Done);
+            }
+            What::Rule(RuleFact::ErrandFailed { .. }) => {
+                return Err(Trouble::new(Exit::Failed, notice).into());
+            }
+            What::Story(story) => notice = words::story(&story.story),
+            What::Rule(_) | What::Other(_) => {}
+        }
+        let _: &Fact = &fact;
+    }
+}

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::{IntoParams, ToSchema};
 
 /// The longest name of a worktree.
-const WORKTREE_LENGTH_MAX: usize = 63;
+const WORKTREE_LENGTH_MAX: usize = 40;
 /// The longest name of a revision or a branch.
 const REVISION_LENGTH_MAX: usize = 255;
 
@@ -70,7 +70,7 @@ pub enum ScopeChange {
 #[serde(deny_unknown_fields)]
 pub struct EnterWorktree {
     /// What it is called.
-    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    #[schema(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub name: String,
     /// The revision that it begins with; the current one if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub struct EnterWorktree {
 pub struct OwnWorktree {
     /// What it is called; a name of the session's own if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    #[schema(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub name: Option<String>,
     /// The revision that it begins with; the current one if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]

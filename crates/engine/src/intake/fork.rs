@@ -70,7 +70,7 @@ impl Engine {
         let (Some(turn), Some(epoch)) = (row.turn, row.epoch) else { return Err(no_turn) };
         let ran_in = self.store().scope(of, epoch).await?.ok_or(no_turn)?;
         let session = self.mint_session();
-        let enter = self.tree_after(of, turn, &ran_in, session).await;
+        let enter = self.tree_after(of, turn, &ran_in).await;
         let directory = match &ran_in.worktree {
             Some(worktree) => worktree.home.clone(),
             None => ran_in.directory.clone(),
@@ -94,10 +94,9 @@ impl Engine {
         of: SessionId,
         turn: Turn,
         ran_in: &Scope,
-        session: SessionId,
     ) -> Option<NewWorktree> {
         let remembered = self.trees().changes(&ran_in.directory, of, turn).await;
         let wanted = IfNewWorktree { name: None, base: None, branch: None };
-        remembered.ok().flatten().map(|_| worktree_for(session, &wanted))
+        remembered.ok().flatten().map(|_| worktree_for(&wanted))
     }
 }

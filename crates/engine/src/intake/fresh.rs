@@ -66,7 +66,7 @@ impl Engine {
         let scope = Scope { directory, agent, model, mode, worktree };
         let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
         let org_open_max = self.org_open_max(by).await?;
-        let (origin, enter) = (None, if_new.worktree.as_ref().map(|wanted| worktree_for(session, wanted)));
+        let (origin, enter) = (None, if_new.worktree.as_ref().map(worktree_for));
         enter.as_ref().map_or(Ok(()), check_worktree)?;
         Ok(NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max })
     }
@@ -117,11 +117,12 @@ impl Engine {
     }
 }
 
-/// A worktree without a name has one that no other session's has.
-pub(super) fn worktree_for(session: SessionId, wanted: &IfNewWorktree) -> NewWorktree {
-    let own = || session.to_string().replace('_', "-");
+/// A worktree without a name: nobody else's is in its way, because a worktree belongs to its session.
+const WORKTREE: &str = "tree";
+
+pub(super) fn worktree_for(wanted: &IfNewWorktree) -> NewWorktree {
     let IfNewWorktree { name, base, branch } = wanted.clone();
-    NewWorktree { name: name.unwrap_or_else(own), base, branch }
+    NewWorktree { name: name.unwrap_or_else(|| WORKTREE.to_owned()), base, branch }
 }
 
 /// What was asked for of a session that may be made.

@@ -8,7 +8,7 @@ use kernel::{
 use store::Wish;
 
 /// The longest name of a worktree: with a session's own beside it, it still fits into a file's name.
-const WORKTREE_BYTES_MAX: usize = 63;
+const WORKTREE_BYTES_MAX: usize = 40;
 /// The longest revision or branch.
 const REVISION_BYTES_MAX: usize = 255;
 

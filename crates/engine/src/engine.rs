@@ -1,13 +1,12 @@
 //! The engine as the rest of the program holds it: one handle, cheap to clone.
 
-use crate::Trees;
 use crate::fanout::Fanout;
 use crate::keeper::Keepers;
 use crate::people::{Blink, Passwords, Uses};
 use crate::roster::Roster;
 use crate::sealer::Sealer;
 use crate::timer::Timer;
-use crate::{CallBack, Clock, Ground, Mint, Refused, Seal, Secret, Wall};
+use crate::{CallBack, Clock, Ground, Mint, Refused, Scripts, Seal, Secret, Trees, Wall};
 use agent::Agent;
 use kernel::{MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
@@ -33,6 +32,8 @@ pub struct Wiring {
     pub ground: Arc<dyn Ground>,
     /// Working trees under version control.
     pub trees: Arc<dyn Trees>,
+    /// What is run in worktrees, by the name of the agent.
+    pub scripts: BTreeMap<String, Scripts>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
@@ -72,6 +73,10 @@ pub struct Limits {
     pub words_ms_max: u64,
     /// … or when there are this many bytes of them.
     pub words_bytes_max: usize,
+    /// How long a message that may be a command waits until the agent has listed its commands.
+    pub commands_wait: Duration,
+    /// Whether turns of several sessions may be under way in one directory.
+    pub shared_directories: bool,
 }
 
 impl Default for Limits {
@@ -86,6 +91,8 @@ impl Default for Limits {
             stop_grace_ms: 2_000,
             words_ms_max: 250,
             words_bytes_max: 8 * 1024,
+            commands_wait: Duration::from_secs(10),
+            shared_directories: false,
         }
     }
 }
@@ -99,6 +106,7 @@ struct Inner {
     agents: BTreeMap<String, Arc<dyn Agent>>,
     default_agent: String,
     trees: Arc<dyn Trees>,
+    scripts: BTreeMap<String, Scripts>,
     ground: Arc<dyn Ground>,
     clock: Arc<dyn Clock>,
     mint: Arc<dyn Mint>,
@@ -141,6 +149,7 @@ impl Engine {
             default_agent: wiring.default_agent,
             ground: wiring.ground,
             trees: wiring.trees,
+            scripts: wiring.scripts,
             clock: wiring.clock,
             mint: wiring.mint,
             seal: wiring.seal,
@@ -302,6 +311,10 @@ impl Engine {
 
     pub(crate) fn trees(&self) -> &dyn Trees {
         &*self.0.trees
+    }
+
+    pub(crate) fn scripts_of(&self, agent: &str) -> Option<&Scripts> {
+        self.0.scripts.get(agent)
     }
 
     pub(crate) fn ground(&self) -> &dyn Ground {

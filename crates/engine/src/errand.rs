@@ -1,22 +1,51 @@
-//! What is done outside between turns: a worktree is made, a turn is undone.
+//! What is done outside between turns: a worktree is made and set up, a turn is undone.
 //!
-//! An outing is one errand of one keeper. It touches no store; it brings back a `Return` for the kernel and stories for
-//! people. Doing it again after a crash ends the same way, so the next keeper simply does.
+//! An outing is one errand of one keeper. It touches no store; it says stories for people, and at last brings back a
+//! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
 
 use crate::story::Story;
-use crate::{Engine, NewTree};
-use agent::{Agent, TreeName};
-use kernel::{Away, Errand, ErrandKind, Origin, Return, Scope, SessionId, Turn, What};
+use crate::{Engine, NewTree, Refused, Scripts};
+use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
+use kernel::{
+    Attempt, Away, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn, What,
+};
 use std::sync::Arc;
+use std::time::Duration;
 use store::Entry;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-/// What an errand brought.
+/// What an errand may be ahead of its keeper.
+const WORDS_AHEAD_MAX: usize = 32;
+/// What of a script's output people are shown in one fact, and in all of them.
+const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
+const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// How long a piece of output waits for more.
+const OUTPUT_WAIT: Duration = Duration::from_secs(1);
+/// How long a script that is over time may take to go by itself.
+const SCRIPT_GRACE_MS: u64 = 2_000;
+
+/// What an errand says.
 #[derive(Debug)]
-pub(crate) struct Back {
-    pub(crate) errand: Errand,
-    pub(crate) came: Return,
-    pub(crate) stories: Vec<Entry>,
+pub(crate) enum Word {
+    /// Something people should see.
+    Story(Entry),
+    /// It is over.
+    Back { errand: Errand, came: Return },
+}
+
+/// Whom an errand is for.
+#[derive(Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) session: SessionId,
+    pub(crate) scope: Scope,
+    /// The agent of the scope, if there is one of that name.
+    pub(crate) agent: Option<Arc<dyn Agent>>,
+    /// How the person is called whose session it is.
+    pub(crate) whose: String,
+    pub(crate) term: Term,
+    /// Of which session's tree the worktree is made.
+    pub(crate) fork_of: Option<Origin>,
 }
 
 /// A keeper's end of an errand.
@@ -24,47 +53,40 @@ pub(crate) struct Back {
 pub(crate) struct Outing {
     pub(crate) errand: Errand,
     kind: ErrandKind,
-    back: mpsc::Receiver<Back>,
+    words: mpsc::Receiver<Word>,
 }
 
 impl Outing {
     /// Sets out.
-    pub(crate) fn begin(
-        engine: &Engine,
-        session: SessionId,
-        scope: &Scope,
-        agent: Option<Arc<dyn Agent>>,
-        away: &Away,
-        fork_of: Option<Origin>,
-    ) -> Self {
-        let (say, back) = mpsc::channel(1);
-        let (doing, scope, away) = (engine.clone(), scope.clone(), away.clone());
+    pub(crate) fn begin(engine: &Engine, whom: Outgoing, away: &Away) -> Self {
+        let (say, words) = mpsc::channel(WORDS_AHEAD_MAX);
+        let (doing, away) = (engine.clone(), away.clone());
         let (errand, kind) = (away.errand, kind_of(&away.what));
         engine.spawn(async move {
-            let work = doing.go_out(session, &scope, agent, &away, fork_of);
             // A keeper that does not listen any more has died; the next one does it again.
-            let back = tokio::select! {
+            let came = tokio::select! {
                 biased;
                 () = say.closed() => return,
-                back = work => back,
+                came = doing.go_out(&whom, &away, &say) => came,
             };
-            let _ = say.send(back).await;
+            let _ = say.send(Word::Back { errand, came }).await;
         });
-        Self { errand, kind, back }
+        Self { errand, kind, words }
     }
 
-    /// What it brought. Cancel-safe.
-    pub(crate) async fn back(&mut self) -> Back {
-        match self.back.recv().await {
-            Some(back) => back,
-            None => Back { errand: self.errand, came: Return::Failed(self.kind), stories: Vec::new() },
+    /// What it says next. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Word {
+        match self.words.recv().await {
+            Some(word) => word,
+            // It never goes without a word; if it does, it panicked.
+            None => Word::Back { errand: self.errand, came: Return::Failed(self.kind) },
         }
     }
 
     /// Gives it up, and waits until nothing of it goes on.
     pub(crate) async fn part(mut self) {
-        self.back.close();
-        while self.back.recv().await.is_some() {}
+        self.words.close();
+        while self.words.recv().await.is_some() {}
     }
 }
 
@@ -76,63 +98,213 @@ fn kind_of(what: &What) -> ErrandKind {
 }
 
 impl Engine {
-    async fn go_out(
-        &self,
-        session: SessionId,
-        scope: &Scope,
-        agent: Option<Arc<dyn Agent>>,
-        away: &Away,
-        fork_of: Option<Origin>,
-    ) -> Back {
-        // A script of an earlier try may still run.
-        if let Some(agent) = agent {
-            crate::turn::bury(&*agent, &TreeName::of(session)).await;
+    async fn go_out(&self, whom: &Outgoing, away: &Away, say: &mpsc::Sender<Word>) -> Return {
+        // A process that is kept stands where the session is about to leave, and a script of an earlier try may still run.
+        if let Some(agent) = &whom.agent {
+            agent.release(whom.session).await;
+            crate::turn::bury(&**agent, &TreeName::of(whom.session)).await;
         }
-        let (came, stories) = match &away.what {
-            What::Enter(wanted) => self.enter(session, scope, wanted, fork_of).await,
-            What::Undo { turn } => self.undo(session, scope, *turn).await,
+        let done = match &away.what {
+            What::Enter(wanted) => self.enter(whom, wanted, say).await,
+            What::Undo { turn } => self.undo(whom, *turn, say).await,
         };
-        Back { errand: away.errand, came, stories }
+        match done {
+            Ok(came) => came,
+            Err(why) => {
+                notice(say, Turn(0), &why).await;
+                Return::Failed(kind_of(&away.what))
+            }
+        }
     }
 
+    /// Nothing of the scope has changed if the worktree cannot be made or set up; what was made is found made next time.
     async fn enter(
         &self,
-        session: SessionId,
-        scope: &Scope,
+        whom: &Outgoing,
         wanted: &kernel::NewWorktree,
-        fork_of: Option<Origin>,
-    ) -> (Return, Vec<Entry>) {
+        say: &mpsc::Sender<Word>,
+    ) -> Result<Return, String> {
+        let home = whom.scope.directory.clone();
         let new = NewTree {
-            directory: scope.directory.clone(),
+            directory: home.clone(),
             name: wanted.name.clone(),
             base: wanted.base.clone(),
             branch: wanted.branch.clone(),
         };
-        let entered = match fork_of {
-            Some(origin) => self.trees().fork(session, new, origin.session, origin.turn).await,
-            None => self.trees().enter(session, new).await,
+        let entered = match whom.fork_of {
+            Some(origin) => self.trees().fork(whom.session, new, origin.session, origin.turn).await,
+            None => self.trees().enter(whom.session, new).await,
         };
-        match entered {
-            Ok(entered) => {
-                let text = format!("worktree {} on branch {}", wanted.name, entered.branch);
-                let stories = vec![Story::Notice { text: &text }.entry(Turn(0))];
-                (Return::Entered { directory: entered.directory, home: scope.directory.clone() }, stories)
+        let entered = entered.map_err(|why| format!("the worktree could not be entered: {why}"))?;
+        notice(say, Turn(0), &format!("worktree {} on branch {}", entered.name, entered.branch)).await;
+        if let Some(Scripts { setup: Some(setup), wait, .. }) = self.scripts_of(&whom.scope.agent) {
+            let mut output = Output::of("setup", say);
+            let ran = run_script(&**setup, whom, &entered.directory, *wait, &mut output).await;
+            output.end().await;
+            ran.map_err(|why| format!("the worktree was not entered, because its setup failed: {why}"))?;
+        }
+        Ok(Return::Entered { directory: entered.directory, home })
+    }
+
+    async fn undo(&self, whom: &Outgoing, turn: Turn, say: &mpsc::Sender<Word>) -> Result<Return, String> {
+        let undone = self.trees().undo(&whom.scope.directory, whom.session, turn).await;
+        let undone = undone.map_err(|why| format!("turn {turn} could not be undone: {why}"))?;
+        notice(say, turn, &format!("turn {turn} undone: {} files are as before", undone.files.len())).await;
+        Ok(Return::Undone)
+    }
+
+    /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed. Answers what it printed.
+    ///
+    /// No turn of the session may run meanwhile.
+    pub async fn tear_down(
+        &self,
+        session: SessionId,
+        scope: &Scope,
+        directory: &str,
+        whose: &str,
+    ) -> Result<String, Refused> {
+        let Some(Scripts { teardown: Some(teardown), wait, .. }) = self.scripts_of(&scope.agent) else {
+            return Ok(String::new());
+        };
+        let agent = self.agents_by_name().get(&scope.agent).cloned();
+        let (scope, whose, term) = (scope.clone(), whose.to_owned(), Term(0));
+        let whom = Outgoing { session, scope, agent, whose, term, fork_of: None };
+        let (say, mut words) = mpsc::channel(WORDS_AHEAD_MAX);
+        let gathering = async {
+            let mut printed = String::new();
+            while let Some(word) = words.recv().await {
+                if let Word::Story(Entry::Story { body, .. }) = word {
+                    printed.push_str(&crate::story::output_of(&body).unwrap_or_default());
+                }
             }
-            Err(why) => failed(ErrandKind::Enter, &format!("the worktree could not be entered: {why}")),
+            printed
+        };
+        let running = async {
+            let mut output = Output::of("teardown", &say);
+            let ran = run_script(&**teardown, &whom, directory, *wait, &mut output).await;
+            output.end().await;
+            drop(output);
+            drop(say);
+            ran
+        };
+        let (ran, printed) = tokio::join!(running, gathering);
+        let failed = |why| Refused::Unavailable(format!("its teardown failed: {why}; it printed: {printed}"));
+        ran.map_err(failed)?;
+        Ok(printed)
+    }
+}
+
+async fn notice(say: &mpsc::Sender<Word>, turn: Turn, text: &str) {
+    // Whoever does not listen any more has died, and so will we.
+    let _ = say.send(Word::Story(Story::Notice { text }.entry(turn))).await;
+}
+
+/// What a script prints, on its way into the story.
+struct Output<'a> {
+    stage: &'static str,
+    say: &'a mpsc::Sender<Word>,
+    pending: String,
+    since: Option<Instant>,
+    said: usize,
+    is_cut: bool,
+}
+
+impl<'a> Output<'a> {
+    fn of(stage: &'static str, say: &'a mpsc::Sender<Word>) -> Self {
+        Self { stage, say, pending: String::new(), since: None, said: 0, is_cut: false }
+    }
+
+    async fn hear(&mut self, text: &str) {
+        let room = OUTPUT_BYTES_MAX - self.said - self.pending.len();
+        let kept = &text[..text.floor_char_boundary(room.min(text.len()))];
+        self.pending.push_str(kept);
+        if kept.len() < text.len() && !std::mem::replace(&mut self.is_cut, true) {
+            self.pending.push('…');
+        }
+        self.since.get_or_insert_with(Instant::now);
+        if self.pending.len() >= OUTPUT_PIECE_BYTES {
+            self.end().await;
         }
     }
 
-    async fn undo(&self, session: SessionId, scope: &Scope, turn: Turn) -> (Return, Vec<Entry>) {
-        match self.trees().undo(&scope.directory, session, turn).await {
-            Ok(undone) => {
-                let text = format!("turn {turn} undone: {} files are as before", undone.files.len());
-                (Return::Undone, vec![Story::Notice { text: &text }.entry(turn)])
-            }
-            Err(why) => failed(ErrandKind::Undo, &format!("turn {turn} could not be undone: {why}")),
+    /// Says what has been heard.
+    async fn end(&mut self) {
+        self.since = None;
+        let output = std::mem::take(&mut self.pending);
+        if output.is_empty() {
+            return;
+        }
+        let story = Story::Script { stage: self.stage, offset: self.said as u64, output: &output };
+        let entry = story.entry(Turn(0));
+        self.said = (self.said + output.len()).min(OUTPUT_BYTES_MAX);
+        let _ = self.say.send(Word::Story(entry)).await;
+    }
+
+    async fn waited(&self) {
+        match self.since {
+            Some(since) => tokio::time::sleep_until(since + OUTPUT_WAIT).await,
+            None => std::future::pending().await,
         }
     }
 }
 
-fn failed(kind: ErrandKind, text: &str) -> (Return, Vec<Entry>) {
-    (Return::Failed(kind), vec![Story::Notice { text }.entry(Turn(0))])
+/// Runs a script as a program is run as an agent: behind the wall, below a supervisor. When this answers, nothing of it
+/// is left.
+async fn run_script(
+    script: &dyn Agent,
+    whom: &Outgoing,
+    directory: &str,
+    wait: Duration,
+    output: &mut Output<'_>,
+) -> Result<(), String> {
+    let fence = Fence { term: whom.term, epoch: kernel::Epoch(0), turn: Turn(0), attempt: Attempt(0) };
+    let mut launch = Launch::new(whom.session, fence, MessageId::from_bits(0), directory);
+    launch.whose.clone_from(&whom.whose);
+    let tree = launch.tree.clone();
+    let started = script.start(launch).await.map_err(|trouble| trouble.detail);
+    let ran = match started {
+        Ok(mut running) => {
+            let until = Instant::now() + wait;
+            let ran = tokio::time::timeout_at(until, script_over(&mut *running, output)).await;
+            let late = || format!("it took longer than {} seconds", wait.as_secs());
+            match ran {
+                Ok(ran) => ran.map_err(|trouble| trouble.detail),
+                Err(_) => {
+                    running.stop(SCRIPT_GRACE_MS).await;
+                    Err(late())
+                }
+            }
+        }
+        Err(why) => Err(why),
+    };
+    if ran.is_err() {
+        crate::turn::bury(script, &tree).await;
+    }
+    ran
+}
+
+/// Listens until it is over.
+async fn script_over(running: &mut dyn Running, output: &mut Output<'_>) -> Result<(), Trouble> {
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = running.next() => event,
+            () = output.waited() => {
+                output.end().await;
+                continue;
+            }
+        };
+        match event {
+            AgentEvent::Ready { .. } => {
+                running.hand(Message { id: MessageId::from_bits(0), text: String::new() }).await?;
+            }
+            AgentEvent::Text { text } => output.hear(&text).await,
+            AgentEvent::Notice { text } => output.hear(&format!("{text}\n")).await,
+            AgentEvent::Finished { .. } => return Ok(()),
+            AgentEvent::Failed(trouble) => return Err(trouble),
+            AgentEvent::Died { detail, .. } => return Err(Trouble::transient(detail)),
+            // A script is no agent: it has nothing else to say.
+            _ => {}
+        }
+    }
 }

@@ -7,20 +7,21 @@
 
 mod calling;
 mod hear;
+mod memory;
+mod outside;
 mod plan;
 mod registry;
 
 use crate::Engine;
-use crate::accounts::NoAccount;
-use crate::errand::{Back, Outing};
+use crate::errand::{Outing, Word};
 use crate::roster::Told;
-use crate::story::{LaunchForm, Progress, Story, Words};
+use crate::story::{Progress, Words};
 use crate::turn::{Heard, Runner};
-use agent::{Account, Agent, Launch, Message, TreeName};
-use kernel::{Begin, Claim, Due, MessageId, Number, PersonId, Session, SessionId, Slot, Step, Term};
+use agent::Agent;
+use kernel::{Away, Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term, What};
 use plan::{News, Plan};
-pub(crate) use registry::Keepers;
 use registry::Place;
+pub(crate) use registry::{Brought, Keepers};
 use std::collections::BTreeSet;
 use store::{Append, Appending, Cause, Entry, InboxItem, StoreError};
 use tokio::time::{Duration, Instant};
@@ -42,7 +43,7 @@ const SOON: Duration = Duration::from_millis(50);
 /// How long a dead keeper's runner may take to end, on top of the agent's own grace.
 const PART_MAX: Duration = Duration::from_secs(5);
 
-/// How long the kept process of an ended session may take to go.
+/// How long a kept process that nobody needs any more may take to go.
 const RELEASE_MAX: Duration = Duration::from_secs(30);
 
 /// Why a keeper stops before its session rests.
@@ -88,7 +89,11 @@ struct Keeper {
     /// What tools print while they run.
     progress: Progress,
     /// How the attempt was started, until the first thing is heard of it.
-    preface: Option<Entry>,
+    preface: Vec<Entry>,
+    /// What was said before, for an agent that does not know it, until it is handed over.
+    preamble: Option<String>,
+    /// The directory that was seen not to be under version control.
+    untracked: Option<String>,
     /// The attempt's credential for calling back, while it is being written down.
     credential: Option<calling::Written>,
     /// What was told last of how it was started and what the agent says of itself.
@@ -157,7 +162,9 @@ impl Keeper {
             unwritten_since: None,
             parts: 0,
             progress: Progress::default(),
-            preface: None,
+            preface: Vec::new(),
+            preamble: None,
+            untracked: None,
             credential: None,
             told: engine.roster().told(session),
             called: true,
@@ -176,6 +183,7 @@ impl Keeper {
             self.match_outside().await?;
             if self.closing {
                 self.runner.iter_mut().for_each(Runner::stop);
+                self.leave_errand().await;
             }
             if self.runner.is_some() || self.outing.is_some() {
                 self.wait(place).await?;
@@ -197,7 +205,7 @@ impl Keeper {
         tokio::select! {
             biased;
             heard = heard_of(runner) => self.hear(heard).await?,
-            back = back_from(outing) => self.come_back(back).await?,
+            word = word_from(outing) => self.hear_errand(word).await?,
             () = until(cut_at) => self.write_words().await?,
             () = place.called() => self.called = true,
             () = place.whispered(), if self.look_at.is_none() => {}
@@ -216,7 +224,8 @@ impl Keeper {
 
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.
     async fn drain(&mut self) -> Result<bool, Stop> {
-        let mut news = News::default();
+        let brought = self.engine.keepers().brought(self.session);
+        let mut news = News { brought, ..News::default() };
         self.read_inbox(&mut news, DRAIN_MAX).await?;
         let more = news.rows.len() == DRAIN_MAX;
         self.advance(news).await?;
@@ -255,11 +264,24 @@ impl Keeper {
         self.advance(news).await
     }
 
-    /// An errand is over, however it went.
-    async fn come_back(&mut self, back: Back) -> Result<(), Stop> {
-        self.outing = None;
-        let news = News { stories: back.stories, returns: vec![(back.errand, back.came)], ..News::default() };
+    /// What an errand prints, and how it went.
+    async fn hear_errand(&mut self, word: Word) -> Result<(), Stop> {
+        let mut news = News::default();
+        match word {
+            Word::Story(story) => news.stories.push(story),
+            Word::Back { errand, came } => {
+                self.outing = None;
+                news.returns.push((errand, came));
+            }
+        }
         self.advance(news).await
+    }
+
+    /// The node goes down: the next keeper does it again.
+    async fn leave_errand(&mut self) {
+        if let Some(outing) = self.outing.take() {
+            outing.part().await;
+        }
     }
 
     async fn write_words(&mut self) -> Result<(), Stop> {
@@ -276,11 +298,13 @@ impl Keeper {
             tries += 1;
             let plan = self.plan(&news, slot);
             if plan.is_empty() {
+                news.tell_fresh(&plan);
                 return Ok(());
             }
             let append = self.append_of(&plan).await?;
             match self.append(append).await? {
                 Appending::Done(at) => {
+                    news.tell_fresh(&plan);
                     self.believe(plan, at);
                     return Ok(());
                 }
@@ -295,7 +319,10 @@ impl Keeper {
                 Appending::Claimed(claim) if waits.insert(claim.clone()) => {
                     self.engine.wait_for(claim, self.session);
                 }
-                Appending::Claimed(_) => slot = Slot::Taken,
+                Appending::Claimed(claim) => {
+                    news.crowded_by = self.holder_of(&claim).await?;
+                    slot = Slot::Taken;
+                }
                 Appending::Revoked(message) if news.revoked.contains(&message) => {}
                 Appending::Revoked(message) => news.revoked.push(message),
             }
@@ -349,12 +376,6 @@ impl Keeper {
         }
     }
 
-    fn set_out(&self, away: &kernel::Away) -> Outing {
-        // The tree of a fork is made once, from its origin's; later it enters worktrees like anybody.
-        let fork_of = self.origin.filter(|_| self.state.pending().is_some_and(|pending| pending.from_start));
-        Outing::begin(&self.engine, self.session, &self.scope, self.agent(), away, fork_of)
-    }
-
     fn follow_scope(&mut self) {
         let Some(scope) = self.state.scope().filter(|scope| **scope != self.scope).cloned() else { return };
         if scope.agent != self.scope.agent {
@@ -363,125 +384,28 @@ impl Keeper {
         self.scope = scope;
     }
 
-    /// Makes what goes on outside match what ought to.
-    async fn match_outside(&mut self) -> Result<(), Stop> {
-        match self.state.due(self.term) {
-            Due::Nothing => {
-                if self.runner.take().is_some() {
-                    self.engine.call_back().inspect(|door| door.close(self.session));
-                }
-            }
-            Due::Errand(away) => {
-                if self.outing.as_ref().is_none_or(|outing| outing.errand != away.errand) {
-                    self.outing = Some(self.set_out(&away));
-                }
-            }
-            Due::Bury(fence) => {
-                if self.runner.as_ref().is_none_or(|runner| runner.fence != fence) {
-                    let tree = TreeName::of(self.session);
-                    self.runner = Some(Runner::burial(&self.engine, self.agent(), fence, tree));
-                }
-            }
-            Due::Run(run) => {
-                if self.runner.as_ref().is_none_or(|runner| runner.fence != run.fence) {
-                    self.start(&run).await?;
-                }
-                self.steer(run).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn start(&mut self, run: &kernel::Run) -> Result<(), Stop> {
-        if let Some(before) = self.before.take() {
-            before.release(self.session).await;
-        }
-        let Some(agent) = self.agent() else {
-            let reason = format!("there is no agent called {:?} any more", self.scope.agent);
-            self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
-            return Ok(());
-        };
-        let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
-        launch.native = match &run.begin {
-            Begin::Resume(native) | Begin::Follow(native) => Some(native.clone()),
-            Begin::New | Begin::Retell | Begin::Fork(_) => None,
-        };
-        launch.model = self.scope.model.clone();
-        launch.mode = self.scope.mode.clone();
-        launch.whose = self.owner().await?;
-        launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
-            Ok(account) => account,
-            Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
-            Err(NoAccount::Unusable(reason)) => {
-                self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
-                return Ok(());
-            }
-        };
-        self.let_call_back(&mut launch, run.by);
-        self.words = None;
-        self.unwritten_since = None;
-        self.parts = 0;
-        self.progress = Progress::default();
-        self.preface = self.launched(&*agent, &launch);
-        self.runner = Some(Runner::attempt(&self.engine, agent, launch));
-        Ok(())
-    }
-
-    /// How the person is called whose session this is.
-    async fn owner(&self) -> Result<String, Stop> {
-        let found = self.engine.store().session(self.session).await?;
-        let Some((record, _)) = found else { return Ok(String::new()) };
-        Ok(self.engine.handle_in(record.org, record.owner).await?.unwrap_or_default())
-    }
-
-    /// The claims that the session holds while it is as it is: its sender's, and its org's.
+    /// The claims that the session holds while it is as it is: its sender's, its org's, and its directory's. Nobody else
+    /// works in a session's own directory; and a worktree that is being made is made beside whatever goes on.
     fn claims(&self, state: &Session) -> Vec<Claim> {
-        let mut claims = state.claims();
-        if !claims.is_empty() {
+        let mut claims = match state.away() {
+            Some(Away { what: What::Enter(_), .. }) => Vec::new(),
+            Some(Away { what: What::Undo { .. }, .. }) | None => state.claims(),
+        };
+        if let Some(directory) = self.unclaimed(state) {
+            claims.retain(|claim| *claim != directory);
+        }
+        if state.running().is_some() {
             claims.push(Claim::org_slot(self.org));
         }
         claims
     }
 
-    /// How this attempt is started, for people, if it is not as the one before.
-    fn launched(&mut self, agent: &dyn Agent, launch: &Launch) -> Option<Entry> {
-        let setup = agent.setup();
-        let story = Story::Launch(LaunchForm {
-            agent: agent.name(),
-            kind: setup.kind,
-            program: &setup.program,
-            version: self.engine.roster().version(agent.name()),
-            home: &setup.home,
-            directory: &self.scope.directory,
-            model: launch.model.as_deref(),
-            mode: launch.mode.as_deref(),
-            bypasses: setup.bypasses,
-            account: match &launch.account {
-                Account::House => "house".to_owned(),
-                Account::Person { person, .. } => person.to_string(),
-            },
-        });
-        let mark = story.mark();
-        (self.told.launch.replace(mark) != Some(mark)).then(|| story.entry(launch.fence.turn))
-    }
-
-    async fn steer(&mut self, run: kernel::Run) -> Result<(), Stop> {
-        let Some(runner) = &mut self.runner else { return Ok(()) };
-        match run.step {
-            Step::Start => {}
-            Step::Work if !runner.has_handed() => {
-                calling::is_good(self.credential.take()).await;
-                let words = self.engine.store().words(run.message).await?;
-                let text = words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default();
-                runner.hand(Message { id: run.message, text });
-            }
-            Step::Work => {}
-            Step::Stop => runner.stop(),
-        }
-        for (approval, answer) in run.answers {
-            runner.answer(approval, answer);
-        }
-        Ok(())
+    /// The claim on the session's directory, if it needs none.
+    fn unclaimed(&self, state: &Session) -> Option<Claim> {
+        let directory = &state.scope()?.directory;
+        let is_free =
+            self.engine.limits().shared_directories || *directory == self.engine.ground().own(self.session);
+        is_free.then(|| Claim::directory(directory))
     }
 
     fn agent(&self) -> Option<std::sync::Arc<dyn Agent>> {
@@ -490,9 +414,7 @@ impl Keeper {
 
     /// Waits for its runner to end, so that nothing of it comes up after the next keeper has looked.
     async fn part(&mut self) {
-        if let Some(outing) = self.outing.take() {
-            outing.part().await;
-        }
+        self.leave_errand().await;
         if let Some(runner) = self.runner.take() {
             let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
             if tokio::time::timeout(grace + PART_MAX, runner.part()).await.is_err() {
@@ -503,6 +425,7 @@ impl Keeper {
 
     async fn rest(&mut self) {
         self.engine.pass_on(self.session);
+        self.release_before().await;
         if self.state.ended().is_some() {
             self.engine.roster().forget_told(self.session);
             self.release().await;
@@ -521,10 +444,21 @@ impl Keeper {
 
     /// Nothing runs in a session that has ended: a process that was kept for its next turn goes.
     async fn release(&self) {
-        if let Some(agent) = self.agent()
-            && tokio::time::timeout(RELEASE_MAX, agent.release(self.session)).await.is_err()
-        {
-            tracing::warn!(session = %self.session, "the process of an ended session does not go");
+        if let Some(agent) = self.agent() {
+            self.release_from(&*agent).await;
+        }
+    }
+
+    /// The agent that was there before has nothing to keep for this session.
+    async fn release_before(&mut self) {
+        if let Some(agent) = self.before.take() {
+            self.release_from(&*agent).await;
+        }
+    }
+
+    async fn release_from(&self, agent: &dyn Agent) {
+        if tokio::time::timeout(RELEASE_MAX, agent.release(self.session)).await.is_err() {
+            tracing::warn!(session = %self.session, agent = agent.name(), "a process that is kept does not go");
         }
     }
 }
@@ -536,9 +470,9 @@ async fn heard_of(runner: &mut Option<Runner>) -> Option<Heard> {
     }
 }
 
-async fn back_from(outing: &mut Option<Outing>) -> Back {
+async fn word_from(outing: &mut Option<Outing>) -> Word {
     match outing {
-        Some(outing) => outing.back().await,
+        Some(outing) => outing.next().await,
         None => std::future::pending().await,
     }
 }

@@ -1,11 +1,13 @@
 //! Carries messages in and facts out.
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
-//! append, make the outside match), `turn` (one attempt of one agent), `fanout`, `view` and `follow` (facts out). `people`
-//! is who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into
+//! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
+//! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside). `people` is who may do what, and how
+//! it changes. `lease` says under which term a keeper works, `timer` turns due moments into
 //! inbox rows, `sealer` chains the audit. The engine knows only ports: it names no database, no agent and no HTTP.
 
 mod accounts;
+mod changes;
 mod engine;
 mod errand;
 mod fanout;
@@ -14,12 +16,14 @@ mod inbound;
 mod intake;
 mod keeper;
 mod lease;
+mod look;
 mod people;
 mod ports;
 mod roster;
 mod sealer;
 mod story;
 mod timer;
+mod transcript;
 mod turn;
 mod view;
 
@@ -32,13 +36,14 @@ pub use inbound::{
     Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb, right_word,
 };
 pub use intake::Made;
+pub use look::{Look, Sight};
 pub use people::{
     AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES,
     PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Seal, Side, TreeChange, TreeChanges,
-    TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
+    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Scripts, Seal, Side, TreeChange,
+    TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
 };
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};

@@ -1,12 +1,15 @@
 //! What the engine needs from the world besides stores and agents: the time, fresh ids, firm ground, a seal, a way for
-//! agents to call back, and the proof of the wall around them.
+//! agents to call back, the proof of the wall around them, and working trees with what is run in them.
 //!
 //! They are ports so that the simulation can run the whole engine from one seed.
 
 use crate::Secret;
+use agent::Agent;
 use kernel::{Moment, SessionId, Turn};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 use store::ChainKey;
 
 /// What time it is.
@@ -116,6 +119,27 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn restore(&self, removed: &str) -> TreeReply<'_, Result<EnteredTree, String>>;
     /// Takes away what is old or too much, but none of those in use. Answers which.
     fn collect(&self, in_use: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>>;
+}
+
+/// What is run in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the wall,
+/// below a supervisor; it gets no words, its own words are what people are told, and exit code 0 is its success.
+#[derive(Clone, Default)]
+pub struct Scripts {
+    /// Run when a worktree is entered, before the session acts in it.
+    pub setup: Option<Arc<dyn Agent>>,
+    /// Run before a worktree is removed.
+    pub teardown: Option<Arc<dyn Agent>>,
+    /// How long each may take.
+    pub wait: Duration,
+}
+
+impl Debug for Scripts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { setup, teardown, wait } = self;
+        let known = [("setup", setup), ("teardown", teardown)].into_iter();
+        let names: Vec<_> = known.filter(|(_, script)| script.is_some()).map(|(name, _)| name).collect();
+        write!(f, "Scripts({names:?}, {wait:?})")
+    }
 }
 
 /// A side of a turn.

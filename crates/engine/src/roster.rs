@@ -7,7 +7,7 @@
 use crate::Engine;
 use crate::story::choices_of;
 use agent::{About, Choice, Found, SignIn};
-use kernel::SessionId;
+use kernel::{Epoch, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,8 +20,9 @@ const LOOK_FRESH: Duration = Duration::from_secs(60);
 const LOOK_WAIT: Duration = Duration::from_secs(2);
 /// How long a look may take.
 const LOOK_MAX: Duration = Duration::from_secs(30);
-/// Sessions of which we remember what was told last.
+/// Sessions of which we remember what was told last, and of which we remember what was listed.
 const TOLD_MAX: usize = 4_096;
+const LISTED_MAX: usize = 1_024;
 
 /// What is remembered of the agents.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ struct Rows {
     looking: BTreeSet<String>,
     lists: BTreeMap<String, Lists>,
     told: BTreeMap<SessionId, Told>,
+    /// What was listed in a session, under which epoch.
+    listed: BTreeMap<SessionId, (Epoch, Lists)>,
 }
 
 /// What was seen of an agent.
@@ -58,6 +61,22 @@ pub struct Lists {
     pub commands: Vec<Choice>,
 }
 
+impl Lists {
+    fn hear(&mut self, about: &About) {
+        if !about.version.is_empty() {
+            self.version.clone_from(&about.version);
+        }
+        let kept = [
+            (&mut self.models, &about.models),
+            (&mut self.modes, &about.modes),
+            (&mut self.commands, &about.commands),
+        ];
+        for (known, said) in kept.into_iter().filter(|(_, said)| !said.is_empty()) {
+            *known = choices_of(said).cloned().collect();
+        }
+    }
+}
+
 /// What was told last in a session, so that it is not told again each turn. Lost with the process; then it is told once
 /// more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,21 +86,25 @@ pub(crate) struct Told {
 }
 
 impl Roster {
-    /// An agent said something about itself. A list that it does not mention stays as it was.
-    pub(crate) fn hear(&self, agent: &str, about: &About) {
+    /// An agent said something about itself in a session. A list that it does not mention stays as it was.
+    pub(crate) fn hear(&self, agent: &str, session: SessionId, epoch: Epoch, about: &About) {
         let mut rows = self.rows();
-        let lists = rows.lists.entry(agent.to_owned()).or_default();
-        if !about.version.is_empty() {
-            lists.version.clone_from(&about.version);
+        rows.lists.entry(agent.to_owned()).or_default().hear(about);
+        // What was listed in another scope says nothing about this one.
+        let listed = rows.listed.entry(session).or_insert_with(|| (epoch, Lists::default()));
+        if listed.0 != epoch {
+            *listed = (epoch, Lists::default());
         }
-        let kept = [
-            (&mut lists.models, &about.models),
-            (&mut lists.modes, &about.modes),
-            (&mut lists.commands, &about.commands),
-        ];
-        for (known, said) in kept.into_iter().filter(|(_, said)| !said.is_empty()) {
-            *known = choices_of(said).cloned().collect();
+        listed.1.hear(about);
+        while rows.listed.len() > LISTED_MAX {
+            rows.listed.pop_first();
         }
+    }
+
+    /// What was listed in a session under this epoch, as far as it is remembered.
+    pub(crate) fn listed(&self, session: SessionId, epoch: Epoch) -> Option<Lists> {
+        let rows = self.rows();
+        rows.listed.get(&session).filter(|(heard, _)| *heard == epoch).map(|(_, lists)| lists.clone())
     }
 
     /// What that agent lists, as far as anybody has heard.
@@ -113,7 +136,9 @@ impl Roster {
     }
 
     pub(crate) fn forget_told(&self, session: SessionId) {
-        self.rows().told.remove(&session);
+        let mut rows = self.rows();
+        rows.told.remove(&session);
+        rows.listed.remove(&session);
     }
 
     fn saw(&self, agent: &str, looked: Looked) {

@@ -3,13 +3,15 @@
 //! The form is a promise to every reader, so it is versioned (`v`) and only ever added to. Kinds: `launch` (how an
 //! attempt was started), `about` (what the agent says about itself), `text` and `reasoning` (words with their part and
 //! offset), `said` (a part is complete: length and hash), `tool_call`, `tool_progress`, `tool_result`, `plan`,
-//! `file_changed`, `question`, `usage`, `notice`, `finished` (the agent's own word for why), `stopped`, `other`. When a
-//! tool began and ended is when its facts happened.
+//! `file_changed`, `question`, `usage`, `notice`, `finished` (the agent's own word for why), `stopped`, `memory` (how the
+//! agent comes to know what was said before), `changes` (what a turn changed in its directory), `script` (what the setup
+//! of a worktree prints), `other`. When a tool began and ended is when its facts happened.
 
 mod progress;
 
 pub(crate) use progress::Progress;
 
+use crate::TreeChanges;
 use agent::{About, Change, Choice, Step, Usage};
 use bytes::Bytes;
 use kernel::{ApprovalId, Turn};
@@ -19,6 +21,11 @@ use store::Entry;
 
 /// The version of the form.
 const V: u32 = 1;
+
+/// Files that are named in what a turn changed, how long a path may be, and how long the patch. The rest can be looked up.
+const CHANGED_FILES_MAX: usize = 1_000;
+const CHANGED_PATH_BYTES_MAX: usize = 4 * 1024;
+const CHANGED_PATCH_BYTES_MAX: usize = 64 * 1024;
 
 /// A choice's name may be this long; a longer one is not shown.
 const CHOICE_BYTES_MAX: usize = 256;
@@ -41,6 +48,9 @@ pub(crate) enum Story<'a> {
     Notice { text: &'a str },
     Finished { reason: &'a str },
     Stopped { killed: u32, gone: bool },
+    Memory { way: &'static str, turns: usize, text: &'a str },
+    Changes(ChangesForm<'a>),
+    Script { stage: &'static str, offset: u64, output: &'a str },
     Other { raw: &'a str },
 }
 
@@ -61,6 +71,25 @@ pub(crate) struct LaunchForm<'a> {
     pub(crate) bypasses: bool,
     /// `house`, or the id of the person whose sign-in it is.
     pub(crate) account: String,
+}
+
+/// What a turn changed, in bounds.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChangesForm<'a> {
+    files: Vec<FileForm<'a>>,
+    patch: &'a str,
+    /// Whether files or parts of the patch are missing here.
+    cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct FileForm<'a> {
+    path: &'a str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plus: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minus: Option<u64>,
 }
 
 /// What an agent says about itself, in bounds.
@@ -141,6 +170,20 @@ impl Story<'_> {
         Story::FileChanged { path, change }
     }
 
+    pub(crate) fn changes(changes: &TreeChanges) -> Story<'_> {
+        let fits = changes.files.iter().filter(|file| file.path.len() <= CHANGED_PATH_BYTES_MAX);
+        let files = fits.take(CHANGED_FILES_MAX).map(|file| FileForm {
+            path: &file.path,
+            kind: file.kind,
+            plus: file.plus,
+            minus: file.minus,
+        });
+        let files: Vec<_> = files.collect();
+        let end = changes.patch.floor_char_boundary(CHANGED_PATCH_BYTES_MAX.min(changes.patch.len()));
+        let cut = changes.is_cut || end < changes.patch.len() || files.len() < changes.files.len();
+        Story::Changes(ChangesForm { files, patch: &changes.patch[..end], cut })
+    }
+
     pub(crate) fn usage(usage: &Usage) -> Story<'static> {
         let Usage { input_tokens, output_tokens, cached_tokens, cost_micros, window } = *usage;
         let (window_used, window_size) = window.unzip();
@@ -203,6 +246,9 @@ impl Story<'_> {
             Self::Notice { .. } => "notice",
             Self::Finished { .. } => "finished",
             Self::Stopped { .. } => "stopped",
+            Self::Memory { .. } => "memory",
+            Self::Changes(_) => "changes",
+            Self::Script { .. } => "script",
             Self::Other { .. } => "other",
         }
     }
@@ -220,6 +266,15 @@ pub(crate) fn words_of(body: &[u8]) -> Option<String> {
         text: String,
     }
     serde_json::from_slice(body).ok().map(|Words { text }| text)
+}
+
+/// What a script printed, in a stored `script`.
+pub(crate) fn output_of(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Printed {
+        output: String,
+    }
+    serde_json::from_slice(body).ok().map(|Printed { output }| output)
 }
 
 /// Which run of words is growing. A tool call, a question or the other kind of words ends it.

@@ -1,13 +1,17 @@
 //! One attempt of one agent, from its start until its processes are gone.
 //!
 //! A runner drives the agent's `Running` and reports to its keeper; it never touches the store. It takes `Order`s (hand
-//! over the words, answer, stop) and says what it `Heard`. Whatever ends it, the last thing it says is a report, and it
-//! says it only after the attempt's processes were seen to be gone. A `burial` does the same for an attempt of an
-//! earlier term, of which only the name is left.
+//! over the words, add some, answer, stop) and says what it `Heard`. That the agent is ready it says only when the words
+//! may go (`gate`). Whatever ends it, the last thing it says is a report, and it says it only after the attempt's processes
+//! were seen to be gone. A `burial` does the same for an attempt of an earlier term, of which only the name is left.
 
-use crate::Engine;
+mod gate;
+
+use crate::changes::{Before, Watch};
+use crate::{Engine, TreeChanges};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble, Verified};
-use kernel::{Answer, ApprovalId, Failure, Fence, Report};
+use gate::Gate;
+use kernel::{Answer, ApprovalId, Failure, Fence, MessageId, Native, Report, SessionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +30,12 @@ const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::
 #[derive(Debug)]
 pub(crate) enum Order {
     Hand(Message),
-    Answer { question: String, answer: Answer },
+    /// More words for the turn.
+    Add(Message),
+    Answer {
+        question: String,
+        answer: Answer,
+    },
     Stop,
 }
 
@@ -39,6 +48,21 @@ pub(crate) enum Heard {
     Event(AgentEvent),
     /// What was verified when a stop was carried out.
     Stopped(Verified),
+    /// The words of this message are on their way into the turn.
+    Adding(MessageId),
+    /// What the turn has changed in its directory.
+    Changes(TreeChanges),
+    /// The directory is not under version control.
+    NoTree,
+}
+
+/// What is seen to around the words of an attempt.
+#[derive(Debug, Default)]
+pub(crate) struct Care {
+    /// Looks at the directory before and after; none where there is nothing to see.
+    pub(crate) watch: Option<Watch>,
+    /// How long the words wait until the agent has listed its commands; none if they need not.
+    pub(crate) commands_wait: Option<Duration>,
 }
 
 /// A keeper's end of a runner.
@@ -49,19 +73,25 @@ pub(crate) struct Runner {
     orders: mpsc::Sender<Order>,
     handed: bool,
     stopped: bool,
+    /// Messages that were ordered to be added to the turn …
+    added: Vec<MessageId>,
+    /// … and those of them whose words may have left us.
+    gone_in: Vec<MessageId>,
+    /// Whether it is one of ours: an attempt of an earlier keeper may have been given anything.
+    is_ours: bool,
     /// The agent's own keys of the questions it asked, until they are answered.
     questions: BTreeMap<ApprovalId, String>,
 }
 
 impl Runner {
     /// Starts an attempt.
-    pub(crate) fn attempt(engine: &Engine, agent: Arc<dyn Agent>, launch: Launch) -> Self {
+    pub(crate) fn attempt(engine: &Engine, agent: Arc<dyn Agent>, launch: Launch, care: Care) -> Self {
         let (runner, mut far) = Self::pair(launch.fence);
         let grace_ms = engine.limits().stop_grace_ms;
         let ground = engine.ground().prepare(&launch.directory.to_string_lossy());
         engine.spawn(async move {
             let report = match ground {
-                Ok(()) => far.run(&*agent, launch, grace_ms).await,
+                Ok(()) => far.run(&*agent, launch, care, grace_ms).await,
                 Err(reason) => far.failed(Trouble::refused(reason)).await,
             };
             far.say(Heard::Report(report)).await;
@@ -84,14 +114,17 @@ impl Runner {
         engine: &Engine,
         agent: Option<Arc<dyn Agent>>,
         fence: Fence,
-        tree: TreeName,
+        session: SessionId,
+        watch: Option<Watch>,
     ) -> Self {
-        let (runner, far) = Self::pair(fence);
+        let (mut runner, far) = Self::pair(fence);
+        runner.is_ours = false;
         engine.spawn(async move {
             // An agent that is no longer configured cannot be asked; its supervisor went with the daemon.
             if let Some(agent) = agent {
-                bury(&*agent, &tree).await;
+                bury(&*agent, &TreeName::of(session)).await;
             }
+            far.tell_changes(watch).await;
             far.say(Heard::Report(Report::Lost)).await;
         });
         runner
@@ -101,8 +134,10 @@ impl Runner {
         let (orders, taken) = mpsc::channel(ORDERS_AHEAD_MAX);
         let (say, heard) = mpsc::channel(HEARD_AHEAD_MAX);
         let questions = BTreeMap::new();
-        let runner = Self { fence, heard, orders, handed: false, stopped: false, questions };
-        (runner, FarEnd { orders: taken, say, asked: 0 })
+        let (added, gone_in) = (Vec::new(), Vec::new());
+        let (handed, stopped, is_ours) = (false, false, true);
+        let runner = Self { fence, heard, orders, handed, stopped, added, gone_in, is_ours, questions };
+        (runner, FarEnd { orders: taken, say, asked: 0, handed: false })
     }
 
     pub(crate) fn has_handed(&self) -> bool {
@@ -112,6 +147,28 @@ impl Runner {
     /// Hands over the words, once. The keeper never waits for a runner: what does not fit is ordered again next time.
     pub(crate) fn hand(&mut self, message: Message) {
         self.handed = self.handed || self.orders.try_send(Order::Hand(message)).is_ok();
+    }
+
+    pub(crate) fn has_added(&self, message: MessageId) -> bool {
+        self.added.contains(&message)
+    }
+
+    /// Adds words to the turn. Answers whether the order was taken.
+    pub(crate) fn add(&mut self, message: Message) -> bool {
+        let id = message.id;
+        let taken = self.orders.try_send(Order::Add(message)).is_ok();
+        self.added.extend(taken.then_some(id));
+        taken
+    }
+
+    /// The words of this message may have left us.
+    pub(crate) fn went_in(&mut self, message: MessageId) {
+        self.gone_in.push(message);
+    }
+
+    /// Whether nothing of this message, which was to be added to the turn, can have left us.
+    pub(crate) fn kept_back(&self, message: MessageId) -> bool {
+        self.is_ours && !self.gone_in.contains(&message)
     }
 
     /// Lets it end, and waits until it has: no order comes any more, and nobody hears what it says.
@@ -149,17 +206,20 @@ struct FarEnd {
     say: mpsc::Sender<Heard>,
     /// How many questions the agent has asked.
     asked: usize,
+    /// Whether the words may have left us.
+    handed: bool,
 }
 
 impl FarEnd {
-    async fn run(&mut self, agent: &dyn Agent, launch: Launch, grace_ms: u64) -> Report {
+    async fn run(&mut self, agent: &dyn Agent, launch: Launch, care: Care, grace_ms: u64) -> Report {
         let tree = launch.tree.clone();
-        let mut started = self.start(agent, launch.clone()).await;
+        let mut gate = Gate::new(&care);
+        let mut started = gate.beside(self.start(agent, launch.clone())).await;
         // Something that still runs for this session is of no attempt that anybody knows: a late start of a daemon that
         // was replaced. It goes first.
         if started.as_ref().is_err_and(|trouble| trouble.failure == Failure::Busy) {
             bury(agent, &tree).await;
-            started = self.start(agent, launch).await;
+            started = gate.beside(self.start(agent, launch)).await;
         }
         let mut running = match started {
             Ok(running) => running,
@@ -168,9 +228,13 @@ impl FarEnd {
                 return self.failed(trouble).await;
             }
         };
-        let (report, verified) = self.listen(&mut *running, grace_ms).await;
+        let (report, verified) = self.listen(&mut *running, &mut gate, grace_ms).await;
         if !verified.gone {
             bury(agent, &tree).await;
+        }
+        // What was never given anything has changed nothing.
+        if self.handed && gate.saw_tree() {
+            self.tell_changes(care.watch).await;
         }
         report
     }
@@ -184,7 +248,22 @@ impl FarEnd {
         }
     }
 
-    async fn listen(&mut self, running: &mut dyn Running, grace_ms: u64) -> (Report, Verified) {
+    /// Looks what has changed, for people. Whoever does not listen any more has died, and the next keeper looks.
+    async fn tell_changes(&self, watch: Option<Watch>) {
+        let Some(watch) = watch.filter(|_| !self.say.is_closed()) else { return };
+        match watch.after().await {
+            Ok(Some(changes)) => self.say(Heard::Changes(changes)).await,
+            Ok(None) => {}
+            Err(text) => self.say(Heard::Event(AgentEvent::Notice { text })).await,
+        }
+    }
+
+    async fn listen(
+        &mut self,
+        running: &mut dyn Running,
+        gate: &mut Gate,
+        grace_ms: u64,
+    ) -> (Report, Verified) {
         let gone = Verified { killed: 0, gone: true };
         let mut end = End::Unasked;
         loop {
@@ -198,10 +277,15 @@ impl FarEnd {
                     // A keeper that is gone wants nothing any more, and hears nothing.
                     None => return (Report::Lost, running.stop(grace_ms).await),
                 },
+                native = gate.opened() => {
+                    self.tell_ready(gate, native).await;
+                    continue;
+                }
                 event = running.next() => event,
             };
+            gate.hear(&event);
             match event {
-                AgentEvent::Ready { native } => self.say(Heard::Report(Report::Ready { native })).await,
+                AgentEvent::Ready { .. } => {} // The gate tells, when the words may go.
                 AgentEvent::Finished { native, reason } => {
                     if !reason.is_empty() {
                         let finished = AgentEvent::Finished { native: native.clone(), reason };
@@ -222,10 +306,27 @@ impl FarEnd {
         }
     }
 
+    async fn tell_ready(&self, gate: &mut Gate, native: Option<Native>) {
+        if *gate.before() == Before::NoTree {
+            self.say(Heard::NoTree).await;
+        }
+        for text in gate.notices() {
+            self.say(Heard::Event(AgentEvent::Notice { text })).await;
+        }
+        self.say(Heard::Report(Report::Ready { native })).await;
+    }
+
     /// Whatever the agent had said before the end can still be heard after it, so nobody stops listening here.
     async fn obey(&mut self, running: &mut dyn Running, order: Order, end: End, grace_ms: u64) -> End {
         let done = match order {
-            Order::Hand(message) => running.hand(message).await,
+            Order::Hand(message) => {
+                self.handed = true;
+                running.hand(message).await
+            }
+            Order::Add(message) => {
+                self.add(message).await;
+                Ok(())
+            }
             Order::Answer { question, answer } => running.answer(&question, answer_of(answer)).await,
             Order::Stop => return End::Stopped(running.stop(grace_ms).await),
         };
@@ -233,6 +334,13 @@ impl FarEnd {
             Ok(()) => end,
             Err(trouble) => End::Broken(trouble, running.stop(0).await),
         }
+    }
+
+    /// Adds words to the turn. That they are on their way is said first: from there on nobody may say them again, unless
+    /// it is sure that they did not get there.
+    async fn add(&mut self, message: Message) {
+        let id = message.id;
+        self.say(Heard::Report(Report::Missed { message: id })).await;
     }
 
     /// Says no to one question too many; people hear of it once.

@@ -7,7 +7,7 @@ use super::plan::News;
 use crate::story::{Story, WordKind, Words};
 use crate::turn::Heard;
 use agent::{About, AgentEvent};
-use kernel::{Report, ReportKind};
+use kernel::{Errand, ErrandKind, Report, ReportKind, Return};
 use tokio::time::Instant;
 
 impl Keeper {
@@ -18,7 +18,7 @@ impl Keeper {
             news.stale.push((fence, kind_of(&heard)));
             return;
         }
-        news.stories.extend(self.preface.take());
+        news.stories.append(&mut self.preface);
         match heard {
             Heard::Event(event) => self.take_event(event, news),
             Heard::Stopped(verified) => {
@@ -26,8 +26,14 @@ impl Keeper {
                 let story = Story::Stopped { killed: verified.killed, gone: verified.gone };
                 news.stories.push(story.entry(fence.turn));
             }
+            Heard::Adding(message) => self.runner.iter_mut().for_each(|runner| runner.went_in(message)),
+            Heard::Changes(changes) => {
+                self.end_words(news);
+                news.stories.push(Story::changes(&changes).entry(fence.turn));
+            }
+            Heard::NoTree => self.untracked = Some(self.scope.directory.clone()),
             Heard::Report(report) => {
-                if !matches!(report, Report::Ready { .. }) {
+                if !matches!(report, Report::Ready { .. } | Report::Missed { .. }) {
                     self.end_words(news);
                     news.stories.extend(self.progress.cut(fence.turn));
                 }
@@ -111,7 +117,12 @@ impl Keeper {
     /// Agents say the same about themselves at each start; people are told what is new.
     fn take_about(&mut self, about: &About, news: &mut News) {
         let Some(runner) = &self.runner else { return };
-        self.engine.roster().hear(&self.scope.agent, about);
+        let epoch = runner.fence.epoch;
+        self.engine.roster().hear(&self.scope.agent, self.session, epoch, about);
+        let lists = [(ErrandKind::Commands, &about.commands), (ErrandKind::Models, &about.models)];
+        let listed = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        let errand = Errand { epoch, number: 0 };
+        news.returns.extend(listed.map(|(kind, _)| (errand, Return::Seen(kind))));
         let story = Story::about(about);
         let mark = story.mark();
         if self.told.about.replace(mark) != Some(mark) {
@@ -143,7 +154,9 @@ impl Keeper {
 fn kind_of(heard: &Heard) -> ReportKind {
     match heard {
         Heard::Report(report) => report.kind(),
-        Heard::Event(_) | Heard::Stopped(_) => ReportKind::Said,
+        Heard::Event(_) | Heard::Stopped(_) | Heard::Adding(_) | Heard::Changes(_) | Heard::NoTree => {
+            ReportKind::Said
+        }
     }
 }
 

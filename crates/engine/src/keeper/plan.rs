@@ -3,11 +3,13 @@
 //! A plan is made from the state and the news alone; if the store refuses it, it is thrown away and made again. The
 //! keeper's state changes only when the plan is durable.
 
-use super::{Keeper, Stop, cause_of_item, finished_between};
+use super::{Brought, Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
+use crate::turn::Runner;
 use kernel::{
-    Answerer, Claim, Command, Errand, Fact, Failure, Fence, Given, MessageId, Number, Outcome, PersonId,
-    RefusedWhy, Report, ReportKind, RequestId, Return, Session, Slot, StopWhy, needs_delivery,
+    Answerer, Claim, Command, Errand, Fact, Failure, Fence, Given, HoldWhy, KeptWhy, MessageId, Number,
+    Outcome, PersonId, RefusedWhy, Report, ReportKind, RequestId, Return, Session, Slot, StopWhy, Turn,
+    needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
@@ -24,6 +26,10 @@ pub(super) struct News {
     pub(super) stale: Vec<(Fence, ReportKind)>,
     /// What was asked of the outside and has come back.
     pub(super) returns: Vec<(Errand, Return)>,
+    /// What somebody looked up outside and brings, to hear whether it still counts.
+    pub(super) brought: Vec<Brought>,
+    /// What people are told if a turn has to wait for what others have.
+    pub(super) crowded_by: Option<String>,
     /// Messages whose senders lost the right to say them.
     pub(super) revoked: Vec<MessageId>,
 }
@@ -41,6 +47,17 @@ pub(super) struct Plan {
     starts: Option<(MessageId, PersonId)>,
     /// What nobody asked us to do.
     pub(super) own_acts: Vec<(&'static str, Option<MessageId>)>,
+    /// Of what was brought, in order: whether it counts.
+    fresh: Vec<bool>,
+}
+
+impl News {
+    /// Tells those who brought something whether it counts.
+    pub(super) fn tell_fresh(&mut self, plan: &Plan) {
+        for (brought, fresh) in self.brought.drain(..).zip(&plan.fresh) {
+            brought.tell(*fresh);
+        }
+    }
 }
 
 impl Plan {
@@ -51,7 +68,7 @@ impl Plan {
 
 impl Keeper {
     pub(super) fn plan(&self, news: &News, slot: Slot) -> Plan {
-        let mut plan = Planning::new(self);
+        let mut plan = Planning::new(self, slot, news.crowded_by.clone());
         if !self.state.is_opened() {
             plan.tell(
                 Command::Open { scope: self.scope.clone(), origin: self.origin, enter: self.enter.clone() },
@@ -72,10 +89,18 @@ impl Keeper {
             plan.take(facts, Cause::Runner);
         }
         for (fence, report) in &news.reports {
+            if is_last(report) {
+                plan.miss(self.runner.as_ref(), *fence);
+            }
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
         }
         for (errand, came) in &news.returns {
             plan.tell(Command::Return { errand: *errand, came: came.clone() }, Cause::Runner);
+        }
+        for brought in &news.brought {
+            let (errand, came) = (brought.errand, brought.came.clone());
+            plan.fresh.push(errand.epoch == plan.after.epoch());
+            plan.tell(Command::Return { errand, came }, Cause::Runner);
         }
         plan.settle(slot, &self.state)
     }
@@ -109,7 +134,12 @@ impl Keeper {
         };
         let org_awake_max = org_awake_max.map_or(limits.org_awake_max, |max| max.min(limits.org_awake_max));
         let org = Claim::org_slot(self.org);
-        let max = |claim: &Claim| if *claim == org { org_awake_max } else { limits.awake_max };
+        let directory = plan.after.scope().map(|scope| Claim::directory(&scope.directory));
+        let max = |claim: &Claim| match claim {
+            claim if *claim == org => org_awake_max,
+            claim if Some(claim) == directory.as_ref() => 1,
+            _ => limits.awake_max,
+        };
         Ok(self.claims(&plan.after).into_iter().map(|claim| (claim.clone(), max(&claim))).collect())
     }
 
@@ -139,10 +169,14 @@ struct Planning {
     drained: Vec<u64>,
     verdicts: Vec<(RequestId, Verdict)>,
     own_acts: Vec<(&'static str, Option<MessageId>)>,
+    fresh: Vec<bool>,
+    /// What is wanted is held by others, as far as the store has said.
+    is_taken: bool,
+    crowded_by: Option<String>,
 }
 
 impl Planning {
-    fn new(keeper: &Keeper) -> Self {
+    fn new(keeper: &Keeper, slot: Slot, crowded_by: Option<String>) -> Self {
         // Everything is decided first; whether a turn may start is asked once, at the end.
         let given = Given {
             now: keeper.engine.now(),
@@ -159,6 +193,9 @@ impl Planning {
             drained: Vec::new(),
             verdicts: Vec::new(),
             own_acts: Vec::new(),
+            fresh: Vec::new(),
+            is_taken: slot == Slot::Taken,
+            crowded_by,
         }
     }
 
@@ -176,7 +213,12 @@ impl Planning {
             InboxItem::Recheck { .. } => {}
             InboxItem::Request { request, by, wish } => {
                 let command = command_of(wish, *by);
-                let verdict = match self.after.decide(command, &self.given) {
+                let decided = match wish {
+                    // It would be done in a directory that another session works in.
+                    Wish::Undo { .. } if self.is_taken => Err(kernel::Refusal::Busy),
+                    _ => self.after.decide(command, &self.given),
+                };
+                let verdict = match decided {
                     Ok(facts) => {
                         self.take(facts, cause);
                         Verdict::Done
@@ -198,6 +240,16 @@ impl Planning {
         }
     }
 
+    /// What was to be said into a turn that is over, and has not left us, waits for one of its own.
+    fn miss(&mut self, runner: Option<&Runner>, fence: Fence) {
+        let Some(runner) = runner.filter(|runner| runner.fence == fence) else { return };
+        let steered = self.after.running().into_iter().flat_map(|running| &running.steered);
+        let kept_back = steered.map(|steered| steered.message).filter(|message| runner.kept_back(*message));
+        for message in kept_back.collect::<Vec<_>>() {
+            self.tell(Command::Report { fence, report: Report::Missed { message } }, Cause::Runner);
+        }
+    }
+
     fn tell(&mut self, command: Command, cause: Cause) {
         match self.after.decide(command, &self.given) {
             Ok(facts) => self.take(facts, cause),
@@ -210,10 +262,16 @@ impl Planning {
         for fact in facts {
             self.own_acts.extend(own_act(&fact, &self.after));
             self.after.evolve(&fact);
-            let begins_anew = begins_anew(&fact);
+            let says = begins_anew(&fact).or_else(|| self.waits_for(&fact));
             self.facts.push(NewFact { at, cause, entry: Entry::Rule(fact) });
-            self.facts.extend(begins_anew.map(|entry| NewFact { at, cause, entry }));
+            self.facts.extend(says.map(|entry| NewFact { at, cause, entry }));
         }
+    }
+
+    /// What people are told when a turn has to wait for what others have.
+    fn waits_for(&self, fact: &Fact) -> Option<Entry> {
+        let (Fact::Crowded { .. }, Some(text)) = (fact, &self.crowded_by) else { return None };
+        Some(Story::Notice { text }.entry(Turn(0)))
     }
 
     fn settle(mut self, slot: Slot, before: &Session) -> Plan {
@@ -244,6 +302,7 @@ impl Planning {
             asked,
             starts,
             own_acts: self.own_acts,
+            fresh: self.fresh,
         }
     }
 }
@@ -277,6 +336,10 @@ fn own_act(fact: &Fact, before: &Session) -> Option<(&'static str, Option<Messag
         Fact::Answered { by: Answerer::Nobody, .. } => Some(("answer_for_nobody", running)),
         Fact::MessageRefused { message, why: RefusedWhy::Expired } => Some(("expire", Some(*message))),
         Fact::Ended { why: kernel::EndWhy::Gone } => Some(("end_as_gone", running)),
+        Fact::Held { message, why: HoldWhy::OtherScope, .. } => {
+            Some(("hold_for_other_scope", Some(*message)))
+        }
+        Fact::ScopeKept { why: KeptWhy::Failed | KeptWhy::Moot } => Some(("keep_scope", None)),
         // What was revoked is told where it is; the rest was asked for by somebody, or done by the agent.
         _ => None,
     }
@@ -289,6 +352,16 @@ pub(super) fn stored(number: Number, fact: NewFact) -> StoredFact {
         Entry::Story { turn, kind, body } => StoredEntry::Story { turn, kind, body: Some(body) },
     };
     StoredFact { number, at: fact.at, cause: fact.cause, entry }
+}
+
+/// Whether an attempt is over with this.
+fn is_last(report: &Report) -> bool {
+    match report {
+        Report::Finished { .. } | Report::Failed(_) | Report::Stopped | Report::Lost => true,
+        Report::Ready { .. } | Report::Asked { .. } | Report::Withdrawn { .. } | Report::Missed { .. } => {
+            false
+        }
+    }
 }
 
 /// What people are told when the next attempt begins a new conversation: the agent will not know what was said before.

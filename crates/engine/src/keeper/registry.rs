@@ -5,13 +5,13 @@
 
 use crate::Engine;
 use crate::lease::Lease;
-use kernel::{Claim, SessionId};
+use kernel::{Claim, Errand, Return, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::StoreError;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// Unfinished sessions looked up at once when the node starts.
 const UNFINISHED_PAGE: usize = 256;
@@ -32,6 +32,22 @@ struct House {
     crowded: BTreeMap<Claim, VecDeque<SessionId>>,
     /// Sessions to which one was offered just now, and which one.
     offered: BTreeMap<SessionId, Claim>,
+    /// What was looked up outside for a session, for its keeper to say whether it counts.
+    brought: BTreeMap<SessionId, Vec<Brought>>,
+}
+
+/// Something that was looked up outside. It is no wish, and need not survive a crash: whoever brings it asks again.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    pub(crate) errand: Errand,
+    pub(crate) came: Return,
+    counts: oneshot::Sender<bool>,
+}
+
+impl Brought {
+    pub(super) fn tell(self, counts: bool) {
+        let _ = self.counts.send(counts); // Whoever has given up does not want to know.
+    }
 }
 
 /// How a keeper is called.
@@ -96,6 +112,11 @@ impl Keepers {
         self.house().offered.remove(&session)
     }
 
+    /// What was brought for this session.
+    pub(super) fn brought(&self, session: SessionId) -> Vec<Brought> {
+        self.house().brought.remove(&session).unwrap_or_default()
+    }
+
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
     /// which buries it.
     pub(crate) async fn close(&self, wait: Duration) {
@@ -127,21 +148,33 @@ impl Keepers {
 impl Engine {
     /// Sees to it that somebody looks at this session's inbox from now on.
     pub(crate) fn keep(&self, session: SessionId) {
-        self.call(session, Bell::ring);
+        self.call(session, Bell::ring, None);
     }
 
     /// The same for what can wait while a turn is under way: several messages then become facts in one append.
     pub(crate) fn keep_soon(&self, session: SessionId) {
-        self.call(session, Bell::whisper);
+        self.call(session, Bell::whisper, None);
     }
 
-    fn call(&self, session: SessionId, how: fn(&Bell)) {
+    /// Brings the session's keeper what was looked up outside, and lets hear whether it counts. An error means that no
+    /// keeper has said so.
+    pub(crate) fn bring(&self, session: SessionId, errand: Errand, came: Return) -> oneshot::Receiver<bool> {
+        let (counts, told) = oneshot::channel();
+        self.call(session, Bell::ring, Some(Brought { errand, came, counts }));
+        told
+    }
+
+    fn call(&self, session: SessionId, how: fn(&Bell), brings: Option<Brought>) {
         let mut house = self.keepers().house();
+        let is_open = !*self.keepers().closing.borrow();
+        if let Some(brought) = brings.filter(|_| is_open) {
+            house.brought.entry(session).or_default().push(brought);
+        }
         if let Some(bell) = house.kept.get(&session) {
             how(bell);
             return;
         }
-        if *self.keepers().closing.borrow() {
+        if !is_open {
             return; // The inbox is durable: the next start looks.
         }
         let bell = Arc::new(Bell::default());
@@ -259,6 +292,7 @@ impl Place {
     fn remove(&self, house: &mut House) {
         if house.kept.get(&self.session).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
             house.kept.remove(&self.session);
+            house.brought.remove(&self.session);
             self.engine.keepers().emptier.notify_one();
         }
     }

@@ -1,0 +1,66 @@
+//! What a turn changes in its directory.
+//!
+//! The tree is remembered before the words leave us and after the processes are gone. Git's troubles never fail a turn: a
+//! notice says what could not be seen.
+
+use crate::{Engine, Side, TreeChanges};
+use kernel::{SessionId, Turn};
+use std::time::Duration;
+
+/// How long a look at a tree may take before the turn goes on without it.
+const LOOK_MAX: Duration = Duration::from_secs(120);
+
+/// Looks at one directory for one turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch {
+    engine: Engine,
+    session: SessionId,
+    turn: Turn,
+    directory: String,
+}
+
+/// What was seen before the turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// How the tree is; what changes can be told.
+    Tree,
+    /// No tree under version control.
+    NoTree,
+    /// It could not be seen.
+    Unseen(String),
+}
+
+impl Watch {
+    pub(crate) fn new(engine: &Engine, session: SessionId, turn: Turn, directory: &str) -> Self {
+        Self { engine: engine.clone(), session, turn, directory: directory.to_owned() }
+    }
+
+    pub(crate) async fn before(self) -> Before {
+        match self.remember(Side::Before).await {
+            Ok(true) => Before::Tree,
+            Ok(false) => Before::NoTree,
+            Err(why) => Before::Unseen(format!("what this turn changes cannot be shown or undone: {why}")),
+        }
+    }
+
+    /// What it has changed; none if there is nothing to compare.
+    pub(crate) async fn after(self) -> Result<Option<TreeChanges>, String> {
+        let unseen = |why| format!("what this turn has changed could not be seen: {why}");
+        if !self.remember(Side::After).await.map_err(unseen)? {
+            return Ok(None);
+        }
+        let changes = self.engine.trees().changes(&self.directory, self.session, self.turn);
+        in_time(changes).await.map_err(unseen)
+    }
+
+    async fn remember(&self, side: Side) -> Result<bool, String> {
+        in_time(self.engine.trees().remember(&self.directory, self.session, self.turn, side)).await
+    }
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    match tokio::time::timeout(LOOK_MAX, work).await {
+        Ok(done) => done,
+        Err(_) => Err(format!("git took longer than {} seconds", LOOK_MAX.as_secs())),
+    }
+}

@@ -1,0 +1,82 @@
+//! How an agent comes to know what was said before: it remembers, its memory follows, or it is told again.
+
+use super::{Keeper, Stop};
+use crate::story::Story;
+use crate::transcript::Transcript;
+use agent::{Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
+use kernel::{Begin, Run, SessionId, Turn};
+use store::Entry;
+
+/// Which way was taken.
+enum Way {
+    /// Its memory of an earlier scope goes along.
+    Follows,
+    /// It is told again what was said, so many turns of it.
+    ToldAgain { turns: usize },
+    /// It would be told again, but the message has to come first.
+    Untold,
+}
+
+impl Keeper {
+    /// Settles which conversation an attempt goes on with, and what it has to be told. Answers what people are told of it.
+    pub(super) async fn remind(
+        &mut self,
+        agent: &dyn Agent,
+        run: &Run,
+        text: &str,
+        launch: &mut Launch,
+    ) -> Result<Option<Entry>, Stop> {
+        self.preamble = None;
+        let way = match (&run.begin, agent.abilities().memory) {
+            (Begin::New, _) => None,
+            (Begin::Resume(native), _) => {
+                launch.native = Some(native.clone());
+                None
+            }
+            (Begin::Follow(native), MemoryMove::Resume | MemoryMove::Carry) => {
+                launch.native = Some(native.clone());
+                Some(Way::Follows)
+            }
+            (Begin::Follow(_), MemoryMove::Replay) | (Begin::Retell, _) => {
+                self.retell(self.session, run.fence.turn, text, agent).await?
+            }
+            (Begin::Fork(origin), _) => self.retell(origin.session, origin.turn.next(), text, agent).await?,
+        };
+        Ok(way.map(|way| way.story(run.fence.turn)))
+    }
+
+    /// Tells again what was said before this turn of that session.
+    async fn retell(
+        &mut self,
+        session: SessionId,
+        before: Turn,
+        text: &str,
+        agent: &dyn Agent,
+    ) -> Result<Option<Way>, Stop> {
+        if text.starts_with('/') && agent.abilities().commands {
+            return Ok(Some(Way::Untold));
+        }
+        let room = MESSAGE_BYTES_MAX.saturating_sub(text.len());
+        let transcript = Transcript::read(&self.engine, self.org, session, before, room).await?;
+        let turns = transcript.turns();
+        self.preamble = transcript.preamble();
+        Ok((turns > 0).then_some(Way::ToldAgain { turns }))
+    }
+}
+
+impl Way {
+    fn story(&self, turn: Turn) -> Entry {
+        let (way, turns, text) = match self {
+            Self::Follows => ("follows", 0, "the agent's memory of the conversation goes along".to_owned()),
+            Self::ToldAgain { turns } => {
+                ("told_again", *turns, format!("the conversation so far was told again: {turns} turns"))
+            }
+            Self::Untold => {
+                let text =
+                    "the agent does not know the conversation so far: a command cannot be given with it";
+                ("untold", 0, text.to_owned())
+            }
+        };
+        Story::Memory { way, turns, text: &text }.entry(turn)
+    }
+}

@@ -1,0 +1,84 @@
+//! What is only looked up outside: an agent's commands and models, what a turn changed.
+//!
+//! A look carries the epoch under which it was asked. What it finds goes through the session's keeper before anybody gets
+//! it: if the scope has changed meanwhile, that is recorded, and nobody gets it.
+
+use crate::{Engine, Refused, TreeChanges};
+use agent::Choice;
+use kernel::{Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
+
+/// How often a result is brought to a keeper before we give up: each further time means that one has died.
+const BRING_MAX: usize = 3;
+
+/// What can be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The agent's slash commands.
+    Commands,
+    /// The agent's models.
+    Models,
+    /// What a turn changed.
+    Diff { turn: Turn },
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// The agent's commands, as far as it has listed them in this scope.
+    Commands(Option<Vec<Choice>>),
+    /// The agent's models, as far as it has listed them in this scope.
+    Models(Option<Vec<Choice>>),
+    /// What a turn changed; none if its directory was not under version control.
+    Diff(Option<TreeChanges>),
+}
+
+impl Engine {
+    /// Looks something up for somebody who may read the session.
+    pub async fn look(&self, by: &Principal, session: SessionId, look: Look) -> Result<Sight, Refused> {
+        let kind = match look {
+            Look::Commands => ErrandKind::Commands,
+            Look::Models => ErrandKind::Models,
+            Look::Diff { .. } => ErrandKind::Diff,
+        };
+        let engine = self.clone();
+        let work = move |scope: Scope, errand: Errand| async move {
+            let listed = engine.roster().listed(session, errand.epoch);
+            match look {
+                Look::Commands => Ok(Sight::Commands(listed.map(|lists| lists.commands))),
+                Look::Models => Ok(Sight::Models(listed.map(|lists| lists.models))),
+                Look::Diff { turn } => {
+                    engine.trees().changes(&scope.directory, session, turn).await.map(Sight::Diff)
+                }
+            }
+        };
+        self.look_with(by, session, kind, work).await
+    }
+
+    /// Looks something up in a way of the caller's own: `work` is given the scope of now, and what it finds is given back
+    /// only if the session is still in it.
+    pub async fn look_with<T, Found: Future<Output = Result<T, String>>>(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        kind: ErrandKind,
+        work: impl FnOnce(Scope, Errand) -> Found,
+    ) -> Result<T, Refused> {
+        let (_, row) = self.seen(by, session).await?;
+        let errand = Errand { epoch: row.epoch, number: 0 };
+        let found = work(row.scope, errand).await;
+        let came = if found.is_ok() { Return::Seen(kind) } else { Return::Failed(kind) };
+        self.still_counts(session, errand, came).await?;
+        found.map_err(Refused::Unavailable)
+    }
+
+    async fn still_counts(&self, session: SessionId, errand: Errand, came: Return) -> Result<(), Refused> {
+        for _ in 0..BRING_MAX {
+            match self.bring(session, errand, came.clone()).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(Refused::Stale),
+                Err(_) => {} // That keeper has died, or was about to go.
+            }
+        }
+        Err(Refused::Unavailable("nobody keeps this session just now; ask again".to_owned()))
+    }
+}

@@ -340,6 +340,8 @@ impl FarEnd {
     /// it is sure that they did not get there.
     async fn add(&mut self, message: Message) {
         let id = message.id;
+        self.say(Heard::Adding(id)).await;
+        // No agent takes words while it works.
         self.say(Heard::Report(Report::Missed { message: id })).await;
     }
 

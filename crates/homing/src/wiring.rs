@@ -113,6 +113,7 @@ impl Ready {
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
             trees: Arc::new(engine::NoTrees),
+            scripts: std::collections::BTreeMap::new(),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
             seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),

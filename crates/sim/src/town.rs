@@ -108,6 +108,7 @@ impl Town {
             default_agent: self.agent.name().to_owned(),
             ground: Arc::new(FirmGround),
             trees: Arc::new(engine::NoTrees),
+            scripts: std::collections::BTreeMap::new(),
             clock: self.clock.clone(),
             mint: self.mint.clone(),
             seal: Arc::new(NoSeal),

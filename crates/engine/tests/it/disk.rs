@@ -85,6 +85,9 @@ impl Store for Disk {
         story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
         receipt(message: MessageId) -> Option<(Record, ReceiptRow)>;
         queue(session: SessionId) -> Vec<ReceiptRow>;
+        turn(session: SessionId, turn: Turn) -> Option<ReceiptRow>;
+        last_turn(session: SessionId) -> Option<ReceiptRow>;
+        scope(session: SessionId, epoch: Epoch) -> Option<Scope>;
         bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
         approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
         approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;

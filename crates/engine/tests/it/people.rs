@@ -171,7 +171,7 @@ async fn what_is_said_in_a_shared_session_is_its_senders() {
     let his = world.say_as(&bob, To::Session(session), "two").await.unwrap().accepted.message;
     let view = world.settled(his).await;
     assert_eq!((view.row.by, view.sender.as_deref()), (bob.person, Some("bob")));
-    assert!(world.rules(session).await.contains(&Fact::Queued { message: his, by: bob.person }));
+    assert!(world.rules(session).await.contains(&queued(his, bob.person)));
     let hangs = world.say(To::Session(session), "!hang").await.unwrap().accepted.message;
     let waits = world.say_as(&bob, To::Session(session), "three").await.unwrap().accepted.message;
     let queue = world.engine.queue(&bob, session).await.unwrap();
@@ -401,7 +401,7 @@ async fn a_right_that_somebody_gets_while_they_watch_is_heard_and_ends_nothing()
     caught_up(&mut follow).await;
     world.give(session, Grantee::Person(bob.person), Grant::Prompt).await;
     let said = world.say_as(&bob, To::Session(session), "two").await.unwrap().accepted.message;
-    let queued = Fact::Queued { message: said, by: bob.person };
+    let queued = queued(said, bob.person);
     let told = tokio::time::timeout(Duration::from_secs(5), async {
         while let Some(told) = follow.next().await {
             if let Told::Fact(shared) = told
@@ -413,4 +413,8 @@ async fn a_right_that_somebody_gets_while_they_watch_is_heard_and_ends_nothing()
         false
     });
     assert_eq!(told.await, Ok(true));
+}
+
+fn queued(message: kernel::MessageId, by: kernel::PersonId) -> Fact {
+    Fact::Queued { message, by, delivery: kernel::Delivery::Queue, epoch: kernel::Epoch(0) }
 }

@@ -23,6 +23,7 @@ pub(crate) fn said(world: &World, to: To) -> Inbound {
         model: Some("m-1".to_owned()),
         mode: Some("plan".to_owned()),
         title: None,
+        worktree: None,
     };
     inbound
 }
@@ -92,7 +93,7 @@ async fn everything_an_agent_says_becomes_a_fact() {
     let stories = stories(&world, session).await;
     let kinds: Vec<&str> = stories.iter().map(|story| story["type"].as_str().unwrap()).collect();
     let expected = ["launch", "tool_call", "tool_progress", "tool_result", "plan", "file_changed", "usage"];
-    assert_eq!(kinds, [&expected[..], &["finished"]].concat());
+    assert_eq!(kinds, [&expected[..], &["finished", "changes"]].concat());
     assert_eq!(
         stories[2],
         json!({"v": 1, "turn": 1, "type": "tool_progress", "call": "c1", "offset": 0, "output": "a\nb\n"})

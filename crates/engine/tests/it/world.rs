@@ -2,15 +2,16 @@
 //! time. It can crash and start again; what is durable stays.
 
 use crate::disk::{Disk, Faults};
+use crate::grove::Grove;
 use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Engine, Granted, Ground, IfNew, Inbound,
     Limits, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView, Refused,
-    Resource, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, Verb, Wall, Wiring,
+    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, Verb, Wall, Wiring,
 };
 use kernel::{
-    Address, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy, Principal,
-    Role, SessionId, To, TokenId,
+    Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
+    Principal, Role, SessionId, To, TokenId,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -118,6 +119,8 @@ pub(crate) struct World {
     clock: Arc<TestClock>,
     pub(crate) letterbox: Arc<Letterbox>,
     pub(crate) fence: Arc<Fence>,
+    pub(crate) grove: Arc<Grove>,
+    pub(crate) scripts: BTreeMap<String, Scripts>,
     pub(crate) limits: Limits,
     pub(crate) policy: Policy,
     /// The machine's person, with the machine's credential.
@@ -143,10 +146,35 @@ impl World {
         let seal = Arc::new(Wax::default());
         let (letterbox, fence) = (Arc::default(), Arc::default());
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        let parts = Parts { house: &house, others: &others, mint: &mint, clock: &clock, seal: &seal };
+        let (grove, scripts) = (Arc::default(), BTreeMap::new());
+        let parts = Parts {
+            house: &house,
+            others: &others,
+            mint: &mint,
+            clock: &clock,
+            seal: &seal,
+            grove: &grove,
+            scripts: &scripts,
+        };
         let engine = start(disk, parts, &letterbox, &fence, limits, policy).await;
         let me = let_host_in(&engine).await;
-        Self { seal, engine, store, house, others, faults, mint, clock, letterbox, fence, limits, policy, me }
+        Self {
+            seal,
+            engine,
+            store,
+            house,
+            others,
+            faults,
+            mint,
+            clock,
+            letterbox,
+            fence,
+            grove,
+            scripts,
+            limits,
+            policy,
+            me,
+        }
     }
 
     /// Somebody new, who came in by the link they were given, with a terminal's credential.
@@ -172,9 +200,10 @@ impl World {
 
     async fn start_again(&mut self) {
         self.store = self.store.reopen();
-        let Self { store, house, others, faults, mint, clock, seal, limits, policy, .. } = &*self;
+        let Self { store, house, others, faults, mint, clock, seal, grove, scripts, limits, policy, .. } =
+            &*self;
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        let parts = Parts { house, others, mint, clock, seal };
+        let parts = Parts { house, others, mint, clock, seal, grove, scripts };
         self.engine = start(disk, parts, &self.letterbox, &self.fence, *limits, *policy).await;
     }
 
@@ -188,6 +217,8 @@ impl World {
             to,
             if_new: IfNew::default(),
             parts: vec![Part::Text { text: text.to_owned() }],
+            delivery: Delivery::Queue,
+            under: None,
             reply: None,
             trace: trace(key),
         }
@@ -311,6 +342,8 @@ struct Parts<'a> {
     mint: &'a Arc<Counter>,
     clock: &'a Arc<TestClock>,
     seal: &'a Arc<Wax>,
+    grove: &'a Arc<Grove>,
+    scripts: &'a BTreeMap<String, Scripts>,
 }
 
 async fn start(
@@ -328,7 +361,8 @@ async fn start(
         agents,
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
-        trees: Arc::new(engine::NoTrees),
+        trees: parts.grove.clone(),
+        scripts: parts.scripts.clone(),
         clock: parts.clock.clone(),
         mint: parts.mint.clone(),
         seal: parts.seal.clone(),

@@ -272,6 +272,7 @@ pub(crate) fn wiring(
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
         trees: Arc::new(engine::NoTrees),
+        scripts: std::collections::BTreeMap::new(),
         clock,
         mint: Arc::new(mint),
         seal: Arc::new(Wax),

@@ -1,0 +1,1 @@
+//! Where and how a session acts changes between turns, and nothing of it is mixed up.

@@ -162,7 +162,7 @@ impl Principal {
         }
     }
 
-    fn is(&self, grantee: Grantee) -> bool {
+    pub(crate) fn is(&self, grantee: Grantee) -> bool {
         match grantee {
             Grantee::Person(person) => person == self.person,
             Grantee::Group(group) => self.groups.contains(&group),

@@ -5,7 +5,7 @@
 
 use crate::scope::{Change, NewWorktree, Origin, Scope};
 use crate::session::*;
-use crate::{Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
+use crate::{ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -48,13 +48,10 @@ impl Session {
             Command::Release { message, back_in, by } => self.release(message, back_in, by),
             Command::Reorder { order } => self.reorder(order),
             Command::Stop { message, by } => Ok(self.stop(message, by, given)),
-            Command::Answer { approval, answer, by } => {
-                self.open_ask(approval)?;
-                Ok(vec![Fact::Answered { approval, answer, by }])
-            }
+            Command::Answer { approval, answer, by } => self.answer_ask(approval, answer, by),
             Command::Change { change, now, by } => self.change(change, now, by),
             Command::KeepScope { by } => self.keep_scope(by),
-            Command::Undo { turn, of, by } => self.undo(turn, of, by),
+            Command::Undo { turn, of, by } => self.undo(turn, of, by, given),
             Command::Return { errand, came } => Ok(self.returned(errand, came, given)),
             Command::End { by } => self.end(by, given),
             Command::Wake => Ok(self.wake(given)),
@@ -319,18 +316,17 @@ impl Session {
         facts
     }
 
-    /// Whoever said it is better served by a turn of its own than by silence.
+    /// Whoever said it is better served by a turn of its own than by silence. But what somebody has stopped is not begun
+    /// again by itself: then it ends with its turn.
     fn missed(&self, running: &Running, message: MessageId) -> Facts {
         let steered = running.steered.iter().any(|steered| steered.message == message);
-        match (steered, &self.life) {
-            (false, _) => vec![],
-            (true, Life::Ending(_)) => {
-                vec![
-                    Fact::Missed { message },
-                    Fact::MessageRefused { message, why: RefusedWhy::SessionEnded },
-                ]
-            }
-            (true, Life::Unopened | Life::Open(_) | Life::Ended(_)) => vec![Fact::Missed { message }],
+        let stopped = match running.stage {
+            Stage::Stopping { why, .. } => why != StopWhy::TimeLimit,
+            Stage::Resting { .. } | Stage::Starting { .. } | Stage::Working { .. } => false,
+        };
+        match &self.life {
+            Life::Open(_) if steered && !stopped => vec![Fact::Missed { message }],
+            Life::Open(_) | Life::Unopened | Life::Ending(_) | Life::Ended(_) => vec![],
         }
     }
 
@@ -506,19 +502,26 @@ impl Session {
         self.queue.iter().find(|waiting| waiting.message == message).ok_or(Refusal::TooLate)
     }
 
-    fn open_ask(&self, wanted: crate::ApprovalId) -> Result<(), Refusal> {
+    fn answer_ask(&self, approval: ApprovalId, answer: Answer, by: Answerer) -> Result<Facts, Refusal> {
         let Work::Busy(running) = &self.work else { return Err(Refusal::TooLate) };
-        running.open(wanted).next().map(|_| ()).ok_or(Refusal::TooLate)
+        running.open(approval).next().ok_or(Refusal::TooLate)?;
+        match by {
+            // Silence is an answer only when the time for it is over, and only `wake` knows when that is.
+            Answerer::Nobody => Ok(vec![]),
+            Answerer::Person(_) | Answerer::Rule(_) | Answerer::Policy => {
+                Ok(vec![Fact::Answered { approval, answer, by }])
+            }
+        }
     }
 }
 
 impl Running {
-    fn has_asked(&self, approval: crate::ApprovalId) -> bool {
+    fn has_asked(&self, approval: ApprovalId) -> bool {
         self.asks.iter().any(|ask| ask.approval() == approval)
     }
 
     /// The question of this name, while nobody has answered it.
-    fn open(&self, wanted: crate::ApprovalId) -> impl Iterator<Item = &Ask> {
+    fn open(&self, wanted: ApprovalId) -> impl Iterator<Item = &Ask> {
         self.asks.iter().filter(move |ask| matches!(ask, Ask::Open { approval, .. } if *approval == wanted))
     }
 

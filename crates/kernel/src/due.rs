@@ -4,9 +4,9 @@
 //! outside match. `condense` writes an idle session as the few facts that make it, for a checkpoint that may be thrown
 //! away at any time.
 
-use crate::scope::{Away, Change, NewWorktree, Origin, Pending, Scope};
+use crate::scope::{Away, Errand, Origin, Pending, Scope, What};
 use crate::session::*;
-use crate::{Address, ApprovalId, EndWhy, Fence, MessageId, Moment, Native, PersonId, Term};
+use crate::{Address, ApprovalId, EndWhy, Epoch, Fence, MessageId, Moment, Native, PersonId, Term, Turn};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -132,17 +132,18 @@ impl Session {
     pub fn claims(&self) -> Vec<Claim> {
         let directory = self.scope().map(|scope| Claim::directory(&scope.directory));
         match &self.work {
-            Work::Idle => Vec::new(),
             Work::Busy(running) => [Claim::slot(running.by)].into_iter().chain(directory).collect(),
-            Work::Away(_) => directory.into_iter().collect(),
+            Work::Away(Away { what: What::Undo { .. }, .. }) => directory.into_iter().collect(),
+            // A worktree is made beside the directory, not in it.
+            Work::Away(Away { what: What::Enter(_), .. }) | Work::Idle => Vec::new(),
         }
     }
 
     /// The earliest moment at which something is due by itself, as the keeper of this term sees it.
     pub fn wake_at(&self, term: Term) -> Option<Moment> {
         let holds = self.queue.iter().filter_map(|waiting| waiting.hold.map(|(_, until)| until));
-        // A slot is waited for only while there is something to start in it.
-        let crowded = self.crowded.filter(|_| self.has_startable());
+        // A slot is waited for only while there is something to start in it, and nothing else under way.
+        let crowded = self.crowded.filter(|_| matches!(self.work, Work::Idle) && self.has_startable());
         holds.chain(crowded).chain(self.turn_deadlines(term)).min()
     }
 
@@ -193,7 +194,7 @@ impl Session {
     }
 
     /// The scope's epoch.
-    pub fn epoch(&self) -> crate::Epoch {
+    pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
@@ -215,28 +216,17 @@ impl Session {
         if !matches!(self.work, Work::Idle) {
             return None;
         }
-        let mut facts = Vec::new();
-        match &self.life {
-            Life::Unopened => {}
-            Life::Open(scope) | Life::Ending(scope) => facts.extend(self.condense_scope(scope)),
-            Life::Ended(why) => facts.push(Fact::Ended { why: *why }),
+        let mut facts = self.condense_scope();
+        if let Life::Ended(why) = self.life {
+            facts.push(Fact::Ended { why });
         }
-        facts.extend(
-            self.native
-                .iter()
-                .map(|known| Fact::Confirmed { native: known.native.clone(), epoch: known.epoch }),
-        );
+        facts.extend(self.condense_errands());
         for waiting in &self.queue {
             facts.extend(waiting.condense());
         }
-        facts.extend(self.pending.iter().filter(|pending| !pending.from_start).map(Pending::condense));
+        facts.extend(self.pending.iter().map(Pending::condense));
         facts.extend(self.learned.iter().map(|(kind, epoch)| Fact::Learned { kind: *kind, epoch: *epoch }));
         facts.extend(self.crowded.map(|until| Fact::Crowded { until }));
-        // An answer is what proves a name, so a name without proof is followed by none.
-        let nothing_told = self.untold || self.origin.is_some();
-        let proven = self.native.as_ref().map_or(!nothing_told, |known| known.proven);
-        let outcome = if proven { Outcome::Answered } else { Outcome::Interrupted };
-        facts.push(Fact::TurnEnded { turn: self.last_turn, outcome });
         facts.extend(self.stale.iter().map(|(fence, kind)| Fact::Stale { fence: *fence, kind: *kind }));
         facts.extend(
             self.stale_errands
@@ -246,25 +236,41 @@ impl Session {
         Some(facts)
     }
 
-    /// Where it is and how it came to be told nothing: another agent was there before, which has no name here.
-    fn condense_scope(&self, scope: &Scope) -> Vec<Fact> {
-        let nameless = Scope { agent: String::new(), ..scope.clone() };
-        let first = if self.untold { nameless } else { scope.clone() };
-        let mut facts =
-            alloc::vec![Fact::Opened { scope: first, origin: self.origin, enter: self.enters_first() }];
-        if self.untold || self.epoch > crate::Epoch(0) {
-            facts.push(Fact::ScopeChanged { epoch: self.epoch, scope: scope.clone() });
+    /// Where it is, what the agent calls the conversation, where it was confirmed, and whether what was said before is still
+    /// to be told: then another agent was there first, which has no name here. An answer is what proves a name.
+    fn condense_scope(&self) -> Vec<Fact> {
+        let nowhere = Scope::nowhere();
+        let scope = match &self.life {
+            Life::Unopened => return Vec::new(),
+            Life::Open(scope) | Life::Ending(scope) => scope,
+            Life::Ended(_) => &nowhere,
+        };
+        let moved = |epoch| Fact::ScopeChanged { epoch, scope: scope.clone() };
+        let over = |outcome| Fact::TurnEnded { turn: self.last_turn, outcome };
+        let first = if self.untold { Scope { agent: String::new(), ..scope.clone() } } else { scope.clone() };
+        let named_in = self.native.as_ref().map_or(self.epoch, |known| known.epoch);
+        let mut facts = alloc::vec![Fact::Opened { scope: first, origin: self.origin, enter: None }];
+        facts.extend((self.last_turn > Turn(0)).then(|| over(Outcome::Interrupted)));
+        facts.extend((self.untold || named_in > Epoch(0)).then(|| moved(named_in)));
+        if let Some(Known { native, epoch, proven }) = &self.native {
+            facts.push(Fact::Confirmed { native: native.clone(), epoch: *epoch });
+            facts.extend(proven.then(|| over(Outcome::Answered)));
         }
+        facts.extend((self.epoch != named_in).then(|| moved(self.epoch)));
         facts
     }
-}
 
-impl Session {
-    fn enters_first(&self) -> Option<NewWorktree> {
-        match self.pending.as_ref()? {
-            Pending { change: Change::Enter(worktree), from_start: true, .. } => Some(worktree.clone()),
-            _ => None,
+    /// The number of the last errand is enough: no later one may have it, too.
+    fn condense_errands(&self) -> Vec<Fact> {
+        if self.last_errand == 0 {
+            return Vec::new();
         }
+        let errand = Errand { epoch: self.epoch, number: self.last_errand };
+        let what = What::Undo { turn: Turn(0) };
+        alloc::vec![
+            Fact::ErrandStarted { errand, what, by: PersonId::ENGINE },
+            Fact::ErrandFailed { errand },
+        ]
     }
 }
 

@@ -86,6 +86,9 @@ impl Session {
                 self.life = Life::Ended(*why);
                 self.crowded = None;
                 self.pending = None;
+                self.origin = None;
+                self.untold = false;
+                self.learned.clear();
             }
             Fact::Stale { fence, kind } => {
                 if self.stale.len() >= STALE_MAX {
@@ -138,18 +141,17 @@ impl Session {
         }
     }
 
-    /// Another agent knows nothing of what was said to the one before.
+    /// Another agent knows nothing of what was said to the one before, and the same one may know nothing of it here: only an
+    /// answer shows that its memory has followed.
     fn move_to(&mut self, epoch: Epoch, scope: &Scope) {
         self.come_back();
         self.pending = None;
         self.epoch = epoch;
-        if let Life::Open(now) | Life::Ending(now) = &mut self.life {
-            if now.agent != scope.agent {
-                self.native = None;
-                self.untold = true;
-            }
-            *now = scope.clone();
-        }
+        let (Life::Open(now) | Life::Ending(now)) = &mut self.life else { return };
+        let other = now.agent != scope.agent;
+        self.untold |= self.native.is_some() || (other && self.last_turn > Turn(0));
+        self.native = self.native.take().filter(|_| !other);
+        *now = scope.clone();
     }
 
     fn come_back(&mut self) {
@@ -162,17 +164,13 @@ impl Session {
     fn learn(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Answered => {
-                let known = self.native.as_mut().filter(|known| known.epoch == self.epoch);
-                known.into_iter().for_each(|known| known.proven = true);
-                // It has been told, and has answered.
-                self.origin = None;
-                self.untold = false;
-            }
-            Outcome::Failed(Failure::Gone) => {
+                // It has been told, and has answered; but a name from elsewhere proves nothing here.
                 let moved = self.native.as_ref().is_some_and(|known| known.epoch != self.epoch);
-                self.untold = self.untold || moved;
-                self.native = None;
+                self.native.iter_mut().for_each(|known| known.proven |= !moved);
+                self.untold &= moved;
+                self.origin = None;
             }
+            Outcome::Failed(Failure::Gone) => self.native = None,
             Outcome::Failed(Failure::Busy | Failure::Transient | Failure::Refused)
             | Outcome::Stopped
             | Outcome::Interrupted

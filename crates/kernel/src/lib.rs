@@ -1,7 +1,8 @@
 //! The rules of Homing and nothing else.
 //!
 //! Read in this order: `id` and `fence` (the names of things), `address` and `route` (which session a message belongs
-//! to), `access` (who may), `session` (what a session is), then `decide`, `evolve` and `due` (what happens to it).
+//! to), `access` and `rules` (who may), `session` and `scope` (what a session is, and where), then `decide`, `evolve` and
+//! `due` (what happens to it) and `readiness` (whether it can go on).
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -16,7 +17,9 @@ mod evolve;
 mod failure;
 mod fence;
 mod id;
+mod readiness;
 mod route;
+mod rules;
 mod scope;
 mod session;
 
@@ -32,7 +35,11 @@ pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
 pub use id::{
     ApprovalId, GroupId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, RuleId, SessionId, TokenId,
 };
+pub use readiness::{
+    Look, PartName, PartState, PartWhy, Readiness, ReadinessPart, Remedy, Seen, Trouble, readiness, readiness_parts,
+};
 pub use route::{EndWhy, Found, NoRoute, Route, To, route};
+pub use rules::{Asks, Effect, Judgement, Question, Rule, judge, may_answer};
 pub use scope::{
     Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, Setting, What, Worktree,
 };

@@ -196,6 +196,11 @@ pub struct Origin {
 }
 
 impl Scope {
+    /// Where an ended session is.
+    pub(crate) const fn nowhere() -> Self {
+        Self { directory: String::new(), agent: String::new(), model: None, mode: None, worktree: None }
+    }
+
     /// The scope after a change that takes nothing outside; none if there is nothing to leave.
     fn after(&self, change: &Change) -> Option<Self> {
         match change {
@@ -247,13 +252,14 @@ impl Session {
     }
 
     pub(crate) fn keep_scope(&self, by: PersonId) -> Result<Facts, Refusal> {
-        match (&self.pending, &self.work) {
-            (Some(_), Work::Idle | Work::Busy(_)) => Ok(vec![Fact::ScopeKept { why: KeptWhy::Asked(by) }]),
-            (Some(_), Work::Away(_)) | (None, _) => Err(Refusal::TooLate),
+        let begun = self.away().is_some_and(|away| matches!(away.what, What::Enter(_)));
+        match self.pending {
+            Some(_) if !begun => Ok(vec![Fact::ScopeKept { why: KeptWhy::Asked(by) }]),
+            Some(_) | None => Err(Refusal::TooLate),
         }
     }
 
-    pub(crate) fn undo(&self, turn: Turn, of: Epoch, by: PersonId) -> Result<Facts, Refusal> {
+    pub(crate) fn undo(&self, turn: Turn, of: Epoch, by: PersonId, given: &Given) -> Result<Facts, Refusal> {
         self.takes_changes()?;
         if turn == Turn(0) || turn > self.last_turn {
             return Err(Refusal::NoSuchTurn);
@@ -261,8 +267,9 @@ impl Session {
         if of != self.epoch {
             return Err(Refusal::OtherScope);
         }
+        let free = given.slot != Slot::Taken; // Else somebody else's turn works in this directory.
         match (&self.work, &self.pending, self.first_startable()) {
-            (Work::Idle, None, None) => Ok(vec![self.errand(What::Undo { turn }, by)]),
+            (Work::Idle, None, None) if free => Ok(vec![self.errand(What::Undo { turn }, by)]),
             (Work::Idle | Work::Busy(_) | Work::Away(_), _, _) => Err(Refusal::Busy),
         }
     }
@@ -281,25 +288,30 @@ impl Session {
         match (&pending.change, scope.after(&pending.change)) {
             (Change::Enter(worktree), _) => vec![self.errand(What::Enter(worktree.clone()), pending.by)],
             (_, None) => vec![Fact::ScopeKept { why: KeptWhy::Moot }],
+            (Change::Back { message, .. }, Some(_)) if !self.is_held(*message) => {
+                vec![Fact::ScopeKept { why: KeptWhy::Moot }]
+            }
             (Change::Back { message, .. }, Some(scope)) => {
-                let mut facts = self.changed(scope, Some(*message), given);
-                let waits = self.queue.iter().any(|waiting| waiting.message == *message);
-                facts.extend(waits.then_some(Fact::Released { message: *message, epoch: self.epoch.next() }));
+                let mut facts = self.changed(scope, given);
+                facts.push(Fact::Released { message: *message, epoch: self.epoch.next() });
                 facts
             }
             (Change::Exit | Change::Set { .. } | Change::Relink { .. }, Some(scope)) => {
-                self.changed(scope, None, given)
+                self.changed(scope, given)
             }
         }
     }
 
+    fn is_held(&self, message: MessageId) -> bool {
+        self.queue.iter().any(|waiting| waiting.message == message && waiting.hold.is_some())
+    }
+
     /// The change, and the hold of everything that was written for the scope before, are one append. When something is
     /// held already, its epoch says for which scope it was written.
-    fn changed(&self, scope: Scope, but: Option<MessageId>, given: &Given) -> Facts {
+    fn changed(&self, scope: Scope, given: &Given) -> Facts {
         let epoch = self.epoch.next();
         let along = self.pending.as_ref().is_some_and(|pending| pending.from_start);
-        let startable =
-            self.queue.iter().filter(|waiting| waiting.is_startable() && Some(waiting.message) != but);
+        let startable = self.queue.iter().filter(|waiting| waiting.is_startable());
         let moved = startable.map(|waiting| match along {
             true => Fact::Released { message: waiting.message, epoch },
             false => held(waiting.message, HoldWhy::OtherScope, given),
@@ -332,11 +344,10 @@ impl Session {
                 }
                 self.and_over(facts)
             }
-            (_, Return::Seen(_) | Return::Failed(_))
-                if errand.epoch == self.epoch && !kind.is_exclusive() =>
-            {
+            (_, Return::Seen(kind)) if errand.epoch == self.epoch && !kind.is_exclusive() => {
                 self.learn_of(kind)
             }
+            (_, Return::Failed(kind)) if errand.epoch == self.epoch && !kind.is_exclusive() => vec![],
             (_, Return::Entered { .. } | Return::Undone | Return::Failed(_) | Return::Seen(_)) => {
                 self.stale_errand(errand, kind)
             }
@@ -348,7 +359,7 @@ impl Session {
         let worktree = Some(Worktree { name: worktree.name.clone(), home });
         let scope = Scope { directory, worktree, ..scope.clone() };
         match self.life {
-            Life::Open(_) => self.changed(scope, None, given),
+            Life::Open(_) => self.changed(scope, given),
             // It is not needed any more; the session is over without it.
             Life::Unopened | Life::Ending(_) | Life::Ended(_) => {
                 self.and_over(vec![Fact::ErrandFailed { errand: away.errand }])
@@ -365,8 +376,8 @@ impl Session {
     }
 
     fn learn_of(&self, kind: ErrandKind) -> Facts {
-        match kind {
-            ErrandKind::Commands | ErrandKind::Models if !self.has_learned(kind) => {
+        match (kind, self.scope()) {
+            (ErrandKind::Commands | ErrandKind::Models, Some(_)) if !self.has_learned(kind) => {
                 vec![Fact::Learned { kind, epoch: self.epoch }]
             }
             _ => vec![],

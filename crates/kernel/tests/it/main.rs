@@ -1,9 +1,9 @@
 //! The kernel's promises, told as stories.
 //!
-//! Read `stories` first: each test is one promise. `story` is the language they are told in, `ledger` the promises that
-//! hold after every step of every story, wherever it comes from. `exhaustive` tells every short story, `random` long
-//! ones, and compares them with `model`, which was written from the laws. The other files are tables: who may
-//! (`access`), which session (`route`), which text (`address`).
+//! Read `stories` first, then `scope_stories`: each test is one promise. `story` is the language they are told in, `words`
+//! what comes of each step, `ledger` the promises that hold after every step of every story, wherever it comes from.
+//! `exhaustive` tells every short story, `random` long ones, and compares them with `model`, which was written from the
+//! laws. The other files are tables: who may (`access`), which session (`route`), which text (`address`).
 
 mod access;
 mod address;
@@ -12,5 +12,7 @@ mod ledger;
 mod model;
 mod random;
 mod route;
+mod scope_stories;
 mod stories;
 mod story;
+mod words;

@@ -5,12 +5,9 @@
 //! people and runners can see, so it may agree with the kernel only by saying the same thing in another way.
 
 use crate::ledger::{Question, Receipt};
-use crate::story::{Happening, POLICY};
-use homing_kernel::{
-    AfterFailure, Answer, ApprovalId, Attempt, Command, EndWhy, Epoch, Failure, Fence, MessageId, Moment,
-    Native, Outcome, Policy, Refusal, Report, Slot, StopWhy, Term, Turn,
-};
-use std::collections::BTreeMap;
+use crate::story::{Happening, POLICY, scope};
+use homing_kernel::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
@@ -30,6 +27,22 @@ pub(crate) struct Model {
     name: Option<(Native, Epoch)>,
     /// Whether that conversation has ever answered anything.
     answered: bool,
+    /// Whether something was said that the agent of now may not know of.
+    behind: bool,
+    /// Where it acts.
+    pub(crate) here: Scope,
+    pub(crate) epoch: Epoch,
+    /// For which epoch each message was written.
+    written: BTreeMap<MessageId, Epoch>,
+    /// The change that waits, and for which message.
+    wanted: Option<(Change, Option<MessageId>)>,
+    /// What is being done outside, as the how manieth.
+    away: Option<(u32, What)>,
+    outings: u32,
+    /// What came back too late, as far as one remembers, and how often that was written down.
+    late: BTreeSet<(Errand, ErrandKind)>,
+    pub(crate) late_count: usize,
+    listens: bool,
     asked_for_slot: Option<Moment>,
     clock: Moment,
     term: Term,
@@ -43,6 +56,8 @@ struct Now {
     message: MessageId,
     attempt: Attempt,
     process: Process,
+    /// What was said into it.
+    also: Vec<MessageId>,
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +83,16 @@ impl Model {
             now: None,
             name: None,
             answered: false,
+            behind: false,
+            here: scope(),
+            epoch: Epoch(0),
+            written: BTreeMap::new(),
+            wanted: None,
+            away: None,
+            outings: 0,
+            late: BTreeSet::new(),
+            late_count: 0,
+            listens: true,
             asked_for_slot: None,
             clock: Moment(0),
             term: Term(1),
@@ -86,10 +111,35 @@ impl Model {
         self.name.as_ref().map(|(name, _)| name)
     }
 
+    /// Everything that was said into the turn under way.
+    pub(crate) fn also(&self) -> Vec<MessageId> {
+        self.now.as_ref().map(|now| now.also.clone()).unwrap_or_default()
+    }
+
+    /// How an attempt would begin.
+    pub(crate) fn begin(&self) -> Begin {
+        match &self.name {
+            Some((name, epoch)) if *epoch == self.epoch => Begin::Resume(name.clone()),
+            Some((name, _)) => Begin::Follow(name.clone()),
+            None if self.behind => Begin::Retell,
+            None => Begin::New,
+        }
+    }
+
+    /// The change that waits.
+    pub(crate) fn wanted(&self) -> Option<&Change> {
+        self.wanted.as_ref().map(|(change, _)| change)
+    }
+
+    /// What is being done outside.
+    pub(crate) fn away(&self) -> Option<(u32, &What)> {
+        self.away.as_ref().map(|(number, what)| (*number, what))
+    }
+
     /// The moment at which something happens by itself.
     pub(crate) fn alarm(&self) -> Option<Moment> {
         let mut alarms: Vec<Moment> = self.kept_until.values().copied().collect();
-        if self.now.is_none() && self.next().is_some() {
+        if self.is_idle() && self.next().is_some() {
             alarms.extend(self.asked_for_slot);
         }
         match self.now.as_ref().map(|now| &now.process) {
@@ -113,12 +163,14 @@ impl Model {
             Happening::Tell { command, now } => {
                 self.clock = *now;
                 self.command(command)?;
+                // Whoever wants another scope comes before whoever waits for a turn.
+                self.change_scope();
                 self.start_next();
             }
             Happening::Crash => self.term = self.term.next(),
             Happening::Slot(slot) => self.slot = *slot,
             Happening::AfterFailure(policy) => self.policy.after_failure = *policy,
-            Happening::Confirmed { native, epoch } => self.named(native.clone(), *epoch),
+            Happening::Listens(listens) => self.listens = *listens,
         }
         Ok(())
     }
@@ -130,9 +182,19 @@ impl Model {
             Command::Say { message, .. } if over => {
                 self.messages.insert(*message, Receipt::Refused);
             }
-            Command::Say { message, .. } => {
+            Command::Say { message, by, delivery, under } => {
                 self.messages.insert(*message, Receipt::Waiting);
                 self.line.push(*message);
+                self.written.insert(*message, under.unwrap_or(self.epoch));
+                if self.written[message] != self.epoch {
+                    self.hold(*message, HoldWhy::OtherScope);
+                } else if *delivery == Delivery::Interrupt {
+                    self.line.rotate_right(1);
+                    self.stop(StopWhy::Asked(*by));
+                } else if *delivery == Delivery::Steer && self.can_be_spoken_to() {
+                    self.leave(*message, Receipt::Running);
+                    self.now.as_mut().expect("it was spoken to").also.push(*message);
+                }
             }
             Command::Edit { message, revision } => {
                 self.must_wait(message)?;
@@ -152,18 +214,26 @@ impl Model {
                 }
                 _ => self.stop(StopWhy::Revoked),
             },
+            Command::Revoke { message } if self.also().contains(message) => self.stop(StopWhy::Revoked),
             Command::Revoke { message } => {
                 self.must_wait(message)?;
                 self.leave(*message, Receipt::Refused);
             }
             Command::Hold { message } => {
                 self.must_wait(message)?;
-                self.hold(*message);
+                self.hold(*message, HoldWhy::Asked);
             }
-            Command::Release { message } => {
+            Command::Release { message, back_in, .. } => {
                 self.must_wait(message)?;
-                self.kept_until.remove(message);
-                self.messages.insert(*message, Receipt::Waiting);
+                let elsewhere = back_in.as_ref().filter(|there| **there != self.here);
+                let elsewhere = elsewhere.filter(|_| self.written[message] != self.epoch);
+                match elsewhere.filter(|_| self.kept_until.contains_key(message)) {
+                    Some(there) => {
+                        let change = Change::Back { scope: there.clone(), message: *message };
+                        self.want(&change, false)?;
+                    }
+                    None => self.release(*message),
+                }
             }
             Command::Reorder { .. } if over => return Err(Refusal::Ended),
             Command::Reorder { order } => {
@@ -176,16 +246,27 @@ impl Model {
             Command::Stop { message, by } => {
                 if self.must_wait(message).is_ok() {
                     self.leave(*message, Receipt::Withdrawn);
-                } else if self.running() == Some(*message) {
+                } else if self.running() == Some(*message) || self.also().contains(message) {
                     self.stop(StopWhy::Asked(*by));
                 }
             }
-            Command::Answer { approval, answer, .. } => match self.questions.get_mut(approval) {
-                Some(question @ Question::Open { .. }) => *question = Question::Answered(*answer),
+            Command::Answer { approval, answer, by } => match self.questions.get_mut(approval) {
+                Some(Question::Open { .. }) if *by == Answerer::Nobody => {}
+                Some(question @ Question::Open { .. }) => *question = Question::Answered(answer.clone()),
                 _ => return Err(Refusal::TooLate),
             },
+            Command::Change { .. } | Command::Undo { .. } if over => return Err(Refusal::Ended),
+            Command::Change { change, now, .. } => self.want(change, *now)?,
+            Command::KeepScope { .. } => {
+                let begun = matches!(&self.away, Some((_, What::Enter(_))));
+                if begun || self.wanted.take().is_none() {
+                    return Err(Refusal::TooLate);
+                }
+            }
+            Command::Undo { turn, of, .. } => self.undo(*turn, *of)?,
+            Command::Return { errand, came } => self.come_back(*errand, came),
             Command::End { .. } if over => {}
-            Command::End { .. } if self.now.is_some() => {
+            Command::End { .. } if !self.is_idle() => {
                 self.ending = true;
                 self.stop(StopWhy::Ending);
             }
@@ -227,7 +308,7 @@ impl Model {
         else {
             return;
         };
-        let epoch = Epoch(0);
+        let epoch = self.epoch;
         if *fence != (Fence { term: *term, epoch, turn, attempt: *attempt }) {
             return;
         }
@@ -239,7 +320,8 @@ impl Model {
             Report::Ready { native } => {
                 if !*handed && stop.is_none() {
                     *handed = true;
-                    if let (None, Some(native)) = (&self.name, native) {
+                    let known = self.name.as_ref().is_some_and(|(_, named_in)| *named_in == epoch);
+                    if let (false, Some(native)) = (known, native) {
                         self.named(native.clone(), epoch);
                     }
                 }
@@ -255,11 +337,23 @@ impl Model {
                     *question = Question::Lapsed;
                 }
             }
+            Report::Missed { message } => {
+                let stopped = stop.is_some_and(|why| why != StopWhy::TimeLimit);
+                if !stopped && !self.ending && self.also().contains(message) {
+                    self.now.as_mut().expect("it runs").also.retain(|also| also != message);
+                    self.messages.insert(*message, Receipt::Waiting);
+                    self.line.insert(0, *message);
+                }
+            }
             Report::Finished { native } if *handed => {
                 if let Some(native) = native {
                     self.named(native.clone(), epoch);
                 }
-                self.answered = self.name.is_some();
+                // Only a name that was given here has shown here that it remembers.
+                if self.name.as_ref().is_none_or(|(_, named_in)| *named_in == epoch) {
+                    self.answered = self.name.is_some();
+                    self.behind = false;
+                }
                 self.over(Outcome::Answered);
             }
             Report::Finished { .. } => self.fail(Failure::Transient),
@@ -273,8 +367,11 @@ impl Model {
     fn fail(&mut self, failure: Failure) {
         let Some(now) = &mut self.now else { return };
         let Process::Some { handed, stop, .. } = &now.process else { return };
-        let confirmed = matches!(&self.name, Some((_, Epoch(0))));
-        let failure = if failure == Failure::Gone && !confirmed { Failure::Transient } else { failure };
+        let confirmed = self.name.as_ref().is_some_and(|(_, named_in)| *named_in == self.epoch);
+        // Where it never was it cannot be gone; but before it was handed anything it may begin anew.
+        let moved = self.name.is_some() && !confirmed && !*handed && stop.is_none();
+        let failure =
+            if failure == Failure::Gone && !confirmed && !moved { Failure::Transient } else { failure };
         if failure == Failure::Gone && stop.is_none() {
             // Whatever comes next is another conversation.
             self.name = None;
@@ -282,7 +379,7 @@ impl Model {
         if let Some(why) = stop {
             let outcome = stopped(*why);
             self.over(outcome);
-        } else if failure == Failure::Gone && (*handed || self.answered) {
+        } else if failure == Failure::Gone && confirmed && (*handed || self.answered) {
             self.over(Outcome::Failed(Failure::Gone));
             self.end(EndWhy::Gone);
         } else if !handed && failure != Failure::Refused && now.attempt.0 < self.policy.attempts_max {
@@ -314,7 +411,9 @@ impl Model {
 
     fn over(&mut self, outcome: Outcome) {
         let Some(now) = self.now.take() else { return };
-        self.messages.insert(now.message, Receipt::Over(outcome));
+        for message in now.also.into_iter().chain([now.message]) {
+            self.messages.insert(message, Receipt::Over(outcome));
+        }
         for question in self.questions.values_mut() {
             if matches!(question, Question::Open { .. }) {
                 *question = Question::Lapsed;
@@ -326,13 +425,14 @@ impl Model {
         // A failure makes what waits wait for somebody to look; being stopped or interrupted does not.
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::TimedOut);
         if failed && self.policy.after_failure == AfterFailure::Hold {
-            self.line.clone().into_iter().for_each(|message| self.hold(message));
+            self.line.clone().into_iter().for_each(|message| self.hold(message, HoldWhy::AfterFailure));
         }
     }
 
     fn end(&mut self, why: EndWhy) {
         self.ending = false;
         self.ended = Some(why);
+        self.wanted = None;
         for message in std::mem::take(&mut self.line) {
             self.leave(message, Receipt::Refused);
         }
@@ -343,7 +443,7 @@ impl Model {
     }
 
     fn start_next(&mut self) {
-        let (None, None, Some(message)) = (&self.now, self.ended, self.next()) else { return };
+        let (true, None, Some(message)) = (self.is_idle(), self.ended, self.next()) else { return };
         match self.slot {
             Slot::Free => {}
             Slot::Unasked => return,
@@ -358,17 +458,200 @@ impl Model {
         self.leave(message, Receipt::Running);
         self.turns.push(message);
         let process = new_process(self.term, self.clock, &self.policy);
-        self.now = Some(Now { message, attempt: Attempt(1), process });
+        self.now = Some(Now { message, attempt: Attempt(1), process, also: vec![] });
+    }
+
+    fn is_idle(&self) -> bool {
+        self.now.is_none() && self.away.is_none()
+    }
+
+    fn can_be_spoken_to(&self) -> bool {
+        let process = self.now.as_ref().map(|now| &now.process);
+        let at_work = |process: &Process| {
+            matches!(process, Process::Some { term, handed: true, stop: None, .. } if *term == self.term)
+        };
+        self.listens && process.is_some_and(at_work)
+    }
+
+    fn release(&mut self, message: MessageId) {
+        if self.kept_until.remove(&message).is_some() {
+            self.written.insert(message, self.epoch);
+        }
+        self.messages.insert(message, Receipt::Waiting);
+    }
+
+    /// Somebody wants another scope.
+    fn want(&mut self, change: &Change, now: bool) -> Result<(), Refusal> {
+        if self.ending || self.ended.is_some() {
+            return Err(Refusal::Ended);
+        }
+        if self.wanted.is_some() {
+            return Err(Refusal::Changing);
+        }
+        match (change, &self.here.worktree) {
+            (Change::Enter(_), Some(_)) => return Err(Refusal::InWorktree),
+            (Change::Exit, None) => return Err(Refusal::NotInWorktree),
+            _ => {}
+        }
+        let first = self.next().filter(|_| self.is_idle());
+        if now && (first.is_some() || !self.is_idle()) {
+            return Err(Refusal::Busy);
+        }
+        if self.there(change).as_ref() != Some(&self.here) {
+            self.wanted = Some((change.clone(), first));
+        }
+        Ok(())
+    }
+
+    /// Where a change leads; nobody knows where a worktree will be.
+    fn there(&self, change: &Change) -> Option<Scope> {
+        let mut there = self.here.clone();
+        let put = |setting: &Setting, name: &mut Option<String>| match setting {
+            Setting::Keep => {}
+            Setting::Default => *name = None,
+            Setting::To(other) => *name = Some(other.clone()),
+        };
+        match change {
+            Change::Enter(_) => return None,
+            Change::Exit => there.directory = there.worktree.take()?.home,
+            Change::Set { agent, model, mode } => {
+                if let Some(agent) = agent.as_ref().filter(|agent| **agent != there.agent) {
+                    there.agent = agent.clone();
+                    (there.model, there.mode) = (None, None);
+                }
+                put(model, &mut there.model);
+                put(mode, &mut there.mode);
+            }
+            Change::Relink { directory } => {
+                there.directory = directory.clone();
+                there.worktree = None;
+            }
+            Change::Back { scope, .. } => there = scope.clone(),
+        }
+        Some(there)
+    }
+
+    fn change_scope(&mut self) {
+        if !self.is_idle() || self.ended.is_some() {
+            return;
+        }
+        let Some((change, first)) = self.wanted.clone() else { return };
+        if first.is_some_and(|first| self.line.contains(&first) && !self.kept_until.contains_key(&first)) {
+            return;
+        }
+        match (&change, self.there(&change)) {
+            (Change::Enter(worktree), _) => {
+                self.outings += 1;
+                self.away = Some((self.outings, What::Enter(worktree.clone())));
+            }
+            (_, None) => self.wanted = None,
+            (Change::Back { message, .. }, Some(there)) => {
+                self.wanted = None;
+                if self.kept_until.contains_key(message) {
+                    self.act_in(there);
+                    self.release(*message);
+                }
+            }
+            (_, Some(there)) => self.act_in(there),
+        }
+    }
+
+    fn act_in(&mut self, there: Scope) {
+        self.wanted = None;
+        let another = there.agent != self.here.agent;
+        if self.name.is_some() || (another && !self.turns.is_empty()) {
+            self.behind = true;
+        }
+        if another {
+            self.name = None;
+        }
+        self.here = there;
+        self.epoch = self.epoch.next();
+        for message in self.line.clone() {
+            self.hold(message, HoldWhy::OtherScope);
+        }
+    }
+
+    fn undo(&mut self, turn: Turn, of: Epoch) -> Result<(), Refusal> {
+        if turn == Turn(0) || turn.0 as usize > self.turns.len() {
+            return Err(Refusal::NoSuchTurn);
+        }
+        if of != self.epoch {
+            return Err(Refusal::OtherScope);
+        }
+        if !self.is_idle() || self.wanted.is_some() || self.next().is_some() || self.slot == Slot::Taken {
+            return Err(Refusal::Busy);
+        }
+        self.outings += 1;
+        self.away = Some((self.outings, What::Undo { turn }));
+        Ok(())
+    }
+
+    fn come_back(&mut self, errand: Errand, came: &Return) {
+        let (kind, looked) = match came {
+            Return::Entered { .. } => (ErrandKind::Enter, false),
+            Return::Undone => (ErrandKind::Undo, false),
+            Return::Failed(kind) => (*kind, *kind != ErrandKind::Enter && *kind != ErrandKind::Undo),
+            Return::Seen(kind) => (*kind, true),
+        };
+        let away = match &self.away {
+            Some((number, What::Enter(_))) => Some((*number, ErrandKind::Enter)),
+            Some((number, What::Undo { .. })) => Some((*number, ErrandKind::Undo)),
+            None => None,
+        };
+        let mine = errand.epoch == self.epoch && away == Some((errand.number, kind));
+        match came {
+            // Whoever asked has it; nothing of it matters here.
+            _ if looked && errand.epoch == self.epoch && kind != ErrandKind::Enter && kind != ErrandKind::Undo => {
+                return;
+            }
+            Return::Seen(_) => return self.too_late(errand, kind),
+            _ if !mine => return self.too_late(errand, kind),
+            Return::Entered { directory, home } if !self.ending => {
+                let Some((_, What::Enter(worktree))) = self.away.take() else { return };
+                let worktree = Worktree { name: worktree.name, home: home.clone() };
+                let there = Scope { directory: directory.clone(), ..self.here.clone() };
+                self.act_in(Scope { worktree: Some(worktree), ..there });
+            }
+            Return::Entered { .. } | Return::Undone => self.away = None,
+            Return::Failed(_) => {
+                self.away = None;
+                if kind == ErrandKind::Enter {
+                    self.wanted = None;
+                }
+            }
+        }
+        if self.ending {
+            self.end(EndWhy::Asked);
+        }
+    }
+
+    /// Written down once, as long as one remembers what was.
+    fn too_late(&mut self, errand: Errand, kind: ErrandKind) {
+        let what = (errand, kind);
+        let full = self.late.len() >= 32;
+        let older = self.late.first().is_some_and(|oldest| what < *oldest);
+        if self.late.contains(&what) || (full && older) {
+            return;
+        }
+        if full {
+            self.late.pop_first();
+        }
+        self.late.insert(what);
+        self.late_count += 1;
     }
 
     fn must_wait(&self, message: &MessageId) -> Result<(), Refusal> {
         if self.line.contains(message) { Ok(()) } else { Err(Refusal::TooLate) }
     }
 
-    fn hold(&mut self, message: MessageId) {
-        let until = self.clock.after_ms(self.policy.hold_ms_max);
-        self.kept_until.entry(message).or_insert(until);
-        self.messages.insert(message, Receipt::Held);
+    /// What is held already stays so, and for what it was.
+    fn hold(&mut self, message: MessageId, why: HoldWhy) {
+        if self.kept_until.contains_key(&message) {
+            return;
+        }
+        self.kept_until.insert(message, self.clock.after_ms(self.policy.hold_ms_max));
+        self.messages.insert(message, Receipt::Held(why));
     }
 
     fn leave(&mut self, message: MessageId, to: Receipt) {

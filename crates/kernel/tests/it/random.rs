@@ -6,7 +6,7 @@
 use crate::ledger::Receipt;
 use crate::model::Model;
 use crate::story::{Told, World, step};
-use homing_kernel::{Failure, Outcome};
+use homing_kernel::{Due, Failure, HoldWhy, Outcome};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestCaseError, TestError, TestRunner};
 use std::cell::RefCell;
@@ -19,6 +19,15 @@ const SEED: u64 = 4747;
 #[test]
 fn random_stories_go_as_the_laws_say() {
     check(any_step);
+}
+
+#[test]
+fn random_stories_about_scopes_go_as_the_laws_say() {
+    check(|dice| match dice.roll(4) {
+        0 | 1 => scope_step(dice),
+        2 => good_step(dice),
+        _ => any_step(dice),
+    });
 }
 
 #[test]
@@ -60,8 +69,9 @@ fn check(step: fn(&mut Dice) -> String) {
 fn everywhere() -> BTreeSet<Receipt> {
     let failed = Failure::ALL.map(Outcome::Failed);
     let over = [Outcome::Answered, Outcome::Stopped, Outcome::Interrupted, Outcome::TimedOut];
-    let early = [Receipt::Waiting, Receipt::Held, Receipt::Running, Receipt::Withdrawn, Receipt::Refused];
-    over.into_iter().chain(failed).map(Receipt::Over).chain(early).collect()
+    let early = [Receipt::Waiting, Receipt::Running, Receipt::Withdrawn, Receipt::Refused];
+    let held = [HoldWhy::Asked, HoldWhy::AfterFailure, HoldWhy::OtherScope].map(Receipt::Held);
+    over.into_iter().chain(failed).map(Receipt::Over).chain(early).chain(held).collect()
 }
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -94,6 +104,16 @@ fn agree(world: &World, model: &Model) -> Result<(), String> {
     same("the end", &session.ended(), &model.ended)?;
     same("the questions", &world.ledger.questions, &model.questions)?;
     same("the agent's name", &world.ledger.name(), &model.name())?;
+    same("the epoch", &session.epoch(), &model.epoch)?;
+    same("the scope", &session.scope(), &Some(&model.here).filter(|_| model.ended.is_none()))?;
+    same("the change that waits", &session.pending().map(|pending| &pending.change), &model.wanted())?;
+    let away = session.away().map(|away| (away.errand.number, &away.what));
+    same("what is done outside", &away, &model.away())?;
+    same("what came too late", &world.ledger.stale_errands.len(), &model.late_count)?;
+    if let Due::Run(run) = session.due(world.given.term) {
+        same("how it begins", &run.begin, &model.begin())?;
+        same("what was said into it", &run.steered, &model.also())?;
+    }
     same("the next alarm", &session.wake_at(world.given.term), &model.alarm())
 }
 
@@ -133,7 +153,8 @@ fn any_step(dice: &mut Dice) -> String {
         100..102 => "asks again".into(),
         102 => "takes back".into(),
         103..105 => format!("answer {} yes", dice.number()),
-        105..107 => format!("answer {} no", dice.number()),
+        105 => format!("answer {} no", dice.number()),
+        106 => format!("answer {} {}", dice.number(), dice.answer()),
         107..111 => "stop".into(),
         111..117 => format!("stop {}", dice.number()),
         117..121 => format!("withdraw {}", dice.number()),
@@ -154,7 +175,40 @@ fn any_step(dice: &mut Dice) -> String {
         190 => "policy go on".into(),
         191..193 => "policy hold".into(),
         193 if dice.roll(3) == 0 => "end".into(),
+        194..199 => scope_step(dice),
         _ => "say".into(),
+    }
+}
+
+/// Where and how, what is asked of the outside, and words that know where they belong.
+fn scope_step(dice: &mut Dice) -> String {
+    let now = if dice.roll(5) == 0 { " now" } else { "" };
+    match dice.roll(40) {
+        0..4 => format!("enter{now}"),
+        4..6 => format!("exit{now}"),
+        6..8 => format!("set model m{}{now}", dice.roll(3)),
+        8 => format!("set model default{now}"),
+        9 => format!("set agent a{}{now}", dice.roll(2)),
+        10 => format!("set mode m{}{now}", dice.roll(2)),
+        11 => format!("relink /srv/d{}{now}", dice.roll(2)),
+        12 => format!("back {} now", dice.number()),
+        13 => "keep".into(),
+        14..17 => format!("undo {}", 1 + dice.roll(4)),
+        17 => format!("undo {} of epoch {}", dice.roll(9), dice.roll(6)),
+        18..21 => format!("entered{}", dice.errand()),
+        21..23 => format!("undone{}", dice.errand()),
+        23 => format!("in vain enter{}", dice.errand()),
+        24 => format!("in vain undo{}", dice.errand()),
+        25..28 => format!("saw {}{}", dice.kind(), dice.under()),
+        28 => format!("in vain {}{}", dice.kind(), dice.under()),
+        29..31 => format!("release {} there", dice.number()),
+        31 => format!("release {}", dice.number()),
+        32 => format!("say{}", dice.under()),
+        33 => format!("interrupt{}", dice.under()),
+        34..36 => "steer".into(),
+        36 => format!("steer{}", dice.under()),
+        37..39 => format!("missed {}{}", dice.number(), dice.of()),
+        _ => ["the agent listens", "the agent is deaf"][dice.roll(2) as usize].into(),
     }
 }
 
@@ -178,6 +232,31 @@ impl Dice {
 
     fn native(&mut self) -> &'static str {
         ["", " as n1", " as n2", " as n3"][self.roll(4) as usize]
+    }
+
+    fn answer(&mut self) -> String {
+        let answer = ["yes", "no", "chose 2", "said go on"][self.roll(4) as usize];
+        let by = ["", " by rule 3", " by policy", " by nobody"][self.roll(4) as usize];
+        format!("{answer}{by}")
+    }
+
+    /// Mostly the latest errand, sometimes an earlier one or one that never was.
+    fn errand(&mut self) -> String {
+        match self.roll(6) {
+            0 => format!(" of {}.{}", self.roll(6), self.roll(6)),
+            _ => String::new(),
+        }
+    }
+
+    fn kind(&mut self) -> &'static str {
+        ["commands", "models", "files", "diff", "summary", "enter", "undo"][self.roll(7) as usize]
+    }
+
+    fn under(&mut self) -> String {
+        match self.roll(3) {
+            0 => String::new(),
+            _ => format!(" under {}", self.roll(6)),
+        }
     }
 
     /// Mostly the latest attempt, sometimes an earlier one, sometimes one that never was.

@@ -621,7 +621,12 @@ fn a_name_in_an_old_checkpoint_is_proven() {
         Fact::TurnEnded { turn: Turn(4), outcome: Outcome::Answered },
     ];
     old.iter().for_each(|fact| world.session.evolve(fact));
-    let say = Command::Say { message: MessageId::from_bits(1), by: PersonId::from_bits(1) };
+    let say = Command::Say {
+        message: MessageId::from_bits(1),
+        by: PersonId::from_bits(1),
+        delivery: Delivery::Queue,
+        under: None,
+    };
     let mut tell = |command| {
         let facts = world.session.decide(command, &world.given).expect("an open session takes it");
         facts.iter().for_each(|fact| world.session.evolve(fact));
@@ -643,23 +648,6 @@ fn gone_without_a_confirmed_name_is_transient() {
             ready         handed 1.2                                    work 1.2 m1
             failed gone   turn 1 failed (transient)                     nothing
             say 2         queued m2, turn 2 of m2, attempt 2.1          start 2.1 m2
-        "#]],
-    );
-}
-
-#[test]
-fn gone_counts_only_for_a_name_confirmed_under_this_epoch() {
-    check(
-        "known n9 under epoch 7; say 1; failed gone; wake; ready; finished as n1; say 2; failed gone",
-        expect![[r#"
-            known n9 under epoch 7   confirmed n9                                  nothing
-            say 1                    queued m1, turn 1 of m1, attempt 1.1          start 1.1 m1
-            failed gone              attempt 1.1 failed (transient), again at 10   nothing until 10
-            wake                     attempt 1.2                                   start 1.2 m1
-            ready                    handed 1.2                                    work 1.2 m1
-            finished as n1           confirmed n1, turn 1 answered                 nothing
-            say 2                    queued m2, turn 2 of m2, attempt 2.1          start 2.1 m2 as n1
-            failed gone              turn 2 failed (gone), ended (gone)            nothing
         "#]],
     );
 }

@@ -3,19 +3,26 @@
 //! A story is a line of wishes, reports and accidents with semicolons between them. `World` tells each of them to a
 //! session the way a keeper would, keeps the log, and asks the ledger after every step whether a promise was broken.
 //! Messages, people, approvals, turns are numbered from 1; `1.2` is the second attempt of turn 1; time is in
-//! milliseconds and begins at 0. Only this file knows how the kernel is called.
+//! milliseconds and begins at 0. An errand is `EPOCH.NUMBER`. Only this file knows how the kernel is called; `words` says
+//! what came of a step.
 
 use crate::ledger::Ledger;
+use crate::words::{due_in_words, table, told_in_words};
 use homing_kernel::*;
-use std::fmt::Write;
 
 /// Something that happens in a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Somebody wishes something.
     Wish(Command),
-    /// The next message is said.
-    SayNext,
+    /// The next message is said so, under the epoch of now or under this one.
+    SayNext { delivery: Delivery, under: Option<Epoch> },
+    /// A held message is sent where it was written for.
+    SendThere(MessageId),
+    /// What this turn has changed is to be put back, in the epoch in which it ran.
+    UndoTurn(Turn),
+    /// Something that was asked of the outside comes back.
+    Return { from: Which, came: Return },
     /// All waiting messages are put back to front.
     BackToFront,
     /// The agent asks something new.
@@ -36,8 +43,19 @@ pub(crate) enum Step {
     Slot(Slot),
     /// From now on this is the policy.
     AfterFailure(AfterFailure),
-    /// A fact from another time: the agent's name was confirmed under this epoch.
-    Confirmed { native: Native, epoch: Epoch },
+    /// From now on the agent takes words while it works, or does not.
+    Listens(bool),
+}
+
+/// Which errand comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The one that was started last, whether it is still under way or not.
+    Latest,
+    /// A look under the epoch of now.
+    Here,
+    /// This one.
+    Errand(Errand),
 }
 
 /// Which attempt a report is of.
@@ -58,7 +76,7 @@ pub(crate) enum Happening {
     Crash,
     Slot(Slot),
     AfterFailure(AfterFailure),
-    Confirmed { native: Native, epoch: Epoch },
+    Listens(bool),
 }
 
 /// What came of a step.
@@ -95,14 +113,15 @@ pub(crate) struct World {
 impl World {
     /// A session that nobody has opened yet.
     pub(crate) fn unopened() -> Self {
-        let given = Given { now: Moment(0), term: Term(1), policy: POLICY, slot: Slot::Free };
+        let (now, term, policy, slot) = (Moment(0), Term(1), POLICY, Slot::Free);
+        let given = Given { now, term, policy, slot, can_steer: true };
         Self { session: Session::default(), ledger: Ledger::default(), given, log: vec![] }
     }
 
     /// A session that takes messages.
     pub(crate) fn open() -> Self {
         let mut world = Self::unopened();
-        world.tell(&Step::Wish(Command::Open { scope: scope() })).expect("opening keeps every promise");
+        world.tell(&step("open")).expect("opening keeps every promise");
         world
     }
 
@@ -126,7 +145,21 @@ impl World {
         let tell = |command| Happening::Tell { command, now: self.given.now };
         match step {
             Step::Wish(command) => tell(command.clone()),
-            Step::SayNext => tell(Command::Say { message: self.ledger.next_message(), by: person(1) }),
+            Step::SayNext { delivery, under } => {
+                let (message, delivery, under) = (self.ledger.next_message(), *delivery, *under);
+                tell(Command::Say { message, by: person(1), delivery, under })
+            }
+            Step::SendThere(message) => {
+                let back_in = self.ledger.scope_for(*message).cloned();
+                tell(Command::Release { message: *message, back_in, by: person(1) })
+            }
+            Step::UndoTurn(turn) => {
+                let of = self.ledger.started(*turn, Attempt(1)).map_or(Epoch(0), |fence| fence.epoch);
+                tell(Command::Undo { turn: *turn, of, by: person(1) })
+            }
+            Step::Return { from, came } => {
+                tell(Command::Return { errand: self.errand(*from), came: came.clone() })
+            }
             Step::BackToFront => {
                 let order = self.session.queue().iter().rev().map(|waiting| waiting.message).collect();
                 tell(Command::Reorder { order })
@@ -158,9 +191,15 @@ impl World {
             Step::Crash => Happening::Crash,
             Step::Slot(slot) => Happening::Slot(*slot),
             Step::AfterFailure(policy) => Happening::AfterFailure(*policy),
-            Step::Confirmed { native, epoch } => {
-                Happening::Confirmed { native: native.clone(), epoch: *epoch }
-            }
+            Step::Listens(listens) => Happening::Listens(*listens),
+        }
+    }
+
+    fn errand(&self, from: Which) -> Errand {
+        match from {
+            Which::Latest => self.ledger.latest_errand(),
+            Which::Here => Errand { epoch: self.session.epoch(), number: 0 },
+            Which::Errand(errand) => errand,
         }
     }
 
@@ -169,7 +208,8 @@ impl World {
     }
 
     fn fence(&self, of: Of) -> Fence {
-        let never = |turn, attempt| Fence { term: self.given.term, epoch: Epoch(0), turn, attempt };
+        let (term, epoch) = (self.given.term, self.session.epoch());
+        let never = |turn, attempt| Fence { term, epoch, turn, attempt };
         match of {
             Of::Latest => self.ledger.latest().unwrap_or(never(Turn(0), Attempt(0))),
             Of::Attempt { turn, attempt } => {
@@ -200,11 +240,9 @@ impl World {
                 self.given.policy.after_failure = policy;
                 Told::Facts(vec![])
             }
-            Happening::Confirmed { native, epoch } => {
-                let fact = Fact::Confirmed { native, epoch };
-                self.ledger.believe(&fact);
-                self.append(vec![fact.clone()]);
-                Told::Facts(vec![fact])
+            Happening::Listens(listens) => {
+                self.given.can_steer = listens;
+                Told::Facts(vec![])
             }
         };
         let changed = matches!(&told, Told::Facts(facts) if !facts.is_empty());
@@ -246,9 +284,9 @@ impl World {
         if replayed && replay(&self.log) != self.session {
             return Err("the log, read again, makes another session".into());
         }
-        let idle = self.session.running().is_none();
+        let idle = self.session.running().is_none() && self.session.away().is_none();
         match self.session.condense() {
-            Some(_) if !idle => Err("a session with a turn under way was condensed".into()),
+            Some(_) if !idle => Err("a session with something under way was condensed".into()),
             Some(facts) if replay(&facts) != self.session => {
                 Err(format!("condensed, the session is another: {facts:?}"))
             }
@@ -268,7 +306,8 @@ pub(crate) fn replay(facts: &[Fact]) -> Session {
 /// Tells a story to an open session: a line for each step with what happened and what is due then. A story that has
 /// `open` in it begins before that.
 pub(crate) fn tell(story: &str) -> String {
-    let mut world = if texts(story).any(|text| text == "open") { World::unopened() } else { World::open() };
+    let begins = |text: &str| text == "open" || text.starts_with("open ");
+    let mut world = if texts(story).any(begins) { World::unopened() } else { World::open() };
     let mut rows = vec![];
     for text in texts(story) {
         let told = world
@@ -277,16 +316,6 @@ pub(crate) fn tell(story: &str) -> String {
         rows.push([text.to_string(), told_in_words(&told), due_in_words(&world)]);
     }
     table(&rows)
-}
-
-fn table(rows: &[[String; 3]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [width(0), width(1)];
-    let mut text = String::new();
-    for [step, facts, due] in rows {
-        writeln!(text, "{step:<0$}   {facts:<1$}   {due}", widths[0], widths[1]).expect("a string takes it");
-    }
-    text
 }
 
 fn texts(story: &str) -> impl Iterator<Item = &str> {
@@ -303,30 +332,70 @@ pub(crate) fn step(text: &str) -> Step {
     let words: Vec<&str> = text.split_whitespace().collect();
     let by = person(1);
     match words[..] {
-        ["open"] => Step::Wish(Command::Open { scope: scope() }),
-        ["say"] => Step::SayNext,
-        ["say", m] => Step::Wish(Command::Say { message: message(m), by }),
-        ["say", m, "by", p] => Step::Wish(Command::Say { message: message(m), by: person(number(p)) }),
+        ["open"] => Step::Wish(Command::Open { scope: scope(), origin: None }),
+        ["open", "as", "a", "fork"] => {
+            let origin = Origin { session: SessionId::from_bits(9), turn: Turn(4) };
+            Step::Wish(Command::Open { scope: scope(), origin: Some(origin) })
+        }
+        [word @ ("say" | "interrupt" | "steer")] => {
+            Step::SayNext { delivery: delivery(word), under: None }
+        }
+        [word @ ("say" | "interrupt" | "steer"), "under", epoch] => {
+            Step::SayNext { delivery: delivery(word), under: Some(Epoch(number(epoch) as u32)) }
+        }
+        [word @ ("say" | "interrupt" | "steer"), m] => {
+            let delivery = delivery(word);
+            Step::Wish(Command::Say { message: message(m), by, delivery, under: None })
+        }
+        ["say", m, "by", p] => {
+            let (by, delivery) = (person(number(p)), Delivery::Queue);
+            Step::Wish(Command::Say { message: message(m), by, delivery, under: None })
+        }
+        [ref change @ .., "now"] => Step::Wish(Command::Change { change: wanted(change), now: true, by }),
+        ["enter" | "exit" | "set" | "relink", ..] => {
+            Step::Wish(Command::Change { change: wanted(&words), now: false, by })
+        }
+        ["keep"] => Step::Wish(Command::KeepScope { by }),
+        ["undo", turn] => Step::UndoTurn(Turn(number(turn) as u32)),
+        ["undo", turn, "of", "epoch", epoch] => {
+            let (turn, of) = (Turn(number(turn) as u32), Epoch(number(epoch) as u32));
+            Step::Wish(Command::Undo { turn, of, by })
+        }
+        ["entered" | "undone", ..] | ["in", "vain", ..] | ["saw", ..] => returned(&words, text),
         ["edit", m, "seen", revision] => {
             Step::Wish(Command::Edit { message: message(m), revision: number(revision) as u32 })
         }
         ["withdraw", m] => Step::Wish(Command::Withdraw { message: message(m), by }),
         ["hold", m] => Step::Wish(Command::Hold { message: message(m) }),
-        ["release", m] => Step::Wish(Command::Release { message: message(m) }),
+        ["release", m] => Step::Wish(Command::Release { message: message(m), back_in: None, by }),
+        ["release", m, "there"] => Step::SendThere(message(m)),
         ["reorder", "back", "to", "front"] => Step::BackToFront,
         ["reorder", ref order @ ..] => {
             Step::Wish(Command::Reorder { order: order.iter().map(|m| message(m)).collect() })
         }
         ["stop"] => Step::StopRunning,
         ["stop", m] => Step::Wish(Command::Stop { message: message(m), by }),
-        ["answer", a, yes_or_no] => {
-            let answer = match yes_or_no {
-                "yes" => Answer::Yes,
-                "no" => Answer::No,
-                other => panic!("{other} is no answer"),
-            };
-            Step::Wish(Command::Answer { approval: approval(a), answer, by })
+        ["answer", a, ref answer @ .., "by", "rule", rule] => {
+            let by = Answerer::Rule(RuleId::from_bits(number(rule)));
+            Step::Wish(Command::Answer { approval: approval(a), answer: answered(answer), by })
         }
+        ["answer", a, ref answer @ .., "by", "policy"] => Step::Wish(Command::Answer {
+            approval: approval(a),
+            answer: answered(answer),
+            by: Answerer::Policy,
+        }),
+        ["answer", a, ref answer @ .., "by", "nobody"] => Step::Wish(Command::Answer {
+            approval: approval(a),
+            answer: answered(answer),
+            by: Answerer::Nobody,
+        }),
+        ["answer", a, ref answer @ ..] => Step::Wish(Command::Answer {
+            approval: approval(a),
+            answer: answered(answer),
+            by: Answerer::Person(by),
+        }),
+        ["the", "agent", "listens"] => Step::Listens(true),
+        ["the", "agent", "is", "deaf"] => Step::Listens(false),
         ["end"] => Step::Wish(Command::End { by }),
         ["revoke", m] => Step::Wish(Command::Revoke { message: message(m) }),
         ["wake"] => Step::Wake { after_ms: None },
@@ -343,9 +412,6 @@ pub(crate) fn step(text: &str) -> Step {
         ["slot", "unasked"] => Step::Slot(Slot::Unasked),
         ["policy", "go", "on"] => Step::AfterFailure(AfterFailure::GoOn),
         ["policy", "hold"] => Step::AfterFailure(AfterFailure::Hold),
-        ["known", native, "under", "epoch", epoch] => {
-            Step::Confirmed { native: Native::new(native), epoch: Epoch(number(epoch) as u32) }
-        }
         [ref words @ .., "of", which] => Step::Report { of: attempt(which), report: report(words, text) },
         [ref words @ .., "of", which, "term", term] => {
             let Of::Attempt { turn, attempt } = attempt(which) else { unreachable!("attempt names one") };
@@ -362,6 +428,7 @@ fn report(words: &[&str], text: &str) -> Report {
     match words {
         ["ready"] => Report::Ready { native: None },
         ["ready", "as", native] => Report::Ready { native: Some(Native::new(*native)) },
+        ["missed", m] => Report::Missed { message: message(m) },
         ["asks", a] => Report::Asked { approval: approval(a) },
         ["takes", "back", a] => Report::Withdrawn { approval: approval(a) },
         ["finished"] => Report::Finished { native: None },
@@ -397,134 +464,83 @@ pub(crate) fn person(bits: u128) -> PersonId {
     PersonId::from_bits(bits)
 }
 
-fn scope() -> Scope {
-    Scope { directory: "/srv/shop".into(), agent: "scripted".into(), model: None, mode: None }
+/// Where every story begins.
+pub(crate) fn scope() -> Scope {
+    let (directory, agent) = ("/srv/shop".into(), "scripted".into());
+    Scope { directory, agent, model: None, mode: None, worktree: None }
 }
 
-fn told_in_words(told: &Told) -> String {
-    match told {
-        Told::Facts(facts) => facts.iter().map(fact_in_words).collect::<Vec<_>>().join(", "),
-        Told::Refused(refusal) => {
-            let why = match refusal {
-                Refusal::TooLate => "too late",
-                Refusal::Changed => "changed in between",
-                Refusal::Ended => "the session has ended",
-                Refusal::AlreadyOpen => "already open",
-                Refusal::NotOpen => "not open",
-            };
-            format!("no: {why}")
-        }
+fn delivery(word: &str) -> Delivery {
+    match word {
+        "say" => Delivery::Queue,
+        "interrupt" => Delivery::Interrupt,
+        "steer" => Delivery::Steer,
+        other => panic!("{other} is no way to say something"),
     }
 }
 
-fn fact_in_words(fact: &Fact) -> String {
-    let m = |message: &MessageId| format!("m{}", message.bits());
-    let a = |approval: &ApprovalId| format!("a{}", approval.bits());
-    match fact {
-        Fact::Opened { .. } => "opened".into(),
-        Fact::Queued { message, .. } => format!("queued {}", m(message)),
-        Fact::Edited { message, revision } => format!("edited {} to revision {revision}", m(message)),
-        Fact::Withdrawn { message, .. } => format!("withdrawn {}", m(message)),
-        Fact::Held { message, why, expires } => {
-            let why = match why {
-                HoldWhy::Asked => "asked",
-                HoldWhy::AfterFailure => "after failure",
-            };
-            format!("held {} ({why}, until {})", m(message), expires.0)
-        }
-        Fact::Released { message } => format!("released {}", m(message)),
-        Fact::Reordered { order } => {
-            format!("reordered {}", order.iter().map(m).collect::<Vec<_>>().join(" "))
-        }
-        Fact::MessageRefused { message, why } => {
-            let why = match why {
-                RefusedWhy::SessionEnded => "session ended",
-                RefusedWhy::Expired => "expired",
-                RefusedWhy::NotAllowed => "not allowed",
-            };
-            format!("refused {} ({why})", m(message))
-        }
-        Fact::Crowded { until } => format!("crowded until {}", until.0),
-        Fact::TurnStarted { turn, message } => format!("turn {turn} of {}", m(message)),
-        Fact::AttemptStarted { fence, .. } => format!("attempt {}", fence_in_words(fence)),
-        Fact::Confirmed { native, .. } => format!("confirmed {}", native.id),
-        Fact::Handed { turn, attempt } => format!("handed {turn}.{attempt}"),
-        Fact::AttemptFailed { turn, attempt, failure, again_at } => {
-            format!("attempt {turn}.{attempt} {}, again at {}", failure_in_words(*failure), again_at.0)
-        }
-        Fact::Asked { approval, until, .. } => format!("asked {} until {}", a(approval), until.0),
-        Fact::Answered { approval, answer, by } => {
-            let by = if by.is_some() { "" } else { " (nobody answered)" };
-            format!("answered {} {}{by}", a(approval), answer_in_words(*answer))
-        }
-        Fact::Lapsed { approval } => format!("lapsed {}", a(approval)),
-        Fact::StopAsked { turn, why } => {
-            let why = match why {
-                StopWhy::Asked(_) => "asked",
-                StopWhy::TimeLimit => "time limit",
-                StopWhy::Ending => "session is ending",
-                StopWhy::Revoked => "revoked",
-            };
-            format!("stop turn {turn} ({why})")
-        }
-        Fact::TurnEnded { turn, outcome } => {
-            let outcome = match outcome {
-                Outcome::Answered => "answered",
-                Outcome::Stopped => "stopped",
-                Outcome::Interrupted => "interrupted",
-                Outcome::Failed(failure) => failure_in_words(*failure),
-                Outcome::TimedOut => "timed out",
-            };
-            format!("turn {turn} {outcome}")
-        }
-        Fact::EndAsked { .. } => "to end".into(),
-        Fact::Ended { why: EndWhy::Asked } => "ended (asked)".into(),
-        Fact::Ended { why: EndWhy::Gone } => "ended (gone)".into(),
-        Fact::Stale { fence, kind } => {
-            format!("stale {} of {}", format!("{kind:?}").to_lowercase(), fence_in_words(fence))
-        }
+fn answered(words: &[&str]) -> Answer {
+    match words {
+        ["yes"] => Answer::Yes,
+        ["no"] => Answer::No,
+        ["chose", option] => Answer::Chose(number(option) as u16),
+        ["said", words @ ..] => Answer::Said(words.join(" ")),
+        other => panic!("{other:?} is no answer"),
     }
 }
 
-fn failure_in_words(failure: Failure) -> &'static str {
-    match failure {
-        Failure::Gone => "failed (gone)",
-        Failure::Busy => "failed (busy)",
-        Failure::Transient => "failed (transient)",
-        Failure::Refused => "failed (refused)",
-    }
-}
-
-fn answer_in_words(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "yes",
-        Answer::No => "no",
-    }
-}
-
-fn fence_in_words(fence: &Fence) -> String {
-    let term = if fence.term == Term(1) { String::new() } else { format!(" term {}", fence.term) };
-    format!("{}.{}{term}", fence.turn, fence.attempt)
-}
-
-fn due_in_words(world: &World) -> String {
-    match (world.session.due(world.given.term), world.session.wake_at(world.given.term)) {
-        (Due::Nothing, None) => "nothing".into(),
-        (Due::Nothing, Some(at)) => format!("nothing until {}", at.0),
-        (Due::Bury(fence), _) => format!("bury {}", fence_in_words(&fence)),
-        (Due::Run(run), _) => {
-            let step = match run.step {
-                homing_kernel::Step::Start => "start",
-                homing_kernel::Step::Work => "work",
-                homing_kernel::Step::Stop => "stop",
-            };
-            let resume = run.resume.map(|native| format!(" as {}", native.id)).unwrap_or_default();
-            let answers = run
-                .answers
-                .iter()
-                .map(|(approval, answer)| format!(" a{}: {}", approval.bits(), answer_in_words(*answer)));
-            let answers = answers.collect::<String>();
-            format!("{step} {} m{}{resume}{answers}", fence_in_words(&run.fence), run.message.bits())
+fn wanted(words: &[&str]) -> Change {
+    let setting = |name: &str| match name {
+        "default" => Setting::Default,
+        name => Setting::To(name.into()),
+    };
+    let (keep, agent) = (Setting::Keep, None);
+    match words {
+        ["enter"] => Change::Enter(worktree("w1")),
+        ["enter", name] => Change::Enter(worktree(name)),
+        ["exit"] => Change::Exit,
+        ["set", "agent", agent] => {
+            Change::Set { agent: Some((*agent).into()), model: Setting::Keep, mode: Setting::Keep }
         }
+        ["set", "model", name] => Change::Set { agent, model: setting(name), mode: keep },
+        ["set", "mode", name] => Change::Set { agent, model: keep, mode: setting(name) },
+        ["relink", directory] => Change::Relink { directory: (*directory).into() },
+        ["back", m] => Change::Back { scope: scope(), message: message(m) },
+        other => panic!("{other:?} is no change of scope"),
     }
+}
+
+fn worktree(name: &str) -> NewWorktree {
+    NewWorktree { name: name.into(), base: None, branch: None }
+}
+
+fn returned(words: &[&str], text: &str) -> Step {
+    let errand = |text: &str| {
+        let (epoch, number_in) = text.split_once('.').unwrap_or_else(|| panic!("EPOCH.NUMBER, not {text}"));
+        Which::Errand(Errand { epoch: Epoch(number(epoch) as u32), number: number(number_in) as u32 })
+    };
+    let (words, from) = match words {
+        [words @ .., "of", which] => (words, Some(errand(which))),
+        [words @ .., "under", epoch] => {
+            let epoch = Epoch(number(epoch) as u32);
+            (words, Some(Which::Errand(Errand { epoch, number: 0 })))
+        }
+        words => (words, None),
+    };
+    let (came, usual) = match words {
+        ["entered"] => {
+            (Return::Entered { directory: "/srv/w1".into(), home: "/srv/shop".into() }, Which::Latest)
+        }
+        ["undone"] => (Return::Undone, Which::Latest),
+        ["saw", kind] => (Return::Seen(looked(kind)), Which::Here),
+        ["in", "vain", kind @ ("enter" | "undo")] => (Return::Failed(looked(kind)), Which::Latest),
+        ["in", "vain", kind] => (Return::Failed(looked(kind)), Which::Here),
+        _ => panic!("`{text}` means nothing in a story"),
+    };
+    Step::Return { from: from.unwrap_or(usual), came }
+}
+
+fn looked(word: &str) -> ErrandKind {
+    let named = |kind: &ErrandKind| format!("{kind:?}").to_lowercase() == word;
+    ErrandKind::ALL.into_iter().find(named).unwrap_or_else(|| panic!("{word} is no errand"))
 }

@@ -325,9 +325,19 @@ impl Session {
             Stage::Resting { .. } | Stage::Starting { .. } | Stage::Working { .. } => false,
         };
         match &self.life {
-            Life::Open(_) if steered && !stopped => vec![Fact::Missed { message }],
+            Life::Open(_) if steered && !stopped => {
+                [Fact::Missed { message }].into_iter().chain(self.after_missed(running, message)).collect()
+            }
             Life::Open(_) | Life::Unopened | Life::Ending(_) | Life::Ended(_) => vec![],
         }
+    }
+
+    /// Of several that did not get there, the one that was said first still comes first.
+    fn after_missed(&self, running: &Running, message: MessageId) -> Option<Fact> {
+        let mut order: Vec<_> = self.queue.iter().map(|waiting| waiting.message).collect();
+        let before = order.iter().take_while(|waiting| running.missed.contains(waiting)).count();
+        order.insert(before, message);
+        (before > 0).then_some(Fact::Reordered { order })
     }
 
     fn finished(&self, running: &Running, native: Option<Native>, given: &Given) -> Facts {

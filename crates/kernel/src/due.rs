@@ -267,10 +267,7 @@ impl Session {
         }
         let errand = Errand { epoch: self.epoch, number: self.last_errand };
         let what = What::Undo { turn: Turn(0) };
-        alloc::vec![
-            Fact::ErrandStarted { errand, what, by: PersonId::ENGINE },
-            Fact::ErrandFailed { errand },
-        ]
+        alloc::vec![Fact::ErrandStarted { errand, what, by: PersonId::ENGINE }, Fact::ErrandFailed { errand },]
     }
 }
 

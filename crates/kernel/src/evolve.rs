@@ -119,8 +119,8 @@ impl Session {
         let Some(at) = self.queue.iter().position(|waiting| waiting.message == message) else { return };
         let by = self.queue.remove(at).by;
         let stage = Stage::Resting { tried: Attempt(0), again_at: Moment(0) };
-        let (asks, steered) = (Vec::new(), Vec::new());
-        self.work = Work::Busy(Running { turn, message, by, stage, asks, steered });
+        let (asks, steered, missed) = (Vec::new(), Vec::new(), Vec::new());
+        self.work = Work::Busy(Running { turn, message, by, stage, asks, steered, missed });
         self.last_turn = turn;
         self.crowded = None;
     }
@@ -137,6 +137,7 @@ impl Session {
         let Work::Busy(running) = &mut self.work else { return };
         if let Some(at) = running.steered.iter().position(|steered| steered.message == message) {
             let waiting = running.steered.remove(at);
+            running.missed.push(message);
             self.queue.insert(0, waiting);
         }
     }

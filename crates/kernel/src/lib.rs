@@ -36,7 +36,8 @@ pub use id::{
     ApprovalId, GroupId, MessageId, NodeId, NotAnId, OrgId, PersonId, RequestId, RuleId, SessionId, TokenId,
 };
 pub use readiness::{
-    Look, PartName, PartState, PartWhy, Readiness, ReadinessPart, Remedy, Seen, Trouble, readiness, readiness_parts,
+    Look, PartName, PartState, PartWhy, Readiness, ReadinessPart, Remedy, Seen, Trouble, readiness,
+    readiness_parts,
 };
 pub use route::{EndWhy, Found, NoRoute, Route, To, route};
 pub use rules::{Asks, Effect, Judgement, Question, Rule, judge, may_answer};

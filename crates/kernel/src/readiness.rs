@@ -4,9 +4,9 @@
 //! the rest is what the engine saw outside (`Seen`). A part that is required waits until its deadline and blocks after it;
 //! an advisory one never blocks, and nobody waits for it longer than its deadline. The words for people are made elsewhere.
 
+use crate::Moment;
 use crate::scope::{Change, ErrandKind};
 use crate::session::*;
-use crate::Moment;
 use alloc::vec::Vec;
 
 /// Whether a session can go on.
@@ -237,10 +237,9 @@ fn commands(session: &Session, seen: &Seen, now: Moment) -> ReadinessPart {
     match seen.commands {
         _ if session.has_learned(ErrandKind::Commands) => part,
         Look::Fine => part,
-        Look::Unknown { since, until } if seen.is_slash && now < until => ReadinessPart {
-            since: Some(since),
-            ..part.waiting(PartWhy::Unknown, Remedy::Wait, Some(until))
-        },
+        Look::Unknown { since, until } if seen.is_slash && now < until => {
+            ReadinessPart { since: Some(since), ..part.waiting(PartWhy::Unknown, Remedy::Wait, Some(until)) }
+        }
         Look::Unknown { since, until } => {
             let why = if now < until { PartWhy::Unknown } else { PartWhy::TimedOut };
             ReadinessPart { since: Some(since), until: Some(until), ..part.overlooked(why) }

@@ -390,6 +390,8 @@ pub struct Running {
     pub asks: Vec<Ask>,
     /// What was said into it while it ran, in order.
     pub steered: Vec<Waiting>,
+    /// What of that did not get there and waits again, in order.
+    pub missed: Vec<MessageId>,
 }
 
 impl Running {

@@ -1,4 +1,4 @@
-//! Every story of up to six steps over a written alphabet, from a few beginnings.
+//! Every story of five or six steps over a written alphabet, from a few beginnings.
 //!
 //! After each step the ledger is asked whether a promise was broken. Two stories that lead to the same session, the same
 //! books and the same moment have the same future, so it is told once. A broken promise is printed with the shortest
@@ -10,7 +10,10 @@ use std::collections::HashSet;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+/// A wide alphabet is told in shorter stories: it takes as long.
 const STEPS_MAX: usize = 6;
+const STEPS_MAX_OF_MANY: usize = 5;
+const MANY: usize = 17;
 
 /// A fourth message teaches nothing that three do not.
 const MESSAGES_MAX: usize = 3;
@@ -61,7 +64,6 @@ const QUESTIONS: &[&str] = &[
     "takes back",
     "takes back 1",
     "answer 1 yes",
-    "answer 1 no",
     "answer 2 yes by rule 1",
     "answer 1 chose 2 by policy",
     "answer 1 no by nobody",
@@ -212,7 +214,8 @@ fn check(beginning: &str, alphabet: &[&str]) {
     let alphabet: Vec<(&str, Step)> = alphabet.iter().map(|text| (*text, step(text))).collect();
     let mut seen = HashSet::new();
     let mut stories = vec![(World::after(beginning), vec![])];
-    for length in 1..=STEPS_MAX {
+    let steps_max = if alphabet.len() < MANY { STEPS_MAX } else { STEPS_MAX_OF_MANY };
+    for length in 1..=steps_max {
         let mut longer = vec![];
         for (world, story) in &stories {
             for (text, step) in &alphabet {
@@ -226,7 +229,7 @@ fn check(beginning: &str, alphabet: &[&str]) {
                     panic!("{broken}\nin the story `{beginning}; {}`", story.join("; "));
                 }
                 // Nothing comes after the last step, so nobody asks where it led.
-                if length < STEPS_MAX && seen.insert(place(&next)) {
+                if length < steps_max && seen.insert(place(&next)) {
                     longer.push((next, story));
                 }
             }
@@ -245,11 +248,15 @@ fn what_was_asked_for_under_one_scope_is_never_applied_under_another_in_any_orde
     let moves = ["set model b", "set model default", "in vain undo of 0.1"];
     let mut orders = vec![vec![]];
     for next in returns.into_iter().chain(moves) {
-        orders = orders.iter().flat_map(|order: &Vec<&str>| (0..=order.len()).map(move |at| inserted(order, at, next))).collect();
+        orders = orders
+            .iter()
+            .flat_map(|order: &Vec<&str>| (0..=order.len()).map(move |at| inserted(order, at, next)))
+            .collect();
     }
     let (mut late, mut revived) = (0, 0);
+    let beginning = World::after("say; ready; finished; undo 1");
     for order in &orders {
-        let mut world = World::after("say; ready; finished; undo 1");
+        let mut world = beginning.clone();
         for text in order.iter().chain(order) {
             let (epoch, away) = (world.session.epoch(), world.session.away().is_some());
             let recorded = world.ledger.stale_errands.len();
@@ -269,7 +276,7 @@ fn what_was_asked_for_under_one_scope_is_never_applied_under_another_in_any_orde
                 revived += usize::from(epoch == Epoch(2));
             }
         }
-        assert_eq!(world.session.has_learned(ErrandKind::Commands), false, "B and A again know no commands");
+        assert!(!world.session.has_learned(ErrandKind::Commands), "B and A again know no commands");
     }
     assert_eq!(orders.len(), 5_040);
     assert!(late > 10_000 && revived > 10_000, "{late} came too late, {revived} of them in A again");

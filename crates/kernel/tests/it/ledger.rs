@@ -259,10 +259,8 @@ impl Ledger {
     }
 
     fn see_fact(&mut self, fact: &Fact, given: &Given) -> Kept {
-        let late = matches!(
-            fact,
-            Fact::MessageRefused { .. } | Fact::Stale { .. } | Fact::StaleErrand { .. }
-        );
+        let late =
+            matches!(fact, Fact::MessageRefused { .. } | Fact::Stale { .. } | Fact::StaleErrand { .. });
         promise(self.life != Life::Ended || late, "ended never changes")?;
         match fact {
             Fact::Opened { scope, .. } => {
@@ -305,10 +303,7 @@ impl Ledger {
                 promise(given.can_steer, "only an agent that listens is spoken to")?;
                 let now = Self::turn(&mut self.now, *turn)?;
                 let live = now.live.is_some_and(|live| live.term == given.term);
-                promise(
-                    live && now.handed && now.stopping.is_none(),
-                    "only an agent at work is spoken to",
-                )?;
+                promise(live && now.handed && now.stopping.is_none(), "only an agent at work is spoken to")?;
                 now.steered.push(*message);
                 promise(self.handed.insert(*message), "a message is handed over once")?;
                 self.line.retain(|waiting| waiting != message);
@@ -316,7 +311,9 @@ impl Ledger {
             }
             Fact::Missed { message } => {
                 let now = self.now.as_mut().filter(|now| now.steered.contains(message));
-                let Some(now) = now else { return promise(false, "only what was said into a turn misses it") };
+                let Some(now) = now else {
+                    return promise(false, "only what was said into a turn misses it");
+                };
                 promise(
                     matches!(now.stopping, None | Some(StopWhy::TimeLimit)),
                     "what somebody stopped does not begin again",
@@ -641,7 +638,10 @@ impl Ledger {
         promise(running == now, "the session knows its turn")?;
         let steered = |running: &Running| running.messages().skip(1).collect::<Vec<_>>();
         let said_into = self.now.as_ref().map(|now| now.steered.clone());
-        promise(session.running().map(steered) == said_into, "the session knows what was said into its turn")?;
+        promise(
+            session.running().map(steered) == said_into,
+            "the session knows what was said into its turn",
+        )?;
         let awake = !self.is_idle() || (self.life == Life::Open && self.has_startable());
         promise(session.is_awake() == awake, "a session is awake while something runs or waits")?;
         promise(session.ended().is_some() == (self.life == Life::Ended), "the session knows its end")?;

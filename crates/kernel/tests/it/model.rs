@@ -58,6 +58,8 @@ struct Now {
     process: Process,
     /// What was said into it.
     also: Vec<MessageId>,
+    /// What of that came back.
+    back: Vec<MessageId>,
 }
 
 #[derive(Debug, Clone)]
@@ -340,9 +342,13 @@ impl Model {
             Report::Missed { message } => {
                 let stopped = stop.is_some_and(|why| why != StopWhy::TimeLimit);
                 if !stopped && !self.ending && self.also().contains(message) {
-                    self.now.as_mut().expect("it runs").also.retain(|also| also != message);
+                    let now = self.now.as_mut().expect("it runs");
+                    now.also.retain(|also| also != message);
+                    // Before all others, but after those that came back before it.
+                    let others = self.line.iter().position(|waiting| !now.back.contains(waiting));
+                    self.line.insert(others.unwrap_or(self.line.len()), *message);
+                    now.back.push(*message);
                     self.messages.insert(*message, Receipt::Waiting);
-                    self.line.insert(0, *message);
                 }
             }
             Report::Finished { native } if *handed => {
@@ -458,7 +464,7 @@ impl Model {
         self.leave(message, Receipt::Running);
         self.turns.push(message);
         let process = new_process(self.term, self.clock, &self.policy);
-        self.now = Some(Now { message, attempt: Attempt(1), process, also: vec![] });
+        self.now = Some(Now { message, attempt: Attempt(1), process, also: vec![], back: vec![] });
     }
 
     fn is_idle(&self) -> bool {
@@ -467,9 +473,7 @@ impl Model {
 
     fn can_be_spoken_to(&self) -> bool {
         let process = self.now.as_ref().map(|now| &now.process);
-        let at_work = |process: &Process| {
-            matches!(process, Process::Some { term, handed: true, stop: None, .. } if *term == self.term)
-        };
+        let at_work = |process: &Process| matches!(process, Process::Some { term, handed: true, stop: None, .. } if *term == self.term);
         self.listens && process.is_some_and(at_work)
     }
 
@@ -602,7 +606,11 @@ impl Model {
         let mine = errand.epoch == self.epoch && away == Some((errand.number, kind));
         match came {
             // Whoever asked has it; nothing of it matters here.
-            _ if looked && errand.epoch == self.epoch && kind != ErrandKind::Enter && kind != ErrandKind::Undo => {
+            _ if looked
+                && errand.epoch == self.epoch
+                && kind != ErrandKind::Enter
+                && kind != ErrandKind::Undo =>
+            {
                 return;
             }
             Return::Seen(_) => return self.too_late(errand, kind),

@@ -337,9 +337,7 @@ pub(crate) fn step(text: &str) -> Step {
             let origin = Origin { session: SessionId::from_bits(9), turn: Turn(4) };
             Step::Wish(Command::Open { scope: scope(), origin: Some(origin) })
         }
-        [word @ ("say" | "interrupt" | "steer")] => {
-            Step::SayNext { delivery: delivery(word), under: None }
-        }
+        [word @ ("say" | "interrupt" | "steer")] => Step::SayNext { delivery: delivery(word), under: None },
         [word @ ("say" | "interrupt" | "steer"), "under", epoch] => {
             Step::SayNext { delivery: delivery(word), under: Some(Epoch(number(epoch) as u32)) }
         }

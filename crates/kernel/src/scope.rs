@@ -340,7 +340,9 @@ impl Session {
                 if self.pending.is_some() && kind == ErrandKind::Enter {
                     facts.push(Fact::ScopeKept { why: KeptWhy::Failed });
                     // What was said since was said by somebody who counted on it.
-                    facts.extend(self.all_held(HoldWhy::AfterFailure, given));
+                    if let Life::Open(_) = self.life {
+                        facts.extend(self.all_held(HoldWhy::AfterFailure, given));
+                    }
                 }
                 self.and_over(facts)
             }

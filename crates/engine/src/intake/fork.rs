@@ -89,12 +89,7 @@ impl Engine {
     }
 
     /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.
-    async fn tree_after(
-        &self,
-        of: SessionId,
-        turn: Turn,
-        ran_in: &Scope,
-    ) -> Option<NewWorktree> {
+    async fn tree_after(&self, of: SessionId, turn: Turn, ran_in: &Scope) -> Option<NewWorktree> {
         let remembered = self.trees().changes(&ran_in.directory, of, turn).await;
         let wanted = IfNewWorktree { name: None, base: None, branch: None };
         remembered.ok().flatten().map(|_| worktree_for(&wanted))

@@ -171,6 +171,11 @@ fn every_short_story_of_errands_around_a_worktree_keeps_every_promise() {
 }
 
 #[test]
+fn every_short_story_of_errands_in_a_session_made_for_a_worktree_keeps_every_promise() {
+    check("open into w1", ERRANDS);
+}
+
+#[test]
 fn every_short_story_of_deliveries_keeps_every_promise() {
     check("say; ready", DELIVERIES);
 }

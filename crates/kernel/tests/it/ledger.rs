@@ -55,6 +55,8 @@ pub(crate) struct Ledger {
     epoch: Epoch,
     /// The change that waits, and whether it takes an errand.
     pending: Option<Wanted>,
+    /// Whether the scope of now is the worktree that the session was made for.
+    entered_first: bool,
     away: Option<(Errand, ErrandKind)>,
     last_errand: Option<Errand>,
     learned: BTreeSet<(ErrandKind, Epoch)>,
@@ -67,6 +69,8 @@ pub(crate) struct Ledger {
 /// A change of scope that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Wanted {
+    /// The session was made for it: what is said meanwhile is meant for there.
+    EnterFirst,
     Enter,
     Other,
 }
@@ -263,8 +267,9 @@ impl Ledger {
             matches!(fact, Fact::MessageRefused { .. } | Fact::Stale { .. } | Fact::StaleErrand { .. });
         promise(self.life != Life::Ended || late, "ended never changes")?;
         match fact {
-            Fact::Opened { scope, .. } => {
+            Fact::Opened { scope, enter, .. } => {
                 promise(self.life == Life::Unopened, "a session begins once")?;
+                self.pending = enter.as_ref().map(|_| Wanted::EnterFirst);
                 self.life = Life::Open;
                 self.scopes.insert(Epoch(0), Where(scope.clone()));
             }
@@ -293,7 +298,8 @@ impl Ledger {
             }
             Fact::Released { message, epoch } => {
                 let held = matches!(self.messages.get(message), Some(Receipt::Held(_)));
-                promise(held, "only what is held is released")?;
+                let along = self.entered_first && self.messages.get(message) == Some(&Receipt::Waiting);
+                promise(held || along, "only what is held is released")?;
                 promise(*epoch == self.epoch, "what is released is for the scope of now")?;
                 self.messages.insert(*message, Receipt::Waiting);
                 self.written.insert(*message, *epoch);
@@ -492,7 +498,7 @@ impl Ledger {
                 let wanted = self.pending.take();
                 let entered = self.away.take().map(|(_, kind)| kind);
                 let as_wanted = match wanted {
-                    Some(Wanted::Enter) => entered == Some(ErrandKind::Enter),
+                    Some(Wanted::Enter | Wanted::EnterFirst) => entered == Some(ErrandKind::Enter),
                     Some(Wanted::Other) => entered.is_none(),
                     None => false,
                 };
@@ -505,6 +511,7 @@ impl Ledger {
                     self.native = None;
                 }
                 self.epoch = *epoch;
+                self.entered_first = wanted == Some(Wanted::EnterFirst);
             }
             Fact::ErrandStarted { errand, what, .. } => {
                 promise(self.is_idle(), "an errand is not started beside anything")?;
@@ -513,7 +520,10 @@ impl Ledger {
                 let last = self.last_errand.map_or(0, |last| last.number);
                 promise(errand.number == last + 1, "errands are numbered without gaps")?;
                 let (kind, asked) = match what {
-                    What::Enter(_) => (ErrandKind::Enter, self.pending == Some(Wanted::Enter)),
+                    What::Enter(_) => {
+                        let asked = matches!(self.pending, Some(Wanted::Enter | Wanted::EnterFirst));
+                        (ErrandKind::Enter, asked)
+                    }
                     What::Undo { turn } => {
                         let known = (1..=self.turns.len()).contains(&(turn.0 as usize));
                         (ErrandKind::Undo, known && self.pending.is_none() && !self.has_startable())

@@ -626,6 +626,11 @@ impl Model {
                 self.away = None;
                 if kind == ErrandKind::Enter {
                     self.wanted = None;
+                    // Whoever spoke since then counted on being there.
+                    self.line
+                        .clone()
+                        .into_iter()
+                        .for_each(|message| self.hold(message, HoldWhy::AfterFailure));
                 }
             }
         }

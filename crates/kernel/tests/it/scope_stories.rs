@@ -231,13 +231,50 @@ fn a_worktree_is_entered_when_it_is_there_and_left_for_where_it_was_entered_from
 #[test]
 fn a_worktree_that_cannot_be_entered_leaves_all_as_it_was() {
     check(
-        "enter; say; in vain enter; ready; finished",
+        "enter; say; in vain enter; release 1; ready",
         expect![[r#"
-        enter           to enter w1, errand 0.1 to enter w1                                 errand 0.1 to enter w1
-        say             queued m1                                                           errand 0.1 to enter w1
-        in vain enter   errand 0.1 failed, scope kept (failed), turn 1 of m1, attempt 1.1   start 1.1 m1
-        ready           handed 1.1                                                          work 1.1 m1
-        finished        turn 1 answered                                                     nothing
+            enter           to enter w1, errand 0.1 to enter w1                                           errand 0.1 to enter w1
+            say             queued m1                                                                     errand 0.1 to enter w1
+            in vain enter   errand 0.1 failed, scope kept (failed), held m1 (after failure, until 5000)   nothing until 5000
+            release 1       released m1, turn 1 of m1, attempt 1.1                                        start 1.1 m1
+            ready           handed 1.1                                                                    work 1.1 m1
+        "#]],
+    );
+}
+
+#[test]
+fn a_session_that_is_made_for_a_worktree_says_nothing_before_it_is_there() {
+    check(
+        "open into w1; say; say; crash; entered; ready; finished; exit",
+        expect![[r#"
+        open into w1   opened into w1, errand 0.1 to enter w1                                                                   errand 0.1 to enter w1
+        say            queued m1                                                                                                errand 0.1 to enter w1
+        say            queued m2                                                                                                errand 0.1 to enter w1
+        crash                                                                                                                   errand 0.1 to enter w1
+        entered        epoch 1 in /srv/w1, released m1 under 1, released m2 under 1, turn 1 of m1, attempt 1.1 term 2 epoch 1   start 1.1 term 2 epoch 1 m1
+        ready          handed 1.1                                                                                               work 1.1 term 2 epoch 1 m1
+        finished       turn 1 answered, turn 2 of m2, attempt 2.1 term 2 epoch 1                                                start 2.1 term 2 epoch 1 m2
+        exit           to exit                                                                                                  start 2.1 term 2 epoch 1 m2
+    "#]],
+    );
+    check(
+        "open into w1; keep; say; in vain enter; release 1; say",
+        expect![[r#"
+        open into w1    opened into w1, errand 0.1 to enter w1                                        errand 0.1 to enter w1
+        keep            no: too late                                                                  errand 0.1 to enter w1
+        say             queued m1                                                                     errand 0.1 to enter w1
+        in vain enter   errand 0.1 failed, scope kept (failed), held m1 (after failure, until 5000)   nothing until 5000
+        release 1       released m1, turn 1 of m1, attempt 1.1                                        start 1.1 m1
+        say             queued m2                                                                     start 1.1 m1
+    "#]],
+    );
+    check(
+        "open into w1; say; end; entered",
+        expect![[r#"
+        open into w1   opened into w1, errand 0.1 to enter w1                         errand 0.1 to enter w1
+        say            queued m1                                                      errand 0.1 to enter w1
+        end            to end                                                         errand 0.1 to enter w1
+        entered        errand 0.1 failed, refused m1 (session ended), ended (asked)   nothing
     "#]],
     );
 }
@@ -287,18 +324,19 @@ fn ending_while_away_ends_when_it_is_back() {
 #[test]
 fn a_full_house_is_not_asked_while_away() {
     check(
-        "no slot; say; say; enter; withdraw 1; wake +100; in vain enter; a slot; wake",
+        "no slot; say; say; enter; withdraw 1; wake +100; in vain enter; release 2; a slot; wake",
         expect![[r#"
-        no slot                                                                     nothing
-        say             queued m1, crowded until 50                                 nothing until 50
-        say             queued m2                                                   nothing until 50
-        enter           to enter w1 after m1                                        nothing until 50
-        withdraw 1      withdrawn m1, errand 0.1 to enter w1                        errand 0.1 to enter w1
-        wake +100                                                                   errand 0.1 to enter w1
-        in vain enter   errand 0.1 failed, scope kept (failed), crowded until 150   nothing until 150
-        a slot                                                                      nothing until 150
-        wake            turn 1 of m2, attempt 1.1                                   start 1.1 m2
-    "#]],
+            no slot                                                                                       nothing
+            say             queued m1, crowded until 50                                                   nothing until 50
+            say             queued m2                                                                     nothing until 50
+            enter           to enter w1 after m1                                                          nothing until 50
+            withdraw 1      withdrawn m1, errand 0.1 to enter w1                                          errand 0.1 to enter w1
+            wake +100                                                                                     errand 0.1 to enter w1
+            in vain enter   errand 0.1 failed, scope kept (failed), held m2 (after failure, until 5100)   nothing until 5100
+            release 2       released m2, crowded until 150                                                nothing until 150
+            a slot                                                                                        nothing until 150
+            wake            turn 1 of m2, attempt 1.1                                                     start 1.1 m2
+        "#]],
     );
 }
 

@@ -70,6 +70,7 @@ pub(crate) enum Of {
 }
 
 /// A step with everything filled in that depends on what happened before.
+#[allow(clippy::large_enum_variant)] // There is one at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Happening {
     Tell { command: Command, now: Moment },
@@ -127,7 +128,7 @@ impl World {
 
     /// A session to which this has happened.
     pub(crate) fn after(story: &str) -> Self {
-        let mut world = Self::open();
+        let mut world = begin(story);
         for step in steps(story) {
             world.tell(&step).expect("the beginning of a story keeps every promise");
         }
@@ -306,8 +307,7 @@ pub(crate) fn replay(facts: &[Fact]) -> Session {
 /// Tells a story to an open session: a line for each step with what happened and what is due then. A story that has
 /// `open` in it begins before that.
 pub(crate) fn tell(story: &str) -> String {
-    let begins = |text: &str| text == "open" || text.starts_with("open ");
-    let mut world = if texts(story).any(begins) { World::unopened() } else { World::open() };
+    let mut world = begin(story);
     let mut rows = vec![];
     for text in texts(story) {
         let told = world
@@ -316,6 +316,12 @@ pub(crate) fn tell(story: &str) -> String {
         rows.push([text.to_string(), told_in_words(&told), due_in_words(&world)]);
     }
     table(&rows)
+}
+
+/// Before it is opened, if the story tells of that.
+fn begin(story: &str) -> World {
+    let begins = |text: &str| text == "open" || text.starts_with("open ");
+    if texts(story).any(begins) { World::unopened() } else { World::open() }
 }
 
 fn texts(story: &str) -> impl Iterator<Item = &str> {
@@ -332,10 +338,13 @@ pub(crate) fn step(text: &str) -> Step {
     let words: Vec<&str> = text.split_whitespace().collect();
     let by = person(1);
     match words[..] {
-        ["open"] => Step::Wish(Command::Open { scope: scope(), origin: None }),
+        ["open"] => Step::Wish(Command::Open { scope: scope(), origin: None, enter: None }),
+        ["open", "into", name] => {
+            Step::Wish(Command::Open { scope: scope(), origin: None, enter: Some(worktree(name)) })
+        }
         ["open", "as", "a", "fork"] => {
             let origin = Origin { session: SessionId::from_bits(9), turn: Turn(4) };
-            Step::Wish(Command::Open { scope: scope(), origin: Some(origin) })
+            Step::Wish(Command::Open { scope: scope(), origin: Some(origin), enter: None })
         }
         [word @ ("say" | "interrupt" | "steer")] => Step::SayNext { delivery: delivery(word), under: None },
         [word @ ("say" | "interrupt" | "steer"), "under", epoch] => {

@@ -40,8 +40,11 @@ fn fact_in_words(fact: &Fact) -> String {
     let m = |message: &MessageId| format!("m{}", message.bits());
     let a = |approval: &ApprovalId| format!("a{}", approval.bits());
     match fact {
-        Fact::Opened { origin: None, .. } => "opened".into(),
-        Fact::Opened { origin: Some(origin), .. } => format!("opened as a fork {}", origin_in_words(origin)),
+        Fact::Opened { origin, enter, .. } => {
+            let fork = origin.map(|origin| format!(" as a fork {}", origin_in_words(&origin)));
+            let into = enter.as_ref().map(|worktree| format!(" into {}", worktree.name));
+            format!("opened{}{}", fork.unwrap_or_default(), into.unwrap_or_default())
+        }
         Fact::Queued { message, epoch, .. } => format!("queued {}{}", m(message), under(*epoch)),
         Fact::Edited { message, revision } => format!("edited {} to revision {revision}", m(message)),
         Fact::Withdrawn { message, .. } => format!("withdrawn {}", m(message)),

@@ -3,7 +3,8 @@
 //! Read `stories` first, then `scope_stories`: each test is one promise. `story` is the language they are told in, `words`
 //! what comes of each step, `ledger` the promises that hold after every step of every story, wherever it comes from.
 //! `exhaustive` tells every short story, `random` long ones, and compares them with `model`, which was written from the
-//! laws. The other files are tables: who may (`access`), which session (`route`), which text (`address`).
+//! laws. The other files are tables: who may (`access`, `rules`), which session (`route`), which text (`address`), whether it
+//! can go on (`readiness`).
 
 mod access;
 mod address;
@@ -11,7 +12,9 @@ mod exhaustive;
 mod ledger;
 mod model;
 mod random;
+mod readiness;
 mod route;
+mod rules;
 mod scope_stories;
 mod stories;
 mod story;

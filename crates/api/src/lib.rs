@@ -65,9 +65,9 @@ pub use problem::{Code, Invalid, Problem};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{
-    Changes, ChangesQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Scope, ScopeChange,
-    ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting, ScopeWorktree, UndoTurn,
-    Worktree,
+    Changes, ChangesQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Readiness, Ready,
+    ReadyPart, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting,
+    ScopeWorktree, UndoTurn, Worktree,
 };
 pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};

@@ -343,3 +343,47 @@ pub struct Worktree {
     /// When it was made.
     pub made_at: At,
 }
+
+/// Whether a session can go on: one value, and each part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Readiness {
+    /// What follows from the parts.
+    pub state: Ready,
+    /// Each part, the fine ones included.
+    pub parts: Vec<ReadyPart>,
+}
+
+/// Whether a session can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ready {
+    /// What is said next is started as soon as it is its turn.
+    Ready,
+    /// It goes on by itself, or when somebody answers.
+    Waiting,
+    /// Somebody has to do something.
+    Blocked,
+}
+
+/// One part of readiness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReadyPart {
+    /// `directory`, `agent`, `commands`, `model`, `lease`, `queue`, `approvals` or `quota`.
+    pub name: String,
+    /// `fine`, `overlooked`, `waiting` or `blocked`.
+    pub state: String,
+    /// A stable word for why it is not fine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What can be done about it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// Since when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<At>,
+    /// Until when at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<At>,
+    /// Whether nothing depends on it in the end.
+    pub advisory: bool,
+}

@@ -19,6 +19,7 @@ mod lease;
 mod look;
 mod people;
 mod ports;
+mod ready;
 mod roster;
 mod sealer;
 mod story;
@@ -45,6 +46,7 @@ pub use ports::{
     CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Scripts, Seal, Side, TreeChange,
     TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
 };
+pub use ready::{ReadyView, remedy_words};
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
 

@@ -32,6 +32,8 @@ pub trait Ground: Debug + Send + Sync + 'static {
     fn check(&self, directory: &str) -> Result<String, String>;
     /// The name of a directory of its own, for a session that named none.
     fn own(&self, session: SessionId) -> String;
+    /// Whether a session can act there now, or why not. Makes nothing.
+    fn look(&self, directory: &str) -> Result<(), String>;
     /// Called before an agent starts there: makes a session's own directory, or says why there is none.
     fn prepare(&self, directory: &str) -> Result<(), String>;
 }

@@ -17,9 +17,9 @@ use tokio::time::Instant;
 /// How long a look is believed.
 const LOOK_FRESH: Duration = Duration::from_secs(60);
 /// How long somebody who asks waits for the first look.
-const LOOK_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_WAIT: Duration = Duration::from_secs(2);
 /// How long a look may take.
-const LOOK_MAX: Duration = Duration::from_secs(30);
+pub(crate) const LOOK_MAX: Duration = Duration::from_secs(30);
 /// Sessions of which we remember what was told last, and of which we remember what was listed.
 const TOLD_MAX: usize = 4_096;
 const LISTED_MAX: usize = 1_024;

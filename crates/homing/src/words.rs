@@ -375,3 +375,17 @@ pub(crate) fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Turn => "an agent",
     }
 }
+
+/// How ready a session is: `yes`, or a line for each part that is in the way.
+pub(crate) fn readiness(ready: &api::Readiness) -> Vec<String> {
+    let counts = |part: &&api::ReadyPart| part.state == "waiting" || part.state == "blocked";
+    let line = |part: &api::ReadyPart| {
+        let why = part.why.as_deref().map(|why| format!(" ({})", plain(why))).unwrap_or_default();
+        let remedy = part.remedy.as_deref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+        format!("{} {}{why}{remedy}", part.name, part.state)
+    };
+    match ready.state {
+        api::Ready::Ready => vec!["yes".to_owned()],
+        api::Ready::Waiting | api::Ready::Blocked => ready.parts.iter().filter(counts).map(line).collect(),
+    }
+}

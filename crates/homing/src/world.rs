@@ -71,6 +71,15 @@ impl Ground for LocalGround {
         self.work.join(session.to_string()).to_string_lossy().into_owned()
     }
 
+    fn look(&self, directory: &str) -> Result<(), String> {
+        let path = Path::new(directory);
+        // A session's own directory is made when it is first needed.
+        if path.is_dir() || path.parent() == Some(&self.work) {
+            return Ok(());
+        }
+        Err(format!("{directory} is not there any more"))
+    }
+
     fn prepare(&self, directory: &str) -> Result<(), String> {
         let path = Path::new(directory);
         if path.parent() == Some(&self.work) {

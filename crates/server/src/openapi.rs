@@ -148,6 +148,7 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(scope::undo))
         .routes(routes!(scope::fork))
         .routes(routes!(scope::changes))
+        .routes(routes!(scope::readiness))
         .routes(routes!(facts::facts))
         .routes(routes!(heads::heads))
         .routes(routes!(queue::queue, queue::reorder))

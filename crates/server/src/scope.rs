@@ -6,8 +6,10 @@ use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::Answer;
 use crate::sessions::{SessionName, made_response, named_form};
-use crate::wire::change_of;
-use api::{Changes, ChangesQuery, Made, NewFork, ScopeRequest, Session, UndoTurn};
+use crate::wire::{at, change_of};
+use api::{
+    Changes, ChangesQuery, Made, NewFork, Readiness, Ready, ReadyPart, ScopeRequest, Session, UndoTurn,
+};
 use axum::extract::State;
 use axum::response::Response;
 use engine::{Verb, who_changed};
@@ -25,6 +27,7 @@ problems! {
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
         TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
     ChangesProblems = [Invalid, NotFound, RightMissing];
+    ReadyProblems = [NotFound, RightMissing];
 }
 
 /// Let a session act somewhere or somehow else
@@ -132,6 +135,39 @@ pub(crate) async fn changes(
         Some(api::Story::Changes { files, patch, cut }) => Changes { turn, known: true, files, patch, cut },
         _ => Changes { turn, known: false, files: Vec::new(), patch: String::new(), cut: false },
     }))
+}
+
+/// See whether a session can go on
+///
+/// One value, and of each part how it is, since when, until when at most, and what can be done.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/readiness", tag = "sessions", operation_id = "readiness", params(SessionName),
+    responses((status = 200, description = "How ready it is.", body = Readiness), ReadyProblems),
+)]
+pub(crate) async fn readiness(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Readiness>> {
+    let view = door.engine.readiness(&caller.by, session).await?;
+    let state = match view.state {
+        "ready" => Ready::Ready,
+        "waiting" => Ready::Waiting,
+        _ => Ready::Blocked,
+    };
+    Ok(Json(Readiness { state, parts: view.parts.iter().map(part_form).collect() }))
+}
+
+fn part_form(part: &kernel::ReadinessPart) -> ReadyPart {
+    ReadyPart {
+        name: part.name.word().to_owned(),
+        state: part.state.word().to_owned(),
+        why: part.why.map(|why| why.word().to_owned()),
+        remedy: part.remedy.map(|remedy| engine::remedy_words(remedy).to_owned()),
+        since: part.since.map(at),
+        until: part.until.map(at),
+        advisory: part.advisory,
+    }
 }
 
 async fn ask(door: &Door, caller: Caller, session: SessionId, verb: Verb) -> Answer<Response> {

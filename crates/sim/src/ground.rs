@@ -64,6 +64,10 @@ impl engine::Ground for FirmGround {
     fn own(&self, session: SessionId) -> String {
         format!("/sim/{session}")
     }
+    fn look(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     fn prepare(&self, _directory: &str) -> Result<(), String> {
         Ok(())
     }

@@ -129,6 +129,11 @@ impl Client {
         self.get(&format!("/api/v1/sessions/{session}/changes"), &ChangesQuery { turn }).await
     }
 
+    /// Whether a session can go on.
+    pub async fn readiness(&self, session: &str) -> Result<Readiness, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/readiness"), &NoQuery {}).await
+    }
+
     /// Makes a fork of a session.
     pub async fn fork(&self, session: &str, new: &NewFork) -> Result<Made, ClientError> {
         let path = format!("/api/v1/sessions/{session}/fork");

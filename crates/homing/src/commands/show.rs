@@ -1,7 +1,7 @@
 //! `homing show`: one session, or one message with its answer.
 
 use anyhow::Result;
-use api::{MessageQuery, Receipt, Session};
+use api::{MessageQuery, Readiness, Receipt, Session};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
@@ -36,14 +36,15 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
             if remote.screen.json {
                 remote.screen.object(&session)?
             } else {
-                show_session(&session, remote.screen)?
+                let ready = remote.client.readiness(&session.id).await.told()?;
+                show_session(&session, &ready, remote.screen)?
             }
         }
     }
     Ok(Exit::Done)
 }
 
-fn show_session(session: &Session, screen: Screen) -> Result<()> {
+fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<()> {
     let mut pairs = vec![("session", session.id.clone())];
     pairs.extend(session.title.clone().map(|title| ("title", title)));
     let why = session.why.map(|why| format!(" ({})", words::ended(why))).unwrap_or_default();
@@ -52,6 +53,13 @@ fn show_session(session: &Session, screen: Screen) -> Result<()> {
     pairs.extend(session.model.clone().map(|model| ("model", model)));
     pairs.extend(session.mode.clone().map(|mode| ("mode", mode)));
     pairs.push(("directory", session.directory.clone()));
+    pairs.extend(
+        session.worktree.clone().map(|tree| ("worktree", format!("{} (from {})", tree.name, tree.home))),
+    );
+    let fork =
+        session.origin.clone().map(|origin| format!("of {} after turn {}", origin.session, origin.turn));
+    pairs.extend(fork.map(|fork| ("fork", fork)));
+    pairs.extend(words::readiness(ready).into_iter().map(|line| ("ready", line)));
     pairs.push(("made", time::full(session.made_at)));
     pairs.push(("last", time::full(session.touched_at)));
     pairs.push(("facts", format!("{} (`homing log {}`)", session.number, session.id)));

@@ -81,6 +81,10 @@ impl Ground for Meadow {
     fn own(&self, session: SessionId) -> String {
         format!("/own/{session}")
     }
+    fn look(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     fn prepare(&self, _: &str) -> Result<(), String> {
         Ok(())
     }

@@ -1,0 +1,136 @@
+//! Readiness: what the kernel's rule needs to know of the outside, and the answer in words.
+//!
+//! Nothing is started for it. What takes long to see is told as unknown, with a deadline.
+
+use crate::roster::{LOOK_MAX, LOOK_WAIT};
+use crate::{Engine, Refused};
+use agent::{Found, SignIn};
+use kernel::{
+    Act, Look, Moment, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session, SessionId, Stage,
+    Trouble, authorize, readiness, readiness_parts,
+};
+
+/// How ready a session is, and each part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyView {
+    /// `ready`, `waiting` or `blocked`.
+    pub state: &'static str,
+    /// All of its parts, the fine ones included.
+    pub parts: Vec<ReadinessPart>,
+}
+
+impl Engine {
+    /// How ready a session is for the next message.
+    pub async fn readiness(&self, by: &Principal, session: SessionId) -> Result<ReadyView, Refused> {
+        let what = "session";
+        kernel::authorize_right(by, Act::Read).map_err(|denied| Refused::denied(denied, what))?;
+        let found = self.store().session(session).await?;
+        let (record, row) = found.ok_or(Refused::NotFound { what })?;
+        authorize(by, Act::Read, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
+        let loaded = self.store().load(session).await?.ok_or(Refused::NotFound { what })?;
+        let mut state = Session::default();
+        loaded.facts.iter().for_each(|fact| state.evolve(fact));
+        let scope = state.scope().cloned().unwrap_or(loaded.scope);
+        let now = self.now();
+        let seen = self.seen(&state, &scope, row.touched_at, now).await?;
+        let parts = readiness_parts(&state, &seen, now);
+        let state = match readiness(&state, &seen, now) {
+            Readiness::Ready => "ready",
+            Readiness::Waiting { .. } => "waiting",
+            Readiness::Blocked { .. } => "blocked",
+        };
+        Ok(ReadyView { state, parts: parts.to_vec() })
+    }
+
+    async fn seen(
+        &self,
+        state: &Session,
+        scope: &Scope,
+        said_at: Moment,
+        now: Moment,
+    ) -> Result<Seen, Refused> {
+        let directory = match self.ground().look(&scope.directory) {
+            Ok(()) => Look::Fine,
+            Err(_) => Look::Bad { why: Trouble::Missing },
+        };
+        Ok(Seen {
+            directory,
+            agent: self.agent_seen(&scope.agent, now).await,
+            commands: self.commands_seen(scope, said_at),
+            model: self.model_seen(scope, state),
+            // One node holds the store; several share it one day, and then somebody else may have the session.
+            lease: Look::Fine,
+            quota: Look::Fine,
+            is_slash: self.is_slash_next(state).await?,
+        })
+    }
+
+    async fn agent_seen(&self, name: &str, now: Moment) -> Look {
+        if !self.agents_by_name().contains_key(name) {
+            return Look::Bad { why: Trouble::Missing };
+        }
+        match self.looks().await.remove(name).flatten() {
+            Some(looked) => match (looked.found, looked.sign_in) {
+                (Found::Missing { .. }, _) => Look::Bad { why: Trouble::Broken },
+                (Found::Here { .. }, SignIn::Missing { .. }) => Look::Bad { why: Trouble::SignedOut },
+                (Found::Here { .. }, SignIn::Here { .. } | SignIn::Unknown) => Look::Fine,
+            },
+            None => {
+                let since = Moment(now.0.saturating_sub(LOOK_WAIT.as_millis() as u64));
+                Look::Unknown { since, until: since.after_ms(LOOK_MAX.as_millis() as u64) }
+            }
+        }
+    }
+
+    /// The list comes with an attempt; it is waited for from when something was last said.
+    fn commands_seen(&self, scope: &Scope, said_at: Moment) -> Look {
+        let lists = self.agents_by_name().get(&scope.agent).is_some_and(|agent| agent.abilities().commands);
+        if !lists || !self.roster().lists(&scope.agent).commands.is_empty() {
+            return Look::Fine;
+        }
+        let wait_ms = self.limits().commands_wait.as_millis() as u64;
+        Look::Unknown { since: said_at, until: said_at.after_ms(wait_ms) }
+    }
+
+    /// A model that the agent lists is there; one that it does not list is not. Without a list, the start tells.
+    fn model_seen(&self, scope: &Scope, state: &Session) -> Look {
+        let models = self.roster().lists(&scope.agent).models;
+        match (&scope.model, state.running().map(|running| running.stage)) {
+            (None, _) => Look::Fine,
+            (Some(chosen), _) if models.iter().any(|model| model.name == *chosen) => Look::Fine,
+            (Some(_), _) if !models.is_empty() => Look::Bad { why: Trouble::Missing },
+            (Some(_), Some(Stage::Starting { until, .. })) => Look::Unknown { since: Moment(0), until },
+            (Some(_), _) => Look::Fine,
+        }
+    }
+
+    async fn is_slash_next(&self, state: &Session) -> Result<bool, Refused> {
+        let next = state.queue().iter().find(|waiting| waiting.is_startable());
+        let running = state.running().filter(|running| matches!(running.stage, Stage::Starting { .. }));
+        let message = running.map(|running| running.message).or(next.map(|waiting| waiting.message));
+        let Some(message) = message else { return Ok(false) };
+        let words = self.store().words(message).await?;
+        let text = words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default();
+        Ok(text.starts_with('/'))
+    }
+}
+
+/// What can be done about a part, for people.
+pub fn remedy_words(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::Wait => "nothing: it passes",
+        Remedy::Relink => "name the directory anew (`homing scope relink DIR`), or put it back",
+        Remedy::MendAgent => "look at it with `homing agents show`, or choose another agent",
+        Remedy::SignIn => "sign in to the agent",
+        Remedy::ChooseModel => "choose another model (`homing scope set --model NAME`)",
+        Remedy::Release => "release or withdraw what is held (`homing queue`)",
+        Remedy::Place => {
+            "say where each held message belongs (`homing queue release --here` or `--there`), or withdraw it"
+        }
+        Remedy::Answer => "answer the question (`homing approve`)",
+        Remedy::KeepScope => "wait, or give the change up (`homing scope keep`)",
+        Remedy::MakeRoom => "wait, or end something else",
+        Remedy::MendServer => "look at the server's log",
+        Remedy::BeginAnew => "begin another session",
+    }
+}

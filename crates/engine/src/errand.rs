@@ -29,7 +29,7 @@ const SCRIPT_GRACE_MS: u64 = 2_000;
 #[derive(Debug)]
 pub(crate) enum Word {
     /// Something people should see.
-    Story(Entry),
+    Story(Box<Entry>),
     /// It is over.
     Back { errand: Errand, came: Return },
 }
@@ -173,7 +173,9 @@ impl Engine {
         let gathering = async {
             let mut printed = String::new();
             while let Some(word) = words.recv().await {
-                if let Word::Story(Entry::Story { body, .. }) = word {
+                if let Word::Story(story) = word
+                    && let Entry::Story { body, .. } = *story
+                {
                     printed.push_str(&crate::story::output_of(&body).unwrap_or_default());
                 }
             }
@@ -196,7 +198,7 @@ impl Engine {
 
 async fn notice(say: &mpsc::Sender<Word>, turn: Turn, text: &str) {
     // Whoever does not listen any more has died, and so will we.
-    let _ = say.send(Word::Story(Story::Notice { text }.entry(turn))).await;
+    let _ = say.send(Word::Story(Box::new(Story::Notice { text }.entry(turn)))).await;
 }
 
 /// What a script prints, on its way into the story.
@@ -235,7 +237,7 @@ impl<'a> Output<'a> {
             return;
         }
         let story = Story::Script { stage: self.stage, offset: self.said as u64, output: &output };
-        let entry = story.entry(Turn(0));
+        let entry = Box::new(story.entry(Turn(0)));
         self.said = (self.said + output.len()).min(OUTPUT_BYTES_MAX);
         let _ = self.say.send(Word::Story(entry)).await;
     }

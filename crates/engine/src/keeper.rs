@@ -268,7 +268,7 @@ impl Keeper {
     async fn hear_errand(&mut self, word: Word) -> Result<(), Stop> {
         let mut news = News::default();
         match word {
-            Word::Story(story) => news.stories.push(story),
+            Word::Story(story) => news.stories.push(*story),
             Word::Back { errand, came } => {
                 self.outing = None;
                 news.returns.push((errand, came));

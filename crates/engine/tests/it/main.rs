@@ -6,7 +6,9 @@ mod accounts;
 mod audit;
 mod credentials;
 mod disk;
+mod errands;
 mod grove;
+mod memory;
 mod people;
 mod puppet;
 mod scope;
@@ -615,7 +617,7 @@ async fn a_long_session_wakes_from_its_checkpoint_with_all_it_knew() {
 }
 
 impl World {
-    async fn house_has_handed(&self, message: kernel::MessageId) {
+    pub(crate) async fn house_has_handed(&self, message: kernel::MessageId) {
         while !self
             .house
             .noted()

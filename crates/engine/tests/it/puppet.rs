@@ -1,14 +1,16 @@
 //! An agent that says what a test wrote down, in each of its turns, and notes what was done with it.
 
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, Message, Reply, Running, Setup, TreeName,
-    Trouble, Verified,
+    Abilities, About, Agent, AgentEvent, Answer, Buried, Choice, Found, Launch, Message, Reply, Running,
+    Setup, TreeName, Trouble, Verified,
 };
-use kernel::SessionId;
+use kernel::{Native, SessionId};
 use std::collections::VecDeque;
 use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const GONE: Verified = Verified { killed: 0, gone: true };
 
@@ -17,6 +19,11 @@ const GONE: Verified = Verified { killed: 0, gone: true };
 pub(crate) struct Puppet {
     pub(crate) says: Vec<AgentEvent>,
     pub(crate) setup: Setup,
+    pub(crate) abilities: Abilities,
+    /// What it calls a new conversation.
+    pub(crate) native: Option<Native>,
+    /// How long after it is ready it lists a command; none if it never does.
+    pub(crate) lists_ms: Option<u64>,
     /// How long asking for its version takes.
     pub(crate) look_ms: u64,
     pub(crate) notes: Arc<Notes>,
@@ -27,6 +34,8 @@ pub(crate) struct Puppet {
 pub(crate) struct Notes {
     pub(crate) looks: AtomicUsize,
     pub(crate) launches: Mutex<Vec<Launch>>,
+    /// What it was handed, and when.
+    pub(crate) handed: Mutex<Vec<(String, Instant)>>,
     pub(crate) answers: Mutex<Vec<(String, Answer)>>,
     pub(crate) released: Mutex<Vec<SessionId>>,
     pub(crate) closed: AtomicUsize,
@@ -38,13 +47,13 @@ impl Agent for Puppet {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities::default()
+        self.abilities
     }
 
     fn look(&self) -> Reply<'_, Found> {
         Box::pin(async {
             let looks = self.notes.looks.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(std::time::Duration::from_millis(self.look_ms)).await;
+            tokio::time::sleep(Duration::from_millis(self.look_ms)).await;
             Found::Here { version: format!("1.{looks}") }
         })
     }
@@ -54,9 +63,11 @@ impl Agent for Puppet {
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
+        let native = launch.native.clone().or_else(|| self.native.clone());
         self.notes.launches.lock().unwrap().push(launch);
-        let events = VecDeque::from([AgentEvent::Ready { native: None }]);
-        let turn = Turn { events, says: self.says.clone(), notes: self.notes.clone() };
+        let events = VecDeque::from([AgentEvent::Ready { native }]);
+        let lists_at = self.lists_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+        let turn = Turn { events, lists_at, says: self.says.clone(), notes: self.notes.clone() };
         Box::pin(ready(Ok(Box::new(turn) as Box<dyn Running>)))
     }
 
@@ -77,19 +88,27 @@ impl Agent for Puppet {
 
 struct Turn {
     events: VecDeque<AgentEvent>,
+    lists_at: Option<Instant>,
     says: Vec<AgentEvent>,
     notes: Arc<Notes>,
 }
 
 impl Running for Turn {
     fn next(&mut self) -> Reply<'_, AgentEvent> {
-        match self.events.pop_front() {
-            Some(event) => Box::pin(ready(event)),
-            None => Box::pin(std::future::pending()),
+        if let Some(event) = self.events.pop_front() {
+            return Box::pin(ready(event));
         }
+        Box::pin(async {
+            let Some(lists_at) = self.lists_at else { return std::future::pending().await };
+            tokio::time::sleep_until(lists_at).await;
+            self.lists_at = None;
+            let command = Choice { name: "review".to_owned(), description: String::new() };
+            AgentEvent::About(Box::new(About { commands: vec![command], ..About::default() }))
+        })
     }
 
-    fn hand(&mut self, _: Message) -> Reply<'_, Result<(), Trouble>> {
+    fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>> {
+        self.notes.handed.lock().unwrap().push((message.text, Instant::now()));
         self.events.extend(self.says.drain(..));
         Box::pin(ready(Ok(())))
     }

@@ -1,1 +1,260 @@
 //! Where and how a session acts changes between turns, and nothing of it is mixed up.
+
+use crate::world::{World, trace};
+use agent::Did;
+use engine::{Granted, IfNew, Inbound, Limits, ReceiptState, ReceiptView, Refused, Verb};
+use kernel::{
+    Change, Epoch, Fact, HoldWhy, MessageId, NewWorktree, Policy, Scope, SessionId, Setting, To, Turn,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+use ReceiptState::{Answered, Held, Running, Waiting, Withdrawn};
+
+pub(crate) fn enter(name: &str) -> Change {
+    Change::Enter(NewWorktree { name: name.to_owned(), base: None, branch: None })
+}
+
+pub(crate) fn set_agent(agent: &str) -> Change {
+    Change::Set { agent: Some(agent.to_owned()), model: Setting::Keep, mode: Setting::Keep }
+}
+
+pub(crate) fn in_directory(world: &World, text: &str, directory: &str) -> Inbound {
+    let mut inbound = world.inbound(To::New, text, None);
+    inbound.if_new = IfNew { directory: Some(directory.to_owned()), ..IfNew::default() };
+    inbound
+}
+
+impl World {
+    pub(crate) async fn change(&self, session: SessionId, change: Change) -> Result<Granted, Refused> {
+        self.ask(Verb::Change { session, change, now: false }).await
+    }
+
+    /// Where and how the session acts, once it has come to this epoch.
+    pub(crate) async fn arrived(&self, session: SessionId, epoch: u32) -> Scope {
+        for _ in 0..100_000 {
+            let row = self.engine.session(&self.me, session).await.unwrap();
+            if row.epoch >= Epoch(epoch) {
+                return row.scope;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("it never comes to epoch {epoch}: {:#?}", self.rules(session).await);
+    }
+
+    /// A session in `/srv/shop` that has had a turn.
+    pub(crate) async fn shop(&self) -> SessionId {
+        let made = self.engine.send(in_directory(self, "hello", "/srv/shop")).await.unwrap().accepted;
+        assert_eq!(self.settled(made.message).await.row.state, Answered);
+        made.session
+    }
+
+    async fn queued(&self, session: SessionId, text: &str) -> MessageId {
+        self.say(To::Session(session), text).await.unwrap().accepted.message
+    }
+
+    async fn state(&self, message: MessageId) -> (ReceiptState, Option<&'static str>) {
+        crate::world::state_and_why(&self.engine.receipt(&self.me, message).await.unwrap())
+    }
+
+    async fn ran_in(&self, message: MessageId) -> String {
+        let ReceiptView { row, answer, .. } = self.settled(message).await;
+        assert_eq!(row.state, Answered);
+        answer.unwrap_or_default().lines().last().unwrap_or_default().to_owned()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_long_story_each_turn_runs_in_the_directory_of_its_epoch_and_nothing_is_handed_twice() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let mut where_it_ran = BTreeMap::new();
+    for n in 0..200 {
+        let message = world.queued(session, &format!("word{n}\n!pwd")).await;
+        where_it_ran.insert(message, "/srv/shop");
+        assert_eq!(world.ran_in(message).await, "/srv/shop");
+    }
+    let slow = world.queued(session, "!sleep 5000\n!pwd").await;
+    world.house_has_handed(slow).await;
+    let before = world.queued(session, "before\n!pwd").await;
+    assert_eq!(world.change(session, enter("blue")).await, Ok(Granted::Done));
+    assert_eq!(world.change(session, Change::Exit).await, Err(Refused::ScopeChanging));
+    let (after, dropped) = (world.queued(session, "a\n!pwd").await, world.queued(session, "b\n!pwd").await);
+    assert_eq!(world.ran_in(slow).await, "/srv/shop", "nothing moves under a turn");
+    assert_eq!(world.arrived(session, 1).await.directory, "/trees/blue");
+    for message in [before, after, dropped] {
+        assert_eq!(world.state(message).await, (Held, Some("other_scope")));
+    }
+    assert_eq!(world.own_acts("hold_for_other_scope").len(), 3);
+    let there = world.queued(session, "there\n!pwd").await;
+    assert_eq!(world.ran_in(there).await, "/trees/blue");
+    world.ask(Verb::Release { message: before, there: false }).await.unwrap();
+    assert_eq!(world.ran_in(before).await, "/trees/blue", "sent here");
+    world.ask(Verb::Release { message: after, there: true }).await.unwrap();
+    assert_eq!(world.ran_in(after).await, "/srv/shop", "sent there: the scope went back first");
+    world.ask(Verb::Withdraw { message: dropped }).await.unwrap();
+    assert_eq!(world.settled(dropped).await.row.state, Withdrawn);
+    assert_eq!(world.arrived(session, 2).await.worktree, None);
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 3).await;
+    world.change(session, Change::Exit).await.unwrap();
+    world.arrived(session, 4).await;
+    let last = world.queued(session, "last\n!pwd").await;
+    assert_eq!(world.ran_in(last).await, "/srv/shop");
+    for (message, directory) in
+        [(slow, "/srv/shop"), (before, "/trees/blue"), (after, "/srv/shop"), (there, "/trees/blue")]
+    {
+        where_it_ran.insert(message, directory);
+    }
+    where_it_ran.insert(last, "/srv/shop");
+    check_epochs(&world.rules(session).await, &where_it_ran);
+    for message in where_it_ran.keys() {
+        let handed = world.house.noted().into_iter();
+        let handed = handed.filter(|noted| noted.message == *message && noted.did == Did::Handed);
+        assert_eq!(handed.count(), 1, "{message}");
+    }
+}
+
+/// Each turn's attempt carries an epoch, and the scope of that epoch is where its words say it ran.
+fn check_epochs(rules: &[Fact], where_it_ran: &BTreeMap<MessageId, &str>) {
+    let (mut scopes, mut turns) = (BTreeMap::new(), BTreeMap::new());
+    let mut checked = 0;
+    for fact in rules {
+        match fact {
+            Fact::Opened { scope, .. } => drop(scopes.insert(Epoch(0), scope.directory.clone())),
+            Fact::ScopeChanged { epoch, scope } => {
+                assert_eq!(
+                    scopes.insert(*epoch, scope.directory.clone()),
+                    None,
+                    "each change has a new epoch"
+                );
+            }
+            Fact::TurnStarted { turn, message } => drop(turns.insert(*turn, *message)),
+            Fact::AttemptStarted { fence, .. } => {
+                if let Some(directory) = where_it_ran.get(&turns[&fence.turn]) {
+                    assert_eq!(scopes[&fence.epoch], *directory);
+                    checked += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(checked, where_it_ran.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_has_to_be_now_is_refused_while_a_turn_runs() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let slow = world.queued(session, "!sleep 5000").await;
+    let now = Verb::Change { session, change: enter("blue"), now: true };
+    assert_eq!(world.ask(now.clone()).await, Err(Refused::Busy));
+    world.settled(slow).await;
+    assert_eq!(world.ask(now).await, Ok(Granted::Done));
+    assert_eq!(world.arrived(session, 1).await.directory, "/trees/blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_written_in_another_scope_is_held_until_somebody_says_where_it_belongs() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 1).await;
+    let mut inbound = world.inbound(To::Session(session), "!pwd", None);
+    inbound.under = Some(Epoch(0));
+    let message = world.engine.send(inbound).await.unwrap().accepted.message;
+    while world.state(message).await.0 == Waiting {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(world.state(message).await, (Held, Some("other_scope")));
+    let held = |fact: &Fact| matches!(fact, Fact::Held { why: HoldWhy::OtherScope, .. });
+    assert_eq!(world.rules(session).await.iter().filter(|fact| held(fact)).count(), 1);
+    world.ask(Verb::Release { message, there: false }).await.unwrap();
+    assert_eq!(world.ran_in(message).await, "/trees/blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_turn_at_a_time_works_in_a_directory_and_whoever_waits_is_told_and_woken() {
+    let world = World::new().await;
+    let (first, second) = (world.shop().await, world.shop().await);
+    let slow = world.queued(first, "!sleep 60000").await;
+    world.house_has_handed(slow).await;
+    let began = Instant::now();
+    let other = world.queued(second, "hello").await;
+    let elsewhere = in_directory(&world, "hello", "/srv/elsewhere");
+    let elsewhere = world.engine.send(elsewhere).await.unwrap().accepted.message;
+    assert_eq!(world.settled(elsewhere).await.row.state, Answered);
+    assert_eq!(world.state(slow).await.0, Running, "another directory is free");
+    assert_eq!(world.settled(other).await.row.state, Answered);
+    assert_eq!(world.state(slow).await.0, Answered, "they take turns");
+    assert!(began.elapsed() < Duration::from_secs(61), "it is woken at once: {:?}", began.elapsed());
+    let stories = crate::vocabulary::stories(&world, second).await;
+    let told = stories.iter().filter_map(|story| story["text"].as_str());
+    assert_eq!(told.filter(|text| text.contains("works in /srv/shop")).count(), 1);
+    assert!(world.store.snapshot().claims.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn directories_may_be_shared_and_a_sessions_own_needs_no_claim() {
+    let world =
+        World::with(Limits { shared_directories: true, ..Limits::default() }, Policy::default()).await;
+    let (first, second) = (world.shop().await, world.shop().await);
+    let slow = world.queued(first, "!sleep 60000").await;
+    world.house_has_handed(slow).await;
+    let other = world.queued(second, "hello").await;
+    assert_eq!(world.settled(other).await.row.state, Answered);
+    assert_eq!(world.state(slow).await.0, Running);
+
+    let world = World::new().await;
+    let own = world.say(To::New, "!sleep 60000").await.unwrap().accepted;
+    world.house_has_handed(own.message).await;
+    let claims = world.store.snapshot().claims;
+    assert!(claims.keys().all(|claim| claim.0.starts_with("slot:")), "{claims:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_undone_between_turns_and_not_where_somebody_else_works() {
+    let world = World::new().await;
+    let (session, other) = (world.shop().await, world.shop().await);
+    let undo = Verb::Undo { session, turn: Turn(1) };
+    assert_eq!(world.ask(undo.clone()).await, Ok(Granted::Done));
+    world.until_rule(session, |fact| matches!(fact, Fact::Undone { turn: Turn(1) })).await;
+    let slow = world.queued(other, "!sleep 60000").await;
+    world.house_has_handed(slow).await;
+    assert_eq!(world.ask(undo.clone()).await, Err(Refused::Busy));
+    assert_eq!(
+        world.ask(Verb::Undo { session, turn: Turn(9) }).await,
+        Err(Refused::NotFound { what: "turn" })
+    );
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 1).await;
+    assert_eq!(world.ask(undo).await, Err(Refused::OtherScope), "it ran somewhere else");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_has_a_tree_of_its_own_and_knows_what_was_said() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.talk(To::Session(session), "the second thing").await;
+    let made = world.engine.fork(&world.me, session, Some(Turn(1)), None, trace(None)).await.unwrap();
+    let view = world.talk(To::Session(made.session), "and now\n!pwd").await;
+    let words = view.answer.unwrap();
+    assert!(words.lines().last().unwrap().starts_with("/trees/"), "{words}");
+    assert!(world.grove.notes().contains(&"fork after 1".to_owned()));
+    assert!(!words.contains("the second thing"), "only what was said up to there: {words}");
+    let scopes = world.rules(made.session).await;
+    assert!(scopes.iter().any(|fact| matches!(fact, Fact::ScopeChanged { .. })));
+}
+
+impl World {
+    pub(crate) async fn until_rule(&self, session: SessionId, is_it: impl Fn(&Fact) -> bool) {
+        for _ in 0..100_000 {
+            if self.rules(session).await.iter().any(&is_it) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("it never happens: {:#?}", self.rules(session).await);
+    }
+}

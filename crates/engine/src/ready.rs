@@ -32,7 +32,7 @@ impl Engine {
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
         let scope = state.scope().cloned().unwrap_or(loaded.scope);
         let now = self.now();
-        let seen = self.seen(&state, &scope, row.touched_at, now).await?;
+        let seen = self.seen_outside(&state, &scope, row.touched_at, now).await?;
         let parts = readiness_parts(&state, &seen, now);
         let state = match readiness(&state, &seen, now) {
             Readiness::Ready => "ready",
@@ -42,7 +42,7 @@ impl Engine {
         Ok(ReadyView { state, parts: parts.to_vec() })
     }
 
-    async fn seen(
+    async fn seen_outside(
         &self,
         state: &Session,
         scope: &Scope,

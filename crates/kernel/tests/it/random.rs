@@ -154,7 +154,7 @@ fn any_step(dice: &mut Dice) -> String {
         102 => "takes back".into(),
         103..105 => format!("answer {} yes", dice.number()),
         105 => format!("answer {} no", dice.number()),
-        106 => format!("answer {} {}", dice.number(), dice.answer()),
+        106 => format!("answer last {}", dice.answer()),
         107..111 => "stop".into(),
         111..117 => format!("stop {}", dice.number()),
         117..121 => format!("withdraw {}", dice.number()),
@@ -183,7 +183,7 @@ fn any_step(dice: &mut Dice) -> String {
 /// Where and how, what is asked of the outside, and words that know where they belong.
 fn scope_step(dice: &mut Dice) -> String {
     let now = if dice.roll(5) == 0 { " now" } else { "" };
-    match dice.roll(40) {
+    match dice.roll(50) {
         0..4 => format!("enter{now}"),
         4..6 => format!("exit{now}"),
         6..8 => format!("set model m{}{now}", dice.roll(3)),
@@ -208,7 +208,15 @@ fn scope_step(dice: &mut Dice) -> String {
         34..36 => "steer".into(),
         36 => format!("steer{}", dice.under()),
         37..39 => format!("missed {}{}", dice.number(), dice.of()),
-        _ => ["the agent listens", "the agent is deaf"][dice.roll(2) as usize].into(),
+        39 => ["the agent listens", "the agent is deaf"][dice.roll(2) as usize].into(),
+        40..42 => "missed".into(),
+        42 => "stop".into(),
+        43 => "asks".into(),
+        44 => format!("answer last {}", dice.answer()),
+        45 => "keep".into(),
+        46..48 => "failed gone".into(),
+        48 => "lost".into(),
+        _ => "wake".into(),
     }
 }
 

@@ -17,6 +17,10 @@ pub(crate) enum Step {
     Wish(Command),
     /// The next message is said so, under the epoch of now or under this one.
     SayNext { delivery: Delivery, under: Option<Epoch> },
+    /// What was said into the turn last did not get there.
+    MissLast,
+    /// What the agent asked last is answered so.
+    AnswerLast { answer: Answer, by: Answerer },
     /// A held message is sent where it was written for.
     SendThere(MessageId),
     /// What this turn has changed is to be put back, in the epoch in which it ran.
@@ -149,6 +153,16 @@ impl World {
             Step::SayNext { delivery, under } => {
                 let (message, delivery, under) = (self.ledger.next_message(), *delivery, *under);
                 tell(Command::Say { message, by: person(1), delivery, under })
+            }
+            Step::MissLast => {
+                let last = self.session.running().and_then(|running| running.messages().skip(1).last());
+                let message = last.unwrap_or(self.ledger.next_message());
+                tell(Command::Report { fence: self.fence(Of::Latest), report: Report::Missed { message } })
+            }
+            Step::AnswerLast { answer, by } => {
+                let last = self.session.running().and_then(|running| running.asks.last());
+                let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
+                tell(Command::Answer { approval, answer: answer.clone(), by: *by })
             }
             Step::SendThere(message) => {
                 let back_in = self.ledger.scope_for(*message).cloned();
@@ -383,24 +397,12 @@ pub(crate) fn step(text: &str) -> Step {
         ["stop"] => Step::StopRunning,
         ["stop", m] => Step::Wish(Command::Stop { message: message(m), by }),
         ["answer", a, ref answer @ .., "by", "rule", rule] => {
-            let by = Answerer::Rule(RuleId::from_bits(number(rule)));
-            Step::Wish(Command::Answer { approval: approval(a), answer: answered(answer), by })
+            answer_step(a, answer, Answerer::Rule(RuleId::from_bits(number(rule))))
         }
-        ["answer", a, ref answer @ .., "by", "policy"] => Step::Wish(Command::Answer {
-            approval: approval(a),
-            answer: answered(answer),
-            by: Answerer::Policy,
-        }),
-        ["answer", a, ref answer @ .., "by", "nobody"] => Step::Wish(Command::Answer {
-            approval: approval(a),
-            answer: answered(answer),
-            by: Answerer::Nobody,
-        }),
-        ["answer", a, ref answer @ ..] => Step::Wish(Command::Answer {
-            approval: approval(a),
-            answer: answered(answer),
-            by: Answerer::Person(by),
-        }),
+        ["answer", a, ref answer @ .., "by", "policy"] => answer_step(a, answer, Answerer::Policy),
+        ["answer", a, ref answer @ .., "by", "nobody"] => answer_step(a, answer, Answerer::Nobody),
+        ["answer", a, ref answer @ ..] => answer_step(a, answer, Answerer::Person(by)),
+        ["missed"] => Step::MissLast,
         ["the", "agent", "listens"] => Step::Listens(true),
         ["the", "agent", "is", "deaf"] => Step::Listens(false),
         ["end"] => Step::Wish(Command::End { by }),
@@ -475,6 +477,14 @@ pub(crate) fn person(bits: u128) -> PersonId {
 pub(crate) fn scope() -> Scope {
     let (directory, agent) = ("/srv/shop".into(), "scripted".into());
     Scope { directory, agent, model: None, mode: None, worktree: None }
+}
+
+fn answer_step(approval_or_last: &str, answer: &[&str], by: Answerer) -> Step {
+    let answer = answered(answer);
+    match approval_or_last {
+        "last" => Step::AnswerLast { answer, by },
+        number => Step::Wish(Command::Answer { approval: approval(number), answer, by }),
+    }
 }
 
 fn delivery(word: &str) -> Delivery {

@@ -18,7 +18,7 @@ use crate::roster::Told;
 use crate::story::{Progress, Words};
 use crate::turn::{Heard, Runner};
 use agent::Agent;
-use kernel::{Away, Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term, What};
+use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
 use plan::{News, Plan};
 use registry::Place;
 pub(crate) use registry::{Brought, Keepers};
@@ -385,12 +385,9 @@ impl Keeper {
     }
 
     /// The claims that the session holds while it is as it is: its sender's, its org's, and its directory's. Nobody else
-    /// works in a session's own directory; and a worktree that is being made is made beside whatever goes on.
+    /// works in a session's own directory.
     fn claims(&self, state: &Session) -> Vec<Claim> {
-        let mut claims = match state.away() {
-            Some(Away { what: What::Enter(_), .. }) => Vec::new(),
-            Some(Away { what: What::Undo { .. }, .. }) | None => state.claims(),
-        };
+        let mut claims = state.claims();
         if let Some(directory) = self.unclaimed(state) {
             claims.retain(|claim| *claim != directory);
         }

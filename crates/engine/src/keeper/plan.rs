@@ -213,12 +213,7 @@ impl Planning {
             InboxItem::Recheck { .. } => {}
             InboxItem::Request { request, by, wish } => {
                 let command = command_of(wish, *by);
-                let decided = match wish {
-                    // It would be done in a directory that another session works in.
-                    Wish::Undo { .. } if self.is_taken => Err(kernel::Refusal::Busy),
-                    _ => self.after.decide(command, &self.given),
-                };
-                let verdict = match decided {
+                let verdict = match self.after.decide(command, &self.given_for(wish)) {
                     Ok(facts) => {
                         self.take(facts, cause);
                         Verdict::Done
@@ -227,6 +222,14 @@ impl Planning {
                 };
                 self.verdicts.push((*request, verdict));
             }
+        }
+    }
+
+    /// An undo is done in a directory that another session may work in; everything else has time until the end.
+    fn given_for(&self, wish: &Wish) -> Given {
+        match wish {
+            Wish::Undo { .. } if self.is_taken => Given { slot: Slot::Taken, ..self.given },
+            _ => self.given,
         }
     }
 

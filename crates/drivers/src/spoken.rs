@@ -30,8 +30,10 @@ const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
 const LEAVE_WAIT: Duration = Duration::from_millis(2_000);
 /// How long the supervisor may take to end a tree. It promises two seconds; then we do it ourselves.
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
-/// How long a supervisor may take to count its tree. Then the process is not kept.
-const COUNT_WAIT: Duration = Duration::from_millis(1_000);
+/// How long a supervisor may take to count its tree, on a machine that has other things to do. Then the process is not kept.
+const COUNT_WAIT: Duration = Duration::from_millis(4_000);
+/// How long processes of an agent's own may usually outlast a turn.
+const SETTLE_WAIT: Duration = Duration::from_millis(1_000);
 /// How long we wait before we count again what should not be there.
 const RECOUNT_PAUSE: Duration = Duration::from_millis(100);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
@@ -102,7 +104,7 @@ pub(crate) trait Tongue: Send + 'static {
     }
     /// How long processes of the agent's own may outlast a turn. What is there longer was left behind by the turn.
     fn settles_within(&self) -> Duration {
-        COUNT_WAIT
+        SETTLE_WAIT
     }
     /// Whether the processes there are when it is ready are the agent's own, and not a turn's. A program that is there for
     /// one turn may have begun it by then.
@@ -311,10 +313,11 @@ pub(crate) struct Spoken<T: Tongue> {
 enum Phase {
     /// It runs.
     Talking,
-    /// It has said its last and may be kept; the supervisor counts what is there until then.
-    Counting { until: Instant },
+    /// It has said its last and may be kept; the supervisor has until then to count what is there. What is there after
+    /// `settled` and was not at the beginning is no longer taken for the agent's own.
+    Counting { until: Instant, settled: Instant },
     /// There was more than at the beginning. It may be the agent's own and about to go, so it is counted again at `at`.
-    Recounting { at: Instant, until: Instant },
+    Recounting { at: Instant, settled: Instant },
     /// It has said its last; it may leave by itself until then.
     Leaving { until: Instant },
     /// It was told to end; the supervisor has until then to see it gone.
@@ -388,7 +391,7 @@ impl<T: Tongue> Spoken<T> {
         let Some(parts) = &mut self.parts else { return };
         let until = match self.phase {
             Phase::Talking => self.until,
-            Phase::Counting { until } | Phase::Leaving { until } | Phase::Ending { until } => until,
+            Phase::Counting { until, .. } | Phase::Leaving { until } | Phase::Ending { until } => until,
             Phase::Recounting { at, .. } => at,
             Phase::Lost => return self.be_buried().await,
             Phase::Over(_) => return,
@@ -442,7 +445,7 @@ impl<T: Tongue> Spoken<T> {
                 self.end_for(last);
             }
             Phase::Counting { .. } => self.leave(),
-            Phase::Recounting { until, .. } => self.count_until(until),
+            Phase::Recounting { settled, .. } => self.count_until(settled),
             Phase::Leaving { .. } => self.kill(),
             Phase::Ending { .. } => self.phase = Phase::Lost,
             Phase::Lost | Phase::Over(_) => {}
@@ -595,28 +598,28 @@ impl<T: Tongue> Spoken<T> {
             return;
         }
         if is_well && self.keep.is_some() && self.is_ready && !self.is_stopping {
-            let until = Instant::now() + parts.tongue.settles_within();
-            self.count_until(until);
+            let settled = Instant::now() + parts.tongue.settles_within();
+            self.count_until(settled);
         } else {
             self.leave();
         }
     }
 
-    fn count_until(&mut self, until: Instant) {
+    fn count_until(&mut self, settled: Instant) {
         if let Some(parts) = &self.parts {
             parts.tree.count();
         }
-        self.phase = Phase::Counting { until };
+        self.phase = Phase::Counting { until: Instant::now() + COUNT_WAIT, settled };
     }
 
     fn counted(&mut self, count: Count) {
         let Some(parts) = &mut self.parts else { return };
         // What was asked when it was ready may be answered after a short turn is over; the answer about now comes next.
         let is_first = parts.processes.is_none();
-        let before = parts.processes.get_or_insert(count);
-        before.processes = before.processes.min(count.processes);
-        let before = *before;
-        let Phase::Counting { until } = self.phase else { return };
+        let known = parts.processes.get_or_insert(count);
+        let before = *known;
+        known.processes = before.processes.min(count.processes);
+        let Phase::Counting { settled, .. } = self.phase else { return };
         if is_first {
             return;
         }
@@ -624,9 +627,10 @@ impl<T: Tongue> Spoken<T> {
             return self.leave();
         }
         // What a turn leaves behind is ended with it, whether or not the process could be kept.
-        if count.newest > before.newest {
+        // Something that was started within the same tick of the kernel's clock is not newer, but it is one more.
+        if count.newest > before.newest || count.processes > before.processes {
             let at = Instant::now() + RECOUNT_PAUSE;
-            return if at < until { self.phase = Phase::Recounting { at, until } } else { self.leave() };
+            return if at < settled { self.phase = Phase::Recounting { at, settled } } else { self.leave() };
         }
         if let (Some(keep), Some(parts)) = (&self.keep, self.parts.take()) {
             let native = match &self.last {

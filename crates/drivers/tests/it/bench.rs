@@ -82,15 +82,7 @@ impl Bench {
 
     /// What a supervisor has written into its lock file.
     pub(crate) fn holder_of(&self, tree: &TreeName) -> serde_json::Value {
-        let path = self.locks().join(format!("{tree}.lock"));
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        loop {
-            if let Ok(holder) = serde_json::from_str(&text) {
-                return holder;
-            }
-            // It is being written.
-            text = std::fs::read_to_string(&path).unwrap();
-        }
+        holder_at(&self.locks().join(format!("{tree}.lock"))).unwrap()
     }
 
     fn memory_of(&self, native: &Native) -> PathBuf {
@@ -226,6 +218,12 @@ pub(crate) async fn until(what: &str, wait: Duration, mut is_so: impl FnMut() ->
         assert!(Instant::now() < deadline, "waited {wait:?} in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// What a lock file says, if there is one. While it is written, what is left of the record before stands behind the new one.
+pub(crate) fn holder_at(lock: &Path) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(lock).ok()?;
+    serde_json::Deserializer::from_str(&text).into_iter().next()?.ok()
 }
 
 /// Whether a process is there and has not ended.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    AgentEvent, Answer, Buried, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Trouble, Verified,
-    bounded,
+    About, AgentEvent, Answer, Buried, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Steered, Trouble,
+    Verified, bounded,
 };
 use kernel::Failure;
 use tokio::sync::mpsc;
@@ -36,6 +36,8 @@ const COUNT_WAIT: Duration = Duration::from_millis(4_000);
 const SETTLE_WAIT: Duration = Duration::from_millis(1_000);
 /// How long we wait before we count again what should not be there.
 const RECOUNT_PAUSE: Duration = Duration::from_millis(100);
+/// How long an agent may take to say whether it has taken words that were added to its turn.
+const STEER_WAIT: Duration = Duration::from_secs(10);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
 
@@ -57,6 +59,12 @@ pub(crate) trait Tongue: Send + 'static {
     }
     /// Hands over a message.
     fn hand(&mut self, message: &Message, out: &mut Out);
+    /// Adds words to the turn that runs. `Out::steered` says what became of them, now or later. A turn that ends before
+    /// that has taken nothing of them: a tongue that cannot be sure does not end it.
+    fn steer(&mut self, message: &Message, out: &mut Out) {
+        let _ = message;
+        out.steered(Steered::TooLate);
+    }
     /// Answers a question. A question that is not asked, or no longer, says nothing.
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out);
     /// Asks the agent to stop the turn. Whoever says nothing here gets a signal (SIGINT) instead.
@@ -124,9 +132,20 @@ pub(crate) struct Out {
     bytes: Vec<u8>,
     is_input_over: bool,
     is_interrupted: bool,
+    steered: Option<Steered>,
 }
 
 impl Out {
+    /// To the engine: what the agent says about itself, if it has said anything.
+    pub(crate) fn about(&mut self, about: Option<&About>) {
+        self.events.extend(about.map(|about| AgentEvent::About(Box::new(about.clone()))));
+    }
+
+    /// What became of the words that were added to the turn.
+    pub(crate) fn steered(&mut self, steered: Steered) {
+        self.steered = Some(steered);
+    }
+
     /// To the engine.
     pub(crate) fn event(&mut self, event: AgentEvent) {
         self.events.push(event);
@@ -301,6 +320,10 @@ pub(crate) struct Spoken<T: Tongue> {
     /// Until when what is going on may take; then it is ended.
     until: Instant,
     is_ready: bool,
+    /// It was handed its message.
+    is_handed: bool,
+    /// What became of the words that were added to the turn.
+    steered: Option<Steered>,
     /// The burial, once it was begun; a dropped future does not begin another.
     burial: Option<JoinHandle<Result<Buried, Trouble>>>,
     /// Somebody waits for the end and nobody takes what is said.
@@ -358,6 +381,8 @@ impl<T: Tongue> Spoken<T> {
             phase: Phase::Talking,
             until: Instant::now() + start_max,
             is_ready: false,
+            is_handed: false,
+            steered: None,
             burial: None,
             is_stopping: false,
             is_over: false,
@@ -537,7 +562,8 @@ impl<T: Tongue> Spoken<T> {
 
     /// Does what a tongue says.
     fn heed(&mut self, out: Out) {
-        let Out { events, bytes, is_input_over, is_interrupted } = out;
+        let Out { events, bytes, is_input_over, is_interrupted, steered } = out;
+        self.steered = steered.or(self.steered);
         self.unsaid.extend(bytes);
         for event in events {
             self.heed_event(event);
@@ -724,6 +750,36 @@ impl<T: Tongue> Spoken<T> {
         }
     }
 
+    async fn steer_now(&mut self, message: &Message) -> Result<Steered, Trouble> {
+        if message.text.len() > MESSAGE_BYTES_MAX {
+            return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
+        }
+        if !self.is_handed || self.is_stopping || self.last.is_some() || self.phase != Phase::Talking {
+            return Ok(Steered::TooLate);
+        }
+        self.steered = None;
+        self.say(|tongue, out| tongue.steer(message, out)).await?;
+        let told = tokio::time::timeout(STEER_WAIT, self.go_on_until_steered()).await;
+        told.unwrap_or_else(|_| {
+            let trouble = format!("the agent did not say within {STEER_WAIT:?} whether it took the words");
+            Err(Trouble::transient(trouble))
+        })
+    }
+
+    async fn go_on_until_steered(&mut self) -> Result<Steered, Trouble> {
+        loop {
+            match (self.steered.take(), self.phase, &self.last) {
+                (Some(steered), ..) => return Ok(steered),
+                (None, Phase::Over(_), Some(_)) if !self.is_over => return Ok(Steered::TooLate),
+                (None, Phase::Over(_), _) => {
+                    let trouble = "the agent went away before it said whether it took the words";
+                    return Err(Trouble::transient(trouble));
+                }
+                _ => self.go_on().await,
+            }
+        }
+    }
+
     async fn say(&mut self, speak: impl FnOnce(&mut T, &mut Out)) -> Result<(), Trouble> {
         let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
         let mut out = Out::default();
@@ -747,8 +803,13 @@ impl<T: Tongue> Running for Spoken<T> {
                 return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
             }
             self.until = Instant::now() + self.bounds.turn_max;
+            self.is_handed = true;
             self.say(|tongue, out| tongue.hand(&message, out)).await
         })
+    }
+
+    fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
+        Box::pin(async move { self.steer_now(&message).await })
     }
 
     fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {

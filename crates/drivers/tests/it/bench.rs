@@ -44,7 +44,7 @@ impl Bench {
     /// An attempt that was handed these words and has said `until`.
     pub(crate) async fn attempt(&self, launch: &Launch, text: &str, until: &str) -> Box<dyn Running> {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
-        assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+        be_ready(&mut *running).await;
         running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
         let mut said = String::new();
         while !said.contains(until) {
@@ -61,7 +61,7 @@ impl Bench {
     /// A whole turn with these words.
     pub(crate) async fn turn(&self, launch: &Launch, text: &str) -> Turned {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
-        assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+        be_ready(&mut *running).await;
         running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
         let (events, text) = to_the_end(&mut *running).await;
         Turned { events, text, pid: self.agent_pid(launch) }
@@ -194,6 +194,16 @@ impl Turned {
         match self.last() {
             AgentEvent::Failed(trouble) if trouble.failure == Failure::Transient => &trouble.detail,
             other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Hears what it says of itself, until it is ready.
+pub(crate) async fn be_ready(running: &mut dyn Running) {
+    loop {
+        match tokio::time::timeout(WAIT, running.next()).await.unwrap() {
+            AgentEvent::Ready { .. } => return,
+            event => assert!(matches!(event, AgentEvent::About(_)), "{event:?}"),
         }
     }
 }

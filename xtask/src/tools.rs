@@ -16,8 +16,13 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+
+/// How long we wait before what could not be fetched is tried again: a registry that is busy is so for seconds or a minute.
+const FETCH_PAUSES: [Duration; 3] =
+    [Duration::from_secs(5), Duration::from_secs(20), Duration::from_secs(60)];
 
 /// Fetch the programs the test command needs and print where they are
 ///
@@ -60,9 +65,11 @@ pub(crate) fn schemathesis() -> Result<PathBuf> {
         let python = python_with_venv()?;
         run(Command::new(&python).args(["-m", "venv", "--clear"]).arg(&home))?;
         let pip = home.join("bin/python");
-        run(Command::new(&pip)
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-            .arg(format!("schemathesis=={VERSION}")))
+        fetch(
+            Command::new(&pip)
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .arg(format!("schemathesis=={VERSION}")),
+        )
     })?;
     ensure!(
         answers(&command, VERSION),
@@ -78,7 +85,7 @@ pub(crate) fn component(program: &str, component: &str) -> Result<()> {
     if answers(Path::new(program), "") {
         return Ok(());
     }
-    run(Command::new("rustup").args(["component", "add", component]))
+    fetch(Command::new("rustup").args(["component", "add", component]))
         .with_context(|| format!("{program} is missing; install the toolchain's component {component}"))
 }
 
@@ -116,7 +123,7 @@ impl CargoTool {
         cargo.args(["install", "--quiet", "--locked", "--profile", "dev", "--root"]).arg(home);
         cargo.arg(format!("{}@{}", self.name, self.version));
         // Away from the checkout, so that its settings do not shape a program that is none of its rooms.
-        run(cargo.current_dir(home).env_remove("CARGO_TARGET_DIR"))
+        fetch(cargo.current_dir(home).env_remove("CARGO_TARGET_DIR"))
     }
 }
 
@@ -142,6 +149,23 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{said}` ended with {status}");
     }
     Ok(())
+}
+
+/// Runs a command that gets something over the network, and again after a pause if it fails: one lost connection must not
+/// be the end of everything. Only for commands that go on where they were, or begin anew.
+fn fetch(command: &mut Command) -> Result<()> {
+    fetch_with(command, &FETCH_PAUSES)
+}
+
+fn fetch_with(command: &mut Command, pauses: &[Duration]) -> Result<()> {
+    for pause in pauses {
+        match run(command) {
+            Ok(()) => return Ok(()),
+            Err(error) => println!("{error:#}; once more in {pause:?}"),
+        }
+        std::thread::sleep(*pause);
+    }
+    run(command)
 }
 
 /// A command as a person would type it.
@@ -202,10 +226,12 @@ fn python_with_venv() -> Result<PathBuf> {
 }
 
 fn apt_install(package: &str) -> Result<()> {
-    run(Command::new("apt-get").args(["update", "--quiet"]))?;
-    run(Command::new("apt-get")
-        .args(["install", "--yes", "--quiet", package])
-        .env("DEBIAN_FRONTEND", "noninteractive"))
+    fetch(Command::new("apt-get").args(["update", "--quiet"]))?;
+    fetch(
+        Command::new("apt-get")
+            .args(["install", "--yes", "--quiet", package])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
 }
 
 #[cfg(test)]
@@ -227,6 +253,17 @@ mod tests {
         assert_eq!(calls, 1);
         std::fs::remove_file(home.with_added_extension("lock")).unwrap();
         std::fs::remove_dir_all(home).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_fetched_is_tried_again_and_not_for_ever() {
+        let place = std::env::temp_dir().join(format!("homing-fetch-{}", std::process::id()));
+        let mut command = Command::new("sh");
+        // Works the third time.
+        command.args(["-c", "echo x >> \"$0\"; test $(wc -l < \"$0\") -ge 3"]).arg(&place);
+        assert!(fetch_with(&mut command, &[Duration::ZERO]).is_err());
+        fetch_with(&mut command, &[Duration::ZERO]).unwrap();
+        std::fs::remove_file(place).unwrap();
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub enum AgentEvent {
     Plan { steps: Vec<Step> },
     /// It says that it changed a file.
     FileChanged { path: String, change: Change },
-    /// It asks, and waits for `answer`; `question` is its own key.
-    Asked { question: String, tool: String, detail: String },
+    /// It asks, and waits for `answer`; `question` is its own key, and `form` says which answers fit.
+    Asked { question: String, tool: String, detail: String, form: Form },
     /// It no longer asks, and takes no answer.
     Withdrawn { question: String },
     /// What it has cost since the last time it said so.
@@ -67,6 +67,17 @@ impl AgentEvent {
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Finished { .. } | Self::Failed(_) | Self::Died { .. })
     }
+}
+
+/// What kind of answer a question wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// Whether it may use the tool: `Answer::Allow` or `Answer::Deny`.
+    Permission,
+    /// One of these, in the agent's order; at least one, at most `CHOICES_MAX`.
+    Choice { options: Vec<Choice> },
+    /// Any words.
+    Words,
 }
 
 /// One step of a plan.
@@ -162,6 +173,14 @@ impl Trouble {
     /// It may work the next time.
     pub fn transient(detail: impl fmt::Display) -> Self {
         Self::new(Failure::Transient, detail)
+    }
+
+    /// The agent would use another model than was chosen, which nobody has agreed to.
+    pub fn other_model(chosen: &str, used: &str) -> Self {
+        Self::refused(format!(
+            "the agent would use the model {used}, not {chosen} as was chosen; choose one that it lists, or none to \
+             leave it to the agent"
+        ))
     }
 
     /// A person has to change something first.

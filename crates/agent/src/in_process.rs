@@ -5,19 +5,19 @@
 //! seed gives one story. A dropped `Running` is like a daemon that went away: its task goes on for `linger_ms`, as a
 //! process does until its supervisor notices, and only `bury` or that time ends it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kernel::{Failure, Fence, MessageId, Native, SessionId};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::scripted::{HANGING, Memory, Script, Step, answered};
+use crate::scripted::{HANGING, Memory, Script, Step, about, answered, model, question};
 use crate::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running,
-    Setup, TreeName, Trouble, Usage, Verified,
+    Abilities, Agent, AgentEvent, Answer, Buried, Form, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove,
+    Message, Reply, Running, Setup, Steered, TreeName, Trouble, Usage, Verified,
 };
 
 /// Events an attempt may be ahead of its reader; then it waits, as a process does when its pipe is full.
@@ -32,6 +32,12 @@ pub struct HouseConfig {
     pub seed: u64,
     /// How long an attempt goes on after its `Running` was dropped.
     pub linger_ms: u64,
+    /// How long after it is ready an attempt lists its commands; 0 lists them before.
+    pub commands_ms: u64,
+    /// How long an attempt takes to say which model it uses. It is not ready before.
+    pub models_ms: u64,
+    /// The model that attempts use whatever was chosen.
+    pub fallback: Option<&'static str>,
 }
 
 /// Where in-process agents live.
@@ -170,12 +176,14 @@ impl InProcess {
             if rooms.alive.contains_key(&tree) {
                 return Err(Trouble::new(Failure::Busy, format!("{tree} is already running")));
             }
-            let body = Body { house: house.clone(), launch, native, say, heard, leave, over: None };
+            let lists_at = Some(Instant::now());
+            let body = Body { house: house.clone(), launch, native, say, heard, leave, over: None, lists_at };
             rooms.noted.push(body.noted(Did::Up));
             let task = tokio::spawn(body.live()).abort_handle();
             rooms.alive.insert(tree.clone(), Alive { fence, task, gone: gone.clone() });
         }
-        Ok(Attempt { house, tree, said, words, gone, last: None, verified: None })
+        let unheard = VecDeque::new();
+        Ok(Attempt { house, tree, said, unheard, words, gone, last: None, verified: None })
     }
 }
 
@@ -185,7 +193,17 @@ impl Agent for InProcess {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { resume: true, asks: true, usage: true, ..Abilities::default() }
+        Abilities {
+            resume: true,
+            fork: true,
+            steer: true,
+            asks: true,
+            usage: true,
+            commands: true,
+            models: true,
+            memory: MemoryMove::Resume,
+            ..Abilities::default()
+        }
     }
 
     fn look(&self) -> Reply<'_, Found> {
@@ -210,6 +228,8 @@ struct Attempt {
     house: Arc<House>,
     tree: TreeName,
     said: mpsc::Receiver<AgentEvent>,
+    /// What it said while we waited for something else.
+    unheard: VecDeque<AgentEvent>,
     words: mpsc::Sender<Word>,
     gone: watch::Receiver<bool>,
     /// A last event that was heard, but waits for the task to be gone.
@@ -219,13 +239,25 @@ struct Attempt {
 
 enum Word {
     Message(Message),
-    Answer { question: String, answer: Answer },
+    Answer {
+        question: String,
+        answer: Answer,
+    },
+    /// More words for the turn that runs, and who wants to know that they were taken. Dropped in silence, they were not.
+    More {
+        text: String,
+        taken: oneshot::Sender<()>,
+    },
 }
 
 impl Attempt {
     async fn hear(&mut self) -> AgentEvent {
         if self.last.is_none() {
-            match self.said.recv().await {
+            let heard = match self.unheard.pop_front() {
+                Some(event) => Some(event),
+                None => self.said.recv().await,
+            };
+            match heard {
                 Some(event) if !event.is_last() => return event,
                 heard => self.last = heard,
             }
@@ -235,6 +267,17 @@ impl Attempt {
         let verified = *self.verified.get_or_insert(Verified { killed: 0, gone: true });
         let died = AgentEvent::Died { detail: "the in-process agent went away".to_owned(), verified };
         self.last.take().unwrap_or(died)
+    }
+
+    /// Waits for its word on what was added. It may be waiting itself, until we take what it has said.
+    async fn take_until(&mut self, mut taken: oneshot::Receiver<()>) -> Steered {
+        loop {
+            tokio::select! {
+                biased;
+                word = &mut taken => return if word.is_ok() { Steered::Taken } else { Steered::TooLate },
+                Some(event) = self.said.recv() => self.unheard.push_back(event),
+            }
+        }
     }
 
     async fn tell(&self, word: Word) -> Result<(), Trouble> {
@@ -255,6 +298,17 @@ impl Running for Attempt {
                 return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
             }
             self.tell(Word::Message(message)).await
+        })
+    }
+
+    fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
+        Box::pin(async move {
+            if message.text.len() > MESSAGE_BYTES_MAX {
+                return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
+            }
+            let (tell, taken) = oneshot::channel();
+            self.tell(Word::More { text: message.text, taken: tell }).await?;
+            Ok(self.take_until(taken).await)
         })
     }
 
@@ -296,11 +350,13 @@ struct Body {
     heard: mpsc::Receiver<Word>,
     leave: watch::Sender<bool>,
     over: Option<Did>,
+    /// When it lists its commands, if it has not.
+    lists_at: Option<Instant>,
 }
 
 impl Body {
     async fn live(mut self) {
-        let last = match self.open() {
+        let last = match self.come_up().await {
             Err(trouble) => Some(AgentEvent::Failed(trouble)),
             Ok(()) => {
                 self.tell(AgentEvent::Ready { native: self.native.clone() }).await;
@@ -317,30 +373,57 @@ impl Body {
         }
     }
 
+    /// Opens the conversation and says which model it uses, and its commands, unless those take longer.
+    async fn come_up(&mut self) -> Result<(), Trouble> {
+        self.open()?;
+        let HouseConfig { commands_ms, models_ms, .. } = self.house.config;
+        tokio::time::sleep(Duration::from_millis(models_ms)).await;
+        let used = self.model()?;
+        match self.launch.model.as_deref() {
+            Some(chosen) if chosen != used => return Err(Trouble::other_model(chosen, used)),
+            _ => {}
+        }
+        self.lists_at = (commands_ms > 0).then(|| Instant::now() + Duration::from_millis(commands_ms));
+        self.tell(AgentEvent::About(Box::new(about(used, self.lists_at.is_none())))).await;
+        Ok(())
+    }
+
+    fn model(&self) -> Result<&'static str, Trouble> {
+        let used = model(self.launch.model.as_deref())?;
+        Ok(self.house.config.fallback.unwrap_or(used))
+    }
+
     fn open(&mut self) -> Result<(), Trouble> {
         let Some(native) = &self.native else {
             self.native = Some(self.house.mint(Memory::default()));
             return Ok(());
         };
-        match self.house.rooms().memories.get_mut(&native.id) {
-            Some(memory) => memory.wake(),
-            None => Err(Trouble::new(Failure::Gone, format!("there is no conversation {}", native.id))),
+        let memory = match self.house.rooms().memories.get_mut(&native.id) {
+            Some(memory) => memory.wake().map(|()| memory.clone())?,
+            None => {
+                let trouble = format!("there is no conversation {}", native.id);
+                return Err(Trouble::new(Failure::Gone, trouble));
+            }
+        };
+        if self.launch.fork {
+            self.native = Some(self.house.mint(memory));
         }
+        Ok(())
     }
 
     /// Carries out the script of the one message; answers how it ended, or nothing if it crashed.
     async fn act(&mut self) -> Option<AgentEvent> {
         let message = self.wait_for_message().await;
         self.note(Did::Acted);
-        let mut script = Script::new(&self.remembered(), &message.text);
+        let mut script = Script::new(&self.remembered(), &message.text, self.lists_at.is_none());
         let (mut questions, mut words_said) = (0, 0);
         while let Some(step) = script.next() {
             let words = match step {
                 Step::Say(words) => words,
-                Step::Ask { tool } => {
+                Step::Ask { tool, form } => {
                     questions += 1;
-                    let answer = self.ask(format!("q{questions}"), tool.clone()).await;
-                    script.line(&answered(&tool, &answer))
+                    let answer = self.ask(format!("q{questions}"), &tool, &form, &mut script).await;
+                    script.line(&answered(&tool, &form, &answer))
                 }
                 Step::Run { .. } | Step::ForkBomb { .. } => script.line("not in-process"),
                 Step::Directory => script.line(&self.launch.directory.to_string_lossy()),
@@ -349,10 +432,11 @@ impl Body {
                 Step::Hang => {
                     let text = script.line(HANGING);
                     self.tell(AgentEvent::Text { text }).await;
-                    std::future::pending().await
+                    self.listen(None, &mut script).await;
+                    continue;
                 }
                 Step::Sleep { ms } => {
-                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                    self.listen(Some(Instant::now() + Duration::from_millis(ms)), &mut script).await;
                     continue;
                 }
                 Step::NewId => {
@@ -369,6 +453,7 @@ impl Body {
             words_said += 1;
             self.tell(AgentEvent::Text { text: words }).await;
         }
+        self.listen(Some(Instant::now()), &mut script).await;
         let input_tokens = message.text.split_whitespace().count() as u64;
         self.tell(AgentEvent::Usage(Usage { input_tokens, output_tokens: words_said, ..Usage::default() }))
             .await;
@@ -377,28 +462,66 @@ impl Body {
 
     async fn wait_for_message(&mut self) -> Message {
         loop {
-            match self.heard.recv().await {
+            match self.hear(self.lists_at).await {
                 Some(Word::Message(message)) => {
                     self.note(Did::Handed);
                     return message;
                 }
-                Some(Word::Answer { .. }) => {}
-                // Nobody will ever say anything: what remains is to be ended.
-                None => std::future::pending().await,
+                // What is not taken is dropped, and who said it hears that.
+                Some(Word::Answer { .. } | Word::More { .. }) => {}
+                None => {
+                    self.lists_at = None;
+                    let model = self.model().unwrap_or_default();
+                    self.tell(AgentEvent::About(Box::new(about(model, true)))).await;
+                }
             }
         }
     }
 
-    async fn ask(&mut self, key: String, tool: String) -> Answer {
-        let detail = format!("may I use {tool}?");
-        self.tell(AgentEvent::Asked { question: key.clone(), tool, detail }).await;
+    async fn ask(&mut self, key: String, tool: &str, form: &Form, script: &mut Script) -> Answer {
+        let (tool, form, detail) = (tool.to_owned(), form.clone(), question(tool, form));
+        self.tell(AgentEvent::Asked { question: key.clone(), tool, detail, form }).await;
         loop {
-            match self.heard.recv().await {
+            match self.hear(None).await {
                 Some(Word::Answer { question, answer }) if question == key => return answer,
-                Some(_) => {}
-                None => std::future::pending().await,
+                Some(word) => self.take_more(word, script).await,
+                None => {}
             }
         }
+    }
+
+    /// The next word, or nothing when it is that late.
+    async fn hear(&mut self, until: Option<Instant>) -> Option<Word> {
+        let word = async {
+            match self.heard.recv().await {
+                Some(word) => word,
+                // Nobody will ever say anything: what remains is to be ended.
+                None => std::future::pending().await,
+            }
+        };
+        match until {
+            Some(until) => tokio::time::timeout_at(until, word).await.ok(),
+            None => Some(word.await),
+        }
+    }
+
+    /// Does nothing until then, but for what is added to the turn.
+    async fn listen(&mut self, until: Option<Instant>, script: &mut Script) {
+        while let Some(word) = self.hear(until).await {
+            self.take_more(word, script).await;
+        }
+    }
+
+    async fn take_more(&mut self, word: Word, script: &mut Script) {
+        let Word::More { text, taken } = word else { return };
+        // Who has gone meanwhile will not know; the words were said all the same.
+        let _ = taken.send(());
+        if let Some(Native { id, .. }) = &self.native
+            && let Some(memory) = self.house.rooms().memories.get_mut(id)
+        {
+            memory.add(&text);
+        }
+        self.tell(AgentEvent::Text { text: script.aside(&text) }).await;
     }
 
     fn remembered(&self) -> Memory {

@@ -13,12 +13,12 @@ pub mod scripted;
 mod tree;
 
 pub use event::{
-    About, AgentEvent, CHOICES_MAX, Change, Choice, DETAIL_BYTES_MAX, NATIVE_BYTES_MAX, Progress, Step,
+    About, AgentEvent, CHOICES_MAX, Change, Choice, DETAIL_BYTES_MAX, Form, NATIVE_BYTES_MAX, Progress, Step,
     TEXT_BYTES_MAX, Trouble, Usage, bounded, pieces,
 };
 pub use in_process::{Did, House, HouseConfig, InProcess, Noted};
 pub use port::{
     Abilities, Account, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Reply,
-    Running, Setup, SignIn, Verified,
+    Running, Setup, SignIn, Steered, Verified,
 };
 pub use tree::TreeName;

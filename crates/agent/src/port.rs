@@ -72,6 +72,16 @@ pub trait Running: Send {
     /// Hands over the words. Called once, after `Ready`, and only when `Handed` is durable.
     fn hand(&mut self, message: Message) -> Reply<'_, Result<(), Trouble>>;
 
+    /// Adds words to the turn that runs, where `Abilities.steer`. Called after `hand`, as often as there are words.
+    /// `Taken` is the agent's own word that they are part of this turn; until it says so the answer is awaited, but only
+    /// for a bounded time. Dropping the future leaves open whether they were taken: then they are neither to be said
+    /// again nor to be called unsaid.
+    fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
+        // Who cannot do it takes nothing.
+        let _ = message;
+        Box::pin(async { Ok(Steered::TooLate) })
+    }
+
     /// Answers what the agent `Asked`, by the agent's own key. Answering something it no longer asks is harmless.
     fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>>;
 
@@ -94,7 +104,10 @@ pub struct Launch {
     pub directory: PathBuf,
     /// The conversation to go on with, by the agent's own id; `None` makes a new one.
     pub native: Option<Native>,
-    /// The scope's model, if it names one.
+    /// Go on with `native` under a new id, which `Ready` names, while the first stays as it was. Only where
+    /// `Abilities.fork`, and only in the first attempt: as soon as the new id is known, it is gone on with like any other.
+    pub fork: bool,
+    /// The scope's model, if it names one. The agent uses this one or is not `Ready`: never another one in its place.
     pub model: Option<String>,
     /// The scope's mode, if it names one.
     pub mode: Option<String>,
@@ -118,6 +131,7 @@ impl Launch {
             tree: TreeName::of(session),
             directory: directory.into(),
             native: None,
+            fork: false,
             model: None,
             mode: None,
             account: Account::House,
@@ -186,13 +200,26 @@ pub struct Message {
     pub text: String,
 }
 
-/// What a person said to an agent's question.
+/// What became of words that were to be added to a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steered {
+    /// They are part of this turn.
+    Taken,
+    /// The turn was over, or the agent did not take them. Nothing of them was acted on or will be.
+    TooLate,
+}
+
+/// What a person said to an agent's question. What does not fit the question's `Form` counts as a no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Once, this one.
     Allow,
-    /// No; the reason is for the agent and may be empty.
+    /// No; the reason is for the agent and may be empty. To a choice or a question for words: nobody will say.
     Deny { reason: String },
+    /// The option at this place of `Form::Choice`, counted from 0.
+    Chose(usize),
+    /// In words: to `Form::Words`, and to a choice none of whose options fits.
+    Said(String),
 }
 
 /// What an agent can do. What it cannot is a value here, not an error from a call.

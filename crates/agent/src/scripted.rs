@@ -7,11 +7,16 @@
 //! directives. Lines that begin with `!` are directives, done in their order; what they print stands on lines of its
 //! own after that. A message with `!fail before`, `!busy`, `!refuse` or `!gone` is not acted on: it is not remembered
 //! and not counted, and the answer has no `#N`.
+//!
+//! It has two commands, `/shout` and `/whisper`: a message that begins with one is answered `command NAME: TEXT` in
+//! place of `#N TEXT`, once it has listed them; before that it takes such a message for words, as agents do. It has two
+//! models, `small` and `large`. Words that are added to a turn are answered with a line `+TEXT` and remembered with the
+//! message.
 
 use kernel::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Trouble};
+use crate::{About, Answer, CHOICES_MAX, Choice, Form, Trouble};
 
 /// The longest `!sleep`, so that a typing error does not outlive its author: one day.
 const SLEEP_MS_MAX: u64 = 86_400_000;
@@ -25,6 +30,11 @@ const FLOOD_PIECE_BYTES: u64 = 4_096;
 const FORKS_MAX: u64 = 256;
 /// The most starts that can be made to fail ahead.
 const STARTS_MAX: u64 = 1_000;
+
+/// Its commands, and what they say they do.
+const COMMANDS: [(&str, &str); 2] = [("shout", "says it loudly"), ("whisper", "says it softly")];
+/// Its models. The first is used when nobody chooses.
+const MODELS: [(&str, &str); 2] = [("small", "quick"), ("large", "slow")];
 
 /// What is said when a `!hang` is in force.
 pub const HANGING: &str = "hanging";
@@ -55,6 +65,37 @@ impl Memory {
         }
         Ok(())
     }
+
+    /// Adds words to the message that is being acted on.
+    pub fn add(&mut self, text: &str) {
+        match self.messages.last_mut() {
+            Some(message) => *message = format!("{message}\n{text}"),
+            None => self.messages.push(text.to_owned()),
+        }
+    }
+}
+
+/// The model in use when this one is wanted.
+pub fn model(wanted: Option<&str>) -> Result<&'static str, Trouble> {
+    let Some(wanted) = wanted else { return Ok(MODELS[0].0) };
+    let known = MODELS.iter().find(|(name, _)| *name == wanted);
+    known.map(|(name, _)| *name).ok_or_else(|| {
+        let all = MODELS.map(|(name, _)| name).join(", ");
+        Trouble::refused(format!("the scripted agent has no model {wanted:?}; it has {all}"))
+    })
+}
+
+/// What it says about itself when it uses that model; its commands only once they are there.
+pub fn about(model: &str, has_commands: bool) -> About {
+    let commands = if has_commands { choices(&COMMANDS) } else { Vec::new() };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    About { version, model: model.to_owned(), models: choices(&MODELS), commands, ..About::default() }
+}
+
+fn choices(of: &[(&str, &str)]) -> Vec<Choice> {
+    let choice =
+        |(name, words): &(&str, &str)| Choice { name: (*name).to_owned(), description: (*words).to_owned() };
+    of.iter().map(choice).collect()
 }
 
 /// One thing for the body to do.
@@ -68,8 +109,8 @@ pub enum Step {
     Say(String),
     /// Do nothing for so long.
     Sleep { ms: u64 },
-    /// Ask whether the tool may be used, wait, and say `answered` as a line.
-    Ask { tool: String },
+    /// Ask about the tool, wait, and say `answered` as a line.
+    Ask { tool: String, form: Form },
     /// Run it in the scope's directory and say its output as a line.
     Run { command: String },
     /// Start so many double-forked children that ignore SIGTERM, and say so as a line.
@@ -94,11 +135,13 @@ pub struct Script {
     todo: std::vec::IntoIter<Todo>,
     stream: Option<Stream>,
     has_spoken: bool,
+    /// The last thing said has ended its line.
+    is_at_line: bool,
 }
 
 impl Script {
-    /// What to do with this message, given what is remembered from before.
-    pub fn new(memory: &Memory, text: &str) -> Self {
+    /// What to do with this message, given what is remembered from before, and whether it has listed its commands.
+    pub fn new(memory: &Memory, text: &str, has_commands: bool) -> Self {
         let (directives, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('!'));
         let directives: Vec<Directive> = directives.into_iter().map(Directive::parse).collect();
         let mut todo = Vec::new();
@@ -107,19 +150,32 @@ impl Script {
                 todo.push(Todo::Step(Step::NewId));
             }
             todo.push(Todo::Step(Step::Remember));
-            let heading = format!("#{} {}", memory.messages.len() + 1, rest.join("\n").trim());
+            let words = rest.join("\n");
+            let heading = match command(&words).filter(|_| has_commands) {
+                Some((name, words)) => format!("command {name}: {words}"),
+                None => format!("#{} {}", memory.messages.len() + 1, words.trim()),
+            };
             todo.push(Todo::Line(heading.trim_end().to_owned()));
         }
         for directive in directives {
             directive.plan(memory, &mut todo);
         }
-        Self { todo: todo.into_iter(), stream: None, has_spoken: false }
+        Self { todo: todo.into_iter(), stream: None, has_spoken: false, is_at_line: true }
     }
 
     /// What a directive printed, set off from what was said before.
     pub fn line(&mut self, text: &str) -> String {
-        let before = if std::mem::replace(&mut self.has_spoken, true) { "\n" } else { "" };
+        let is_new = std::mem::replace(&mut self.is_at_line, false);
+        let before = if self.has_spoken && !is_new { "\n" } else { "" };
+        self.has_spoken = true;
         format!("{before}{text}")
+    }
+
+    /// The answer to words that were added to the turn: a line of its own, whatever it comes between.
+    pub fn aside(&mut self, text: &str) -> String {
+        let line = self.line(&format!("+{}\n", text.trim()));
+        self.is_at_line = true;
+        line
     }
 }
 
@@ -128,6 +184,7 @@ impl Iterator for Script {
 
     fn next(&mut self) -> Option<Step> {
         if let Some(step) = self.stream.as_mut().and_then(Stream::next) {
+            self.is_at_line &= !matches!(step, Step::Say(_));
             return Some(step);
         }
         self.stream = None;
@@ -142,13 +199,35 @@ impl Iterator for Script {
     }
 }
 
-/// What the body says after an `Ask` was answered.
-pub fn answered(tool: &str, answer: &Answer) -> String {
-    match answer {
-        Answer::Allow => format!("{tool}: allowed"),
-        Answer::Deny { reason } if reason.is_empty() => format!("{tool}: denied"),
-        Answer::Deny { reason } => format!("{tool}: denied: {reason}"),
+/// What the body asks, in words.
+pub fn question(tool: &str, form: &Form) -> String {
+    match form {
+        Form::Permission => format!("may I use {tool}?"),
+        Form::Choice { .. } => format!("which one for {tool}?"),
+        Form::Words => format!("what shall I say to {tool}?"),
     }
+}
+
+/// What the body says after an `Ask` was answered.
+pub fn answered(tool: &str, form: &Form, answer: &Answer) -> String {
+    match (form, answer) {
+        (Form::Permission, Answer::Allow) => format!("{tool}: allowed"),
+        (Form::Choice { options }, Answer::Chose(at)) if *at < options.len() => {
+            format!("{tool}: chose {}", options[*at].name)
+        }
+        (Form::Choice { .. } | Form::Words, Answer::Said(words)) => format!("{tool}: told {words}"),
+        (_, Answer::Deny { reason }) if !reason.is_empty() => format!("{tool}: denied: {reason}"),
+        // What does not fit the question is a no.
+        _ => format!("{tool}: denied"),
+    }
+}
+
+/// The command that a message begins with, and the rest of it.
+fn command(words: &str) -> Option<(&'static str, &str)> {
+    let line = words.strip_prefix('/')?;
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let known = COMMANDS.iter().find(|(known, _)| *known == name);
+    known.map(|(known, _)| (*known, rest.trim()))
 }
 
 /// A byte of a flood, by its place. The period is prime, so that a piece that is missing or doubled shows.
@@ -211,7 +290,7 @@ enum Directive {
     Hang,
     Flood { bytes: u64 },
     NewId,
-    Ask { tool: String },
+    Ask { tool: String, form: Form },
     Run { command: String },
     ForkBomb { count: u64 },
     Directory,
@@ -243,13 +322,24 @@ impl Directive {
             ("!hang", []) => Self::Hang,
             ("!flood", [_]) => Self::Flood { bytes: number(0, FLOOD_BYTES_MAX)? },
             ("!newid", []) => Self::NewId,
-            ("!ask", [tool]) => Self::Ask { tool: (*tool).to_owned() },
+            ("!ask", [tool]) => Self::Ask { tool: (*tool).to_owned(), form: Form::Permission },
+            ("!askwords", [tool]) => Self::Ask { tool: (*tool).to_owned(), form: Form::Words },
+            ("!choose", [_, ..]) => Self::choose(rest)?,
             ("!run", [_, ..]) => Self::Run { command: rest.trim().to_owned() },
             ("!fork-bomb", [_]) => Self::ForkBomb { count: number(0, FORKS_MAX)? },
             ("!pwd", []) => Self::Directory,
             _ => return None,
         };
         Some(directive)
+    }
+
+    /// `TOOL | a | b | c`
+    fn choose(rest: &str) -> Option<Self> {
+        let (tool, options) = rest.split_once('|')?;
+        let choice = |name: &str| Choice { name: name.trim().to_owned(), description: String::new() };
+        let options: Vec<Choice> = options.split('|').take(CHOICES_MAX).map(choice).collect();
+        let is_fine = options.iter().all(|option| !option.name.is_empty());
+        is_fine.then(|| Self::Ask { tool: tool.trim().to_owned(), form: Form::Choice { options } })
     }
 
     fn prevents_acting(&self) -> bool {
@@ -281,7 +371,7 @@ impl Directive {
             Self::Busy => Step::Fail(Trouble::new(Failure::Busy, "told to be busy")),
             Self::Refuse => Step::Fail(Trouble::refused("told to refuse")),
             Self::Sleep { ms } => Step::Sleep { ms },
-            Self::Ask { tool } => Step::Ask { tool },
+            Self::Ask { tool, form } => Step::Ask { tool, form },
             Self::Run { command } => Step::Run { command },
             Self::ForkBomb { count } => Step::ForkBomb { count },
             Self::Directory => Step::Directory,
@@ -300,7 +390,7 @@ mod tests {
     fn check(before: &[&str], text: &str, expected: &str) {
         let messages = before.iter().map(|m| (*m).to_owned()).collect();
         let memory = Memory { messages, ..Memory::default() };
-        let seen: String = Script::new(&memory, text)
+        let seen: String = Script::new(&memory, text, true)
             .map(|step| match step {
                 Step::Say(words) => words,
                 Step::Fail(trouble) => format!("{{{trouble}}}"),
@@ -344,6 +434,63 @@ mod tests {
     }
 
     #[test]
+    fn a_command_is_one_only_when_it_was_listed() {
+        check(&[], "/shout hello\n!pwd", "{Remember}command shout: hello{Directory}");
+        check(&[], "/dance", "{Remember}#1 /dance");
+        check(&[], "say /shout", "{Remember}#1 say /shout");
+        let early: Vec<Step> = Script::new(&Memory::default(), "/shout hello", false).collect();
+        assert_eq!(early, [Step::Remember, Step::Say("#1 /shout hello".to_owned())]);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_is_a_no() {
+        let options = choices(&[("red", ""), ("blue", "")]);
+        let asked = Directive::parse("!choose paint | red |blue");
+        assert_eq!(asked, Directive::Ask { tool: "paint".to_owned(), form: Form::Choice { options } });
+        let Directive::Ask { form, .. } = asked else { panic!() };
+        let said = |form: &Form, answer: Answer| answered("it", form, &answer);
+        assert_eq!(said(&form, Answer::Chose(1)), "it: chose blue");
+        assert_eq!(said(&form, Answer::Said("green".to_owned())), "it: told green");
+        assert_eq!(said(&Form::Words, Answer::Said("green".to_owned())), "it: told green");
+        for (form, answer) in [
+            (&form, Answer::Chose(2)),
+            (&form, Answer::Allow),
+            (&Form::Words, Answer::Chose(0)),
+            (&Form::Words, Answer::Allow),
+            (&Form::Permission, Answer::Said("yes".to_owned())),
+            (&Form::Permission, Answer::Chose(0)),
+        ] {
+            assert_eq!(said(form, answer), "it: denied");
+        }
+        assert!(matches!(Directive::parse("!choose paint | "), Directive::Unknown { .. }));
+    }
+
+    #[test]
+    fn what_is_added_has_a_line_of_its_own() {
+        let mut script = Script::new(&Memory::default(), "x\n!say 2 1000\n!pwd", true);
+        let mut text = String::new();
+        while let Some(step) = script.next() {
+            match step {
+                Step::Say(words) => text += &words,
+                Step::Directory => text += &script.line("/here"),
+                _ => text += &script.aside("more "),
+            }
+        }
+        assert_eq!(text, "+more\n#1 x\nword1\n+more\n word2\n/here");
+        let mut memory = Memory { messages: vec!["x".to_owned()], ..Memory::default() };
+        memory.add("more");
+        assert_eq!(memory.messages, ["x\nmore"]);
+    }
+
+    #[test]
+    fn an_unknown_model_is_refused() {
+        assert_eq!(model(None).unwrap(), "small");
+        assert_eq!(model(Some("large")).unwrap(), "large");
+        let refused = model(Some("huge")).unwrap_err();
+        assert!(refused.failure == Failure::Refused && refused.detail.contains("small, large"), "{refused}");
+    }
+
+    #[test]
     fn an_unknown_directive_is_answered() {
         check(&[], "!dance", "{Remember}#1\nunknown directive: !dance");
         check(&[], "!sleep long", "{Remember}#1\nunknown directive: !sleep long");
@@ -352,7 +499,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_complete_and_comes_in_pieces() {
-        let said: Vec<String> = Script::new(&Memory::default(), "!flood 10000")
+        let said: Vec<String> = Script::new(&Memory::default(), "!flood 10000", true)
             .filter_map(|step| if let Step::Say(words) = step { Some(words) } else { None })
             .collect();
         assert!(said.iter().all(|piece| piece.len() as u64 <= FLOOD_PIECE_BYTES));

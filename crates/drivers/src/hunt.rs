@@ -151,12 +151,14 @@ impl Hunt {
         }
         let mut clean_looks = 0;
         while clean_looks < CLEAN_LOOKS {
+            let known = self.killed.len();
             let found = self.look_and_kill();
             clean_looks = if found { 0 } else { clean_looks + 1 };
-            if found {
-                if Instant::now() >= deadline {
-                    return self.caught(false);
-                }
+            if found && Instant::now() >= deadline {
+                return self.caught(false);
+            }
+            // Where somebody new was met, more may be born while we rest.
+            if found && self.killed.len() == known {
                 std::thread::sleep(LOOK_PAUSE);
             }
         }

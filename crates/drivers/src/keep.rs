@@ -106,7 +106,8 @@ impl<T: Tongue> Keep<T> {
     /// The session's process, if there is one that fits and is there. One that does not is gone afterwards.
     pub(crate) async fn take(&self, launch: &Launch) -> Option<Parts<T>> {
         let kept = self.kept().remove(&launch.tree)?;
-        if kept.wanted == Wanted::of(launch, launch.native.clone()) {
+        // Its conversation is the one that a fork begins with, not the fork.
+        if kept.wanted == Wanted::of(launch, launch.native.clone()) && !launch.fork {
             let (give, given) = oneshot::channel();
             if kept.calls.send(Call::Take(give)).await.is_ok()
                 && let Ok(parts) = given.await

@@ -11,6 +11,7 @@ mod bury;
 pub mod claude;
 pub mod codex;
 pub mod command;
+pub mod git;
 pub mod ground;
 mod group;
 mod hunt;

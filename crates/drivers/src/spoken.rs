@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    AgentEvent, Answer, Buried, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Trouble, Verified,
-    bounded,
+    About, AgentEvent, Answer, Buried, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Steered, Trouble,
+    Verified, bounded,
 };
 use kernel::Failure;
 use tokio::sync::mpsc;
@@ -30,10 +30,14 @@ const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
 const LEAVE_WAIT: Duration = Duration::from_millis(2_000);
 /// How long the supervisor may take to end a tree. It promises two seconds; then we do it ourselves.
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
-/// How long a supervisor may take to count its tree. Then the process is not kept.
-const COUNT_WAIT: Duration = Duration::from_millis(1_000);
+/// How long a supervisor may take to count its tree, on a machine that has other things to do. Then the process is not kept.
+const COUNT_WAIT: Duration = Duration::from_millis(4_000);
+/// How long processes of an agent's own may usually outlast a turn.
+const SETTLE_WAIT: Duration = Duration::from_millis(1_000);
 /// How long we wait before we count again what should not be there.
 const RECOUNT_PAUSE: Duration = Duration::from_millis(100);
+/// How long an agent may take to say whether it has taken words that were added to its turn.
+const STEER_WAIT: Duration = Duration::from_secs(10);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
 
@@ -55,6 +59,12 @@ pub(crate) trait Tongue: Send + 'static {
     }
     /// Hands over a message.
     fn hand(&mut self, message: &Message, out: &mut Out);
+    /// Adds words to the turn that runs. `Out::steered` says what became of them, now or later. A turn that ends before
+    /// that has taken nothing of them: a tongue that cannot be sure does not end it.
+    fn steer(&mut self, message: &Message, out: &mut Out) {
+        let _ = message;
+        out.steered(Steered::TooLate);
+    }
     /// Answers a question. A question that is not asked, or no longer, says nothing.
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out);
     /// Asks the agent to stop the turn. Whoever says nothing here gets a signal (SIGINT) instead.
@@ -102,7 +112,7 @@ pub(crate) trait Tongue: Send + 'static {
     }
     /// How long processes of the agent's own may outlast a turn. What is there longer was left behind by the turn.
     fn settles_within(&self) -> Duration {
-        COUNT_WAIT
+        SETTLE_WAIT
     }
     /// Whether the processes there are when it is ready are the agent's own, and not a turn's. A program that is there for
     /// one turn may have begun it by then.
@@ -122,9 +132,20 @@ pub(crate) struct Out {
     bytes: Vec<u8>,
     is_input_over: bool,
     is_interrupted: bool,
+    steered: Option<Steered>,
 }
 
 impl Out {
+    /// To the engine: what the agent says about itself, if it has said anything.
+    pub(crate) fn about(&mut self, about: Option<&About>) {
+        self.events.extend(about.map(|about| AgentEvent::About(Box::new(about.clone()))));
+    }
+
+    /// What became of the words that were added to the turn.
+    pub(crate) fn steered(&mut self, steered: Steered) {
+        self.steered = Some(steered);
+    }
+
     /// To the engine.
     pub(crate) fn event(&mut self, event: AgentEvent) {
         self.events.push(event);
@@ -299,6 +320,10 @@ pub(crate) struct Spoken<T: Tongue> {
     /// Until when what is going on may take; then it is ended.
     until: Instant,
     is_ready: bool,
+    /// It was handed its message.
+    is_handed: bool,
+    /// What became of the words that were added to the turn.
+    steered: Option<Steered>,
     /// The burial, once it was begun; a dropped future does not begin another.
     burial: Option<JoinHandle<Result<Buried, Trouble>>>,
     /// Somebody waits for the end and nobody takes what is said.
@@ -311,10 +336,11 @@ pub(crate) struct Spoken<T: Tongue> {
 enum Phase {
     /// It runs.
     Talking,
-    /// It has said its last and may be kept; the supervisor counts what is there until then.
-    Counting { until: Instant },
+    /// It has said its last and may be kept; the supervisor has until then to count what is there. What is there after
+    /// `settled` and was not at the beginning is no longer taken for the agent's own.
+    Counting { until: Instant, settled: Instant },
     /// There was more than at the beginning. It may be the agent's own and about to go, so it is counted again at `at`.
-    Recounting { at: Instant, until: Instant },
+    Recounting { at: Instant, settled: Instant },
     /// It has said its last; it may leave by itself until then.
     Leaving { until: Instant },
     /// It was told to end; the supervisor has until then to see it gone.
@@ -355,6 +381,8 @@ impl<T: Tongue> Spoken<T> {
             phase: Phase::Talking,
             until: Instant::now() + start_max,
             is_ready: false,
+            is_handed: false,
+            steered: None,
             burial: None,
             is_stopping: false,
             is_over: false,
@@ -388,7 +416,7 @@ impl<T: Tongue> Spoken<T> {
         let Some(parts) = &mut self.parts else { return };
         let until = match self.phase {
             Phase::Talking => self.until,
-            Phase::Counting { until } | Phase::Leaving { until } | Phase::Ending { until } => until,
+            Phase::Counting { until, .. } | Phase::Leaving { until } | Phase::Ending { until } => until,
             Phase::Recounting { at, .. } => at,
             Phase::Lost => return self.be_buried().await,
             Phase::Over(_) => return,
@@ -442,7 +470,7 @@ impl<T: Tongue> Spoken<T> {
                 self.end_for(last);
             }
             Phase::Counting { .. } => self.leave(),
-            Phase::Recounting { until, .. } => self.count_until(until),
+            Phase::Recounting { settled, .. } => self.count_until(settled),
             Phase::Leaving { .. } => self.kill(),
             Phase::Ending { .. } => self.phase = Phase::Lost,
             Phase::Lost | Phase::Over(_) => {}
@@ -534,7 +562,8 @@ impl<T: Tongue> Spoken<T> {
 
     /// Does what a tongue says.
     fn heed(&mut self, out: Out) {
-        let Out { events, bytes, is_input_over, is_interrupted } = out;
+        let Out { events, bytes, is_input_over, is_interrupted, steered } = out;
+        self.steered = steered.or(self.steered);
         self.unsaid.extend(bytes);
         for event in events {
             self.heed_event(event);
@@ -595,28 +624,28 @@ impl<T: Tongue> Spoken<T> {
             return;
         }
         if is_well && self.keep.is_some() && self.is_ready && !self.is_stopping {
-            let until = Instant::now() + parts.tongue.settles_within();
-            self.count_until(until);
+            let settled = Instant::now() + parts.tongue.settles_within();
+            self.count_until(settled);
         } else {
             self.leave();
         }
     }
 
-    fn count_until(&mut self, until: Instant) {
+    fn count_until(&mut self, settled: Instant) {
         if let Some(parts) = &self.parts {
             parts.tree.count();
         }
-        self.phase = Phase::Counting { until };
+        self.phase = Phase::Counting { until: Instant::now() + COUNT_WAIT, settled };
     }
 
     fn counted(&mut self, count: Count) {
         let Some(parts) = &mut self.parts else { return };
         // What was asked when it was ready may be answered after a short turn is over; the answer about now comes next.
         let is_first = parts.processes.is_none();
-        let before = parts.processes.get_or_insert(count);
-        before.processes = before.processes.min(count.processes);
-        let before = *before;
-        let Phase::Counting { until } = self.phase else { return };
+        let known = parts.processes.get_or_insert(count);
+        let before = *known;
+        known.processes = before.processes.min(count.processes);
+        let Phase::Counting { settled, .. } = self.phase else { return };
         if is_first {
             return;
         }
@@ -624,9 +653,10 @@ impl<T: Tongue> Spoken<T> {
             return self.leave();
         }
         // What a turn leaves behind is ended with it, whether or not the process could be kept.
-        if count.newest > before.newest {
+        // Something that was started within the same tick of the kernel's clock is not newer, but it is one more.
+        if count.newest > before.newest || count.processes > before.processes {
             let at = Instant::now() + RECOUNT_PAUSE;
-            return if at < until { self.phase = Phase::Recounting { at, until } } else { self.leave() };
+            return if at < settled { self.phase = Phase::Recounting { at, settled } } else { self.leave() };
         }
         if let (Some(keep), Some(parts)) = (&self.keep, self.parts.take()) {
             let native = match &self.last {
@@ -720,6 +750,36 @@ impl<T: Tongue> Spoken<T> {
         }
     }
 
+    async fn steer_now(&mut self, message: &Message) -> Result<Steered, Trouble> {
+        if message.text.len() > MESSAGE_BYTES_MAX {
+            return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
+        }
+        if !self.is_handed || self.is_stopping || self.last.is_some() || self.phase != Phase::Talking {
+            return Ok(Steered::TooLate);
+        }
+        self.steered = None;
+        self.say(|tongue, out| tongue.steer(message, out)).await?;
+        let told = tokio::time::timeout(STEER_WAIT, self.go_on_until_steered()).await;
+        told.unwrap_or_else(|_| {
+            let trouble = format!("the agent did not say within {STEER_WAIT:?} whether it took the words");
+            Err(Trouble::transient(trouble))
+        })
+    }
+
+    async fn go_on_until_steered(&mut self) -> Result<Steered, Trouble> {
+        loop {
+            match (self.steered.take(), self.phase, &self.last) {
+                (Some(steered), ..) => return Ok(steered),
+                (None, Phase::Over(_), Some(_)) if !self.is_over => return Ok(Steered::TooLate),
+                (None, Phase::Over(_), _) => {
+                    let trouble = "the agent went away before it said whether it took the words";
+                    return Err(Trouble::transient(trouble));
+                }
+                _ => self.go_on().await,
+            }
+        }
+    }
+
     async fn say(&mut self, speak: impl FnOnce(&mut T, &mut Out)) -> Result<(), Trouble> {
         let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
         let mut out = Out::default();
@@ -743,8 +803,13 @@ impl<T: Tongue> Running for Spoken<T> {
                 return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
             }
             self.until = Instant::now() + self.bounds.turn_max;
+            self.is_handed = true;
             self.say(|tongue, out| tongue.hand(&message, out)).await
         })
+    }
+
+    fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
+        Box::pin(async move { self.steer_now(&message).await })
     }
 
     fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {

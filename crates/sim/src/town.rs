@@ -51,7 +51,7 @@ impl Town {
     pub(crate) fn build(seed: u64, forecast: &mut Forecast, bug: Option<Bug>, tells: bool) -> Arc<Self> {
         let clock = Arc::new(JumpyClock::new());
         let notes = Arc::new(Notes::new(clock.clone(), tells));
-        let house = House::new(HouseConfig { seed, linger_ms: forecast.linger_ms });
+        let house = House::new(HouseConfig { seed, linger_ms: forecast.linger_ms, ..HouseConfig::default() });
         let ledger = Ledger::new(notes.clone(), house.clone(), &forecast.limits);
         let (odds, doors) = (forecast.odds, forecast.ends_with_restart);
         let sky = Arc::new(Sky::new(odds, forecast.dice.fork(), doors, bug, ledger));

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::run;
+use super::fetch;
 
 /// A package and its exact version.
 pub(super) struct Package {
@@ -46,5 +46,5 @@ pub(super) fn install(home: &Path, packages: &[Package]) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", "--loglevel=error"]);
     npm.args(packages.iter().map(|package| format!("{}@{}", package.name, package.version)));
-    run(npm.current_dir(home))
+    fetch(npm.current_dir(home))
 }

@@ -63,6 +63,23 @@ async fn one_seed_gives_one_story() {
     assert_eq!(stories[0], stories[1]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_house_may_be_slow_to_list_and_wilful_about_models() {
+    let config = HouseConfig { seed: 7, commands_ms: 500, fallback: Some("large"), ..HouseConfig::default() };
+    let trial = OnTrial::in_house(config);
+    let mut running = trial.agent.start(trial.launch(1)).await.expect("it can be started");
+    assert!(matches!(running.next().await, AgentEvent::About(about) if about.commands.is_empty()));
+    assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+    assert!(matches!(running.next().await, AgentEvent::About(about) if about.commands.len() == 2));
+    say(&mut running, "/whisper hello").await;
+    assert_eq!(running.next().await, AgentEvent::Text { text: "command whisper: hello".to_owned() });
+    let chosen = Launch { model: Some("small".to_owned()), ..trial.launch(1) };
+    let mut running = trial.agent.start(chosen).await.expect("it can be started");
+    assert!(
+        matches!(running.next().await, AgentEvent::Failed(trouble) if trouble.detail.contains("large, not small"))
+    );
+}
+
 struct OnTrial {
     house: Arc<House>,
     agent: InProcess,
@@ -71,15 +88,22 @@ struct OnTrial {
 
 impl OnTrial {
     fn new(linger_ms: u64) -> Self {
-        let house = House::new(HouseConfig { seed: 7, linger_ms });
+        Self::in_house(HouseConfig { seed: 7, linger_ms, ..HouseConfig::default() })
+    }
+
+    fn in_house(config: HouseConfig) -> Self {
+        let house = House::new(config);
         Self { agent: InProcess::new(house.clone()), house, sessions: AtomicU64::new(0) }
     }
 
-    async fn begin(&self, turn: u32) -> Box<dyn Running> {
+    fn launch(&self, turn: u32) -> Launch {
         let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(turn), attempt: Attempt(1) };
-        let launch = Launch::new(self.session(), fence, MessageId::from_bits(1), self.directory());
-        let mut running = self.agent.start(launch).await.expect("it can be started");
-        assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+        Launch::new(self.session(), fence, MessageId::from_bits(1), self.directory())
+    }
+
+    async fn begin(&self, turn: u32) -> Box<dyn Running> {
+        let mut running = self.agent.start(self.launch(turn)).await.expect("it can be started");
+        while !matches!(running.next().await, AgentEvent::Ready { .. }) {}
         running
     }
 }

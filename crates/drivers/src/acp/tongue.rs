@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, bounded};
+use agent::{
+    AgentEvent, Answer, DETAIL_BYTES_MAX, Form, Launch, Message, NATIVE_BYTES_MAX, Trouble, bounded,
+};
 use kernel::{Failure, Native};
 use serde_json::{Value, json};
 
@@ -408,7 +410,7 @@ impl AcpTongue {
             return wire::answer(out, &question.id, &question.outcome(&["allow_once", "allow_always"]));
         }
         self.questions.insert(key.clone(), question);
-        out.event(AgentEvent::Asked { question: key, tool, detail });
+        out.event(AgentEvent::Asked { question: key, tool, detail, form: Form::Permission });
     }
 
     fn notified(&mut self, method: &str, params: &Value, out: &mut Out) {
@@ -490,8 +492,8 @@ impl Tongue for AcpTongue {
         let Some(question) = self.questions.remove(question) else { return };
         let kinds: &[&str] = match answer {
             Answer::Allow => &["allow_once"],
-            Answer::Deny { .. } if self.manners.goes_on_when_cancelled => &["reject_once"],
-            Answer::Deny { .. } => &["reject_once", "reject_always"],
+            _ if self.manners.goes_on_when_cancelled => &["reject_once"],
+            _ => &["reject_once", "reject_always"],
         };
         let outcome = question.outcome(kinds);
         if outcome == cancelled() && *answer == Answer::Allow {

@@ -203,24 +203,24 @@ fn a_tool_is_allowed_and_then_refused() {
         "tool",
         ready(),
         expect![[r#"
-        about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
-        ToolCall { call: "toolu_stub0003", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
-        Asked { question: "00000000-0000-4000-8000-00000000000e", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
-        ToolResult { call: "toolu_stub0003", output: "hi-42", failed: false }
-        text "TOOL SAI"
-        text "D: hi-42"
-        Usage(Usage { input_tokens: 25766, output_tokens: 21, cached_tokens: 0, cost_micros: Some(103484), window: Some((12924, 1000000)) })
-        finished ID end_turn
-        ready ID
-        ToolCall { call: "toolu_stub0005", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
-        Asked { question: "00000000-0000-4000-8000-000000000027", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
-        ToolResult { call: "toolu_stub0005", output: "not today", failed: true }
-        text "TOOL SAID:"
-        text " not today"
-        Usage(Usage { input_tokens: 26000, output_tokens: 22, cached_tokens: 0, cost_micros: Some(104440), window: Some((13042, 1000000)) })
-        finished ID end_turn
-        may be kept: true
-    "#]],
+            about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
+            ToolCall { call: "toolu_stub0003", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
+            Asked { question: "00000000-0000-4000-8000-00000000000e", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
+            ToolResult { call: "toolu_stub0003", output: "hi-42", failed: false }
+            text "TOOL SAI"
+            text "D: hi-42"
+            Usage(Usage { input_tokens: 25766, output_tokens: 21, cached_tokens: 0, cost_micros: Some(103484), window: Some((12924, 1000000)) })
+            finished ID end_turn
+            ready ID
+            ToolCall { call: "toolu_stub0005", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
+            Asked { question: "00000000-0000-4000-8000-000000000027", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
+            ToolResult { call: "toolu_stub0005", output: "not today", failed: true }
+            text "TOOL SAID:"
+            text " not today"
+            Usage(Usage { input_tokens: 26000, output_tokens: 22, cached_tokens: 0, cost_micros: Some(104440), window: Some((13042, 1000000)) })
+            finished ID end_turn
+            may be kept: true
+        "#]],
     );
 }
 
@@ -251,7 +251,7 @@ fn a_turn_is_interrupted_while_it_asks() {
         expect![[r#"
             about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             ToolCall { call: "toolu_stub0009", tool: "Bash", input: "{\"command\":\"touch a; sleep 30\"}" }
-            Asked { question: "00000000-0000-4000-8000-00000000000d", tool: "Bash", detail: "{\"command\":\"touch a; sleep 30\"}" }
+            Asked { question: "00000000-0000-4000-8000-00000000000d", tool: "Bash", detail: "{\"command\":\"touch a; sleep 30\"}", form: Permission }
             Withdrawn { question: "00000000-0000-4000-8000-00000000000d" }
             ToolResult { call: "toolu_stub0009", output: "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.", failed: true }
             Usage(Usage { input_tokens: 13159, output_tokens: 9, cached_tokens: 0, cost_micros: Some(52816), window: Some((13168, 1000000)) })

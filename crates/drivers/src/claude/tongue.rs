@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX,
-    Trouble, bounded,
+    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
+    NATIVE_BYTES_MAX, Trouble, bounded,
 };
 use kernel::{MessageId, Native};
 use serde_json::{Value, json};
@@ -251,6 +251,7 @@ impl ClaudeTongue {
             question: id.to_owned(),
             tool: name(&request["tool_name"]),
             detail: bounded(&request["input"].to_string(), DETAIL_BYTES_MAX),
+            form: Form::Permission,
         });
     }
 
@@ -394,8 +395,8 @@ impl Tongue for ClaudeTongue {
         let Some(input) = self.questions.remove(question) else { return };
         let answer = match answer {
             Answer::Allow => json!({"behavior": "allow", "updatedInput": input}),
-            Answer::Deny { reason } if reason.is_empty() => json!({"behavior": "deny", "message": "denied"}),
-            Answer::Deny { reason } => json!({"behavior": "deny", "message": reason}),
+            Answer::Deny { reason } if !reason.is_empty() => json!({"behavior": "deny", "message": reason}),
+            _ => json!({"behavior": "deny", "message": "denied"}),
         };
         let response = json!({"subtype": "success", "request_id": question, "response": answer});
         out.send_line(&json!({"type": "control_response", "response": response}));

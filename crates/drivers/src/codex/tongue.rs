@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use agent::{
-    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX,
-    TEXT_BYTES_MAX, Trouble, Usage, bounded,
+    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
+    NATIVE_BYTES_MAX, TEXT_BYTES_MAX, Trouble, Usage, bounded,
 };
 use kernel::Native;
 use serde_json::{Value, json};
@@ -483,7 +483,8 @@ impl CodexTongue {
         };
         let question = id.to_string();
         self.questions.insert(question.clone(), Question { id: id.clone(), yes, no });
-        let event = AgentEvent::Asked { question, tool, detail: bounded(&detail, DETAIL_BYTES_MAX) };
+        let (detail, form) = (bounded(&detail, DETAIL_BYTES_MAX), Form::Permission);
+        let event = AgentEvent::Asked { question, tool, detail, form };
         out.event(match &mut self.turn {
             Some(turn) => turn.items.other_than_text(event),
             None => event,
@@ -590,7 +591,7 @@ impl Tongue for CodexTongue {
         let Some(Question { id, yes, no }) = self.questions.remove(question) else { return };
         let result = match answer {
             Answer::Allow => yes,
-            Answer::Deny { .. } => no,
+            _ => no,
         };
         out.send_line(&json!({"id": id, "result": result}));
     }

@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use agent::{AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Launch, Message, Trouble, bounded};
+use agent::{
+    AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message, Trouble, bounded,
+};
 use kernel::Native;
 use serde_json::{Value, json};
 
@@ -496,7 +498,7 @@ impl OpenCodeTongue {
         self.questions.insert(id.to_owned());
         let tool = bounded(text(asked, "/permission"), NAME_BYTES_MAX);
         let detail = bounded(&detail(asked), DETAIL_BYTES_MAX);
-        out.event(AgentEvent::Asked { question: id.to_owned(), tool, detail });
+        out.event(AgentEvent::Asked { question: id.to_owned(), tool, detail, form: Form::Permission });
     }
 
     /// A question was answered: by us, or by opencode itself because another one was refused.
@@ -628,14 +630,16 @@ impl Tongue for OpenCodeTongue {
         self.replied.insert(question.to_owned());
         let body = match answer {
             Answer::Allow => json!({"reply": "once"}),
-            Answer::Deny { reason } => {
+            refusal => {
                 if let Phase::Working(turn) = &mut self.phase {
                     turn.is_refused = true;
                 }
                 // With a reason the model is told, and goes on; without one the turn ends.
-                match reason.trim() {
-                    "" => json!({"reply": "reject"}),
-                    reason => json!({"reply": "reject", "message": reason}),
+                match refusal {
+                    Answer::Deny { reason } if !reason.trim().is_empty() => {
+                        json!({"reply": "reject", "message": reason.trim()})
+                    }
+                    _ => json!({"reply": "reject"}),
                 }
             }
         };

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
+use agent::{Abilities, Agent, Buried, Found, Launch, MemoryMove, Reply, Running, Setup, TreeName, Trouble};
 use kernel::SessionId;
 
 use crate::shell::{Shell, ShellConfig, TurnLimits};
@@ -21,6 +21,16 @@ use tongue::ScriptedTongue;
 const LOG_VARIABLE: &str = "HOMING_SCRIPTED_LOG";
 /// The variable by which it is told to stay for the next message.
 const STAYS_VARIABLE: &str = "HOMING_SCRIPTED_STAYS";
+/// The variable that names the model it is to use.
+const MODEL_VARIABLE: &str = "HOMING_SCRIPTED_MODEL";
+/// The variable by which it uses that model whatever was chosen.
+const FALLBACK_VARIABLE: &str = "HOMING_SCRIPTED_FALLBACK";
+/// The variables by which it takes so many milliseconds until it says which model it uses, and after that until it
+/// lists its commands.
+const MODELS_VARIABLE: &str = "HOMING_SCRIPTED_MODELS_MS";
+const COMMANDS_VARIABLE: &str = "HOMING_SCRIPTED_COMMANDS_MS";
+/// The argument after an id that makes it go on under another one.
+const FORK: &str = "fork";
 /// It is ours and does as it is told, also when that takes long: its turns are bounded by whoever runs it.
 const TURN_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -35,6 +45,9 @@ pub struct ScriptedConfig {
     pub locks: PathBuf,
     /// The file in which it says what really ran.
     pub log: Option<PathBuf>,
+    /// Variables of its own that make it slow or wilful: `HOMING_SCRIPTED_FALLBACK`, `HOMING_SCRIPTED_MODELS_MS` and
+    /// `HOMING_SCRIPTED_COMMANDS_MS`, as our own environment has them.
+    pub switches: Vec<(String, String)>,
     /// How long the daemon may be silent before a supervisor ends its tree.
     pub silence_ms_max: u64,
     /// Whether trees get a control group, where one can be made.
@@ -58,6 +71,10 @@ impl ScriptedConfig {
             home: home.into(),
             locks: locks.into(),
             log: std::env::var_os(LOG_VARIABLE).map(PathBuf::from),
+            switches: [FALLBACK_VARIABLE, MODELS_VARIABLE, COMMANDS_VARIABLE]
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+                .collect(),
             silence_ms_max: SILENCE_MS_MAX,
             group: true,
             limits,
@@ -73,23 +90,27 @@ pub struct Scripted {
     shell: Shell<ScriptedTongue>,
     home: String,
     log: Option<PathBuf>,
+    switches: Vec<(String, String)>,
 }
 
 impl Scripted {
     /// The agent, set up so. Relative paths are taken from where we are now: the agent will be elsewhere.
     pub fn new(config: ScriptedConfig) -> Self {
         let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let ScriptedConfig { exe, home, locks, log, silence_ms_max, group, limits, kept_max, idle_max, wall } =
-            config;
+        let ScriptedConfig { exe, home, locks, log, switches, kept_max, idle_max, wall, .. } = config;
+        let ScriptedConfig { silence_ms_max, group, limits, .. } = config;
         let (exe, home) = (here(exe), words(&here(home)));
         let shell = ShellConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
         let shell = ShellConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, ..shell };
-        Self { shell: Shell::new(shell), home, log: log.map(here) }
+        Self { shell: Shell::new(shell), home, log: log.map(here), switches }
     }
 
     fn arguments(&self, launch: &Launch) -> Vec<String> {
         let mut arguments = vec!["scripted-agent".to_owned(), self.shell.home(launch)];
         arguments.extend(launch.native.iter().map(|native| native.id.clone()));
+        if launch.fork && launch.native.is_some() {
+            arguments.push(FORK.to_owned());
+        }
         arguments
     }
 
@@ -104,6 +125,8 @@ impl Scripted {
             ("HOMING_ATTEMPT".to_owned(), fence.attempt.to_string()),
         ];
         env.extend(self.log.iter().map(|log| (LOG_VARIABLE.to_owned(), words(log))));
+        env.extend(launch.model.iter().map(|model| (MODEL_VARIABLE.to_owned(), model.clone())));
+        env.extend(self.switches.iter().cloned());
         if self.shell.config.kept_max > 0 {
             env.push((STAYS_VARIABLE.to_owned(), "1".to_owned()));
         }
@@ -117,7 +140,17 @@ impl Agent for Scripted {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { resume: true, asks: true, usage: true, ..Abilities::default() }
+        Abilities {
+            resume: true,
+            fork: true,
+            steer: true,
+            asks: true,
+            usage: true,
+            commands: true,
+            models: true,
+            memory: MemoryMove::Resume,
+            ..Abilities::default()
+        }
     }
 
     fn look(&self) -> Reply<'_, Found> {
@@ -140,7 +173,7 @@ impl Agent for Scripted {
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         Box::pin(async move {
             let (arguments, variables) = (self.arguments(&launch), self.variables(&launch));
-            let tongue = ScriptedTongue::new(launch.fence);
+            let tongue = ScriptedTongue::new(&launch);
             self.shell.start(launch, arguments, variables, || (tongue, None)).await
         })
     }

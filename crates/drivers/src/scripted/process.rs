@@ -1,8 +1,10 @@
-//! The scripted agent's process: `homing scripted-agent HOME [NATIVE]`. No runtime, so that it starts in milliseconds.
+//! The scripted agent's process: `homing scripted-agent HOME [NATIVE [fork]]`. No runtime, so that it starts in
+//! milliseconds; one thread hears what it is told, so that it does so while it sleeps.
 //!
-//! It comes up, opens or makes a conversation, says `ready`, hears one message, does what the brain says and leaves; or
-//! stays for the next message, if HOMING_SCRIPTED_STAYS is set, until it fails or nobody has anything to say. The lines it speaks are described in `tongue`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the daemon's log
-//! is never looked at. If HOMING_SCRIPTED_LOG names a file, it appends `up` when it comes up, `start` when it begins to
+//! It comes up, opens, forks or makes a conversation, says `about` and `ready`, hears one message, does what the brain says
+//! and leaves; or stays for the next message, if HOMING_SCRIPTED_STAYS is set, until it fails or nobody has anything to
+//! say. The lines it speaks are described in `tongue`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the
+//! daemon's log is never looked at. If HOMING_SCRIPTED_LOG names a file, it appends `up` when it comes up, `start` when it begins to
 //! act on the message and `end` with an outcome when it is done, each by one write, so that a `kill -9` cannot tear one.
 
 use std::fs::File;
@@ -10,15 +12,23 @@ use std::io::{self, BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use agent::scripted::{HANGING, Memory, Script, Step, answered};
-use agent::{Answer, Trouble};
+use agent::scripted::{HANGING, Memory, Script, Step, answered, model, question};
+use agent::{Answer, Form, Trouble};
 use kernel::Failure;
 use serde_json::json;
 
 use super::tongue::{Heard, Numbers, Said, line};
-use super::{LOG_VARIABLE, STAYS_VARIABLE};
+use super::{
+    COMMANDS_VARIABLE, FALLBACK_VARIABLE, FORK, LOG_VARIABLE, MODEL_VARIABLE, MODELS_VARIABLE, STAYS_VARIABLE,
+};
+
+/// The variable by which it tells itself, across an `exec`, that it hangs, and with which words.
+const HANGS_VARIABLE: &str = "HOMING_SCRIPTED_HANGS";
+/// Lines that were heard and not yet heeded. One message and its answers are far fewer.
+const HEARD_MAX: usize = 64;
 
 /// The most output of one `!run` that is said.
 const RUN_BYTES_MAX: u64 = 256 * 1024;
@@ -29,12 +39,24 @@ const ID_BYTES_MAX: usize = 64;
 pub fn scripted_agent() -> ExitCode {
     let mut arguments = std::env::args().skip(2);
     let Some(home) = arguments.next() else {
-        eprintln!("usage: scripted-agent HOME [NATIVE]");
+        eprintln!("usage: scripted-agent HOME [NATIVE [fork]]");
         return ExitCode::FAILURE;
     };
     let memories = PathBuf::from(home).join("memory");
-    let mut body = Body { memories, native: String::new(), message: Heeded::from_environment() };
-    match body.live(arguments.next()) {
+    let mut body = Body {
+        memories,
+        native: String::new(),
+        message: Heeded::from_environment(),
+        ears: Ears::open(),
+        model: "",
+        lists_at: None,
+    };
+    let (resumed, is_fork) = (arguments.next(), arguments.next().as_deref() == Some(FORK));
+    let lived = match std::env::var(HANGS_VARIABLE) {
+        Ok(words) => body.hang(resumed, words),
+        Err(_) => body.live(resumed, is_fork),
+    };
+    match lived {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("scripted agent: {why}");
@@ -47,6 +69,47 @@ struct Body {
     memories: PathBuf,
     native: String,
     message: Heeded,
+    ears: Ears,
+    /// The model it uses.
+    model: &'static str,
+    /// When it lists its commands, if it has not.
+    lists_at: Option<Instant>,
+}
+
+/// What it is told, heard by a thread of its own.
+struct Ears(Receiver<io::Result<Heard>>);
+
+impl Ears {
+    fn open() -> Self {
+        let (tell, told) = sync_channel(HEARD_MAX);
+        std::thread::spawn(move || {
+            for text in io::stdin().lock().lines() {
+                let heard = text.and_then(|text| Ok(serde_json::from_str(&text)?));
+                if tell.send(heard).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(told)
+    }
+
+    /// The next thing it is told, or that nobody will tell it anything more.
+    fn hear(&self) -> io::Result<Option<Heard>> {
+        self.0.recv().ok().transpose()
+    }
+
+    /// The same until then; nothing if it is that late. When nobody will say anything more, it waits all the same.
+    fn hear_until(&self, until: Instant) -> io::Result<Option<Heard>> {
+        let rest = until.saturating_duration_since(Instant::now());
+        match self.0.recv_timeout(rest) {
+            Ok(heard) => heard.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(rest);
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// The message it is here for, and of which attempt that is.
@@ -68,13 +131,17 @@ impl Heeded {
 }
 
 impl Body {
-    fn live(&mut self, resumed: Option<String>) -> io::Result<()> {
+    fn live(&mut self, resumed: Option<String>, is_fork: bool) -> io::Result<()> {
         std::fs::create_dir_all(&self.memories)?;
-        let opened = self.open(resumed)?;
+        let opened = self.open(resumed, is_fork)?.and_then(|()| self.choose());
         self.log("up", "")?;
         if let Err(trouble) = opened {
             return say(&failed(&trouble));
         }
+        std::thread::sleep(wait_of(MODELS_VARIABLE));
+        let wait = wait_of(COMMANDS_VARIABLE);
+        self.lists_at = (!wait.is_zero()).then(|| Instant::now() + wait);
+        self.say_about()?;
         say(&Said::Ready { native: self.native.clone() })?;
         let stays = std::env::var_os(STAYS_VARIABLE).is_some();
         // Nobody has anything to say: that is fine, too.
@@ -101,19 +168,44 @@ impl Body {
 
     fn hear_message(&mut self) -> io::Result<Option<String>> {
         loop {
-            match hear()? {
+            let heard = match self.lists_at {
+                None => self.ears.hear()?,
+                Some(at) => match self.ears.hear_until(at)? {
+                    Some(heard) => Some(heard),
+                    None => {
+                        self.lists_at = None;
+                        self.say_about()?;
+                        continue;
+                    }
+                },
+            };
+            match heard {
                 Some(Heard::Message { id, text, fence }) => {
                     self.message = Heeded { id, fence: fence.or(self.message.fence) };
                     return Ok(Some(text));
                 }
                 Some(Heard::Knock) => say(&Said::Here)?,
+                Some(Heard::More { id, .. }) => say(&Said::Steered { id, taken: false })?,
                 Some(Heard::Answer { .. }) => {}
                 None => return Ok(None),
             }
         }
     }
 
-    fn open(&mut self, resumed: Option<String>) -> io::Result<Result<(), Trouble>> {
+    fn say_about(&self) -> io::Result<()> {
+        say(&Said::About { model: self.model.to_owned(), has_commands: self.lists_at.is_none() })
+    }
+
+    /// Which model it uses: the one that was chosen, unless it was told to use another.
+    fn choose(&mut self) -> Result<(), Trouble> {
+        let chosen = |name: &str| std::env::var(name).ok();
+        model(chosen(MODEL_VARIABLE).as_deref())?;
+        let used = chosen(FALLBACK_VARIABLE).or_else(|| chosen(MODEL_VARIABLE));
+        self.model = model(used.as_deref())?;
+        Ok(())
+    }
+
+    fn open(&mut self, resumed: Option<String>, is_fork: bool) -> io::Result<Result<(), Trouble>> {
         let Some(native) = resumed else {
             self.native = mint()?;
             self.keep(&Memory::default())?;
@@ -127,30 +219,33 @@ impl Body {
         let woken = memory.wake();
         if woken.is_err() {
             self.keep(&memory)?;
+        } else if is_fork {
+            self.native = mint()?;
+            self.keep(&memory)?;
         }
         Ok(woken)
     }
 
     /// Carries out the script; answers how it failed, if it did.
     fn act(&mut self, text: &str) -> io::Result<Option<Trouble>> {
-        let mut script = Script::new(&self.remembered()?.unwrap_or_default(), text);
+        let mut script = Script::new(&self.remembered()?.unwrap_or_default(), text, self.lists_at.is_none());
         let (mut questions, mut said) = (0_u64, 0);
         while let Some(step) = script.next() {
             let words = match step {
                 Step::Say(words) => words,
-                Step::Ask { tool } => {
+                Step::Ask { tool, form } => {
                     questions += 1;
-                    let answer = ask(format!("q{questions}"), &tool)?;
-                    script.line(&answered(&tool, &answer))
+                    let answer = self.ask(format!("q{questions}"), &tool, &form, &mut script)?;
+                    script.line(&answered(&tool, &form, &answer))
                 }
                 Step::Run { command } => script.line(run(&command)?.trim_end()),
                 Step::ForkBomb { count } => script.line(&fork_bomb(count)?),
                 Step::Directory => script.line(&std::env::current_dir()?.to_string_lossy()),
                 Step::Fail(trouble) => return Ok(Some(trouble)),
                 Step::Crash => crash(),
-                Step::Hang => return Err(hang(script.line(HANGING))),
+                Step::Hang => return Err(self.become_deaf(&script.line(HANGING))),
                 Step::Sleep { ms } => {
-                    std::thread::sleep(Duration::from_millis(ms));
+                    self.listen(Instant::now() + Duration::from_millis(ms), &mut script)?;
                     continue;
                 }
                 Step::NewId | Step::Remember | Step::Forget | Step::FailStarts { .. } => {
@@ -161,6 +256,7 @@ impl Body {
             said += 1;
             say(&Said::Text { text: words })?;
         }
+        self.listen(Instant::now(), &mut script)?;
         say(&Said::Usage { input: text.split_whitespace().count() as u64, output: said })?;
         Ok(None)
     }
@@ -176,6 +272,63 @@ impl Body {
         }
         self.keep(&memory)?;
         if step == Step::NewId { say(&Said::Native { native: self.native.clone() }) } else { Ok(()) }
+    }
+
+    fn ask(&self, key: String, tool: &str, form: &Form, script: &mut Script) -> io::Result<Answer> {
+        let (tool, detail) = (tool.to_owned(), question(tool, form));
+        say(&Said::Asked { question: key.clone(), tool, detail, form: form.into() })?;
+        loop {
+            match self.ears.hear()? {
+                Some(Heard::Answer { question, answer }) if question == key => return Ok(answer.into()),
+                Some(heard) => self.take_more(heard, script)?,
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+    }
+
+    /// Does nothing until then, but for what is added to the turn.
+    fn listen(&self, until: Instant, script: &mut Script) -> io::Result<()> {
+        while let Some(heard) = self.ears.hear_until(until)? {
+            self.take_more(heard, script)?;
+        }
+        Ok(())
+    }
+
+    fn take_more(&self, heard: Heard, script: &mut Script) -> io::Result<()> {
+        let Heard::More { id, text } = heard else { return Ok(()) };
+        say(&Said::Steered { id, taken: true })?;
+        if let Some(mut memory) = self.remembered()? {
+            memory.add(&text);
+            self.keep(&memory)?;
+        }
+        say(&Said::Text { text: script.aside(&text) })
+    }
+
+    /// Becomes a process that is deaf to polite signals, which only a shell can make of it: what is ignored stays ignored
+    /// across an `exec`. Comes back only if it cannot.
+    fn become_deaf(&self, words: &str) -> io::Error {
+        let exe = match std::env::current_exe() {
+            Ok(exe) => exe,
+            Err(why) => return why,
+        };
+        let home = self.memories.parent().unwrap_or(&self.memories);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' TERM INT HUP; exec \"$0\" \"$@\""]).arg(exe);
+        shell.arg("scripted-agent").arg(home).arg(&self.native).env(HANGS_VARIABLE, words).exec()
+    }
+
+    /// Says so and does nothing more, but for taking what is added to the turn.
+    fn hang(&mut self, native: Option<String>, words: String) -> io::Result<()> {
+        self.native = native.unwrap_or_default();
+        say(&Said::Text { text: words })?;
+        let mut script = Script::new(&Memory::default(), "", false);
+        script.line("");
+        while let Some(heard) = self.ears.hear()? {
+            self.take_more(heard, &mut script)?;
+        }
+        loop {
+            std::thread::park();
+        }
     }
 
     /// What it knows of this conversation; nothing if there is none. A damaged memory is an error, not an empty one.
@@ -222,26 +375,10 @@ impl Body {
     }
 }
 
-fn ask(key: String, tool: &str) -> io::Result<Answer> {
-    let detail = format!("may I use {tool}?");
-    say(&Said::Asked { question: key.clone(), tool: tool.to_owned(), detail })?;
-    loop {
-        match hear()? {
-            Some(Heard::Answer { question, allow, reason }) if question == key => {
-                return Ok(if allow { Answer::Allow } else { Answer::Deny { reason } });
-            }
-            Some(_) => {}
-            None => return Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-}
-
-fn hear() -> io::Result<Option<Heard>> {
-    let mut text = String::new();
-    if io::stdin().lock().read_line(&mut text)? == 0 {
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_str(&text)?))
+/// How long that variable makes it wait.
+fn wait_of(variable: &str) -> Duration {
+    let ms = std::env::var(variable).ok().and_then(|ms| ms.parse().ok()).unwrap_or(0);
+    Duration::from_millis(ms)
 }
 
 fn say(said: &Said) -> io::Result<()> {
@@ -285,13 +422,6 @@ fn fork_bomb(count: u64) -> io::Result<String> {
 fn crash() -> ! {
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::abort()
-}
-
-/// Becomes a program that is deaf to polite signals, says so, and does nothing. Comes back only if it cannot.
-fn hang(text: String) -> io::Error {
-    let words = line(&Said::Text { text });
-    let script = "trap '' TERM INT HUP; printf %s \"$1\"; echo; while :; do sleep 100000; done";
-    Command::new("sh").args(["-c", script, "hang", String::from_utf8_lossy(&words).trim_end()]).exec()
 }
 
 /// A random id in the form of a version 4 UUID.

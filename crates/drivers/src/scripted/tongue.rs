@@ -1,13 +1,15 @@
 //! How the scripted agent's lines are read and written: one JSON object per line. Pure.
 //!
-//! It says `{"type":"ready","native":ID}`, then after the message any of `text {text}`, `native {native}`,
-//! `asked {question, tool, detail}`, `tool_call {call, tool, input}`, `tool_result {call, output, failed}`,
-//! `usage {input, output}`, and at last `finished {native}` or `failed {kind, detail}`; the last one may come instead of
-//! `ready`. It hears `message {id, text, fence}` once, or again after `finished` if it stays, and
-//! `answer {question, allow, reason}`; to `knock` it says `here` while it waits.
+//! It says `{"type":"about","model":NAME,"has_commands":BOOL}` and `{"type":"ready","native":ID}`, then after the message
+//! any of `text {text}`, `native {native}`, `asked {question, tool, detail, form}`, `tool_call {call, tool, input}`,
+//! `tool_result {call, output, failed}`, `usage {input, output}`, and at last `finished {native}` or
+//! `failed {kind, detail}`; the last one may come instead of `ready`. It hears `message {id, text, fence}` once, or again
+//! after `finished` if it stays, and `answer {question, answer}`; to `more {id, text}` it says `steered {id, taken}`, to
+//! `knock` it says `here` while it waits.
 
 use agent::{
-    AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
+    About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
+    NATIVE_BYTES_MAX, Steered, Trouble, Usage, bounded, pieces, scripted,
 };
 use kernel::{Failure, Fence, Native};
 use serde::{Deserialize, Serialize};
@@ -21,10 +23,12 @@ const NAME_BYTES_MAX: usize = 256;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Said {
+    About { model: String, has_commands: bool },
     Ready { native: String },
     Text { text: String },
     Native { native: String },
-    Asked { question: String, tool: String, detail: String },
+    Asked { question: String, tool: String, detail: String, form: Asks },
+    Steered { id: String, taken: bool },
     ToolCall { call: String, tool: String, input: String },
     ToolResult { call: String, output: String, failed: bool },
     Usage { input: u64, output: u64 },
@@ -45,10 +49,79 @@ pub(super) enum Heard {
     },
     Answer {
         question: String,
-        allow: bool,
-        reason: String,
+        answer: Says,
+    },
+    More {
+        id: String,
+        text: String,
     },
     Knock,
+}
+
+/// What kind of answer a question wants, as it stands in a line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Asks {
+    Permission,
+    Choice(Vec<String>),
+    Words,
+}
+
+impl From<&Form> for Asks {
+    fn from(form: &Form) -> Self {
+        match form {
+            Form::Permission => Self::Permission,
+            Form::Choice { options } => {
+                Self::Choice(options.iter().map(|option| option.name.clone()).collect())
+            }
+            Form::Words => Self::Words,
+        }
+    }
+}
+
+impl From<Asks> for Form {
+    fn from(asks: Asks) -> Self {
+        match asks {
+            Asks::Permission => Self::Permission,
+            Asks::Choice(names) => {
+                let choice = |name: String| Choice { name: name_of(&name), description: String::new() };
+                Self::Choice { options: names.into_iter().take(CHOICES_MAX).map(choice).collect() }
+            }
+            Asks::Words => Self::Words,
+        }
+    }
+}
+
+/// An answer as it stands in a line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Says {
+    Allow,
+    Deny(String),
+    Chose(usize),
+    Said(String),
+}
+
+impl From<&Answer> for Says {
+    fn from(answer: &Answer) -> Self {
+        match answer {
+            Answer::Allow => Self::Allow,
+            Answer::Deny { reason } => Self::Deny(reason.clone()),
+            Answer::Chose(at) => Self::Chose(*at),
+            Answer::Said(words) => Self::Said(words.clone()),
+        }
+    }
+}
+
+impl From<Says> for Answer {
+    fn from(says: Says) -> Self {
+        match says {
+            Says::Allow => Self::Allow,
+            Says::Deny(reason) => Self::Deny { reason },
+            Says::Chose(at) => Self::Chose(at),
+            Says::Said(words) => Self::Said(words),
+        }
+    }
 }
 
 /// A fence in numbers: of which attempt a message is.
@@ -102,12 +175,30 @@ pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
 
 pub(super) struct ScriptedTongue {
     fence: Fence,
+    /// The model that was chosen, if one was.
+    chosen: Option<String>,
+    about: Option<About>,
     has_answered: bool,
 }
 
 impl ScriptedTongue {
-    pub(super) fn new(fence: Fence) -> Self {
-        Self { fence, has_answered: true }
+    pub(super) fn new(launch: &Launch) -> Self {
+        Self { fence: launch.fence, chosen: launch.model.clone(), about: None, has_answered: true }
+    }
+
+    /// What it says of itself. It is not to work with another model than was chosen.
+    fn hear_about(&mut self, model: &str, has_commands: bool, out: &mut Out) {
+        let model = name_of(model);
+        match &self.chosen {
+            Some(chosen) if *chosen != model => {
+                out.event(AgentEvent::Failed(Trouble::other_model(chosen, &model)));
+            }
+            _ => {
+                let about = scripted::about(&model, has_commands);
+                out.event(AgentEvent::About(Box::new(about.clone())));
+                self.about = Some(about);
+            }
+        }
     }
 
     fn numbers(&self) -> Numbers {
@@ -122,6 +213,7 @@ impl Tongue for ScriptedTongue {
     /// It has said `finished` and waits; nothing more is needed.
     fn again(&mut self, launch: &Launch, out: &mut Out) {
         self.fence = launch.fence;
+        out.about(self.about.as_ref());
         out.event(AgentEvent::Ready { native: launch.native.clone() });
     }
 
@@ -137,6 +229,10 @@ impl Tongue for ScriptedTongue {
     fn read(&mut self, line: &str, out: &mut Out) {
         match serde_json::from_str(line) {
             Ok(Said::Here) => self.has_answered = true,
+            Ok(Said::About { model, has_commands }) => self.hear_about(&model, has_commands, out),
+            Ok(Said::Steered { taken, .. }) => {
+                out.steered(if taken { Steered::Taken } else { Steered::TooLate });
+            }
             Ok(Said::Text { text }) => {
                 for piece in pieces(&text) {
                     out.event(AgentEvent::Text { text: piece.to_owned() });
@@ -152,12 +248,12 @@ impl Tongue for ScriptedTongue {
         out.send(&line(&Heard::Message { id, text, fence }));
     }
 
+    fn steer(&mut self, message: &Message, out: &mut Out) {
+        out.send(&line(&Heard::More { id: message.id.to_string(), text: message.text.clone() }));
+    }
+
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
-        let (allow, reason) = match answer {
-            Answer::Allow => (true, String::new()),
-            Answer::Deny { reason } => (false, reason.clone()),
-        };
-        out.send(&line(&Heard::Answer { question: question.to_owned(), allow, reason }));
+        out.send(&line(&Heard::Answer { question: question.to_owned(), answer: answer.into() }));
     }
 }
 
@@ -173,9 +269,12 @@ fn event(said: Said) -> AgentEvent {
             },
             AgentEvent::Native,
         ),
-        Said::Asked { question, tool, detail: words } => {
-            AgentEvent::Asked { question: name(question), tool: name(tool), detail: detail(words) }
-        }
+        Said::Asked { question, tool, detail: words, form } => AgentEvent::Asked {
+            question: name(question),
+            tool: name(tool),
+            detail: detail(words),
+            form: form.into(),
+        },
         Said::ToolCall { call, tool, input } => {
             AgentEvent::ToolCall { call: name(call), tool: name(tool), input: detail(input) }
         }
@@ -187,9 +286,15 @@ fn event(said: Said) -> AgentEvent {
         }
         Said::Finished { native } => AgentEvent::Finished { native: id(native), reason: String::new() },
         Said::Failed { kind, detail } => AgentEvent::Failed(Trouble::new(kind.into(), detail)),
-        // Read before it gets here; in a turn nobody knocks.
-        Said::Here => AgentEvent::Notice { text: "the agent says that it is here".to_owned() },
+        // Read before they get here.
+        Said::Here | Said::About { .. } | Said::Steered { .. } => {
+            AgentEvent::Notice { text: "the agent says that it is here".to_owned() }
+        }
     }
+}
+
+fn name_of(text: &str) -> String {
+    bounded(text, NAME_BYTES_MAX)
 }
 
 /// An id is never cut: half of one is another.
@@ -200,12 +305,13 @@ fn id(native: String) -> Option<Native> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::{Attempt, Epoch, Term, Turn};
+    use kernel::{Attempt, Epoch, MessageId, SessionId, Term, Turn};
 
     fn read(line: &str) -> Vec<AgentEvent> {
         let mut out = Out::default();
         let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
-        ScriptedTongue::new(fence).read(line, &mut out);
+        let launch = Launch::new(SessionId::from_bits(1), fence, MessageId::from_bits(1), "/");
+        ScriptedTongue::new(&launch).read(line, &mut out);
         out.take().0
     }
 

@@ -109,11 +109,21 @@ impl Relay {
         agent: i32,
     ) -> End {
         loop {
-            match self.round(watch.wait()) {
+            match self.listen(watch.wait()) {
                 Ok(None) => {}
                 Ok(Some(end)) => return end,
                 // Without a working line to the daemon we are alone.
                 Err(_) => return End::Alone,
+            }
+            // Before the agent gets the words that came behind the question: what it starts for them is not meant.
+            if std::mem::take(&mut self.wants_count) {
+                let family = hunt.family();
+                let processes = u32::try_from(family.len()).unwrap_or(u32::MAX);
+                let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
+                self.tell(Kind::Counted, &Counted { processes, newest });
+            }
+            if self.carry().is_err() {
+                return End::Alone;
             }
             hunt.reap();
             if hunt.status_of(agent).is_some() {
@@ -122,12 +132,6 @@ impl Relay {
             hunt.forget_all_but(agent);
             if let Some(limit) = watch.look(hunt, lock) {
                 return End::Over(limit);
-            }
-            if std::mem::take(&mut self.wants_count) {
-                let family = hunt.family();
-                let processes = u32::try_from(family.len()).unwrap_or(u32::MAX);
-                let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
-                self.tell(Kind::Counted, &Counted { processes, newest });
             }
         }
     }
@@ -144,7 +148,8 @@ impl Relay {
         self.flush()
     }
 
-    fn round(&mut self, wait_max: Duration) -> io::Result<Option<End>> {
+    /// Waits until something happens, and does what the daemon says.
+    fn listen(&mut self, wait_max: Duration) -> io::Result<Option<End>> {
         if self.silence() >= self.silence_max {
             return Ok(Some(End::Alone));
         }
@@ -153,16 +158,17 @@ impl Relay {
             Read::End => return Ok(Some(End::Alone)),
             Read::Some | Read::Nothing => {}
         }
-        if let Some(end) = self.obey()? {
-            return Ok(Some(end));
-        }
+        self.obey()
+    }
+
+    /// Gives the agent its words and the daemon the agent's.
+    fn carry(&mut self) -> io::Result<()> {
         self.give_input();
         if self.outgoing.len() < OUTGOING_BYTES_MAX {
             self.take_output(false)?;
             self.take_errors(false)?;
         }
-        write_some(io::stdout(), &mut self.outgoing)?;
-        Ok(None)
+        write_some(io::stdout(), &mut self.outgoing)
     }
 
     /// How long the daemon has been silent while we were there to listen. When the whole machine was frozen it could not

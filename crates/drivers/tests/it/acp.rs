@@ -9,7 +9,7 @@ use homing_drivers::{ShellConfig, count_marked};
 use kernel::{Failure, MessageId, Native, SessionId};
 use testkit::{RealAgent, Stage};
 
-use crate::bench::fence;
+use crate::bench::{fence, holder_at};
 use crate::real::shell_config;
 
 /// How long one thing may take: these programs need seconds to come up, and more on a busy machine.
@@ -276,8 +276,7 @@ impl Play {
     /// The process that looks after session 1, if there is one.
     fn supervisor(&self) -> Option<i64> {
         let tree = TreeName::of(SessionId::from_bits(1));
-        let text = std::fs::read_to_string(self.locks().join(format!("{tree}.lock"))).ok()?;
-        serde_json::from_str::<serde_json::Value>(&text).ok()?["pid"].as_i64()
+        holder_at(&self.locks().join(format!("{tree}.lock")))?["pid"].as_i64()
     }
 
     #[track_caller]

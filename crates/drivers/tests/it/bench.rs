@@ -44,7 +44,7 @@ impl Bench {
     /// An attempt that was handed these words and has said `until`.
     pub(crate) async fn attempt(&self, launch: &Launch, text: &str, until: &str) -> Box<dyn Running> {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
-        assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+        be_ready(&mut *running).await;
         running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
         let mut said = String::new();
         while !said.contains(until) {
@@ -61,7 +61,7 @@ impl Bench {
     /// A whole turn with these words.
     pub(crate) async fn turn(&self, launch: &Launch, text: &str) -> Turned {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
-        assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+        be_ready(&mut *running).await;
         running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
         let (events, text) = to_the_end(&mut *running).await;
         Turned { events, text, pid: self.agent_pid(launch) }
@@ -82,15 +82,7 @@ impl Bench {
 
     /// What a supervisor has written into its lock file.
     pub(crate) fn holder_of(&self, tree: &TreeName) -> serde_json::Value {
-        let path = self.locks().join(format!("{tree}.lock"));
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        loop {
-            if let Ok(holder) = serde_json::from_str(&text) {
-                return holder;
-            }
-            // It is being written.
-            text = std::fs::read_to_string(&path).unwrap();
-        }
+        holder_at(&self.locks().join(format!("{tree}.lock"))).unwrap()
     }
 
     fn memory_of(&self, native: &Native) -> PathBuf {
@@ -206,6 +198,16 @@ impl Turned {
     }
 }
 
+/// Hears what it says of itself, until it is ready.
+pub(crate) async fn be_ready(running: &mut dyn Running) {
+    loop {
+        match tokio::time::timeout(WAIT, running.next()).await.unwrap() {
+            AgentEvent::Ready { .. } => return,
+            event => assert!(matches!(event, AgentEvent::About(_)), "{event:?}"),
+        }
+    }
+}
+
 /// Everything it says until its last word.
 pub(crate) async fn to_the_end(running: &mut dyn Running) -> (Vec<AgentEvent>, String) {
     let (mut events, mut said) = (Vec::new(), String::new());
@@ -226,6 +228,12 @@ pub(crate) async fn until(what: &str, wait: Duration, mut is_so: impl FnMut() ->
         assert!(Instant::now() < deadline, "waited {wait:?} in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// What a lock file says, if there is one. While it is written, what is left of the record before stands behind the new one.
+pub(crate) fn holder_at(lock: &Path) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(lock).ok()?;
+    serde_json::Deserializer::from_str(&text).into_iter().next()?.ok()
 }
 
 /// Whether a process is there and has not ended.

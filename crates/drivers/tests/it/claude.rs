@@ -9,7 +9,7 @@ use kernel::{Failure, MessageId, Native, SessionId};
 use rustix::process::Signal;
 use testkit::{RealAgent, Stage, StubModel};
 
-use crate::bench::{count_commands, fence, signal};
+use crate::bench::{count_commands, fence, holder_at, signal};
 use crate::real::shell_config;
 
 /// How long one thing may take. The machine may be busy, and claude takes seconds to start then.
@@ -73,8 +73,7 @@ impl Scene {
     /// The process of the session, if there is one.
     fn pid(&self) -> Option<i32> {
         let lock = self.stage.locks().join(format!("{}.lock", agent::TreeName::of(self.session)));
-        let holder: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(lock).ok()?).ok()?;
-        children(holder["pid"].as_i64()? as i32).first().copied()
+        children(holder_at(&lock)?["pid"].as_i64()? as i32).first().copied()
     }
 
     fn left(&self) -> usize {

@@ -334,7 +334,7 @@ async fn what_it_asks_for_is_done_or_not_as_the_person_says() {
         let text = asking(&format!("echo yes > {}", file.display()));
         let is_asked = |event: &AgentEvent| matches!(event, AgentEvent::Asked { .. });
         let (mut running, mut told) = bench.turn_until(native.as_ref(), &text, is_asked).await;
-        let Some(AgentEvent::Asked { question, tool, detail }) = told.events.last().cloned() else {
+        let Some(AgentEvent::Asked { question, tool, detail, .. }) = told.events.last().cloned() else {
             panic!("it did not ask: {:#?}", told.events)
         };
         assert_eq!(tool, "shell");
@@ -360,7 +360,7 @@ async fn a_change_of_files_is_asked_for_and_told() {
     let mut told = Told::default();
     let text = format!("TOOL:raw:exec_command:{arguments}");
     listen(&mut running, &text, &mut told, |event| matches!(event, AgentEvent::Asked { .. })).await;
-    let Some(AgentEvent::Asked { question, tool, detail }) = told.events.last().cloned() else {
+    let Some(AgentEvent::Asked { question, tool, detail, .. }) = told.events.last().cloned() else {
         panic!("it did not ask: {:#?}", told.events)
     };
     assert_eq!(tool, "apply_patch");

@@ -69,7 +69,7 @@ async fn a_kept_process_whose_supervisor_was_killed_is_gone_and_replaced() {
     let mut launch = bench.launch();
     let first = turn(&bench, &mut launch, "the word is owl").await;
     signal(bench.supervisor_of(&launch.tree), Signal::KILL);
-    bench.nothing_left_within(&launch.tree, Duration::from_secs(2)).await;
+    bench.nothing_left_within(&launch.tree, WAIT).await;
     let second = bench.turn(&launch, "!recall").await;
     assert_ne!(second.pid, first);
     assert!(second.text.contains("the word is owl"), "{}", second.text);
@@ -125,7 +125,7 @@ async fn a_kept_process_goes_when_nobody_came_for_it() {
     let mut launch = bench.launch();
     let before = Instant::now();
     let first = turn(&bench, &mut launch, "one").await;
-    bench.nothing_left_within(&launch.tree, Duration::from_millis(300) + Duration::from_secs(2)).await;
+    bench.nothing_left_within(&launch.tree, WAIT).await;
     assert!(before.elapsed() >= Duration::from_millis(300));
     assert_ne!(turn(&bench, &mut launch, "two").await, first);
 }
@@ -138,7 +138,7 @@ async fn the_one_that_waits_longest_goes_when_there_are_too_many() {
     for launch in &mut launches {
         pids.push(turn(&bench, launch, "one").await);
     }
-    bench.nothing_left_within(&launches[0].tree, Duration::from_secs(2)).await;
+    bench.nothing_left_within(&launches[0].tree, WAIT).await;
     for at in [1, 2] {
         assert_eq!(turn(&bench, &mut launches[at], "two").await, pids[at]);
     }

@@ -66,7 +66,7 @@ impl Play {
     async fn asked_turn(&self, native: &Native, text: &str, answer: Answer, made: &Path) -> Turned {
         let mut running = self.begin(self.launch(Some(native)), text).await;
         let mut events = until(&mut *running, |event| matches!(event, AgentEvent::Asked { .. })).await;
-        let Some(AgentEvent::Asked { question, tool, detail }) = events.last().cloned() else {
+        let Some(AgentEvent::Asked { question, tool, detail, .. }) = events.last().cloned() else {
             panic!("{events:?}")
         };
         assert!(question.starts_with("per") && tool == "bash" && detail.contains("made"), "{tool}: {detail}");
@@ -234,7 +234,7 @@ async fn one_kept_process_remembers_asks_and_lets_nobody_else_in() {
     let mut running =
         play.begin(play.launch(Some(native)), &format!("TOOL:write:{}:words", written.display())).await;
     let mut events = until(&mut *running, |event| matches!(event, AgentEvent::Asked { .. })).await;
-    let Some(AgentEvent::Asked { question, tool, detail }) = events.last().cloned() else {
+    let Some(AgentEvent::Asked { question, tool, detail, .. }) = events.last().cloned() else {
         panic!("{events:?}")
     };
     assert!(tool == "edit" && detail.contains("+words"), "{tool}: {detail}");

@@ -16,6 +16,8 @@ use crate::bench::{Bench, WAIT, count_commands, far_side, signal, until};
 const STUBBORN: &str = "!fork-bomb 5\n!hang";
 const STARTED: &str = "started 5 children";
 const HANGING: &str = "hanging";
+/// A silence, in milliseconds, that no test waits for.
+const NEVER_SILENT: &str = "600000";
 
 fn benches() -> [Bench; 2] {
     [Bench::new(), Bench::with(|config| ScriptedConfig { group: false, ..config })]
@@ -118,15 +120,15 @@ async fn stop_works_though_the_supervisor_does_not_move() {
     bench.nothing_left_within(&launch.tree, Duration::ZERO).await;
 }
 
+/// They go because the line was closed: nobody waits for beats that long. How long it takes is measured where nothing else
+/// runs, by `cargo xtask orphans`.
 #[tokio::test]
-async fn they_are_gone_within_two_seconds_after_the_daemon_was_killed() {
+async fn they_are_gone_soon_after_the_daemon_was_killed() {
     let bench = Bench::new();
-    let (mut daemon, tree) = daemon(&bench, "5000");
-    let killed = Instant::now();
+    let (mut daemon, tree) = daemon(&bench, NEVER_SILENT);
     daemon.kill().unwrap();
     daemon.wait().unwrap();
-    bench.nothing_left_within(&tree, Duration::from_secs(2)).await;
-    assert!(killed.elapsed() < Duration::from_secs(3));
+    bench.nothing_left_within(&tree, WAIT).await;
     assert_no_group(&tree);
 }
 
@@ -135,7 +137,7 @@ async fn they_are_gone_after_the_daemon_missed_its_beats() {
     let bench = Bench::new();
     let (mut daemon, tree) = daemon(&bench, "1500");
     signal(daemon.id() as i32, Signal::STOP);
-    bench.nothing_left_within(&tree, Duration::from_millis(1_500 + 2_000)).await;
+    bench.nothing_left_within(&tree, WAIT).await;
     signal(daemon.id() as i32, Signal::CONT);
     assert!(daemon.wait().unwrap().success(), "it hears of the death and goes");
 }
@@ -144,29 +146,29 @@ async fn they_are_gone_after_the_daemon_missed_its_beats() {
 #[tokio::test]
 async fn they_live_on_after_everything_was_frozen() {
     let bench = Bench::new();
-    let (mut daemon, tree) = daemon(&bench, "2000");
+    let (mut daemon, tree) = daemon(&bench, "3000");
     let supervisor = bench.supervisor_of(&tree);
     signal(daemon.id() as i32, Signal::STOP);
     // It hears the last beat.
     tokio::time::sleep(Duration::from_millis(100)).await;
     signal(supervisor, Signal::STOP);
-    tokio::time::sleep(Duration::from_millis(3_000)).await;
+    tokio::time::sleep(Duration::from_millis(3_500)).await;
     signal(supervisor, Signal::CONT);
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     signal(daemon.id() as i32, Signal::CONT);
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    tokio::time::sleep(Duration::from_millis(3_500)).await;
     assert!(bench.left(&tree) >= 6, "it beats again, and its tree is there");
     daemon.kill().unwrap();
     daemon.wait().unwrap();
-    bench.nothing_left_within(&tree, Duration::from_secs(2)).await;
+    bench.nothing_left_within(&tree, WAIT).await;
 }
 
 #[tokio::test]
 async fn a_daemon_that_beats_is_left_alone() {
-    let bench = Bench::with(|config| ScriptedConfig { silence_ms_max: 1_500, ..config });
-    let mut running = bench.attempt(&bench.launch(), "!sleep 3000\nhello", "#1 hello").await;
+    let bench = Bench::with(|config| ScriptedConfig { silence_ms_max: 3_000, ..config });
+    let mut running = bench.attempt(&bench.launch(), "!sleep 5000\nhello", "#1 hello").await;
     // Nobody asks for the next event meanwhile: the beats do not depend on it.
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    tokio::time::sleep(Duration::from_millis(4_000)).await;
     assert!(matches!(last_of(&mut running).await, AgentEvent::Finished { .. }));
 }
 
@@ -179,10 +181,8 @@ async fn a_supervisor_is_deaf_to_polite_signals_and_its_agent_is_not() {
     for polite in [Signal::TERM, Signal::INT, Signal::HUP] {
         signal(bench.supervisor_of(&launch.tree), polite);
     }
-    let before = Instant::now();
     let verified = running.stop(10_000).await;
     assert!(verified.gone && verified.killed == 0, "it went by itself: {verified:?}");
-    assert!(before.elapsed() < Duration::from_secs(10));
 }
 
 /// No mark and no parent of ours: still a descendant.
@@ -245,12 +245,12 @@ async fn a_record_that_names_an_older_process_names_none() {
 
 /// A daemon may die between turns, too, when it keeps a process that does nothing.
 #[tokio::test]
-async fn what_a_killed_daemon_kept_is_gone_within_two_seconds() {
+async fn what_a_killed_daemon_kept_is_gone_soon() {
     let bench = Bench::new();
-    let (mut keeper, tree) = keeper(&bench, "5000");
+    let (mut keeper, tree) = keeper(&bench, NEVER_SILENT);
     keeper.kill().unwrap();
     keeper.wait().unwrap();
-    bench.nothing_left_within(&tree, Duration::from_secs(2)).await;
+    bench.nothing_left_within(&tree, WAIT).await;
     assert_no_group(&tree);
 }
 
@@ -259,7 +259,7 @@ async fn what_a_stopped_daemon_kept_is_gone_after_its_beats_were_missed() {
     let bench = Bench::new();
     let (mut keeper, tree) = keeper(&bench, "1500");
     signal(keeper.id() as i32, Signal::STOP);
-    bench.nothing_left_within(&tree, Duration::from_millis(1_500 + 2_000)).await;
+    bench.nothing_left_within(&tree, WAIT).await;
     keeper.kill().unwrap();
     keeper.wait().unwrap();
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use agent::{Agent, AgentEvent, Answer};
+use agent::{About, Agent, AgentEvent, Answer, Launch, Message, Steered};
 use homing_drivers::ScriptedConfig;
 use kernel::Failure;
 
-use crate::bench::{Bench, WAIT, to_the_end};
+use crate::bench::{Bench, WAIT, be_ready, to_the_end};
 
 agent::conformance!(Bench::new());
 
@@ -42,7 +42,7 @@ async fn a_command_runs_in_the_directory_and_its_output_is_kept() {
     let bench = Bench::new();
     std::fs::write(bench.place.path().join("seen"), "yes").unwrap();
     let mut running = bench.agent.start(bench.launch()).await.unwrap();
-    running.next().await;
+    be_ready(&mut *running).await;
     let message =
         agent::Message { id: bench.launch().message, text: "!run cat seen; echo no >&2; exit 3".to_owned() };
     running.hand(message).await.unwrap();
@@ -103,6 +103,87 @@ async fn a_question_nobody_answers_can_be_stopped() {
     while !matches!(running.next().await, AgentEvent::Asked { .. }) {}
     assert!(running.stop(1_000).await.gone);
     assert!(running.answer("q1", Answer::Allow).await.is_ok() || running.stop(0).await.gone);
+}
+
+/// A command that is said before it was listed is taken for words; afterwards it is one.
+#[tokio::test]
+async fn commands_are_listed_late_when_it_is_told_so() {
+    let bench = with_switch("HOMING_SCRIPTED_COMMANDS_MS", "300");
+    let launch = bench.launch();
+    let mut running = bench.agent.start(launch.clone()).await.unwrap();
+    assert!(about(&running.next().await).commands.is_empty());
+    assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+    let listed = tokio::time::timeout(WAIT, running.next()).await.unwrap();
+    assert_eq!(about(&listed).commands.len(), 2);
+    running.hand(message(&launch, "/shout hello")).await.unwrap();
+    assert_eq!(to_the_end(&mut *running).await.1, "command shout: hello");
+
+    let slow = with_switch("HOMING_SCRIPTED_COMMANDS_MS", "60000");
+    assert_eq!(slow.turn(&slow.launch(), "/shout hello").await.text, "#1 /shout hello");
+    let quick = Bench::new();
+    assert_eq!(quick.turn(&quick.launch(), "/shout hello").await.text, "command shout: hello");
+}
+
+/// Nothing was handed to the wrong model: it is never ready.
+#[tokio::test]
+async fn another_model_than_was_chosen_is_refused() {
+    let bench = with_switch("HOMING_SCRIPTED_FALLBACK", "large");
+    let chosen = |model: &str| Launch { model: Some(model.to_owned()), ..bench.launch() };
+    let mut running = bench.agent.start(chosen("small")).await.unwrap();
+    let last = running.next().await;
+    let AgentEvent::Failed(trouble) = &last else { panic!("{last:?}") };
+    assert_eq!(trouble.failure, Failure::Refused);
+    assert!(trouble.detail.contains("large, not small"), "{trouble}");
+    assert!(bench.log().iter().all(|entry| entry["event"] == "up"));
+    // Who chose none, or the one it uses, has nothing against it.
+    assert!(bench.turn(&chosen("large"), "hello").await.native().is_some());
+    assert!(bench.turn(&bench.launch(), "hello").await.native().is_some());
+}
+
+#[tokio::test]
+async fn a_slow_model_makes_it_ready_late() {
+    let bench = with_switch("HOMING_SCRIPTED_MODELS_MS", "300");
+    let began = std::time::Instant::now();
+    let mut running = bench.agent.start(bench.launch()).await.unwrap();
+    assert_eq!(about(&running.next().await).model, "small");
+    assert!(began.elapsed() >= Duration::from_millis(300));
+    running.stop(0).await;
+}
+
+/// Also while it hangs, deaf to everything polite.
+#[tokio::test]
+async fn words_are_taken_while_it_speaks_and_while_it_hangs() {
+    let bench = Bench::new();
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "!say 40 20", "word1").await;
+    assert_eq!(running.steer(message(&launch, "more")).await, Ok(Steered::Taken));
+    let (_, text) = to_the_end(&mut *running).await;
+    assert!(text.contains("\n+more\n word"), "{text:?}");
+
+    let launch = bench.launch();
+    let mut running = bench.attempt(&launch, "!hang", "hanging").await;
+    assert_eq!(running.steer(message(&launch, "more")).await, Ok(Steered::Taken));
+    let heard = tokio::time::timeout(WAIT, running.next()).await.unwrap();
+    assert_eq!(heard, AgentEvent::Text { text: "\n+more\n".to_owned() });
+    let verified = running.stop(200).await;
+    assert!(verified.gone && verified.killed > 0, "{verified:?}");
+}
+
+fn with_switch(name: &str, value: &str) -> Bench {
+    let switches = vec![(name.to_owned(), value.to_owned())];
+    Bench::with(|config| ScriptedConfig { switches, ..config })
+}
+
+fn message(launch: &Launch, text: &str) -> Message {
+    Message { id: launch.message, text: text.to_owned() }
+}
+
+#[track_caller]
+fn about(event: &AgentEvent) -> &About {
+    match event {
+        AgentEvent::About(about) => about,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn resident_kb(pid: i32) -> u64 {

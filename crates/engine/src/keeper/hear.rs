@@ -53,7 +53,7 @@ impl Keeper {
             AgentEvent::Text { text } => self.take_words(WordKind::Text, &text, news),
             AgentEvent::Reasoning { text } => self.take_words(WordKind::Reasoning, &text, news),
             AgentEvent::ToolProgress { call, output } => self.take_progress(&call, &output, news),
-            AgentEvent::Asked { question, tool, detail } => {
+            AgentEvent::Asked { question, tool, detail, .. } => {
                 self.take_question(question, &tool, &detail, news);
             }
             AgentEvent::Withdrawn { question } => self.take_back(&question, news),

@@ -65,7 +65,8 @@ pub(crate) fn speaking(events: Vec<AgentEvent>) -> Puppet {
 }
 
 fn asked(question: &str) -> AgentEvent {
-    AgentEvent::Asked { question: question.to_owned(), tool: "shell".to_owned(), detail: String::new() }
+    let (tool, form) = ("shell".to_owned(), agent::Form::Permission);
+    AgentEvent::Asked { question: question.to_owned(), tool, detail: String::new(), form }
 }
 
 #[tokio::test(start_paused = true)]

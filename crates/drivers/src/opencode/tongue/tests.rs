@@ -198,7 +198,7 @@ fn tell(event: &AgentEvent) -> String {
         AgentEvent::ToolCall { tool, input, .. } => format!("call {tool} {input}"),
         AgentEvent::ToolProgress { output, .. } => format!("progress {output:?}"),
         AgentEvent::ToolResult { output, failed, .. } => format!("result {output:?} failed={failed}"),
-        AgentEvent::Asked { question, tool, detail } => format!("asked {question} {tool} {detail}"),
+        AgentEvent::Asked { question, tool, detail, .. } => format!("asked {question} {tool} {detail}"),
         AgentEvent::Usage(Usage { input_tokens, output_tokens, cost_micros, window, .. }) => {
             format!("usage {input_tokens} {output_tokens} {cost_micros:?} {window:?}")
         }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, Told, Weather, Wish};
 use agent::{Abilities, Agent, Found, MemoryMove, TreeName};
 use homing_drivers::count_marked;
 use kernel::{Native, SessionId};
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{RealAgent, Stage, leftovers};
+use testkit::{RealAgent, Stage, eventually, leftovers};
 
 use super::table;
 use crate::bench::count_children;
@@ -20,10 +20,9 @@ use crate::bench::count_children;
 const FLOOD_WORDS: u32 = 30_000;
 /// How long a story waits for one thing. Agents come up slowly on a busy machine.
 const PATIENCE_MS: u64 = 90_000;
-/// How long a program whose input has ended may take to come up and go.
-const EOF_WAIT: Duration = Duration::from_secs(20);
-/// How long supervisors may take to be gone when everything they supervised is.
-const LEAVE_WAIT: Duration = Duration::from_secs(2);
+/// How long we watch a program that is known to stay although its input has ended. One that is known to go has as long as
+/// it takes.
+const STAY_WAIT: Duration = Duration::from_secs(20);
 /// What agents that keep their conversations in a database cannot be made to do.
 const DATABASE: &str = "its conversations are in a database";
 /// What nobody can make a real agent do.
@@ -48,36 +47,35 @@ impl Real {
         let seen = [
             ("version", version),
             ("abilities", abilities(self.agent.abilities())),
-            ("when its input ends", self.when_its_input_ends()),
+            ("when its input ends", self.when_its_input_ends().await),
         ];
         self.nothing_is_left();
         table::check(self.stage.agent, &seen.map(|(row, seen)| (row.to_owned(), seen)));
     }
 
     /// Starts the program without us, says nothing and looks whether it goes.
-    fn when_its_input_ends(&self) -> String {
-        let arguments: &[&str] = match self.name() {
-            RealAgent::Claude => {
-                &["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
-            }
-            RealAgent::Codex => &["app-server"],
-            RealAgent::OpenCode => &["serve", "--hostname", "127.0.0.1", "--port", "0"],
-            RealAgent::ClaudeAgentAcp => &[],
-            RealAgent::Goose => &["acp"],
+    async fn when_its_input_ends(&self) -> String {
+        let patience = Duration::from_millis(PATIENCE_MS);
+        let (arguments, wait): (&[&str], _) = match self.name() {
+            RealAgent::Claude => (
+                &["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"],
+                patience,
+            ),
+            RealAgent::Codex => (&["app-server"], patience),
+            RealAgent::OpenCode => (&["serve", "--hostname", "127.0.0.1", "--port", "0"], STAY_WAIT),
+            RealAgent::ClaudeAgentAcp => (&[], patience),
+            RealAgent::Goose => (&["acp"], STAY_WAIT),
         };
-        let mut program = std::process::Command::new(self.stage.program());
+        let mut program = tokio::process::Command::new(self.stage.program());
         program.args(arguments).env_clear().envs(self.stage.env()).env("HOME", self.stage.home());
         program.env("PATH", std::env::var_os("PATH").unwrap()).current_dir(self.stage.directory());
         program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let (mut program, began) = (program.spawn().unwrap(), Instant::now());
-        while began.elapsed() < EOF_WAIT {
-            if program.try_wait().unwrap().is_some() {
-                return "it goes".to_owned();
-            }
-            std::thread::sleep(Duration::from_millis(50));
+        let mut program = program.spawn().unwrap();
+        if let Ok(gone) = tokio::time::timeout(wait, program.wait()).await {
+            gone.unwrap();
+            return "it goes".to_owned();
         }
-        program.kill().unwrap();
-        program.wait().unwrap();
+        program.kill().await.unwrap();
         "it stays".to_owned()
     }
 
@@ -124,15 +122,9 @@ impl Real {
 
     /// Everything that has anything to do with this stage is gone.
     fn nothing_is_left(&self) {
-        let (home, began) = (self.stage.home(), Instant::now());
-        loop {
-            let left = leftovers(home.parent().unwrap(), &[]);
-            if left.is_empty() {
-                return;
-            }
-            assert!(began.elapsed() < LEAVE_WAIT, "{left:#?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        // A supervisor says that everything is gone, and then goes itself.
+        let home = self.stage.home();
+        eventually("nothing is left", || leftovers(home.parent().unwrap(), &[]).is_empty().then_some(()));
     }
 }
 

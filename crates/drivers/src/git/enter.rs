@@ -1,0 +1,281 @@
+//! Making a worktree, so that it can be begun again after a kill at any line.
+//!
+//! What we remember is written first and says *making*; each step looks whether it is done already. A linked worktree is a
+//! few small files in a documented layout; they are written here, because `git worktree add` would read the repository's
+//! configuration. The files are checked out by git in our plain shadow: converted as attributes say, but by no filter.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::find::{Repository, read_line};
+use super::inside::Inside;
+use super::names::{BranchName, WorktreeName, check_revision, is_object_id};
+use super::record::{Record, State};
+use super::shadow::Shadow;
+use super::trouble::GitTrouble;
+use super::{Git, now_ms};
+
+/// Other worktrees of the repository may have taken the name there.
+const IDS_MAX: usize = 1_000;
+
+/// Keeps `git worktree prune` away, which cannot see our worktrees from behind a wall.
+const LOCKED: &str = "a worktree of Homing's; remove it with Homing\n";
+
+/// Which worktree is wanted.
+#[derive(Debug, Clone)]
+pub struct Enter<'a> {
+    /// Any directory within the repository.
+    pub repository: &'a Path,
+    pub name: WorktreeName,
+    /// Where a new branch begins: a revision; HEAD if nothing is said.
+    pub base: Option<String>,
+    /// `homing/NAME` if nothing is said. One that exists is used as it is, if it was said and no base.
+    pub branch: Option<BranchName>,
+    /// A new worktree, or one that exists.
+    pub is_new: bool,
+}
+
+/// A worktree that is ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Where to work: the same place in the worktree as `home` in its own.
+    pub directory: PathBuf,
+    /// The root of the worktree.
+    pub root: PathBuf,
+    /// Where one comes from and goes back to.
+    pub home: PathBuf,
+    /// None: HEAD is on no branch, as somebody left it.
+    pub branch: Option<String>,
+    pub base_commit: String,
+}
+
+impl Git {
+    /// Makes a worktree, or enters one that is there. Asked again with the same words it gives the same answer, also if the
+    /// first time was cut short.
+    pub async fn enter(&self, enter: Enter<'_>) -> Result<Entered, GitTrouble> {
+        let from = Repository::must_be_around(enter.repository)?;
+        let home = enter.repository.canonicalize().map_err(GitTrouble::disk(enter.repository))?;
+        let _held = self.hold(&from.common).await?;
+        let record = match self.record(&enter.name)? {
+            Some(record) if record.common != from.common => {
+                return Err(GitTrouble::NameTaken { name: enter.name, repository: record.home });
+            }
+            Some(Record { state: State::Removing { .. }, .. }) if enter.is_new => {
+                self.finish_removal(&enter.name).await?;
+                self.plan(&enter, &from).await?
+            }
+            Some(Record { state: State::Removing { .. }, .. }) => {
+                return Err(GitTrouble::NoSuchWorktree(enter.name));
+            }
+            Some(record) if enter.is_new && !is_asked_again(&record, &enter) => {
+                return Err(GitTrouble::NameTaken { name: enter.name, repository: record.home });
+            }
+            Some(record) => record,
+            None if enter.is_new => self.plan(&enter, &from).await?,
+            None => return Err(GitTrouble::NoSuchWorktree(enter.name)),
+        };
+        self.make(&enter.name, record, &from).await?;
+        self.entered(&enter.name, &from, home)
+    }
+
+    /// Decides what is to be made, and writes it down. Nothing else has happened yet.
+    async fn plan(&self, enter: &Enter<'_>, from: &Repository) -> Result<Record, GitTrouble> {
+        let root = self.worktree(&enter.name);
+        if fs::symlink_metadata(&root).is_ok() {
+            return Err(GitTrouble::InTheWay(root));
+        }
+        let shadow = self.shadow(from)?;
+        let branch = enter.branch.clone().unwrap_or_else(|| BranchName::of(&enter.name));
+        let there = self.find_one(&shadow, &branch.reference()).await?;
+        let made_branch = there.is_none();
+        let base_commit = match there {
+            Some(commit) if enter.branch.is_some() && enter.base.is_none() => {
+                if let Some(at) = checked_out_at(from, &branch.reference()) {
+                    return Err(GitTrouble::BranchInUse { branch: branch.to_string(), at });
+                }
+                commit
+            }
+            Some(_) => return Err(GitTrouble::BranchTaken(branch.to_string())),
+            None => self.resolve(&shadow, enter.base.as_deref().unwrap_or("HEAD")).await?,
+        };
+        let record = Record {
+            common: from.common.clone(),
+            home: from.top.clone(),
+            branch: Some(branch.reference()),
+            made_branch,
+            base: enter.base.clone(),
+            base_commit,
+            id: free_id(from, &enter.name)?,
+            made_at_ms: now_ms(),
+            restoring: None,
+            state: State::Making,
+        };
+        self.write_record(&enter.name, &record)?;
+        self.step()?;
+        Ok(record)
+    }
+
+    /// The commit that somebody's words name.
+    pub(super) async fn resolve(&self, shadow: &Shadow, revision: &str) -> Result<String, GitTrouble> {
+        check_revision(revision)?;
+        let call = self.plain(shadow, "rev-parse").words(["--verify", "--quiet", "--end-of-options"]);
+        let said = call.word(format!("{revision}^{{commit}}")).said().await?;
+        let commit = String::from_utf8_lossy(&said.out).trim_end().to_owned();
+        if said.code == Some(0) && is_object_id(&commit) {
+            return Ok(commit);
+        }
+        Err(GitTrouble::NoSuchRevision(revision.to_owned()))
+    }
+
+    /// Does what is not done yet.
+    pub(super) async fn make(
+        &self,
+        name: &WorktreeName,
+        mut record: Record,
+        from: &Repository,
+    ) -> Result<(), GitTrouble> {
+        let root = self.worktree(name);
+        if record.state == State::Made {
+            return if root.join(".git").is_file() {
+                Ok(())
+            } else {
+                Err(GitTrouble::NoSuchWorktree(name.clone()))
+            };
+        }
+        self.make_branch(&record, from).await?;
+        self.step()?;
+        self.make_links(name, &record)?;
+        self.step()?;
+        let made = Repository::must_be_around(&root)?;
+        // Whoever wrote this lock was killed: the record says that the worktree is not made yet.
+        let _ = fs::remove_file(made.git_dir.join("index.lock"));
+        match &record.restoring {
+            Some(commit) => self.fill_again(&made, commit).await?,
+            None => self.fill(&made, &record).await?,
+        }
+        self.step()?;
+        record.state = State::Made;
+        self.write_record(name, &record)
+    }
+
+    /// The files of the base, and those that git does not track.
+    async fn fill(&self, made: &Repository, record: &Record) -> Result<(), GitTrouble> {
+        let shadow = self.shadow(made)?;
+        let settings = self.carried(made, &shadow).await?;
+        let call = self.plain(&shadow, "read-tree").words(["--reset", "-u", &record.base_commit]);
+        call.settings(&settings).work_tree(&made.top).index(&made.git_dir.join("index")).out().await?;
+        self.step()?;
+        self.include(&record.home, made).await
+    }
+
+    async fn make_branch(&self, record: &Record, from: &Repository) -> Result<(), GitTrouble> {
+        let Some(branch) = &record.branch else { return Ok(()) };
+        let shadow = self.shadow(from)?;
+        if record.made_branch && self.find_one(&shadow, branch).await?.is_none() {
+            // Only we make branches of this name, one at a time: a lock is of somebody who was killed.
+            if branch.starts_with("refs/heads/homing/") {
+                let _ = fs::remove_file(record.common.join(format!("{branch}.lock")));
+            }
+            let nothing = "0".repeat(record.base_commit.len());
+            self.plain(&shadow, "update-ref").words([branch, &record.base_commit, &nothing]).out().await?;
+        }
+        Ok(())
+    }
+
+    /// The files that tie a worktree to its repository.
+    pub(super) fn make_links(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+        let (root, admin) = (self.worktree(name), record.admin());
+        fs::create_dir_all(&admin).map_err(GitTrouble::disk(&admin))?;
+        let head = match &record.branch {
+            Some(branch) => format!("ref: {branch}\n"),
+            None => format!("{}\n", record.base_commit),
+        };
+        let with_end = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
+        let dot_git = root.join(".git");
+        for (file, text) in [
+            ("locked", LOCKED.as_bytes()),
+            ("gitdir", &with_end(&dot_git)),
+            ("commondir", b"../..\n"),
+            ("HEAD", head.as_bytes()),
+        ] {
+            let path = admin.join(file);
+            fs::write(&path, text).map_err(GitTrouble::disk(&path))?;
+            self.step()?;
+        }
+        match fs::create_dir(&root) {
+            Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(GitTrouble::disk(&root)(why)),
+            _ => {}
+        }
+        self.step()?;
+        fs::write(&dot_git, [b"gitdir: ", with_end(&admin).as_slice()].concat())
+            .map_err(GitTrouble::disk(&dot_git))
+    }
+
+    pub(super) fn entered(
+        &self,
+        name: &WorktreeName,
+        from: &Repository,
+        home: PathBuf,
+    ) -> Result<Entered, GitTrouble> {
+        let record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+        let root = self.worktree(name);
+        let within = home.strip_prefix(&from.top).unwrap_or(Path::new(""));
+        let leads_out = |_| GitTrouble::LeadsOut { path: root.join(within), root: root.clone() };
+        // Joining nothing would put a slash at its end.
+        let directory = if within.as_os_str().is_empty() { root.clone() } else { root.join(within) };
+        // Made where the base does not have it; a link on the way would lead out.
+        Inside::open(&root).map_err(GitTrouble::disk(&root))?.make_directory(within).map_err(leads_out)?;
+        let branch = Repository::must_be_around(&root)?.branch();
+        let branch = branch.and_then(|branch| Some(branch.strip_prefix("refs/heads/")?.to_owned()));
+        Ok(Entered { directory, root, home, branch, base_commit: record.base_commit })
+    }
+
+    /// What the repository's configuration says about files as such. Nothing in it can be executed.
+    pub(super) async fn carried(&self, of: &Repository, shadow: &Shadow) -> Result<Vec<String>, GitTrouble> {
+        let config = of.common.join("config");
+        if !config.is_file() {
+            return Ok(Vec::new());
+        }
+        let list =
+            self.plain(shadow, "config").words(["--no-includes", "-z", "--list", "--file"]).word(config);
+        let said = list.said().await?;
+        let lines = said.out.split(|byte| *byte == 0).filter_map(|line| std::str::from_utf8(line).ok());
+        let pairs = lines.filter_map(|line| line.split_once('\n'));
+        let is_known = |key: &str| ["core.autocrlf", "core.eol"].contains(&key);
+        let is_plain = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let known = pairs.filter(|(key, value)| is_known(key) && is_plain(value));
+        Ok(known.map(|(key, value)| format!("{key}={value}")).collect())
+    }
+}
+
+/// The same wish as the one that is written down: somebody was killed before they heard the answer.
+fn is_asked_again(record: &Record, enter: &Enter<'_>) -> bool {
+    let branch = enter.branch.clone().unwrap_or_else(|| BranchName::of(&enter.name));
+    record.branch == Some(branch.reference()) && record.base == enter.base
+}
+
+/// In which working tree a branch is checked out.
+pub(super) fn checked_out_at(of: &Repository, branch: &str) -> Option<PathBuf> {
+    let wanted = format!("ref: {branch}").into_bytes();
+    let has = |git_dir: &Path| read_line(&git_dir.join("HEAD")).is_ok_and(|head| head == wanted);
+    if has(&of.common) {
+        return Some(of.common.parent().unwrap_or(&of.common).to_path_buf());
+    }
+    let others =
+        fs::read_dir(of.common.join("worktrees")).into_iter().flatten().flatten().map(|entry| entry.path());
+    others.filter(|admin| has(admin)).find_map(|admin| {
+        let path = super::find::bytes_path(&read_line(&admin.join("gitdir")).ok()?);
+        Some(path.parent()?.to_path_buf())
+    })
+}
+
+/// A name in the repository's `worktrees` that nobody has: the worktree's own, or with a number.
+pub(super) fn free_id(of: &Repository, name: &WorktreeName) -> Result<String, GitTrouble> {
+    let all = of.common.join("worktrees");
+    let names =
+        std::iter::once(name.to_string()).chain((2..IDS_MAX).map(|number| format!("{name}.{number}")));
+    let mut free = names.filter(|id| fs::symlink_metadata(all.join(id)).is_err());
+    free.next().ok_or_else(|| GitTrouble::InTheWay(all.join(name.as_str())))
+}

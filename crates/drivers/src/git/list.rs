@@ -1,0 +1,154 @@
+//! Which worktrees of ours there are, and what is in them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::find::Repository;
+use super::names::WorktreeName;
+use super::record::{Record, State};
+use super::shadow::Shadow;
+use super::trouble::GitTrouble;
+use super::{Git, blocking};
+
+/// A worktree of ours, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorktreeSeen {
+    pub name: WorktreeName,
+    pub directory: PathBuf,
+    /// The root of the working tree it was made from.
+    pub repository: PathBuf,
+    /// Without `refs/heads/`; none if HEAD is on no branch.
+    pub branch: Option<String>,
+    pub head: Option<String>,
+    /// Commits since its base, and commits that its repository's HEAD has got beyond it.
+    pub ahead: u64,
+    pub behind: u64,
+    /// Files that git tracks and that differ from HEAD.
+    pub dirty: u64,
+    pub untracked: u64,
+    pub size_bytes: u64,
+    pub made_at_ms: u64,
+    /// The last time that something was staged, committed or removed in it, or it was made.
+    pub used_at_ms: u64,
+    /// Its directory is not there, or not whole.
+    pub is_missing: bool,
+}
+
+impl Git {
+    /// All worktrees of ours, or those of the repository around a directory.
+    pub async fn list(&self, repository: Option<&Path>) -> Result<Vec<WorktreeSeen>, GitTrouble> {
+        let common = match repository {
+            Some(directory) => Some(Repository::must_be_around(directory)?.common),
+            None => None,
+        };
+        let mut seen = Vec::new();
+        for (name, record) in self.records()? {
+            if common.as_ref().is_none_or(|common| record.common == *common) {
+                seen.push(self.look_into(name, &record).await?);
+            }
+        }
+        Ok(seen)
+    }
+
+    async fn look_into(&self, name: WorktreeName, record: &Record) -> Result<WorktreeSeen, GitTrouble> {
+        let root = self.worktree(&name);
+        let directory = root.clone();
+        let size_bytes = blocking(move || Ok(size_of(&root))).await?;
+        let mut seen = WorktreeSeen {
+            name,
+            directory,
+            repository: record.home.clone(),
+            branch: record.branch.as_deref().and_then(short),
+            head: None,
+            ahead: 0,
+            behind: 0,
+            dirty: 0,
+            untracked: 0,
+            size_bytes,
+            made_at_ms: record.made_at_ms,
+            used_at_ms: record.made_at_ms,
+            is_missing: true,
+        };
+        let found = Repository::around(&seen.directory).ok().flatten();
+        let Some(found) = found.filter(|found| found.top == seen.directory) else { return Ok(seen) };
+        // One that is not whole yet, or any more, is told as missing; entering or removing it goes on.
+        seen.is_missing = record.state != State::Made;
+        seen.branch = found.branch().as_deref().and_then(short);
+        seen.used_at_ms = seen.used_at_ms.max(touched_ms(&found));
+        let shadow = self.shadow(&found)?;
+        seen.head = self.find_one(&shadow, "HEAD").await?;
+        (seen.ahead, seen.behind) = self.distance(&shadow, record, seen.head.as_deref()).await?;
+        (seen.dirty, seen.untracked) = self.differing(&found, &shadow).await?;
+        Ok(seen)
+    }
+
+    async fn distance(
+        &self,
+        shadow: &Shadow,
+        record: &Record,
+        head: Option<&str>,
+    ) -> Result<(u64, u64), GitTrouble> {
+        let Some(head) = head else { return Ok((0, 0)) };
+        let home = Repository::around(&record.home).ok().flatten();
+        let there = match home.filter(|home| home.common == record.common) {
+            Some(home) => self.find_one(&self.shadow(&home)?, "HEAD").await?,
+            None => None,
+        };
+        let there = there.unwrap_or_else(|| record.base_commit.clone());
+        let count = self.plain(shadow, "rev-list").words(["--left-right", "--count"]);
+        let text = count.word(format!("{head}...{there}")).words(["--"]).text().await?;
+        let mut numbers = text.split('\t').map(|number| number.parse().unwrap_or(0));
+        Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
+    }
+
+    /// Files that differ from HEAD, and files that git does not know.
+    async fn differing(&self, of: &Repository, shadow: &Shadow) -> Result<(u64, u64), GitTrouble> {
+        let mine = format!("index.{}", uuid::Uuid::now_v7().simple());
+        let (real, copy) = (of.git_dir.join("index"), shadow.plain.join(mine));
+        if real.is_file() {
+            fs::copy(&real, &copy).map_err(GitTrouble::disk(&copy))?;
+        }
+        let settings = self.carried(of, shadow).await?;
+        let status = self.plain(shadow, "status").words(["--porcelain=v1", "-z", "--no-renames", "-uall"]);
+        // Looking into a submodule would start git there, with that repository's own configuration.
+        let status =
+            status.words(["--ignore-submodules=all"]).settings(&settings).work_tree(&of.top).index(&copy);
+        let out = status.out().await?;
+        let _ = fs::remove_file(&copy);
+        let lines = out.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        let (untracked, dirty): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(b"??"));
+        Ok((dirty.len() as u64, untracked.len() as u64))
+    }
+}
+
+fn short(branch: &str) -> Option<String> {
+    branch.strip_prefix("refs/heads/").map(str::to_owned)
+}
+
+/// When the worktree's index, HEAD or root directory changed last.
+fn touched_ms(of: &Repository) -> u64 {
+    let paths =
+        [of.git_dir.join("index"), of.git_dir.join("HEAD"), of.git_dir.join("logs/HEAD"), of.top.clone()];
+    let times = paths.iter().filter_map(|path| fs::symlink_metadata(path).ok());
+    times
+        .map(|about| u64::try_from(about.mtime() * 1_000 + about.mtime_nsec() / 1_000_000).unwrap_or(0))
+        .max()
+        .unwrap_or(0)
+}
+
+/// What a directory takes on the disk. Links are not followed; what cannot be read counts nothing.
+pub(super) fn size_of(root: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut left = vec![root.to_path_buf()];
+    while let Some(path) = left.pop() {
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            bytes += about.blocks() * 512;
+            if about.is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    bytes
+}

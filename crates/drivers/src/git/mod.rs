@@ -1,0 +1,160 @@
+//! Worktrees and snapshots, by the real git, in repositories that nobody has to trust.
+//!
+//! Read in this order: `run` (the one place where git is started), `find` (which repository a directory is in), `shadow`
+//! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `collect`. `names` are names that are
+//! safe, `inside` reaches files without following links, `record` remembers which worktrees are ours, `trouble` says what
+//! went wrong and what to do about it.
+//!
+//! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
+//! git at all. What would have to run (setup scripts) is only named, and runs behind the wall with the agent.
+
+mod collect;
+mod diff;
+mod enter;
+mod find;
+mod include;
+mod inside;
+mod kept;
+mod list;
+mod names;
+mod record;
+mod remove;
+mod restore;
+mod run;
+mod scripts;
+mod shadow;
+mod snapshot;
+mod trouble;
+mod undo;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+pub use collect::{Collected, Policy};
+pub use diff::{Changes, FileChange, FileKind};
+pub use enter::{Enter, Entered};
+pub use list::WorktreeSeen;
+pub use names::{BranchName, Moment, SnapshotName, WorktreeName};
+pub use remove::Removed;
+pub use scripts::{Scripts, ScriptsConfig, scripts_of};
+pub use snapshot::Snapshot;
+pub use trouble::{GitTrouble, UndoRefused};
+pub use undo::Undone;
+
+use find::Repository;
+use run::Runner;
+
+/// Where our files are. Both directories are ours alone, and no agent sees them but its own worktree.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// Worktrees live here, each in a directory of its name.
+    pub worktrees: PathBuf,
+    /// What we remember of worktrees and repositories, and the git directories in which git runs.
+    pub own: PathBuf,
+}
+
+/// How long and how much.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// One run of git.
+    pub time_max: Duration,
+    /// Waiting for somebody else's operation on the same worktree or repository.
+    pub wait_max: Duration,
+    /// What one run of git may print.
+    pub output_bytes_max: usize,
+    /// How much of a patch is kept.
+    pub patch_bytes_max: usize,
+    /// What `.worktreeinclude` may copy.
+    pub include_bytes_max: u64,
+    /// Ignored files and nested repositories that are kept when a worktree is removed. With more, it is not removed.
+    pub kept_bytes_max: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            time_max: Duration::from_secs(300),
+            wait_max: Duration::from_secs(60),
+            output_bytes_max: 256 * 1024 * 1024,
+            patch_bytes_max: 1024 * 1024,
+            include_bytes_max: 1024 * 1024 * 1024,
+            kept_bytes_max: 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// Git, as we run it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Git {
+    runner: Runner,
+    places: Places,
+    bounds: Bounds,
+    /// For tests: at which step to stop, as if killed there. Zero: never.
+    stop_at: Arc<AtomicUsize>,
+}
+
+impl Git {
+    /// Makes the places if they are missing. `program` is git, by path or by a name in `PATH`.
+    pub fn new(program: &Path, places: Places, bounds: Bounds) -> Result<Self, GitTrouble> {
+        let home = places.own.join("home");
+        for place in [&places.worktrees, &home, &places.own.join("locks"), &places.own.join("worktrees")] {
+            make_private(place)?;
+        }
+        let canonical = |path: &Path| path.canonicalize().map_err(GitTrouble::disk(path));
+        let places = Places { worktrees: canonical(&places.worktrees)?, own: canonical(&places.own)? };
+        let runner = Runner {
+            program: program.to_path_buf(),
+            home: places.own.join("home"),
+            time_max: bounds.time_max,
+            output_bytes_max: bounds.output_bytes_max,
+        };
+        Ok(Self { runner, places, bounds, stop_at: Arc::new(AtomicUsize::new(0)) })
+    }
+
+    /// The root of the repository's working tree around a directory, if there is one.
+    pub fn root_of(&self, directory: &Path) -> Result<Option<PathBuf>, GitTrouble> {
+        Ok(Repository::around(directory)?.map(|repository| repository.top))
+    }
+
+    /// For tests: the next operations end with [`GitTrouble::Stopped`] at this step, counted from one, leaving everything
+    /// as a kill would. Zero takes it back.
+    #[doc(hidden)]
+    pub fn stop_at_step(&self, step: usize) {
+        self.stop_at.store(step, Ordering::SeqCst);
+    }
+
+    /// A point between two changes at which a kill must do no harm.
+    fn step(&self) -> Result<(), GitTrouble> {
+        let left = self.stop_at.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| match left {
+            0 => None,
+            left => Some(left - 1),
+        });
+        if left == Ok(1) { Err(GitTrouble::Stopped(1)) } else { Ok(()) }
+    }
+}
+
+/// A directory for nobody but us.
+fn make_private(path: &Path) -> Result<(), GitTrouble> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path).map_err(GitTrouble::disk(path))
+}
+
+/// Work on files, off the threads that must not wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GitTrouble> + Send + 'static,
+) -> Result<T, GitTrouble> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
+        Err(_) => Err(GitTrouble::Stopped(0)),
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,112 @@
+//! What we remember of each worktree of ours: a small file, written before anything else is done and removed last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Git;
+use super::names::WorktreeName;
+use super::shadow::write_whole;
+use super::trouble::GitTrouble;
+
+/// A worktree of ours. The file is there as long as anything of the worktree is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The repository's common directory.
+    pub(super) common: PathBuf,
+    /// The root of the working tree it was made from.
+    pub(super) home: PathBuf,
+    /// The full name of its branch, or none if it has no branch of its own.
+    pub(super) branch: Option<String>,
+    /// Whether the branch was made with it, so that it may go with it if nothing was added.
+    pub(super) made_branch: bool,
+    pub(super) base: Option<String>,
+    pub(super) base_commit: String,
+    /// The name of its directory in the repository's `worktrees`.
+    pub(super) id: String,
+    pub(super) made_at_ms: u64,
+    /// The commit of the snapshot that it is made from, instead of from its base.
+    #[serde(default)]
+    pub(super) restoring: Option<String>,
+    pub(super) state: State,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// Not everything is there yet.
+    Making,
+    Made,
+    /// Everything it held is in this snapshot; its directory may be gone.
+    Removing {
+        reference: String,
+        commit: String,
+        tree: String,
+    },
+}
+
+impl Record {
+    /// Where the repository keeps what belongs to this worktree alone.
+    pub(super) fn admin(&self) -> PathBuf {
+        self.common.join("worktrees").join(&self.id)
+    }
+}
+
+impl Git {
+    /// The root of a worktree of ours.
+    pub(super) fn worktree(&self, name: &WorktreeName) -> PathBuf {
+        self.places.worktrees.join(name.as_str())
+    }
+
+    fn record_path(&self, name: &WorktreeName) -> PathBuf {
+        self.places.own.join("worktrees").join(format!("{name}.json"))
+    }
+
+    pub(super) fn record(&self, name: &WorktreeName) -> Result<Option<Record>, GitTrouble> {
+        let path = self.record_path(name);
+        match fs::read(&path) {
+            Ok(text) => {
+                let record = serde_json::from_slice(&text).map_err(|why| odd(&path, &why))?;
+                Ok(Some(record))
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(GitTrouble::disk(&path)(why)),
+        }
+    }
+
+    pub(super) fn write_record(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+        let path = self.record_path(name);
+        let text = serde_json::to_vec(record).map_err(|why| odd(&path, &why))?;
+        write_whole(&path, &text)
+    }
+
+    pub(super) fn forget_record(&self, name: &WorktreeName) -> Result<(), GitTrouble> {
+        let path = self.record_path(name);
+        match fs::remove_file(&path) {
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitTrouble::disk(&path)(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// All worktrees of ours, by name.
+    pub(super) fn records(&self) -> Result<Vec<(WorktreeName, Record)>, GitTrouble> {
+        let path = self.places.own.join("worktrees");
+        let mut names: Vec<WorktreeName> = fs::read_dir(&path)
+            .map_err(GitTrouble::disk(&path))?
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok())
+            .collect();
+        names.sort();
+        let mut found = Vec::new();
+        for name in names {
+            // Removed in between is as good as not there.
+            found.extend(self.record(&name)?.map(|record| (name, record)));
+        }
+        Ok(found)
+    }
+}
+
+fn odd(path: &Path, why: &serde_json::Error) -> GitTrouble {
+    GitTrouble::Disk { path: path.to_path_buf(), why: std::io::Error::other(why.to_string()) }
+}

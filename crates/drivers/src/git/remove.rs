@@ -1,0 +1,200 @@
+//! Removing a worktree, so that every byte of it can be had again.
+//!
+//! First a snapshot with everything (`snapshot`, `kept`), then it is on the disk, then the record says *removing*, and only
+//! then something goes: the directory in one move, git's own files for it, a branch on which nothing was done. A kill in
+//! between leaves a record that says how to go on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Git;
+use super::enter::checked_out_at;
+use super::find::{Repository, bytes_path, read_line};
+use super::names::{SnapshotName, WorktreeName};
+use super::record::{Record, State};
+use super::shadow::{Shadow, remove_tree};
+use super::snapshot::{Beside, Snapshot};
+use super::trouble::GitTrouble;
+use super::{blocking, make_private};
+
+/// Where directories wait to be deleted, and where no worktree can be: its name begins with a dot.
+const TRASH: &str = ".trash";
+
+/// A worktree that is gone, and how to have it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    pub name: WorktreeName,
+    pub snapshot: Snapshot,
+}
+
+impl Git {
+    /// Removes a worktree of ours after everything in it is safe. Asked again it goes on where it was cut short.
+    ///
+    /// Refused if ignored files and nested repositories take more than `kept_bytes_max`, or if something cannot be read.
+    /// The branch stays, unless it was made with the worktree and nothing was done on it.
+    pub async fn remove(&self, name: &WorktreeName, snapshot: &SnapshotName) -> Result<Removed, GitTrouble> {
+        let record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+        let root = self.worktree(name);
+        let _repository = self.hold(&record.common).await?;
+        let _worktree = self.hold(&root).await?;
+        let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+        if record.state == State::Making {
+            self.make(name, record.clone(), &Repository::at_common(&record.common)?).await?;
+        }
+        if !matches!(record.state, State::Removing { .. }) {
+            self.check_links(name, &record)?;
+            let taken = self.save_all(&root, snapshot).await?;
+            let Snapshot { reference, commit, tree, .. } = taken;
+            record.state = State::Removing { reference, commit, tree };
+            self.write_record(name, &record)?;
+            self.step()?;
+        }
+        let snapshot = self.finish_removal(name).await?;
+        Ok(Removed { name: name.clone(), snapshot })
+    }
+
+    /// Whoever worked in it may have changed what ties it to its repository; everything must end up in the right one.
+    fn check_links(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+        let (root, admin) = (self.worktree(name), record.admin());
+        let found = Repository::around(&root).ok().flatten();
+        if found
+            .is_some_and(|found| found.top == root && found.git_dir == admin && found.common == record.common)
+        {
+            return Ok(());
+        }
+        let dot_git = root.join(".git");
+        match fs::symlink_metadata(&dot_git) {
+            Ok(about) if !about.is_file() => return Err(GitTrouble::InTheWay(dot_git)),
+            // Somebody deleted the directory: what was staged, and what git remembers, is still there to be kept.
+            _ => {}
+        }
+        let head = admin.join("HEAD");
+        let before = fs::read(&head).ok();
+        self.make_links(name, record)?;
+        match before {
+            Some(before) => fs::write(&head, before).map_err(GitTrouble::disk(&head)),
+            None => Ok(()),
+        }
+    }
+
+    /// A snapshot with everything, on the disk.
+    async fn save_all(&self, root: &Path, name: &SnapshotName) -> Result<Snapshot, GitTrouble> {
+        let repository = Repository::must_be_around(root)?;
+        let shadow = self.shadow(&repository)?;
+        let trees = self.trees(&repository, &shadow, true).await?;
+        let kept = Some(self.keep(&repository, &shadow).await?);
+        self.step()?;
+        let commits = self.commits_of(&repository, &shadow).await?;
+        let beside = Beside { kept, commits, is_durable: true };
+        let snapshot = self.seal(&repository, &shadow, name, trees, beside).await?;
+        // Parts of it may have been written by earlier snapshots, which did not wait for the disk.
+        let common = repository.common;
+        blocking(move || {
+            let directory = fs::File::open(&common).map_err(GitTrouble::disk(&common))?;
+            rustix::fs::syncfs(directory).map_err(|why| GitTrouble::disk(&common)(why.into()))
+        })
+        .await?;
+        self.step()?;
+        Ok(snapshot)
+    }
+
+    /// Goes on with a removal whose snapshot is safe. The repository is held by the caller.
+    pub(super) async fn finish_removal(&self, name: &WorktreeName) -> Result<Snapshot, GitTrouble> {
+        let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+        let State::Removing { reference, commit, tree } = record.state.clone() else {
+            return Err(GitTrouble::NoSuchWorktree(name.clone()));
+        };
+        let root = self.worktree(name);
+        let trash = self.places.worktrees.join(TRASH).join(name.as_str());
+        if fs::symlink_metadata(&root).is_ok() {
+            make_private(&self.places.worktrees.join(TRASH))?;
+            self.remove_later(trash.clone()).await?;
+            fs::rename(&root, &trash).map_err(GitTrouble::disk(&root))?;
+            self.step()?;
+            if let Err(why) = self.check_unchanged(&root, &trash).await {
+                fs::rename(&trash, &root).map_err(GitTrouble::disk(&root))?;
+                record.state = State::Made;
+                self.write_record(name, &record)?;
+                return Err(why);
+            }
+        }
+        let admin = record.admin();
+        // The name may be somebody else's by now.
+        if is_admin_of(&admin, &root) {
+            remove_tree(&admin)?;
+        }
+        self.step()?;
+        self.remove_branch(&record).await?;
+        self.step()?;
+        remove_tree(&self.shadow_dir(&root))?;
+        self.remove_later(trash).await?;
+        self.step()?;
+        self.forget_record(name)?;
+        Ok(Snapshot { repository: record.common, reference, commit, tree })
+    }
+
+    /// Whether nobody has written to it between the snapshot and the move.
+    async fn check_unchanged(&self, root: &Path, moved: &Path) -> Result<(), GitTrouble> {
+        let dir = self.shadow_dir(root);
+        let shadow = Shadow { plain: dir.join("plain"), raw: dir.join("raw"), dir };
+        let index = shadow.raw.join("index");
+        if !index.exists() {
+            return Ok(());
+        }
+        let look = self.raw(&shadow, "ls-files").words(["-z", "-o", "-m", "-d", "--exclude-standard"]);
+        let out = look.work_tree(moved).index(&index).out().await?;
+        let changed = out
+            .split(|byte| *byte == 0)
+            .any(|path| !path.is_empty() && !path.ends_with(b"/") && is_bytes(moved, path));
+        if changed { Err(GitTrouble::Busy(root.to_path_buf())) } else { Ok(()) }
+    }
+
+    async fn remove_branch(&self, record: &Record) -> Result<(), GitTrouble> {
+        let Some(branch) = record.branch.as_ref().filter(|_| record.made_branch) else { return Ok(()) };
+        let repository = Repository::at_common(&record.common)?;
+        if checked_out_at(&repository, branch).is_some() {
+            return Ok(());
+        }
+        let shadow = self.shadow(&repository)?;
+        if self.find_one(&shadow, branch).await?.as_ref() == Some(&record.base_commit) {
+            // Somebody who was quicker has moved it; then it stays.
+            self.plain(&shadow, "update-ref").words(["-d", branch, &record.base_commit]).said().await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a directory off the threads that must not wait.
+    async fn remove_later(&self, path: PathBuf) -> Result<(), GitTrouble> {
+        blocking(move || remove_tree(&path)).await
+    }
+
+    /// Deletes what a kill has left to be deleted. Worktrees that are being removed are not among it.
+    pub(super) async fn empty_trash(&self) -> Result<(), GitTrouble> {
+        let trash = self.places.worktrees.join(TRASH);
+        for entry in fs::read_dir(&trash).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let is_under_way = match name {
+                Some(name) => self.record(&name)?.is_some(),
+                None => false,
+            };
+            if !is_under_way {
+                self.remove_later(entry.path()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pipes and nested repositories are told again and again; they are not in the tree.
+fn is_bytes(root: &Path, path: &[u8]) -> bool {
+    match fs::symlink_metadata(root.join(bytes_path(path))) {
+        Ok(about) => about.is_file() || about.is_symlink(),
+        Err(_) => true,
+    }
+}
+
+fn is_admin_of(admin: &Path, root: &Path) -> bool {
+    read_line(&admin.join("gitdir")).is_ok_and(|line| bytes_path(&line) == root.join(".git"))
+        // A kill in the midst of deleting it may have taken this file first.
+        || fs::symlink_metadata(admin).is_ok() && !admin.join("gitdir").exists()
+}

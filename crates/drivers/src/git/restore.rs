@@ -1,0 +1,142 @@
+//! Giving back a worktree that was removed: every byte, mode and link, and what was staged.
+
+use std::fs;
+use std::path::Path;
+
+use super::enter::{Entered, checked_out_at, free_id};
+use super::find::Repository;
+use super::names::WorktreeName;
+use super::record::{Record, State};
+use super::shadow::Shadow;
+use super::snapshot::{Snapshot, Staged, split_at_byte};
+use super::trouble::GitTrouble;
+use super::{Git, now_ms};
+
+impl Git {
+    /// Makes a worktree as it was in a snapshot. Asked again with the same words it goes on where it was cut short.
+    ///
+    /// On its branch again, if that is where it was left and nobody has it; otherwise on no branch. `repository` is any
+    /// directory within the repository, to which one goes back.
+    pub async fn restore(
+        &self,
+        repository: &Path,
+        snapshot: &Snapshot,
+        name: &WorktreeName,
+    ) -> Result<Entered, GitTrouble> {
+        let from = Repository::must_be_around(repository)?;
+        let home = repository.canonicalize().map_err(GitTrouble::disk(repository))?;
+        let _held = self.hold(&from.common).await?;
+        let found = self.snapshot_at(&from, &snapshot.reference).await?;
+        if found.commit != snapshot.commit {
+            return Err(GitTrouble::NoSuchSnapshot(snapshot.reference.clone()));
+        }
+        if matches!(self.record(name)?, Some(Record { state: State::Removing { .. }, .. })) {
+            self.finish_removal(name).await?;
+        }
+        let record = match self.record(name)? {
+            Some(record) if record.restoring.as_ref() == Some(&found.commit) => record,
+            Some(record) => {
+                return Err(GitTrouble::NameTaken { name: name.clone(), repository: record.home });
+            }
+            None => self.plan_again(name, &from, &found).await?,
+        };
+        self.make(name, record, &from).await?;
+        self.entered(name, &from, home)
+    }
+
+    async fn plan_again(
+        &self,
+        name: &WorktreeName,
+        from: &Repository,
+        found: &Snapshot,
+    ) -> Result<Record, GitTrouble> {
+        let root = self.worktree(name);
+        if fs::symlink_metadata(&root).is_ok() {
+            return Err(GitTrouble::InTheWay(root));
+        }
+        let shadow = self.shadow(from)?;
+        let told = self.told(&shadow, &found.commit).await?;
+        let branch = match told.branch.filter(|branch| branch.starts_with("refs/heads/")) {
+            Some(branch) => {
+                let at = self.find_one(&shadow, &branch).await?;
+                let is_as_it_was = at.is_none() || at == told.head;
+                (is_as_it_was && checked_out_at(from, &branch).is_none()).then_some(branch)
+            }
+            None => None,
+        };
+        let record = Record {
+            common: from.common.clone(),
+            home: from.top.clone(),
+            branch,
+            // What is on it may be there for good: it never goes by itself any more.
+            made_branch: false,
+            base: None,
+            base_commit: told.head.unwrap_or_default(),
+            id: free_id(from, name)?,
+            made_at_ms: now_ms(),
+            restoring: Some(found.commit.clone()),
+            state: State::Making,
+        };
+        if let (Some(branch), false) = (&record.branch, record.base_commit.is_empty()) {
+            self.plain(&shadow, "update-ref").words([branch, &record.base_commit]).out().await?;
+        }
+        self.write_record(name, &record)?;
+        self.step()?;
+        Ok(record)
+    }
+
+    /// The files, what was staged, and what was kept.
+    pub(super) async fn fill_again(&self, made: &Repository, commit: &str) -> Result<(), GitTrouble> {
+        let shadow = self.shadow(made)?;
+        let told = self.told(&shadow, commit).await?;
+        let index = shadow.raw.join("index");
+        for stale in [&index, &shadow.raw.join("index.lock")] {
+            let _ = fs::remove_file(stale);
+        }
+        let call = self.raw(&shadow, "read-tree").words(["--reset", "-u"]).word(format!("{commit}^{{tree}}"));
+        call.work_tree(&made.top).index(&index).out().await?;
+        self.step()?;
+        if let Some(kept) = &told.kept {
+            self.give_back(made, &shadow, kept).await?;
+            self.step()?;
+        }
+        match told.staged {
+            Some(staged) => self.stage_again(made, &shadow, &staged).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn stage_again(
+        &self,
+        made: &Repository,
+        shadow: &Shadow,
+        staged: &Staged,
+    ) -> Result<(), GitTrouble> {
+        let index = made.git_dir.join("index");
+        match staged {
+            Staged::Tree(tree) => {
+                self.plain(shadow, "read-tree").words(["--reset", tree]).index(&index).out().await?;
+            }
+            Staged::Stages(tree) => {
+                let out = self.plain(shadow, "ls-tree").words(["-r", "-z", tree]).out().await?;
+                let lines: Vec<u8> = out.split(|byte| *byte == 0).filter_map(staged_line).flatten().collect();
+                let _ = fs::remove_file(&index);
+                let call = self.plain(shadow, "update-index").words(["-z", "--index-info"]);
+                call.index(&index).say(lines).out().await?;
+            }
+        }
+        // So that the next `git status` need not read every file. That some differ is no failure.
+        let settings = self.carried(made, shadow).await?;
+        let refresh = self.plain(shadow, "update-index").words(["-q", "--refresh"]).settings(&settings);
+        refresh.work_tree(&made.top).index(&index).said().await.map(drop)
+    }
+}
+
+/// From `MODE TYPE ID\tSTAGE/PATH` to `MODE ID STAGE\tPATH`.
+fn staged_line(line: &[u8]) -> Option<Vec<u8>> {
+    let (about, path) = split_at_byte(line, b'\t');
+    let mut words = about.split(|byte| *byte == b' ');
+    let (mode, id) = (words.next()?, words.nth(1)?);
+    let (stage, path) = split_at_byte(path, b'/');
+    (!path.is_empty()).then(|| [mode, b" ", id, b" ", stage, b"\t", path, b"\0"].concat())
+}

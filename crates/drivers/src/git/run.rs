@@ -1,0 +1,350 @@
+//! The one place where git is started: what it is told, what it cannot be told by anybody else, and when it ends.
+//!
+//! Git runs in a git directory of ours (see `shadow`), so no configuration but ours is ever read. What is set here holds in
+//! addition: if one lock should turn out to be open, there is a second one.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::trouble::GitTrouble;
+
+/// Of what git complains about, so much is told on.
+const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
+
+/// Settings that keep git from starting anything, from asking anybody, and from changing what it is shown.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=false",
+    "core.sshCommand=false",
+    "core.gitProxy=false",
+    "core.alternateRefsCommand=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.commitGraph=false",
+    "core.quotePath=false",
+    "core.fileMode=true",
+    "core.symlinks=true",
+    "core.ignoreCase=false",
+    // Names that only other systems mind are kept as they are.
+    "core.protectNTFS=false",
+    "core.protectHFS=false",
+    "core.bigFileThreshold=64m",
+    "credential.helper=",
+    "diff.external=",
+    "gpg.program=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "diff.ignoreSubmodules=all",
+    "status.submoduleSummary=false",
+    "advice.detachedHead=false",
+    // Two sessions may want the same file of git's at once; it waits for so many milliseconds.
+    "core.filesRefLockTimeout=5000",
+    "core.packedRefsTimeout=5000",
+    // We answer for what git does in repositories of other users: it runs nothing of theirs.
+    "safe.directory=*",
+];
+
+/// What a removal rests on has to be on the disk, not in a cache.
+const DURABLE: &[&str] = &["core.fsync=all", "core.fsyncMethod=fsync"];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", "false"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_PAGER", "cat"),
+    // A partial clone must not fetch what is missing, by whatever means its configuration says.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_PROTOCOL_FROM_USER", "0"),
+    // `refs/replace` may say that a commit is another one.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_LITERAL_PATHSPECS", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_ADVICE", "0"),
+    ("GIT_AUTHOR_NAME", "Homing"),
+    ("GIT_AUTHOR_EMAIL", "homing@localhost"),
+    ("GIT_COMMITTER_NAME", "Homing"),
+    ("GIT_COMMITTER_EMAIL", "homing@localhost"),
+    ("LC_ALL", "C"),
+    ("TZ", "UTC"),
+];
+
+/// How git is started. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Runner {
+    pub(super) program: PathBuf,
+    /// An empty directory of ours, which git takes for somebody's home.
+    pub(super) home: PathBuf,
+    pub(super) time_max: Duration,
+    pub(super) output_bytes_max: usize,
+}
+
+/// What is written to git.
+pub(super) enum Say {
+    Nothing,
+    Bytes(Vec<u8>),
+    /// Written while git reads, for what is too much to be held.
+    Written(Box<Writing>),
+}
+
+type Writing = dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send;
+
+/// One run of git, before it is started.
+pub(super) struct Call {
+    runner: Runner,
+    words: Vec<OsString>,
+    git_dir: PathBuf,
+    work_tree: Option<PathBuf>,
+    index: Option<PathBuf>,
+    settings: Vec<String>,
+    say: Say,
+    output_bytes_max: usize,
+    is_cut_allowed: bool,
+    is_durable: bool,
+}
+
+/// What git said.
+pub(super) struct Said {
+    pub(super) code: Option<i32>,
+    pub(super) out: Vec<u8>,
+    pub(super) complaint: String,
+    /// There was more than was asked for.
+    pub(super) is_cut: bool,
+}
+
+impl Runner {
+    pub(super) fn call(&self, git_dir: &Path, command: &str) -> Call {
+        Call {
+            runner: self.clone(),
+            words: vec![command.into()],
+            git_dir: git_dir.to_path_buf(),
+            work_tree: None,
+            index: None,
+            settings: Vec::new(),
+            say: Say::Nothing,
+            output_bytes_max: self.output_bytes_max,
+            is_cut_allowed: false,
+            is_durable: false,
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn word(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.words.push(word.as_ref().to_owned());
+        self
+    }
+
+    pub(super) fn words<const N: usize>(mut self, words: [&str; N]) -> Self {
+        self.words.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    pub(super) fn work_tree(mut self, path: &Path) -> Self {
+        self.work_tree = Some(path.to_path_buf());
+        self
+    }
+
+    pub(super) fn index(mut self, path: &Path) -> Self {
+        self.index = Some(path.to_path_buf());
+        self
+    }
+
+    /// More settings, which win over ours only where ours say nothing.
+    pub(super) fn settings(mut self, settings: &[String]) -> Self {
+        self.settings.extend_from_slice(settings);
+        self
+    }
+
+    pub(super) fn say(mut self, bytes: Vec<u8>) -> Self {
+        self.say = Say::Bytes(bytes);
+        self
+    }
+
+    pub(super) fn write(
+        mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        self.say = Say::Written(Box::new(write));
+        self
+    }
+
+    /// The rest of what git prints is not wanted.
+    pub(super) fn cut_at(mut self, bytes: usize) -> Self {
+        self.output_bytes_max = bytes;
+        self.is_cut_allowed = true;
+        self
+    }
+
+    pub(super) fn durable(mut self, is_durable: bool) -> Self {
+        self.is_durable = is_durable;
+        self
+    }
+
+    /// What git prints, if it succeeds.
+    pub(super) async fn out(self) -> Result<Vec<u8>, GitTrouble> {
+        let command = self.shown();
+        let said = self.said().await?;
+        if said.code == Some(0) || said.is_cut {
+            return Ok(said.out);
+        }
+        Err(GitTrouble::Git { command, said: said.complaint })
+    }
+
+    /// The one word that git prints, if it succeeds.
+    pub(super) async fn text(self) -> Result<String, GitTrouble> {
+        let out = self.out().await?;
+        Ok(String::from_utf8_lossy(&out).trim_end().to_owned())
+    }
+
+    /// Runs git to its end, or ends it.
+    pub(super) async fn said(self) -> Result<Said, GitTrouble> {
+        let (shown, time_max) = (self.shown(), self.runner.time_max);
+        match tokio::time::timeout(time_max, self.run()).await {
+            Ok(said) => said,
+            // Dropping the run has ended the process.
+            Err(_) => Err(GitTrouble::Slow { command: shown, seconds: time_max.as_secs() }),
+        }
+    }
+
+    /// For people: the words, without what is the same in each run.
+    fn shown(&self) -> String {
+        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
+        let mut text = format!("git {}", words.join(" "));
+        if let Some((end, _)) = text.char_indices().nth(200) {
+            text.truncate(end);
+        }
+        text
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.runner.program);
+        command.env_clear().envs(ENVIRONMENT.iter().copied());
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()));
+        command.env("HOME", &self.runner.home).env("XDG_CONFIG_HOME", &self.runner.home);
+        command.env("GIT_DIR", &self.git_dir);
+        if let Some(work_tree) = &self.work_tree {
+            command.env("GIT_WORK_TREE", work_tree);
+        }
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index);
+        }
+        let durable = if self.is_durable { DURABLE } else { &[] };
+        let ours = SETTINGS.iter().chain(durable).copied();
+        for setting in self.settings.iter().map(String::as_str).chain(ours) {
+            command.arg("-c").arg(setting);
+        }
+        command.arg("--no-pager").args(&self.words);
+        command.current_dir(&self.runner.home).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    async fn run(self) -> Result<Said, GitTrouble> {
+        let shown = self.shown();
+        let no_git = |why| GitTrouble::NoGit { program: self.runner.program.clone(), why };
+        let mut child = self.command().spawn().map_err(no_git)?;
+        let group = Group::of(&child);
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(complaints)) = pipes else {
+            unreachable!("all three were asked for")
+        };
+        let (bytes_max, is_cut_allowed) = (self.output_bytes_max, self.is_cut_allowed);
+        let reading = async {
+            let read = read_bounded(output, bytes_max).await;
+            if matches!(&read, Ok((_, true))) {
+                group.end();
+            }
+            read
+        };
+        let (wrote, out, complaint) =
+            tokio::join!(write(input, self.say), reading, read_bounded(complaints, COMPLAINT_BYTES_MAX));
+        let status = child.wait().await.map_err(no_git)?;
+        group.forget();
+        let (out, is_cut) = out.map_err(no_git)?;
+        if is_cut && !is_cut_allowed {
+            return Err(GitTrouble::TooMuch { command: shown, bytes_max });
+        }
+        let (complaint, _) = complaint.map_err(no_git)?;
+        let mut complaint = String::from_utf8_lossy(&complaint).trim().to_owned();
+        let mut code = status.code();
+        // What we could not write is told if git itself has nothing to complain about; it closes the pipe when it has.
+        if let (Err(why), true) = (wrote, complaint.is_empty() && !is_cut) {
+            complaint = why.to_string();
+            code = None;
+        }
+        if complaint.is_empty() && !status.success() {
+            complaint = status.to_string();
+        }
+        Ok(Said { code, out, complaint, is_cut })
+    }
+}
+
+/// Git and what it has started itself, ended together. Zero: it has ended.
+struct Group(AtomicI32);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(AtomicI32::new(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0)))
+    }
+
+    fn end(&self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.0.load(Relaxed)) {
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+
+    /// Its number may be somebody else's from now on.
+    fn forget(&self) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+async fn write(mut to: ChildStdin, say: Say) -> io::Result<()> {
+    match say {
+        Say::Nothing => Ok(()),
+        Say::Bytes(bytes) => to.write_all(&bytes).await,
+        Say::Written(write) => {
+            let mut to = std::io::BufWriter::new(std::fs::File::from(to.into_owned_fd()?));
+            let writing = tokio::task::spawn_blocking(move || {
+                write(&mut to)?;
+                to.flush()
+            });
+            writing.await.map_err(io::Error::other)?
+        }
+    }
+}
+
+/// The beginning of what is said, and whether there was more. The rest is read and dropped, so that nobody waits.
+async fn read_bounded(mut from: impl AsyncRead + Unpin, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+    let mut kept = Vec::new();
+    (&mut from).take(bytes_max as u64).read_to_end(&mut kept).await?;
+    let mut byte = [0];
+    let is_cut = kept.len() == bytes_max && from.read(&mut byte).await? > 0;
+    Ok((kept, is_cut))
+}

@@ -1,0 +1,208 @@
+//! The git directory of ours in which git runs instead of the repository's own.
+//!
+//! Objects and refs in it are links to the repository's; its configuration is ours. So git works with the repository's
+//! history without ever reading its configuration: there is no hook, no filter, no monitor it could start, and nobody can
+//! slip one in between a look and a run. There are two of them for each working tree. In the *plain* one files are
+//! converted as the repository's attributes say (ends of lines, encodings). In the *raw* one nothing is converted:
+//! snapshots are of bytes. The raw one also keeps the index of the last snapshot, so that the next one reads only what
+//! has changed.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::find::Repository;
+use super::names::is_object_id;
+use super::run::Call;
+use super::trouble::GitTrouble;
+use super::{Git, make_private};
+
+/// How often we look whether a lock is free. Operations take longer than that.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Attributes that would change bytes, taken back for every path. Git reads this file last, so nothing overrides it.
+const RAW_ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding\n";
+
+/// Both git directories of ours for one working tree.
+#[derive(Debug, Clone)]
+pub(super) struct Shadow {
+    pub(super) dir: PathBuf,
+    pub(super) plain: PathBuf,
+    pub(super) raw: PathBuf,
+}
+
+/// A lock, free again when dropped.
+#[derive(Debug)]
+pub(super) struct Held(#[expect(dead_code, reason = "held, not read")] File);
+
+impl Git {
+    /// Makes sure that the git directories for this working tree are there and lead where they should.
+    pub(super) fn shadow(&self, of: &Repository) -> Result<Shadow, GitTrouble> {
+        let dir = self.shadow_dir(&of.top);
+        let shadow = Shadow { plain: dir.join("plain"), raw: dir.join("raw"), dir };
+        let mut about = Vec::new();
+        for path in [&of.top, &of.common] {
+            about.extend_from_slice(path.as_os_str().as_bytes());
+            about.push(0);
+        }
+        about.extend_from_slice(of.format.as_bytes());
+        let about_path = shadow.dir.join("of");
+        if fs::read(&about_path).ok().as_deref() != Some(&about) {
+            make_both(&shadow.dir, of, &about)?;
+        }
+        let head = head_for(of);
+        for git_dir in [&shadow.plain, &shadow.raw] {
+            let path = git_dir.join("HEAD");
+            if fs::read(&path).ok().as_deref() != Some(&head) {
+                write_whole(&path, &head)?;
+            }
+        }
+        Ok(shadow)
+    }
+
+    pub(super) fn shadow_dir(&self, top: &Path) -> PathBuf {
+        self.places.own.join("shadows").join(key(top))
+    }
+
+    pub(super) fn plain(&self, shadow: &Shadow, command: &str) -> Call {
+        self.runner.call(&shadow.plain, command)
+    }
+
+    pub(super) fn raw(&self, shadow: &Shadow, command: &str) -> Call {
+        self.runner.call(&shadow.raw, command)
+    }
+
+    /// Waits until nobody else works on it. Take a repository's common directory before a working tree of it.
+    pub(super) async fn hold(&self, what: &Path) -> Result<Held, GitTrouble> {
+        let path = self.places.own.join("locks").join(key(what));
+        let file = File::options().create(true).append(true).open(&path).map_err(GitTrouble::disk(&path))?;
+        let until = Instant::now() + self.bounds.wait_max;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Held(file)),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    tokio::time::sleep(LOOK_AGAIN).await
+                }
+                Err(TryLockError::WouldBlock) => return Err(GitTrouble::Busy(what.to_path_buf())),
+                Err(TryLockError::Error(why)) => return Err(GitTrouble::disk(&path)(why)),
+            }
+        }
+    }
+}
+
+/// Makes them beside and moves them to their place: whoever looks sees all or nothing.
+fn make_both(dir: &Path, of: &Repository, about: &[u8]) -> Result<(), GitTrouble> {
+    let beside = dir.with_extension(uuid::Uuid::now_v7().simple().to_string());
+    make_one(&beside.join("plain"), of)?;
+    make_one(&beside.join("raw"), of)?;
+    let (attributes, of_whom) = (beside.join("raw/info/attributes"), beside.join("of"));
+    fs::write(&attributes, RAW_ATTRIBUTES).map_err(GitTrouble::disk(&attributes))?;
+    fs::write(&of_whom, about).map_err(GitTrouble::disk(&of_whom))?;
+    if fs::rename(&beside, dir).is_ok() {
+        return Ok(());
+    }
+    // Somebody was quicker, or it is about something that is not there any more.
+    if fs::read(dir.join("of")).ok().as_deref() != Some(about) {
+        remove_tree(dir)?;
+        return fs::rename(&beside, dir).map_err(GitTrouble::disk(dir));
+    }
+    remove_tree(&beside)
+}
+
+fn make_one(git_dir: &Path, of: &Repository) -> Result<(), GitTrouble> {
+    make_private(&git_dir.join("info"))?;
+    let version = if of.format == "sha1" { "0" } else { "1" };
+    let mut config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n");
+    if of.format != "sha1" {
+        config.push_str(&format!("[extensions]\n\tobjectFormat = {}\n", of.format));
+    }
+    let path = git_dir.join("config");
+    fs::write(&path, config).map_err(GitTrouble::disk(&path))?;
+    for part in ["objects", "refs", "packed-refs", "shallow", "info/exclude"] {
+        let path = git_dir.join(part);
+        symlink(of.common.join(part), &path).map_err(GitTrouble::disk(&path))?;
+    }
+    Ok(())
+}
+
+/// What HEAD says, if git can make sense of it. Otherwise a branch that nobody has.
+fn head_for(of: &Repository) -> Vec<u8> {
+    let head = of.head().unwrap_or_default();
+    let is_good = head.starts_with(b"ref: refs/") || std::str::from_utf8(&head).is_ok_and(is_object_id);
+    let mut head = if is_good { head } else { b"ref: refs/heads/none".to_vec() };
+    head.push(b'\n');
+    head
+}
+
+/// A name for what belongs to a path: its hash (FNV-1a, 128 bits). Who finds a second path for one gains nothing: what is
+/// kept under it says which path it is for.
+pub(super) fn key(path: &Path) -> String {
+    let fold = |hash: u128, byte: &u8| {
+        (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    };
+    let hash = path.as_os_str().as_bytes().iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, fold);
+    format!("{hash:032x}")
+}
+
+/// Writes a file so that it is there whole or not at all, and on the disk.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitTrouble> {
+    let beside = path.with_extension("new");
+    let write = || {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        match path.parent() {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    };
+    write().map_err(GitTrouble::disk(path))
+}
+
+/// Removes a directory of ours with everything in it; it need not be there. Links in it are removed, not followed.
+pub(super) fn remove_tree(path: &Path) -> Result<(), GitTrouble> {
+    for is_again in [false, true] {
+        match fs::remove_dir_all(path) {
+            Ok(()) => return Ok(()),
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(why) if is_again => return Err(GitTrouble::disk(path)(why)),
+            // Directories that were closed by their mode are opened, once.
+            Err(_) => open_directories(path),
+        }
+    }
+    Ok(())
+}
+
+fn open_directories(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let is_directory = |path: &Path| fs::symlink_metadata(path).is_ok_and(|about| about.is_dir());
+    if !is_directory(path) {
+        return;
+    }
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        open_directories(&entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_directory_can_be_removed() {
+        use std::os::unix::fs::PermissionsExt;
+        let here = tempfile::tempdir().unwrap();
+        let root = here.path().join("root");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/b/c"), "").unwrap();
+        fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o000)).unwrap();
+        remove_tree(&root).unwrap();
+        assert!(!root.exists());
+        remove_tree(&root).unwrap();
+    }
+}

@@ -1,0 +1,536 @@
+//! A working tree as a commit on a hidden ref, taken without touching anything of the person's.
+//!
+//! The commit's tree is every file that is not ignored, byte for byte; its parents are HEAD, what was staged (if that is
+//! in neither), and for a removal what a tree cannot hold (`kept`). The index we keep in the raw shadow belongs to the last
+//! snapshot, so the cost of the next one is a look at each file and reading those that changed.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::find::{Repository, bytes_path};
+use super::inside::{Inside, Stands};
+use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
+use super::shadow::Shadow;
+use super::trouble::GitTrouble;
+use super::{Git, blocking};
+
+/// How many snapshots of one name are kept apart; each is from a removal or an undo of the same turn.
+const APART_MAX: usize = 10_000;
+
+/// A working tree at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The common directory of the repository it is in.
+    pub repository: PathBuf,
+    /// The hidden ref.
+    pub reference: String,
+    pub commit: String,
+    pub tree: String,
+}
+
+/// What goes into a snapshot's commit beside the working tree.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// A commit with what a tree cannot hold.
+    pub(super) kept: Option<String>,
+    /// Commits that nothing else might hold from now on.
+    pub(super) commits: Vec<String>,
+    pub(super) is_durable: bool,
+}
+
+/// What a commit of a snapshot is made of.
+#[derive(Debug)]
+pub(super) struct Trees {
+    pub(super) tree: String,
+    staged: Option<Staged>,
+    index: Option<IndexLook>,
+    pub(super) head: Option<String>,
+    head_tree: Option<String>,
+}
+
+/// What a snapshot's commit says about itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) head: Option<String>,
+    pub(super) branch: Option<String>,
+    pub(super) staged: Option<Staged>,
+    pub(super) kept: Option<String>,
+}
+
+/// What was staged: a tree, or in the midst of a merge a tree for each stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Staged {
+    Tree(String),
+    Stages(String),
+}
+
+impl Staged {
+    fn tree(&self) -> &str {
+        match self {
+            Self::Tree(tree) | Self::Stages(tree) => tree,
+        }
+    }
+}
+
+/// What we remember of the last snapshot of a working tree. Only to save time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Last {
+    /// As long as this ref is this commit, no object in our index can have been pruned.
+    reference: String,
+    commit: String,
+    tree: String,
+    staged: Option<Staged>,
+    index: Option<IndexLook>,
+    /// Our own index as it was then. If it looks otherwise, it is ahead of `tree`.
+    ours: Option<IndexLook>,
+}
+
+/// How an index looks from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct IndexLook {
+    mtime: i64,
+    mtime_nsec: i64,
+    size: u64,
+    number: u64,
+}
+
+impl Git {
+    /// Takes a snapshot of the working tree around a directory. `None`: there is no repository.
+    ///
+    /// Index, HEAD, branches and files stay as they are, byte for byte. Ignored files and what is inside of nested
+    /// repositories are not in it, except before a removal. Files that cannot be read are left out.
+    pub async fn snapshot(
+        &self,
+        directory: &Path,
+        name: &SnapshotName,
+    ) -> Result<Option<Snapshot>, GitTrouble> {
+        let Some(repository) = Repository::around(directory)? else { return Ok(None) };
+        let _held = self.hold(&repository.top).await?;
+        let shadow = self.shadow(&repository)?;
+        self.take(&repository, &shadow, name, Beside::default()).await.map(Some)
+    }
+
+    /// A snapshot that was taken before.
+    pub async fn find(&self, directory: &Path, name: &SnapshotName) -> Result<Option<Snapshot>, GitTrouble> {
+        let Some(repository) = Repository::around(directory)? else { return Ok(None) };
+        match self.snapshot_at(&repository, &name.reference()).await {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(GitTrouble::NoSuchSnapshot(_)) => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    pub(super) async fn snapshot_at(
+        &self,
+        repository: &Repository,
+        reference: &str,
+    ) -> Result<Snapshot, GitTrouble> {
+        check_hidden(reference)?;
+        let shadow = self.shadow(repository)?;
+        let found = self.look_up(&shadow, &[reference.to_owned(), format!("{reference}^{{tree}}")]).await?;
+        match <[Option<String>; 2]>::try_from(found) {
+            Ok([Some(commit), Some(tree)]) => Ok(Snapshot {
+                repository: repository.common.clone(),
+                reference: reference.to_owned(),
+                commit,
+                tree,
+            }),
+            _ => Err(GitTrouble::NoSuchSnapshot(reference.to_owned())),
+        }
+    }
+
+    /// Takes it; the working tree is held by the caller.
+    pub(super) async fn take(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        name: &SnapshotName,
+        beside: Beside,
+    ) -> Result<Snapshot, GitTrouble> {
+        let trees = self.trees(repository, shadow, beside.is_durable).await?;
+        self.seal(repository, shadow, name, trees, beside).await
+    }
+
+    /// Makes the commit and points the ref at it.
+    pub(super) async fn seal(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        name: &SnapshotName,
+        trees: Trees,
+        beside: Beside,
+    ) -> Result<Snapshot, GitTrouble> {
+        let Trees { tree, staged, index, head, head_tree } = trees;
+        let told = Told { head, branch: repository.branch(), staged, kept: beside.kept };
+        let mut parents: Vec<String> = told.head.iter().cloned().collect();
+        if let Some(staged) = &told.staged
+            && staged.tree() != tree
+            && Some(staged.tree()) != head_tree.as_deref()
+        {
+            parents.push(self.commit(shadow, staged.tree(), &[], "staged\n", beside.is_durable).await?);
+        }
+        parents.extend(told.kept.iter().cloned());
+        parents.extend(beside.commits);
+        let commit = self.commit(shadow, &tree, &parents, &told.write(name), beside.is_durable).await?;
+        self.step()?;
+        let reference = self.point(repository, shadow, name, &commit, beside.is_durable).await?;
+        self.step()?;
+        let ours = look_at(&shadow.raw.join("index"));
+        let last = Last { reference, commit, tree, staged: told.staged, index, ours };
+        let text = serde_json::to_vec(&last).unwrap_or_default();
+        let path = shadow.dir.join("last.json");
+        fs::write(&path, text).map_err(GitTrouble::disk(&path))?;
+        let Last { reference, commit, tree, .. } = last;
+        Ok(Snapshot { repository: repository.common.clone(), reference, commit, tree })
+    }
+
+    /// The working tree and what is staged, as trees.
+    pub(super) async fn trees(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        is_durable: bool,
+    ) -> Result<Trees, GitTrouble> {
+        let last = fs::read(shadow.dir.join("last.json")).ok();
+        let last: Option<Last> = last.and_then(|text| serde_json::from_slice(&text).ok());
+        let mut asked = vec!["HEAD".to_owned(), "HEAD^{tree}".to_owned()];
+        asked.extend(last.as_ref().map(|last| last.reference.clone()));
+        let mut found = self.look_up(shadow, &asked).await?;
+        let last_commit = if asked.len() == 3 { found.pop().flatten() } else { None };
+        let last = last.filter(|last| last_commit.as_ref() == Some(&last.commit));
+        let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
+        let (tree, staged, index) = self.trees_since(repository, shadow, last, is_durable).await?;
+        self.step()?;
+        Ok(Trees { tree, staged, index, head, head_tree })
+    }
+
+    async fn trees_since(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        last: Option<Last>,
+        is_durable: bool,
+    ) -> Result<(String, Option<Staged>, Option<IndexLook>), GitTrouble> {
+        // We hold the working tree: a lock in our own git directory is of somebody who was killed.
+        for stale in ["raw/index.lock", "plain/index.copy.lock"] {
+            let _ = fs::remove_file(shadow.dir.join(stale));
+        }
+        let real = repository.git_dir.join("index");
+        let look = look_at(&real);
+        let index = shadow.raw.join("index");
+        let known = last.filter(|_| index.exists());
+        if let Some(known) = known.as_ref().filter(|known| known.index == look) {
+            let tree_before = Some(known.tree.as_str()).filter(|_| known.ours == look_at(&index));
+            if let Some(tree) =
+                self.add_all(repository, shadow, BTreeSet::new(), tree_before, is_durable).await?
+            {
+                return Ok((tree, known.staged.clone(), look));
+            }
+        }
+        let copy = shadow.plain.join("index.copy");
+        let _ = fs::remove_file(&copy);
+        let has_index = look.is_some() && fs::copy(&real, &copy).is_ok();
+        let staged = if has_index { Some(self.staged(shadow, &copy, is_durable).await?) } else { None };
+        let entries = if has_index { self.entries(shadow, &copy).await? } else { Vec::new() };
+        let mut paths: BTreeSet<Vec<u8>> = entries.iter().map(|(_, path)| path.clone()).collect();
+        if known.is_some() {
+            let out = self.raw(shadow, "ls-files").words(["-z"]).index(&index).out().await?;
+            for path in out.split(|byte| *byte == 0) {
+                paths.remove(path);
+            }
+            if let Some(tree) = self.add_all(repository, shadow, paths.clone(), None, is_durable).await? {
+                return Ok((tree, staged, look));
+            }
+        }
+        // Ours is not there, or of no use: theirs will do, unless it is not about bytes.
+        let _ = fs::remove_file(&index);
+        if has_index && is_about_bytes(repository, &entries) {
+            fs::copy(&copy, &index).map_err(GitTrouble::disk(&index))?;
+            if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), None, is_durable).await? {
+                return Ok((tree, staged, look));
+            }
+            let _ = fs::remove_file(&index);
+        }
+        paths.extend(entries.into_iter().map(|(_, path)| path));
+        match self.add_all(repository, shadow, paths, None, is_durable).await? {
+            Some(tree) => Ok((tree, staged, look)),
+            None => {
+                Err(GitTrouble::strange(&repository.top, "git cannot write the tree; run `git fsck` in it"))
+            }
+        }
+    }
+
+    /// Brings our index up to date with the working tree and writes its tree. `None`: our index is of no use.
+    async fn add_all(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        mut paths: BTreeSet<Vec<u8>>,
+        tree_before: Option<&str>,
+        is_durable: bool,
+    ) -> Result<Option<String>, GitTrouble> {
+        let (index, top) = (shadow.raw.join("index"), &repository.top);
+        let look = self.raw(shadow, "ls-files").words(["-z", "-o", "-m", "-d", "--exclude-standard"]);
+        let said = look.work_tree(top).index(&index).said().await?;
+        if said.code != Some(0) {
+            return Ok(None);
+        }
+        let seen = said.out.split(|byte| *byte == 0);
+        // With a slash at its end it is a repository within this one.
+        paths.extend(seen.filter(|path| !path.is_empty() && !path.ends_with(b"/")).map(<[u8]>::to_vec));
+        if let (true, Some(tree)) = (paths.is_empty(), tree_before) {
+            return Ok(Some(tree.to_owned()));
+        }
+        let root = top.clone();
+        let sorted = blocking(move || sort(&root, paths)).await?;
+        for (option, paths) in [("--force-remove", sorted.gone), ("--remove", sorted.there)] {
+            if paths.is_empty() {
+                continue;
+            }
+            let add = self.raw(shadow, "update-index").words(["--add", "--replace", option, "-z", "--stdin"]);
+            let said = add.work_tree(top).index(&index).durable(is_durable).say(paths).said().await?;
+            if said.code != Some(0) {
+                // A file that changed its kind while we looked: once more from the start would see it anew.
+                return Err(GitTrouble::Git { command: "git update-index".into(), said: said.complaint });
+            }
+        }
+        for nested in sorted.nested {
+            // One without a commit cannot be named by a tree; what is in it is kept when the worktree is removed.
+            let add = self.raw(shadow, "update-index").words(["--add", "--replace", "-z", "--stdin"]);
+            add.work_tree(top).index(&index).durable(is_durable).say(nested).said().await?;
+        }
+        let said = self.raw(shadow, "write-tree").index(&index).durable(is_durable).said().await?;
+        let tree = String::from_utf8_lossy(&said.out).trim_end().to_owned();
+        Ok((said.code == Some(0) && is_object_id(&tree)).then_some(tree))
+    }
+
+    /// Each path of an index with its mark: `H` is an ordinary one.
+    async fn entries(&self, shadow: &Shadow, index: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitTrouble> {
+        let out = self.plain(shadow, "ls-files").words(["-z", "-v"]).index(index).out().await?;
+        let lines = out.split(|byte| *byte == 0).filter(|line| line.len() > 2);
+        Ok(lines.map(|line| (line[0], line[2..].to_vec())).collect())
+    }
+
+    async fn staged(&self, shadow: &Shadow, index: &Path, is_durable: bool) -> Result<Staged, GitTrouble> {
+        let said = self.plain(shadow, "write-tree").index(index).durable(is_durable).said().await?;
+        if said.code == Some(0) {
+            return Ok(Staged::Tree(String::from_utf8_lossy(&said.out).trim_end().to_owned()));
+        }
+        // In the midst of a merge a path has up to three stages: a directory for each.
+        let out = self.plain(shadow, "ls-files").words(["-z", "-s"]).index(index).out().await?;
+        let mut lines = Vec::new();
+        for line in out.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            let (about, path) = split_at_byte(line, b'\t');
+            let Some((about, stage)) = about.split_last_chunk::<2>() else { continue };
+            lines.extend_from_slice(about);
+            lines.extend_from_slice(&[b'\t', stage[1], b'/']);
+            lines.extend_from_slice(path);
+            lines.push(0);
+        }
+        let stages = shadow.plain.join("index.stages");
+        let _ = fs::remove_file(&stages);
+        let _ = fs::remove_file(shadow.plain.join("index.stages.lock"));
+        self.plain(shadow, "update-index")
+            .words(["-z", "--index-info"])
+            .index(&stages)
+            .say(lines)
+            .out()
+            .await?;
+        let write =
+            self.plain(shadow, "write-tree").words(["--missing-ok"]).index(&stages).durable(is_durable);
+        Ok(Staged::Stages(write.text().await?))
+    }
+
+    pub(super) async fn commit(
+        &self,
+        shadow: &Shadow,
+        tree: &str,
+        parents: &[String],
+        message: &str,
+        is_durable: bool,
+    ) -> Result<String, GitTrouble> {
+        let mut call = self.raw(shadow, "commit-tree").word(tree);
+        for parent in parents {
+            call = call.words(["-p", parent]);
+        }
+        call.say(message.as_bytes().to_vec()).durable(is_durable).text().await
+    }
+
+    /// Points the hidden ref at a commit, and says which ref that is.
+    async fn point(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        name: &SnapshotName,
+        commit: &str,
+        is_durable: bool,
+    ) -> Result<String, GitTrouble> {
+        let reference = if name.moment.is_kept_apart() {
+            self.free_reference(shadow, name).await?
+        } else {
+            name.reference()
+        };
+        // Only we write these refs, and we hold the working tree: a lock is of somebody who was killed.
+        let _ = fs::remove_file(repository.common.join(format!("{reference}.lock")));
+        self.raw(shadow, "update-ref").words([&reference, commit]).durable(is_durable).out().await?;
+        Ok(reference)
+    }
+
+    async fn free_reference(&self, shadow: &Shadow, name: &SnapshotName) -> Result<String, GitTrouble> {
+        let within = format!("{HIDDEN}{}/{}/", name.session, name.turn);
+        let out = self.raw(shadow, "for-each-ref").words(["--format=%(refname)", &within]).text().await?;
+        let taken: BTreeSet<&str> = out.lines().collect();
+        let free =
+            (1..=APART_MAX).map(|number| name.numbered(number)).find(|name| !taken.contains(name.as_str()));
+        free.ok_or_else(|| GitTrouble::Git {
+            command: "git update-ref".into(),
+            said: "too many snapshots of one turn".into(),
+        })
+    }
+
+    /// The ids of what these name, in their order.
+    pub(super) async fn look_up(
+        &self,
+        shadow: &Shadow,
+        names: &[String],
+    ) -> Result<Vec<Option<String>>, GitTrouble> {
+        let asked = names.iter().flat_map(|name| [name.as_str(), "\n"]).collect::<String>();
+        let look = self.raw(shadow, "cat-file").words(["--batch-check=%(objectname)"]);
+        let out = look.say(asked.into_bytes()).text().await?;
+        let mut found: Vec<Option<String>> =
+            out.lines().map(|line| is_object_id(line).then(|| line.to_owned())).collect();
+        found.resize(names.len(), None);
+        Ok(found)
+    }
+
+    pub(super) async fn find_one(&self, shadow: &Shadow, name: &str) -> Result<Option<String>, GitTrouble> {
+        Ok(self.look_up(shadow, &[name.to_owned()]).await?.pop().flatten())
+    }
+
+    /// What a snapshot's commit says about itself.
+    pub(super) async fn told(&self, shadow: &Shadow, commit: &str) -> Result<Told, GitTrouble> {
+        let text = self.raw(shadow, "cat-file").words(["commit", commit]).text().await?;
+        Ok(Told::read(&text))
+    }
+}
+
+impl Told {
+    fn write(&self, name: &SnapshotName) -> String {
+        let mut text = format!("homing: {} turn {} of {}\n\n", name.moment.word(), name.turn, name.session);
+        let mut say = |key: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                text.push_str(&format!("{key} {value}\n"));
+            }
+        };
+        say("head", self.head.as_deref());
+        say("branch", self.branch.as_deref());
+        match &self.staged {
+            Some(Staged::Tree(tree)) => say("staged", Some(tree)),
+            Some(Staged::Stages(tree)) => say("stages", Some(tree)),
+            None => {}
+        }
+        say("kept", self.kept.as_deref());
+        text
+    }
+
+    fn read(commit: &str) -> Self {
+        let mut told = Self::default();
+        let message = commit.split_once("\n\n").map_or("", |(_, message)| message);
+        for (key, value) in message.lines().skip(1).filter_map(|line| line.split_once(' ')) {
+            let value = value.to_owned();
+            match key {
+                "head" if is_object_id(&value) => told.head = Some(value),
+                "branch" => told.branch = Some(value),
+                "staged" if is_object_id(&value) => told.staged = Some(Staged::Tree(value)),
+                "stages" if is_object_id(&value) => told.staged = Some(Staged::Stages(value)),
+                "kept" if is_object_id(&value) => told.kept = Some(value),
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
+/// Paths by what is to be done with them, each ended by a zero.
+struct Sorted {
+    gone: Vec<u8>,
+    there: Vec<u8>,
+    /// Repositories within this one, each by itself.
+    nested: Vec<Vec<u8>>,
+}
+
+/// Git would stop at the first path it cannot add: what is neither a file nor a link is gone, and so is what stands behind
+/// a link; what cannot be read stays as it was.
+fn sort(top: &Path, paths: BTreeSet<Vec<u8>>) -> Result<Sorted, GitTrouble> {
+    let inside = Inside::open(top).map_err(GitTrouble::disk(top))?;
+    let mut sorted = Sorted { gone: Vec::new(), there: Vec::new(), nested: Vec::new() };
+    for mut path in paths {
+        let stands = how_it_stands(&inside, &bytes_path(&path));
+        path.push(0);
+        match stands {
+            Some(Stands::File | Stands::Link) => sorted.there.extend(path),
+            Some(Stands::Directory) => sorted.nested.push(path),
+            Some(Stands::Other | Stands::Nothing) => sorted.gone.extend(path),
+            None => {}
+        }
+    }
+    Ok(sorted)
+}
+
+/// `None`: it is there and cannot be read.
+fn how_it_stands(inside: &Inside, path: &Path) -> Option<Stands> {
+    let Ok((parent, name)) = inside.parent(path) else { return Some(Stands::Nothing) };
+    let stands = parent.stands(name).unwrap_or(Stands::Nothing);
+    match stands {
+        Stands::File if parent.read(name).is_err() => None,
+        // A directory where a file was; what is in it has paths of its own.
+        Stands::Directory
+            if inside
+                .parent(&path.join(".git"))
+                .is_ok_and(|(at, name)| at.stands(name).ok() == Some(Stands::Nothing)) =>
+        {
+            Some(Stands::Nothing)
+        }
+        stands => Some(stands),
+    }
+}
+
+/// Whether an index of theirs says of each file which bytes it has: nothing is converted, nothing is hidden from git.
+fn is_about_bytes(repository: &Repository, entries: &[(u8, Vec<u8>)]) -> bool {
+    let is_attributes = |path: &[u8]| bytes_path(path).file_name() == Some(OsStr::new(".gitattributes"));
+    let config = fs::read(repository.common.join("config")).unwrap_or_default();
+    let config = String::from_utf8_lossy(&config).to_lowercase();
+    entries.iter().all(|(mark, path)| *mark == b'H' && !is_attributes(path))
+        && !repository.top.join(".gitattributes").exists()
+        && !repository.common.join("info/attributes").exists()
+        && !["autocrlf", "eol", "attributesfile", "include"].iter().any(|word| config.contains(word))
+}
+
+fn look_at(index: &Path) -> Option<IndexLook> {
+    let about = fs::symlink_metadata(index).ok().filter(fs::Metadata::is_file)?;
+    Some(IndexLook {
+        mtime: about.mtime(),
+        mtime_nsec: about.mtime_nsec(),
+        size: about.size(),
+        number: about.ino(),
+    })
+}
+
+/// What stands before and after the first such byte.
+pub(super) fn split_at_byte(line: &[u8], byte: u8) -> (&[u8], &[u8]) {
+    match line.iter().position(|each| *each == byte) {
+        Some(at) => (&line[..at], &line[at + 1..]),
+        None => (line, &[]),
+    }
+}
+
+/// A path as git prints it.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}

@@ -1,0 +1,92 @@
+//! What can go wrong around git, told apart by what its reader can do.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::names::WorktreeName;
+
+/// How many paths are named before we say how many more there are.
+const PATHS_SHOWN: usize = 10;
+
+/// Why something around git did not happen. Each says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum GitTrouble {
+    #[error("{0} is not in a git repository; run `git init` there, or work in it without a worktree")]
+    NoRepository(PathBuf),
+    #[error("the repository at {path} is one we do not touch: {why}")]
+    Strange { path: PathBuf, why: String },
+    #[error("{what} {name:?} cannot be used: {why}")]
+    BadName { what: &'static str, name: String, why: &'static str },
+    #[error("{0:?} names no commit of this repository; give a branch, a tag or a commit that it has")]
+    NoSuchRevision(String),
+    #[error(
+        "there is a worktree called {name} already, for {repository}; choose another name, or enter that one"
+    )]
+    NameTaken { name: WorktreeName, repository: PathBuf },
+    #[error("there is a branch {0} already; choose another name, or say that this branch is to be used")]
+    BranchTaken(String),
+    #[error("branch {branch} is checked out in {at}; choose another branch, or work there")]
+    BranchInUse { branch: String, at: PathBuf },
+    #[error("there is no worktree called {0}; `list` shows those that there are")]
+    NoSuchWorktree(WorktreeName),
+    #[error("{0} is in the way; move it elsewhere and try again")]
+    InTheWay(PathBuf),
+    #[error("{path} leads out of {root} through a link; remove the link")]
+    LeadsOut { path: PathBuf, root: PathBuf },
+    #[error("{what} would take {bytes} bytes and only {bytes_max} are kept; move these elsewhere or delete them: {}", shown(.largest))]
+    TooLarge { what: &'static str, bytes: u64, bytes_max: u64, largest: Vec<PathBuf> },
+    #[error("these cannot be read, so they could not be given back: {}; make them readable, or delete them", shown(.0))]
+    Unreadable(Vec<PathBuf>),
+    #[error("there is no snapshot {0}; it may have expired")]
+    NoSuchSnapshot(String),
+    #[error("another operation on {0} is still under way; try again when it has ended")]
+    Busy(PathBuf),
+    #[error(
+        "git has not finished `{command}` within {seconds} s; look whether the disk is slow, or the repository is very large"
+    )]
+    Slow { command: String, seconds: u64 },
+    #[error("`{command}` printed more than {bytes_max} bytes")]
+    TooMuch { command: String, bytes_max: usize },
+    #[error("git cannot be run ({program}): {why}; install git 2.39 or newer")]
+    NoGit { program: PathBuf, why: io::Error },
+    #[error("git said no to `{command}`: {said}")]
+    Git { command: String, said: String },
+    #[error("{path}: {why}")]
+    Disk { path: PathBuf, why: io::Error },
+    #[error("stopped at step {0}, as asked")]
+    Stopped(usize),
+}
+
+/// Why an undo was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoRefused {
+    #[error("changed since then by somebody else: {}; undo the later turns first, or restore these by hand", shown(.touched_since))]
+    Touched { touched_since: Vec<PathBuf> },
+    #[error("the session has moved on since this was asked; ask again if it is still wanted")]
+    MovedOn,
+    #[error(transparent)]
+    Trouble(#[from] GitTrouble),
+}
+
+impl GitTrouble {
+    pub(super) fn disk(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |why| Self::Disk { path: path.to_path_buf(), why }
+    }
+
+    pub(super) fn strange(path: &Path, why: impl Into<String>) -> Self {
+        Self::Strange { path: path.to_path_buf(), why: why.into() }
+    }
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    let mut text = String::new();
+    for (at, path) in paths.iter().take(PATHS_SHOWN).enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}{}", path.display());
+    }
+    if paths.len() > PATHS_SHOWN {
+        let _ = write!(text, " and {} more", paths.len() - PATHS_SHOWN);
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! Taking back what a turn did to files, and nothing else.
+//!
+//! The files that a turn changed are those at which its two snapshots differ. Each must still be as the turn left it, or
+//! be as it was before already. Git then moves our index and the files from one tree to another in a single run: it
+//! refuses by itself where a file changes under its hands, and it never writes through a link. HEAD, branches and what
+//! is staged stay as they are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Git;
+use super::diff::{Step, check_trees};
+use super::find::{Repository, open_plain};
+use super::inside::Inside;
+use super::names::SnapshotName;
+use super::shadow::{Shadow, write_whole};
+use super::snapshot::{Beside, Snapshot, path_of};
+use super::trouble::{GitTrouble, UndoRefused};
+
+/// A file cut short by a kill is looked at up to this size.
+const CUT_SHORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// What an undo did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    /// The files that are as before now, from the root of the working tree.
+    pub files: Vec<PathBuf>,
+    /// Everything as it was just before the undo.
+    pub safety: Snapshot,
+}
+
+/// An undo that has begun to change files. If it is found at the next one, that one was cut short.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Begun {
+    before: String,
+    after: String,
+}
+
+type Steps = BTreeMap<Vec<u8>, Step>;
+
+impl Git {
+    /// Makes the files that differ between `before` and `after` what they were before.
+    ///
+    /// `guard` is asked last, when everything is ready: whether this is still wanted. `safety` names the snapshot that is
+    /// taken first.
+    pub async fn undo(
+        &self,
+        directory: &Path,
+        before: &Snapshot,
+        after: &Snapshot,
+        safety: &SnapshotName,
+        guard: impl Fn() -> bool + Send,
+    ) -> Result<Undone, UndoRefused> {
+        check_trees(before, after)?;
+        let repository = Repository::must_be_around(directory)?;
+        if repository.common != before.repository {
+            return Err(GitTrouble::NoSuchSnapshot(before.reference.clone()).into());
+        }
+        let _held = self.hold(&repository.top).await?;
+        let shadow = self.shadow(&repository)?;
+        let wanted = Begun { before: before.tree.clone(), after: after.tree.clone() };
+        let begun_path = shadow.dir.join("undo.json");
+        let begun = fs::read(&begun_path).ok().and_then(|text| serde_json::from_slice::<Begun>(&text).ok());
+        let was_cut_short = begun.as_ref() == Some(&wanted);
+
+        let safety =
+            self.take(&repository, &shadow, safety, Beside { is_durable: true, ..Beside::default() }).await?;
+        let turn = self.steps(&shadow, &before.tree, &after.tree).await?;
+        let since = self.steps(&shadow, &after.tree, &safety.tree).await?;
+        let mut touched_since = touched(&turn, &since);
+        if was_cut_short {
+            let mut left = Vec::new();
+            for path in touched_since {
+                if !self.is_cut_short(&repository, &shadow, &path, &turn).await? {
+                    left.push(path);
+                }
+            }
+            touched_since = left;
+        }
+        if !touched_since.is_empty() {
+            let touched_since = touched_since.iter().map(|path| path_of(path)).collect();
+            return Err(UndoRefused::Touched { touched_since });
+        }
+        let target = self.with_before(&shadow, &turn).await?;
+        if !guard() {
+            return Err(UndoRefused::MovedOn);
+        }
+        write_whole(&begun_path, &serde_json::to_vec(&wanted).unwrap_or_default())?;
+        self.step()?;
+        let move_files = self.raw(&shadow, "read-tree").words(["-m", "-u", &safety.tree, &target]);
+        move_files.work_tree(&repository.top).index(&shadow.raw.join("index")).out().await?;
+        self.step()?;
+        fs::remove_file(&begun_path).map_err(GitTrouble::disk(&begun_path))?;
+        Ok(Undone { files: turn.keys().map(|path| path_of(path)).collect(), safety })
+    }
+
+    /// The tree of the last snapshot, with the files that the turn changed as they were before it.
+    async fn with_before(&self, shadow: &Shadow, turn: &Steps) -> Result<String, GitTrouble> {
+        let (index, target) = (shadow.raw.join("index"), shadow.raw.join("index.undo"));
+        let _ = fs::remove_file(shadow.raw.join("index.undo.lock"));
+        fs::copy(&index, &target).map_err(GitTrouble::disk(&target))?;
+        let mut lines = Vec::new();
+        // What goes comes first: a file may stand where a directory has to be.
+        let gone_first = turn.iter().filter(|(_, step)| !step.before.is_there());
+        for (path, step) in gone_first.chain(turn.iter().filter(|(_, step)| step.before.is_there())) {
+            let mode = if step.before.is_there() { step.before.mode.as_str() } else { "0" };
+            lines.extend_from_slice(format!("{mode} {}\t", step.before.id).as_bytes());
+            lines.extend_from_slice(path);
+            lines.push(0);
+        }
+        let update = self.raw(shadow, "update-index").words(["--replace", "-z", "--index-info"]);
+        update.index(&target).say(lines).out().await?;
+        self.raw(shadow, "write-tree").index(&target).text().await
+    }
+
+    /// Whether a file is one that an undo of ours was writing when it was killed: gone, or the beginning of what it
+    /// should become.
+    async fn is_cut_short(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        path: &[u8],
+        turn: &Steps,
+    ) -> Result<bool, GitTrouble> {
+        let Some(step) = turn.get(path).filter(|step| step.before.is_there()) else { return Ok(false) };
+        let at = repository.top.join(path_of(path));
+        let inside = Inside::open(&repository.top).map_err(GitTrouble::disk(&repository.top))?;
+        let relative = path_of(path);
+        if inside.parent(&relative).is_err() || fs::symlink_metadata(&at).is_err() {
+            return Ok(true);
+        }
+        let Ok(mut file) = open_plain(&at) else { return Ok(false) };
+        if file.metadata().map_or(u64::MAX, |about| about.len()) > CUT_SHORT_BYTES_MAX {
+            return Ok(false);
+        }
+        let mut beginning = Vec::new();
+        std::io::Read::read_to_end(&mut file, &mut beginning).map_err(GitTrouble::disk(&at))?;
+        let blob = self.raw(shadow, "cat-file").words(["blob", &step.before.id]).out().await?;
+        Ok(blob.starts_with(&beginning))
+    }
+}
+
+/// The files of a turn that are neither as it left them nor as they were before it.
+fn touched(turn: &Steps, since: &Steps) -> Vec<Vec<u8>> {
+    let is_touched = |path: &[u8], step: &Step| match since.get(path) {
+        Some(later) => later.after != step.before && later.after.is_there() | step.before.is_there(),
+        // A file where a directory has to be, or the other way round.
+        None if step.before.is_there() => stands_in_the_way(path, since),
+        None => false,
+    };
+    turn.iter().filter(|(path, step)| is_touched(path, step)).map(|(path, _)| path.clone()).collect()
+}
+
+fn stands_in_the_way(path: &[u8], since: &Steps) -> bool {
+    let is_there = |path: &[u8]| since.get(path).is_some_and(|step| step.after.is_there());
+    let above =
+        path.iter().enumerate().filter(|(_, byte)| **byte == b'/').any(|(at, _)| is_there(&path[..at]));
+    let below = [path, b"/"].concat();
+    above
+        || since
+            .range(below.clone()..)
+            .take_while(|(each, _)| each.starts_with(&below))
+            .any(|(_, step)| step.after.is_there())
+}

@@ -23,6 +23,7 @@ mod screen;
 mod seal;
 mod target;
 mod time;
+mod trees;
 mod wall;
 mod wiring;
 mod words;

@@ -7,11 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use drivers::git::{
-    BranchName, Collected, Enter, Entered, FileChange, FileKind, Git, Moment, Policy, SnapshotName, WorktreeName,
+    Bounds, BranchName, Collected, Enter, Entered, FileChange, FileKind, Git, GitTrouble, Moment, Places,
+    Policy, SnapshotName, WorktreeName,
 };
-use engine::{
-    EnteredTree, NewTree, Side, TreeChange, TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn,
-};
+use engine::{EnteredTree, NewTree, Side, TreeChange, TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn};
 use kernel::{SessionId, Turn};
 
 /// What of a session's id makes the name of its worktrees its own. The beginning is the time, which others share.
@@ -27,13 +26,27 @@ pub(crate) struct GitTrees {
     pub(crate) bytes_max: u64,
 }
 
+impl GitTrees {
+    /// Git as this machine has it, with its files below the data directory; none if it has none.
+    pub(crate) fn open(data: &Path) -> Result<Self, GitTrouble> {
+        let places = Places { worktrees: data.join("worktrees"), own: data.join("git") };
+        let git = Git::new(Path::new("git"), places, Bounds::default())?;
+        Ok(Self { git, age: AGE, bytes_max: BYTES_MAX })
+    }
+}
+
+/// A worktree that nobody has used for so long goes.
+const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// What all worktrees may take together.
+const BYTES_MAX: u64 = 20 * 1024 * 1024 * 1024;
+
 /// What the snapshots of worktrees are kept under that no session asks to be removed.
 const NOBODY: SessionId = SessionId::from_bits(0);
 
 fn name_of(session: SessionId, name: &str) -> Result<WorktreeName, String> {
     let id = session.to_string();
     let tail = &id[id.len() - TAIL..];
-    format!("{name}-{tail}").parse().map_err(|why: drivers::git::GitTrouble| why.to_string())
+    format!("{name}-{tail}").parse().map_err(|why: GitTrouble| why.to_string())
 }
 
 fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
@@ -56,9 +69,23 @@ impl GitTrees {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
         let branch = branch.map_err(|why| why.to_string())?;
         let name = name_of(session, &new.name)?;
-        let is_new = !self.git.has(&name).map_err(|why| why.to_string())?;
-        let enter = Enter { repository: Path::new(&new.directory), name, base: new.base, branch, is_new };
-        let entered = self.git.enter(enter).await.map_err(|why| why.to_string())?;
+        let enter = |is_new| Enter {
+            repository: Path::new(&new.directory),
+            name: name.clone(),
+            base: new.base.clone(),
+            branch: branch.clone(),
+            is_new,
+        };
+        // Who says from where means a new one; who only says its name means the one that is there, if it is.
+        let there = match (&new.base, &new.branch) {
+            (None, None) => self.git.enter(enter(false)).await,
+            (Some(_), _) | (_, Some(_)) => Err(GitTrouble::NoSuchWorktree(name.clone())),
+        };
+        let entered = match there {
+            Err(GitTrouble::NoSuchWorktree(_)) => self.git.enter(enter(true)).await,
+            there => there,
+        };
+        let entered = entered.map_err(|why| why.to_string())?;
         entered_form(&new.name, entered)
     }
 
@@ -72,7 +99,8 @@ impl GitTrees {
         let directory = Path::new(&new.directory);
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
         let after = after.map_err(|why| why.to_string())?;
-        let after = after.ok_or_else(|| format!("nobody remembers the tree after turn {turn} of {origin}"))?;
+        let after =
+            after.ok_or_else(|| format!("nobody remembers the tree after turn {turn} of {origin}"))?;
         let name = name_of(session, &new.name)?;
         let entered = self.git.restore(directory, &after, &name).await.map_err(|why| why.to_string())?;
         entered_form(&new.name, entered)
@@ -119,7 +147,7 @@ impl GitTrees {
     }
 
     async fn remove(&self, name: String) -> Result<String, String> {
-        let name: WorktreeName = name.parse().map_err(|why: drivers::git::GitTrouble| why.to_string())?;
+        let name: WorktreeName = name.parse().map_err(|why: GitTrouble| why.to_string())?;
         let snapshot = SnapshotName { session: NOBODY, turn: 0, moment: Moment::Removed };
         let removed = self.git.remove(&name, &snapshot).await.map_err(|why| why.to_string())?;
         Ok(removed.snapshot.reference)
@@ -141,10 +169,14 @@ impl GitTrees {
 
 fn told(collected: Collected) -> Option<String> {
     match collected {
-        Collected::Worktree { name, snapshot, .. } => {
-            Some(format!("worktree {} was taken away; it can be had back as {}", name.as_str(), snapshot.reference))
+        Collected::Worktree { name, snapshot, .. } => Some(format!(
+            "worktree {} was taken away; it can be had back as {}",
+            name.as_str(),
+            snapshot.reference
+        )),
+        Collected::Kept { name, why } => {
+            Some(format!("worktree {} could not be taken away: {why}", name.as_str()))
         }
-        Collected::Kept { name, why } => Some(format!("worktree {} could not be taken away: {why}", name.as_str())),
         Collected::Snapshot { .. } => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The server put together: store, agents, engine and HTTP door on one data directory, from start to hand-over.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use crate::exit::{Exit, Trouble};
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
+use crate::trees::GitTrees;
 use crate::wall::TriedWall;
 use crate::world::{GrowingMint, LocalGround, SystemClock};
 use crate::{time, world};
@@ -85,6 +86,17 @@ pub(crate) struct Ready {
     tls: Option<Tls>,
 }
 
+/// Git, if this machine has it. Everything but worktrees, diffs and undo goes without.
+fn trees_of(data: &Path) -> Arc<dyn engine::Trees> {
+    match GitTrees::open(data) {
+        Ok(trees) => Arc::new(trees),
+        Err(error) => {
+            tracing::warn!(%error, "there are no worktrees, diffs and undo");
+            Arc::new(engine::NoTrees)
+        }
+    }
+}
+
 impl Ready {
     /// Takes the directory, settles what is unfinished, takes the address, and writes down where it is.
     pub(crate) async fn start(config: &Config, place: &Place) -> Result<Self> {
@@ -112,7 +124,7 @@ impl Ready {
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
-            trees: Arc::new(engine::NoTrees),
+            trees: trees_of(&place.dir),
             scripts: std::collections::BTreeMap::new(),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),

@@ -7,8 +7,8 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Command, Fact, Fence, Fresh, Given, MessageId, Moment, Native, NodeId, Number, OrgId, PersonId, Policy,
-    Principal, Report, Role, Scope, Session, SessionId, Slot, Turn, authorize_new,
+    Command, Delivery, Fact, Fence, Fresh, Given, MessageId, Moment, Native, NodeId, Number, OrgId, PersonId,
+    Policy, Principal, Report, Role, Scope, Session, SessionId, Slot, Turn, authorize_new,
 };
 use std::path::Path;
 use store::{
@@ -80,13 +80,15 @@ impl Filler {
             agent: "scripted".into(),
             model: None,
             mode: None,
+            worktree: None,
         };
         self.accept(session, message, &scope, at).await;
         let inbox = self.store.inbox(session, 1).await.expect("it was accepted");
         let mut log = Log::new(self, session, at);
         log.drained = inbox.iter().map(|row| row.number).collect();
-        log.tell(Command::Open { scope });
-        log.tell(Command::Say { message, by: self.owner.person });
+        log.tell(Command::Open { scope, origin: None, enter: None });
+        let (by, delivery, under) = (self.owner.person, Delivery::Queue, None);
+        log.tell(Command::Say { message, by, delivery, under });
         let fence = log.fence.expect("a free session starts a turn");
         log.tell(Command::Report { fence, report: Report::Ready { native: Some(Native::new("bench")) } });
         for said in 0..facts.saturating_sub(log.facts.len() + 1) {
@@ -105,6 +107,8 @@ impl Filler {
         let fresh = NewSession {
             session,
             scope: scope.clone(),
+            origin: None,
+            enter: None,
             title,
             bind: None,
             previous: None,
@@ -115,6 +119,8 @@ impl Filler {
             message,
             into: Into::Create(fresh),
             words: Bytes::from_static(br#"[{"type":"text","text":"Please have a look at this."}]"#),
+            delivery: Delivery::Queue,
+            under: None,
             reply: None,
             if_new_ignored: false,
             key: None,
@@ -147,7 +153,8 @@ impl<'a> Log<'a> {
 
     fn tell(&mut self, command: Command) {
         let term = self.filler.store.node().term;
-        let given = Given { now: self.at, term, policy: Policy::default(), slot: Slot::Free };
+        let (policy, slot) = (Policy::default(), Slot::Free);
+        let given = Given { now: self.at, term, policy, slot, can_steer: false };
         for fact in self.state.decide(command, &given).expect("nothing stands against it") {
             self.state.evolve(&fact);
             if let Fact::AttemptStarted { fence, .. } = &fact {

@@ -16,8 +16,8 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Act, Authorized, Found, Fresh, Grant, Grantee, GroupId, MessageId, Moment, NodeId, OrgAct, OrgId,
-    PersonId, Principal, Record, Role, Scope, SessionId, To, TokenId, authorize, authorize_new,
+    Act, Authorized, Delivery, Found, Fresh, Grant, Grantee, GroupId, MessageId, Moment, NodeId, OrgAct,
+    OrgId, PersonId, Principal, Record, Role, Scope, SessionId, To, TokenId, authorize, authorize_new,
     authorize_rule,
 };
 use std::path::Path;
@@ -107,9 +107,17 @@ impl House {
     }
 
     async fn make_session(&mut self, session: SessionId) {
-        let scope = Scope { directory: "/srv/a".into(), agent: "scripted".into(), model: None, mode: None };
-        let (title, bind, previous, open_max, org_open_max) = (None, None, None, 2, 2);
-        let fresh = NewSession { session, scope, title, bind, previous, open_max, org_open_max };
+        let scope = Scope {
+            directory: "/srv/a".into(),
+            agent: "scripted".into(),
+            model: None,
+            mode: None,
+            worktree: None,
+        };
+        let (origin, enter, title, bind, previous, open_max, org_open_max) =
+            (None, None, None, None, None, 2, 2);
+        let fresh =
+            NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max };
         let seen = Fresh { address: None, agent: "scripted", directory: Some("/srv/a") };
         let wish = self.message(Into::Create(fresh));
         let allowed = authorize_new(&self.owner, seen, wish).expect("an owner may");
@@ -185,6 +193,8 @@ impl House {
             message: MessageId::from_bits(number),
             into,
             words: Bytes::from(format!(r#"[{{"type":"text","text":"{text}"}}]"#)),
+            delivery: Delivery::Queue,
+            under: None,
             reply: None,
             if_new_ignored: false,
             key: Some(Key { verb: "say", key: format!("key {number}"), hash: [7; 32], expires }),

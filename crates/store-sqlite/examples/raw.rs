@@ -8,8 +8,8 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Act, Fresh, MessageId, Moment, NodeId, OrgId, PersonId, Record, Role, Scope, SessionId, authorize,
-    authorize_new,
+    Act, Delivery, Fresh, MessageId, Moment, NodeId, OrgId, PersonId, Record, Role, Scope, SessionId,
+    authorize, authorize_new,
 };
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -199,6 +199,8 @@ async fn accept(store: &SqliteStore, number: u64) {
         message: MessageId::from_bits(u128::from(number + 1)),
         into,
         words: Bytes::from(words()),
+        delivery: Delivery::Queue,
+        under: None,
         reply: None,
         if_new_ignored: false,
         key: Some(Key {
@@ -217,10 +219,17 @@ async fn accept(store: &SqliteStore, number: u64) {
         pending_max: u32::MAX,
     };
     let allowed = if number == 0 {
-        let scope =
-            Scope { directory: "/srv/work".into(), agent: "scripted".into(), model: None, mode: None };
-        let (title, bind, previous, open_max, org_open_max) = (None, None, None, 1, 1);
-        let fresh = NewSession { session, scope, title, bind, previous, open_max, org_open_max };
+        let scope = Scope {
+            directory: "/srv/work".into(),
+            agent: "scripted".into(),
+            model: None,
+            mode: None,
+            worktree: None,
+        };
+        let (origin, enter, title, bind, previous, open_max, org_open_max) =
+            (None, None, None, None, None, 1, 1);
+        let fresh =
+            NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max };
         let seen = Fresh { address: None, agent: "scripted", directory: None };
         authorize_new(&by, seen, new(Into::Create(fresh)))
     } else {

@@ -5,6 +5,7 @@ use crate::columns::{Columns, Id, grantee, int};
 use crate::desk::{Desk, Kept, Oid, Pid, Sid, Who, oid};
 use crate::intake::{Item, Known, known, put_into_inbox, remember};
 use crate::people::{self, Somebody, key_of, put_person, put_root};
+use crate::rules;
 use crate::tokens::{pid_of_identity, put_link, put_token};
 use crate::trouble::Trouble;
 use crate::view;
@@ -13,7 +14,7 @@ use kernel::{
     Witness,
 };
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
-use store::{Change, Changing, NewChange, OrgSettings, Resource, RootRow, record};
+use store::{Change, Changing, NewChange, OrgSettings, Resource, RootRow, RuleEffect, RuleRow, record};
 
 /// Somebody whom a change touches.
 type Touchable = (Pid, PersonId);
@@ -60,9 +61,14 @@ fn is_still_so(
     change: &Change,
     witness: Witness,
 ) -> Result<bool, Trouble> {
-    let bears = match session_of(change) {
-        Some(session) => desk.kept(session)?.is_some_and(|kept| kept.bears(by.org, session, witness)),
-        None => witness.session.is_none(),
+    let with = |session| -> Result<bool, Trouble> {
+        Ok(desk.kept(session)?.is_some_and(|kept| kept.bears(by.org, session, witness)))
+    };
+    let with_org = witness.session.is_none();
+    let bears = match (session_of(change), ruled_session(desk.db(), who.oid, change)?) {
+        (Some(session), _) => with(session)?,
+        (None, Some(session)) => with_org || with(session)?,
+        (None, None) => with_org,
     };
     // Homing itself is always as it was.
     Ok(bears && (by.person == PersonId::ENGINE || who.stands(witness)))
@@ -75,6 +81,15 @@ fn session_of(change: &Change) -> Option<SessionId> {
         | Change::TakeBack { on: Resource::Session(session), .. }
         | Change::HandOver { session, .. } => Some(*session),
         _ => None,
+    }
+}
+
+/// The session that a rule is for.
+fn ruled_session(db: &Connection, oid: Oid, change: &Change) -> Result<Option<SessionId>, Trouble> {
+    match change {
+        Change::AddRule(rule) => Ok(rule.session),
+        Change::RemoveRule(rule) => Ok(rules::find(db, oid, *rule)?.flatten()),
+        _ => Ok(None),
     }
 }
 
@@ -154,8 +169,23 @@ fn refuses(db: &Connection, by: &Principal, oid: Oid, change: &Change) -> Result
                 "SELECT 1 FROM tokens t JOIN persons p ON p.pid = t.pid WHERE t.token = ?1 AND p.person = ?2";
             found(person(*whose)? && exists(db, sql, params![token.stored(), whose.stored()])?)
         }
+        Change::AddRule(rule) => {
+            let asks = match rule.effect {
+                RuleEffect::Ask(whom) => to(whom)?,
+                RuleEffect::Allow | RuleEffect::Deny => true,
+            };
+            let open = match rule.session {
+                Some(session) => exists(db, OPEN_IN_ORG, params![session.stored(), org.stored()])?,
+                None => true,
+            };
+            found(person(rule.by)? && asks && open)
+        }
+        Change::RemoveRule(rule) => found(rules::find(db, oid, *rule)?.is_some()),
     })
 }
+
+const OPEN_IN_ORG: &str = "SELECT 1 FROM sessions s JOIN persons p ON p.pid = s.owner
+    WHERE s.id = ?1 AND p.org = ?2 AND s.ended IS NULL";
 
 fn exists(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<bool, Trouble> {
     Ok(db.prepare_cached(sql)?.exists(params)?)
@@ -274,7 +304,18 @@ fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -
             desk.run("DELETE FROM tokens WHERE token = ?1", [token.stored()])?;
             one(desk, org, *person)
         }
+        Change::AddRule(rule) => add_rule(desk, org, who.oid, rule, at),
+        Change::RemoveRule(rule) => {
+            rules::remove(desk, *rule)?;
+            Ok(Touched::Nobody)
+        }
     }
+}
+
+fn add_rule(desk: &Desk, org: OrgId, oid: Oid, rule: &RuleRow, at: Moment) -> Result<Touched, Trouble> {
+    let kept = rule.session.map(|session| desk.kept(session)).transpose()?.flatten();
+    rules::add(desk, org, oid, pid(desk, org, rule.by)?, kept.map(|kept| kept.sid), rule, at)?;
+    Ok(Touched::Nobody)
 }
 
 fn pid(desk: &Desk, org: OrgId, person: PersonId) -> Result<Pid, Trouble> {

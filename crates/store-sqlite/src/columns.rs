@@ -5,8 +5,8 @@
 
 use crate::trouble::Trouble;
 use kernel::{
-    Address, ApprovalId, EndWhy, Grantee, GroupId, MessageId, Moment, NodeId, Number, OrgId, PersonId,
-    RequestId, SessionId, TokenId,
+    Address, ApprovalId, EndWhy, Epoch, Grantee, GroupId, MessageId, Moment, NodeId, Number, OrgId, Origin,
+    PersonId, RequestId, RuleId, SessionId, TokenId, Turn,
 };
 use rusqlite::Row;
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -33,7 +33,7 @@ macro_rules! ids {
         }
     )*};
 }
-ids!(ApprovalId, GroupId, MessageId, NodeId, OrgId, PersonId, RequestId, SessionId, TokenId);
+ids!(ApprovalId, GroupId, MessageId, NodeId, OrgId, PersonId, RequestId, RuleId, SessionId, TokenId);
 
 /// Whom something is given to, as its two columns. The org is named, too: in an index all orgs stand side by side.
 pub(crate) fn grantee(to: Grantee, org: OrgId) -> (i64, Bits) {
@@ -157,6 +157,22 @@ impl Columns<'_> {
     pub(crate) fn previous(&self, column: usize) -> Result<Option<(SessionId, EndWhy)>, Trouble> {
         match self.id_maybe(column)? {
             Some(session) => Ok(Some((session, self.word(column + 1, record::end_parse)?))),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn epoch(&self, column: usize) -> Result<Epoch, Trouble> {
+        self.small(column).map(Epoch)
+    }
+
+    pub(crate) fn epoch_maybe(&self, column: usize) -> Result<Option<Epoch>, Trouble> {
+        Ok(self.small_maybe(column)?.map(Epoch))
+    }
+
+    /// Of which session, and after which of its turns, something is a fork, in two columns; none if the first is null.
+    pub(crate) fn origin(&self, column: usize) -> Result<Option<Origin>, Trouble> {
+        match self.id_maybe(column)? {
+            Some(session) => Ok(Some(Origin { session, turn: Turn(self.small(column + 1)?) })),
             None => Ok(None),
         }
     }

@@ -92,8 +92,8 @@ fn say(
     let body = desk.keep_words(&new.words)?;
     desk.run(
         "INSERT INTO messages (id, sid, by, body, reply, created, previous, previous_why, if_new_ignored,
-                               accepted_at, state, pending, revision, seat, changed_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10)",
+                               accepted_at, state, pending, revision, seat, changed_at, delivery, under)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10, ?12, ?13)",
         params![
             message.stored(),
             sid,
@@ -106,6 +106,8 @@ fn say(
             new.if_new_ignored,
             int(at.0),
             seat,
+            record::delivery_word(new.delivery),
+            new.under.map(|epoch| epoch.0),
         ],
     )?;
     remember(desk, who.pid, new.key.as_ref(), message.stored(), at)?;
@@ -372,11 +374,23 @@ fn make(
     at: Moment,
 ) -> Result<Sid, Trouble> {
     let scope = record::encode_scope(&fresh.scope);
+    let enter = fresh.enter.as_ref().map(record::encode_worktree);
     desk.run(
         "INSERT INTO sessions (id, owner, revision, title, scope, made_at, touched_at, archived, awake, pending,
-                               number, term)
-         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?5, 0, 0, ?6, 0, 0)",
-        params![fresh.session.stored(), who.pid, fresh.title, Json(&scope), int(at.0), pending],
+                               number, term, in_worktree, origin, origin_turn, enter)
+         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?5, 0, 0, ?6, 0, 0, ?7, ?8, ?9, ?10)",
+        params![
+            fresh.session.stored(),
+            who.pid,
+            fresh.title,
+            Json(&scope),
+            int(at.0),
+            pending,
+            fresh.scope.worktree.is_some(),
+            fresh.origin.map(|origin| origin.session.stored()),
+            fresh.origin.map(|origin| origin.turn.0),
+            enter.as_deref().map(Json),
+        ],
     )?;
     let sid = desk.db().last_insert_rowid();
     desk.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [who.pid])?;

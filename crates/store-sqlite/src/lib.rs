@@ -23,6 +23,7 @@ mod people;
 mod plans;
 mod projection;
 mod reader;
+mod rules;
 mod sqlite;
 mod timer;
 mod tokens;

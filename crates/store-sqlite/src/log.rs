@@ -10,8 +10,8 @@ use store::{InboxItem, InboxRow, Loaded, StoredEntry, StoredFact, Verdict, recor
 
 pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>, Trouble> {
     let mut query = db.prepare_cached(
-        "SELECT s.sid, p.org, s.scope, s.number, s.term FROM sessions s JOIN persons p ON p.pid = s.owner
-         WHERE s.id = ?1",
+        "SELECT s.sid, p.org, s.scope, s.number, s.term, s.origin, s.origin_turn, s.enter
+         FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1",
     )?;
     let mut found = query.query([session.stored()])?;
     let Some(row) = found.next()? else { return Ok(None) };
@@ -23,6 +23,8 @@ pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>
     Ok(Some(Loaded {
         org: row.id(1)?,
         scope: record::decode_scope(row.bytes(2)?)?,
+        origin: row.origin(5)?,
+        enter: row.bytes_maybe(7)?.map(record::decode_worktree).transpose()?,
         at: row.number(3)?,
         term: Term(row.count(4)?),
         since_checkpoint: facts.len() - before,
@@ -52,16 +54,24 @@ fn read_rule_facts(db: &Connection, sid: Sid, from: Number, facts: &mut Vec<Fact
     Ok(())
 }
 
+/// How a message is to be delivered stands beside it.
+pub(crate) const INBOX: &str = "SELECT i.number, i.at, i.kind, i.id, i.by, i.wish, m.delivery, m.under
+    FROM inbox i LEFT JOIN messages m ON i.kind = 'say' AND m.id = i.id
+    WHERE i.session = ?1 ORDER BY i.number LIMIT ?2";
+
 pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result<Vec<InboxRow>, Trouble> {
-    let mut query = db.prepare_cached(
-        "SELECT number, at, kind, id, by, wish FROM inbox WHERE session = ?1 ORDER BY number LIMIT ?2",
-    )?;
+    let mut query = db.prepare_cached(INBOX)?;
     let mut found = query.query(params![session.stored(), rows(limit)])?;
     let mut waiting = Vec::new();
     while let Some(row) = found.next()? {
         let row = Columns(row);
         let item = match row.text(2)? {
-            "say" => InboxItem::Say { message: row.id(3)?, by: row.id(4)? },
+            "say" => InboxItem::Say {
+                message: row.id(3)?,
+                by: row.id(4)?,
+                delivery: row.word(6, record::delivery_parse)?,
+                under: row.epoch_maybe(7)?,
+            },
             "request" => {
                 let wish = record::decode_wish(row.bytes(5)?)?;
                 InboxItem::Request { request: row.id(3)?, by: row.id(4)?, wish }

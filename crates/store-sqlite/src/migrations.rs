@@ -3,9 +3,10 @@
 //! A step is never changed once it has been handed out; the next one is added below it. The number of the last step is
 //! in the file (`user_version`), and a file with a higher number than ours is somebody else's future.
 
-use crate::columns::Id;
-use kernel::{MessageId, RequestId};
+use crate::columns::{Id, Json};
+use kernel::{Answer, Answerer, MessageId, PersonId, RequestId};
 use rusqlite::{Connection, Transaction, params};
+use store::record;
 
 /// In the file's header, so that no other program's file is taken for ours: "Homg".
 pub(crate) const APPLICATION: i32 = 0x486f_6d67;
@@ -17,10 +18,11 @@ struct Step {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Step; 3] = [
+const STEPS: [Step; 4] = [
     Step { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
+    Step { sql: include_str!("../migrations/0004_scope.sql"), then: write_answers_out },
 ];
 
 /// The newest step that this version knows.
@@ -61,6 +63,23 @@ fn name_subjects(step: &Transaction<'_>) -> rusqlite::Result<()> {
     drop(rows);
     drop(subjects);
     step.execute_batch("DROP TABLE audit_before")
+}
+
+/// What was answered was the state itself, and only people answered. Whose time was over had nobody.
+fn write_answers_out(step: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut settled = step.prepare("SELECT aid, state, by FROM approvals WHERE state IN ('yes', 'no')")?;
+    let mut write =
+        step.prepare("UPDATE approvals SET state = 'answered', answer = ?2, answerer = ?3 WHERE aid = ?1")?;
+    let mut rows = settled.query([])?;
+    while let Some(row) = rows.next()? {
+        let (aid, state, by): (i64, String, Option<_>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let answer = if state == "yes" { Answer::Yes } else { Answer::No };
+        let by = by.map_or(Answerer::Nobody, |bits| Answerer::Person(PersonId::read(bits)));
+        write.execute(params![aid, Json(&record::encode_answer(&answer)), record::answerer_text(by)])?;
+    }
+    drop(rows);
+    drop(settled);
+    step.execute_batch("ALTER TABLE approvals DROP COLUMN by")
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Applies what `store::project` says a fact changes. Has no opinion of its own.
 
-use crate::columns::{Id, int};
+use crate::columns::{Columns, Id, Json, int};
 use crate::desk::{Desk, Kept};
 use crate::trouble::Trouble;
-use kernel::{MessageId, Moment, Number, PersonId, Turn};
+use crate::view::read_all;
+use kernel::{Answer, Answerer, ApprovalId, EndWhy, Epoch, MessageId, Moment, Number, Scope, Turn};
 use rusqlite::{OptionalExtension, Row, params};
 use store::project::{Change, REVOKED};
 use store::{ReceiptState, record};
@@ -70,25 +71,26 @@ pub(crate) fn apply(
             .run(
                 "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until)
                  VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6)
-                 ON CONFLICT (id) DO UPDATE SET state = 'open', by = NULL, turn = excluded.turn,
-                    asked_at = excluded.asked_at, until = excluded.until, owner = excluded.owner",
+                 ON CONFLICT (id) DO UPDATE SET state = 'open', answer = NULL, answerer = NULL,
+                    turn = excluded.turn, asked_at = excluded.asked_at, until = excluded.until, owner = excluded.owner",
                 params![approval.stored(), kept.sid, kept.owner, turn.0, int(at.0), int(until.0)],
             )
             .map(drop),
-        Change::Answered { approval, yes, by } => {
-            answer(desk, approval.stored(), if yes { "yes" } else { "no" }, by)
+        Change::Answered { approval, answer, by } => settle(desk, approval, &answer, by),
+        Change::Lapsed { approval } => {
+            let sql =
+                "UPDATE approvals SET state = 'lapsed', answer = NULL, answerer = NULL WHERE id = ?1";
+            desk.run(sql, [approval.stored()]).map(drop)
         }
-        Change::Lapsed { approval } => answer(desk, approval.stored(), "lapsed", None),
+        Change::Under { message, epoch } => {
+            let row = params![message.stored(), epoch.0];
+            desk.run("UPDATE messages SET epoch = ?2 WHERE id = ?1", row).map(drop)
+        }
+        Change::Missed { message } => put_first(desk, kept, message),
+        Change::Scope { scope, epoch } => move_to(desk, kept, &scope, epoch),
         Change::Ended(why) => {
             pending.ended = true;
-            let row = params![kept.sid, record::end_word(why)];
-            // An end that is told twice is one end.
-            if desk.run("UPDATE sessions SET ended = ?2 WHERE sid = ?1 AND ended IS NULL", row)? > 0 {
-                desk.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
-                desk.run("UPDATE orgs SET opened = opened - 1 WHERE org = ?1", [kept.org.stored()])?;
-            }
-            let row = params![kept.sid, int(at.0)];
-            desk.run("UPDATE bindings SET until = ?2 WHERE sid = ?1 AND until IS NULL", row).map(drop)
+            end(desk, kept, why, at)
         }
     }
 }
@@ -166,7 +168,49 @@ fn arrange(desk: &Desk, order: &[MessageId]) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn answer(desk: &Desk, approval: [u8; 16], state: &str, by: Option<PersonId>) -> Result<(), Trouble> {
-    let row = params![approval, state, by.map(Id::stored)];
-    desk.run("UPDATE approvals SET state = ?2, by = ?3 WHERE id = ?1", row).map(drop)
+/// It has no turn any more, and its seat is before every other one's that waits.
+fn put_first(desk: &Desk, kept: &Kept, message: MessageId) -> Result<(), Trouble> {
+    let mut query = desk.db().prepare_cached(FIRST_SEAT)?;
+    let first: i64 = query.query_row([kept.sid], |row| row.get(0))?;
+    let row = params![message.stored(), first - 1];
+    desk.run("UPDATE messages SET turn = NULL, first = NULL, seat = ?2 WHERE id = ?1", row).map(drop)
+}
+
+pub(crate) const FIRST_SEAT: &str =
+    "SELECT coalesce(min(seat), 0) FROM messages WHERE sid = ?1 AND pending = 1";
+
+/// Who may use another agent is another question, so whatever was seen of the session's record counts no more.
+fn move_to(desk: &Desk, kept: &Kept, scope: &Scope, epoch: Epoch) -> Result<(), Trouble> {
+    let sql = "SELECT scope FROM sessions WHERE sid = ?1";
+    let agent = |row: &Row<'_>| Ok(record::decode_scope(Columns(row).bytes(0)?)?.agent);
+    let before = read_all(desk.db(), sql, params![kept.sid], agent)?;
+    let text = record::encode_scope(scope);
+    let (in_worktree, grows) = (scope.worktree.is_some(), !before.contains(&scope.agent));
+    desk.run(
+        "UPDATE sessions SET scope = ?2, epoch = ?3, in_worktree = ?4, revision = revision + ?5 WHERE sid = ?1",
+        params![kept.sid, Json(&text), epoch.0, in_worktree, grows],
+    )?;
+    let row = params![kept.sid, epoch.0, Json(&text)];
+    desk.run("INSERT OR REPLACE INTO scopes (sid, epoch, scope) VALUES (?1, ?2, ?3)", row).map(drop)
+}
+
+fn settle(desk: &Desk, approval: ApprovalId, answer: &Answer, by: Answerer) -> Result<(), Trouble> {
+    let text = record::encode_answer(answer);
+    desk.run(
+        "UPDATE approvals SET state = 'answered', answer = ?2, answerer = ?3 WHERE id = ?1",
+        params![approval.stored(), Json(&text), record::answerer_text(by)],
+    )
+    .map(drop)
+}
+
+fn end(desk: &Desk, kept: &Kept, why: EndWhy, at: Moment) -> Result<(), Trouble> {
+    let row = params![kept.sid, record::end_word(why)];
+    // An end that is told twice is one end.
+    if desk.run("UPDATE sessions SET ended = ?2 WHERE sid = ?1 AND ended IS NULL", row)? > 0 {
+        desk.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
+        desk.run("UPDATE orgs SET opened = opened - 1 WHERE org = ?1", [kept.org.stored()])?;
+    }
+    desk.run("DELETE FROM rules WHERE sid = ?1", [kept.sid])?;
+    let row = params![kept.sid, int(at.0)];
+    desk.run("UPDATE bindings SET until = ?2 WHERE sid = ?1 AND until IS NULL", row).map(drop)
 }

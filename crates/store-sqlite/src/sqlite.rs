@@ -5,11 +5,11 @@ use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::trouble::Trouble;
 use crate::writer::Writer;
-use crate::{append, audit, change, desk::Desk, intake, log, outbox, people, timer, tokens, view};
+use crate::{append, audit, change, desk::Desk, intake, log, outbox, people, rules, timer, tokens, view};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Authorized, Fact, MessageId, Moment, Number, OrgId, PersonId, Principal, Record,
-    RequestId, SessionId, To, TokenId, Turn,
+    Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Number, OrgId, PersonId,
+    Principal, Record, RequestId, Scope, SessionId, To, TokenId, Turn,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -162,6 +162,15 @@ impl Store for SqliteStore {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.ask_reader(move |db| view::receipt(db, message))
     }
+    fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>> {
+        self.ask_reader(move |db| view::turn(db, session, turn))
+    }
+    fn last_turn(&self, session: SessionId) -> Reply<'_, Option<ReceiptRow>> {
+        self.ask_reader(move |db| view::last_turn(db, session))
+    }
+    fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>> {
+        self.ask_reader(move |db| view::scope(db, session, epoch))
+    }
     fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
         self.ask_reader(move |db| view::queue(db, session))
     }
@@ -173,6 +182,12 @@ impl Store for SqliteStore {
     }
     fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
         self.ask_reader(move |db| view::approvals(db, &by, limit))
+    }
+    fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
+        self.ask_reader(move |db| view::holder(db, &claim))
+    }
+    fn worktrees_in_use(&self) -> Reply<'_, Vec<WorktreeRow>> {
+        self.ask_reader(view::worktrees_in_use)
     }
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
         self.ask_reader(move |db| view::heads(db, &by, after, limit))
@@ -252,6 +267,9 @@ impl Store for SqliteStore {
     }
     fn roots(&self, org: OrgId) -> Reply<'_, Vec<RootRow>> {
         self.ask_reader(move |db| people::roots(db, org))
+    }
+    fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
+        self.ask_reader(move |db| rules::rules(db, org))
     }
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
         self.ask_reader(move |db| tokens::tokens(db, org, person))

@@ -8,13 +8,13 @@ use crate::columns::{Bits, Columns, Id, grantee, int, rows};
 use crate::desk::{Pid, Sid, who};
 use crate::trouble::Trouble;
 use kernel::{
-    Address, ApprovalId, Found, Grant, Grantee, MessageId, Moment, OrgId, Principal, Record, SessionId, To,
-    Turn, grant_of,
+    Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, OrgId, Principal, Record,
+    Scope, SessionId, To, Turn, grant_of,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use store::{
     ApprovalRow, ApprovalState, BindingRow, Finding, Head, ReceiptRow, ReceiptState, Seer, SessionRow,
-    SessionsQuery, Which, record,
+    SessionsQuery, Which, WorktreeRow, record,
 };
 
 pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, Trouble> {
@@ -58,7 +58,7 @@ fn bound_now_or_before(db: &Connection, org: OrgId, address: &Address) -> Result
 /// The columns of a session's row, in the order in which `session_row` reads them.
 const SESSION: &str =
     "s.id, p.org, p.person, s.title, s.scope, s.ended, s.archived, s.awake, s.pending, s.number,
-    s.made_at, s.touched_at, s.revision, s.sid";
+    s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid";
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
     let row = Columns(row);
@@ -68,6 +68,8 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
         owner: row.id(2)?,
         title: row.text_maybe(3)?.map(str::to_owned),
         scope: record::decode_scope(row.bytes(4)?)?,
+        epoch: row.epoch(12)?,
+        origin: row.origin(13)?,
         ended: row.word_maybe(5, record::end_parse)?,
         archived: row.flag(6)?,
         awake: row.flag(7)?,
@@ -84,7 +86,7 @@ pub(crate) fn session(db: &Connection, session: SessionId) -> Result<Option<(Rec
     ))?;
     let mut found = query.query([session.stored()])?;
     let Some(row) = found.next()? else { return Ok(None) };
-    let (read, revision, sid) = (session_row(row)?, Columns(row).count(12)?, row.get(13)?);
+    let (read, revision, sid) = (session_row(row)?, Columns(row).count(15)?, row.get(16)?);
     let (org, owner, agent) = (read.org, read.owner, read.scope.agent.clone());
     Ok(Some((Record { session, org, owner, agent, grants: grants(db, sid)?, revision }, read)))
 }
@@ -238,7 +240,8 @@ fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Ve
 }
 
 const RECEIPT: &str = "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
-    m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at
+    m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at,
+    m.delivery, m.epoch
     FROM messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
 
 fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
@@ -250,6 +253,8 @@ fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
         state: row.word(3, record::state_parse)?,
         why: row.word_maybe(4, record::why_parse)?,
         revision: row.small(5)?,
+        delivery: row.word(16, record::delivery_parse)?,
+        epoch: row.epoch_maybe(17)?,
         turn: row.small_maybe(6)?.map(Turn),
         first: row.number_maybe(7)?,
         last: row.number_maybe(8)?,
@@ -270,6 +275,36 @@ pub(crate) fn receipt(db: &Connection, message: MessageId) -> Result<Option<(Rec
     Ok(Some((record_of(db, receipt.session)?, receipt)))
 }
 
+/// What was said into a turn began later than what the turn began with.
+pub(crate) fn turn_sql() -> String {
+    format!(
+        "SELECT {RECEIPT} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.turn = ?2
+         ORDER BY m.first LIMIT 1"
+    )
+}
+
+pub(crate) fn turn(db: &Connection, session: SessionId, turn: Turn) -> Result<Option<ReceiptRow>, Trouble> {
+    Ok(read_all(db, &turn_sql(), params![session.stored(), turn.0], receipt_row)?.pop())
+}
+
+pub(crate) const LAST_TURN: &str = "SELECT turn FROM messages
+     WHERE sid = (SELECT sid FROM sessions WHERE id = ?1) AND turn IS NOT NULL AND last IS NOT NULL
+     ORDER BY turn DESC LIMIT 1";
+
+pub(crate) fn last_turn(db: &Connection, session: SessionId) -> Result<Option<ReceiptRow>, Trouble> {
+    let last = read_all(db, LAST_TURN, params![session.stored()], |row| Columns(row).small(0))?.pop();
+    last.map_or(Ok(None), |last| turn(db, session, Turn(last)))
+}
+
+pub(crate) const SCOPE: &str =
+    "SELECT c.scope FROM sessions s CROSS JOIN scopes c ON c.sid = s.sid WHERE s.id = ?1 AND c.epoch = ?2";
+
+/// Where and how a session acted under an epoch.
+pub(crate) fn scope(db: &Connection, session: SessionId, epoch: Epoch) -> Result<Option<Scope>, Trouble> {
+    let read = |row: &Row<'_>| Ok(record::decode_scope(Columns(row).bytes(0)?)?);
+    Ok(read_all(db, SCOPE, params![session.stored(), epoch.0], read)?.pop())
+}
+
 pub(crate) fn queue_sql() -> String {
     format!(
         "SELECT {RECEIPT} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1 ORDER BY m.seat"
@@ -284,7 +319,11 @@ pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRo
     while let Some(row) = rows.next()? {
         queue.push(receipt_row(row)?);
     }
-    queue.sort_by_key(|receipt: &ReceiptRow| receipt.state != ReceiptState::Running);
+    // What was said into a turn comes after what it began with.
+    queue.sort_by_key(|receipt: &ReceiptRow| match receipt.state {
+        ReceiptState::Running => (false, receipt.first),
+        _ => (true, None),
+    });
     Ok(queue)
 }
 
@@ -348,15 +387,16 @@ pub(crate) fn read_all<T>(
     Ok(all)
 }
 
-const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.by, a.asked_at, a.until";
+const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until";
 
 fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
     let row = Columns(row);
-    let by = row.id_maybe(4)?;
     let state = match row.text(3)? {
         "open" => ApprovalState::Open,
-        "yes" => ApprovalState::Answered { yes: true, by },
-        "no" => ApprovalState::Answered { yes: false, by },
+        "answered" => ApprovalState::Answered {
+            answer: record::decode_answer(row.bytes(4)?)?,
+            by: record::answerer_parse(row.text_maybe(5)?)?,
+        },
         "lapsed" => ApprovalState::Lapsed,
         other => return Err(Trouble::Damaged(format!("an approval stands at {other:?}"))),
     };
@@ -365,8 +405,8 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
         session: row.id(1)?,
         turn: Turn(row.small(2)?),
         state,
-        asked_at: row.moment(5)?,
-        until: row.moment(6)?,
+        asked_at: row.moment(6)?,
+        until: row.moment(7)?,
     })
 }
 
@@ -460,4 +500,25 @@ pub(crate) fn heads(db: &Connection, by: &Seer, after: u64, limit: usize) -> Res
     page.dedup();
     page.truncate(limit);
     Ok(page)
+}
+
+pub(crate) const HOLDER: &str = "SELECT s.id, p.org FROM claims c JOIN sessions s ON s.sid = c.sid
+     JOIN persons p ON p.pid = s.owner WHERE c.name = ?1 LIMIT 1";
+
+pub(crate) fn holder(db: &Connection, claim: &Claim) -> Result<Option<(SessionId, OrgId)>, Trouble> {
+    let read = |row: &Row<'_>| Ok((Columns(row).id(0)?, Columns(row).id(1)?));
+    Ok(read_all(db, HOLDER, params![claim.0], read)?.pop())
+}
+
+pub(crate) const WORKTREES: &str =
+    "SELECT p.org, s.id, s.scope FROM sessions s JOIN persons p ON p.pid = s.owner
+     WHERE s.in_worktree = 1 AND s.ended IS NULL ORDER BY s.id";
+
+pub(crate) fn worktrees_in_use(db: &Connection) -> Result<Vec<WorktreeRow>, Trouble> {
+    let read = |row: &Row<'_>| {
+        let columns = Columns(row);
+        let scope = record::decode_scope(columns.bytes(2)?)?;
+        Ok(WorktreeRow::of(columns.id(0)?, columns.id(1)?, &scope))
+    };
+    Ok(read_all(db, WORKTREES, params![], read)?.into_iter().flatten().collect())
 }

@@ -3,8 +3,8 @@
 
 use crate::{About, Key, Trail};
 use kernel::{
-    Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, SessionId, TokenId,
-    Turn,
+    Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, RuleId, SessionId,
+    TokenId, Turn,
 };
 use std::fmt;
 
@@ -145,6 +145,49 @@ pub struct RootRow {
     pub to: Grantee,
 }
 
+/// What becomes of an agent's question without asking, or who is asked. What is none holds for all; which of several that
+/// fit counts is the kernel's to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleRow {
+    pub rule: RuleId,
+    /// Who made it.
+    pub by: PersonId,
+    pub since: Moment,
+    /// By its name in the configuration.
+    pub agent: Option<String>,
+    pub tool: Option<String>,
+    /// Canonical; and everything under it.
+    pub directory: Option<String>,
+    /// It goes when this session ends.
+    pub session: Option<SessionId>,
+    pub effect: RuleEffect,
+    /// It counts no more from then on.
+    pub until: Option<Moment>,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleEffect {
+    Allow,
+    Deny,
+    /// Only these may answer.
+    Ask(Grantee),
+}
+
+impl RuleRow {
+    /// The rule as the kernel reads it; none once its time is over.
+    pub fn in_force(&self, now: Moment) -> Option<kernel::Rule> {
+        let effect = match self.effect {
+            RuleEffect::Allow => kernel::Effect::Allow,
+            RuleEffect::Deny => kernel::Effect::Deny,
+            RuleEffect::Ask(who) => kernel::Effect::Ask { who },
+        };
+        let Self { rule, agent, tool, directory, session, .. } = self.clone();
+        let over = self.until.is_some_and(|until| until <= now);
+        (!over).then_some(kernel::Rule { rule, agent, tool, directory, session, effect })
+    }
+}
+
 /// What a credential is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
@@ -231,6 +274,9 @@ pub struct NewChange {
 /// `TakeBack` on an agent everybody in the org. `Give` and `TakeBack` on a session, `HandOver` and `HandOverAll` are seen
 /// in the sessions' revisions, so no standing grows; looked at again are the ones it was given to or taken from, in those
 /// sessions. The others touch nobody.
+///
+/// What is about one session is authorized by its record. A rule for one session is authorized by that or by the org's
+/// own rules: whoever answers for a session and whoever looks after the org may both make one and take it away.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Change {
     /// Another org, with its owner and the link by which they come in.
@@ -328,6 +374,10 @@ pub enum Change {
         person: PersonId,
         token: TokenId,
     },
+    /// A rule for what agents ask. A session that it is for must be open. Those of the org whose time is over go with it.
+    AddRule(RuleRow),
+    /// A rule that asks a group stays when the group goes: until somebody removes it, nobody can say yes.
+    RemoveRule(RuleId),
 }
 
 /// Without what may be in it.
@@ -365,6 +415,8 @@ impl Change {
             }
             Self::MakeToken(token) => (None, Some(token.token.to_string())),
             Self::RevokeToken { token, .. } => (None, Some(token.to_string())),
+            Self::AddRule(rule) => (rule.session, Some(rule.rule.to_string())),
+            Self::RemoveRule(rule) => (None, Some(rule.to_string())),
         };
         About { session, subject }
     }

@@ -157,6 +157,12 @@ pub trait Store: Send + Sync + 'static {
     /// Open questions that this person may see, oldest first.
     fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>>;
 
+    /// A session that holds this claim now, and its org: of a claim with one place, the one that does.
+    fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>>;
+
+    /// Every open session whose scope is in a worktree, of every org, in order of their ids.
+    fn worktrees_in_use(&self) -> Reply<'_, Vec<WorktreeRow>>;
+
     /// A page of the sessions that this person may see and that have changed, in the order of their last changes.
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>>;
 
@@ -242,6 +248,9 @@ pub trait Store: Send + Sync + 'static {
     /// The directories of this org that may be chosen, and by whom.
     fn roots(&self, org: OrgId) -> Reply<'_, Vec<RootRow>>;
 
+    /// The org's rules for what agents ask, in the order in which they were made; also those whose time is over.
+    fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>>;
+
     /// The credentials of a person, the newest first; without the machine's and those of turns.
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>>;
 
@@ -320,6 +329,8 @@ pub struct NewMessage {
 }
 
 /// Where a message goes. Decided by `kernel::route`; compared again in the transaction.
+// It is made once per message and never kept in numbers, so its size costs nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Into {
     /// Into this session, if it is still open (and still bound to this conversation, if one was named).
@@ -693,6 +704,8 @@ pub enum Cause {
 }
 
 /// The two sorts of facts.
+// A page of them is short-lived; one more allocation per fact would cost more than the room.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// Read by the kernel.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kernel::{
     Address, Answer, Answerer, ApprovalId, Delivery, EndWhy, Epoch, Fact, GroupId, MessageId, Moment, NodeId,
-    Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn,
+    Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn, Worktree,
 };
 
 /// Where a message stands. The last five are final.
@@ -83,6 +83,27 @@ pub struct SessionRow {
     pub touched_at: Moment,
 }
 
+/// An open session that acts in a worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorktreeRow {
+    pub org: OrgId,
+    pub session: SessionId,
+    /// What the worktree is called.
+    pub name: String,
+    /// Where the session acts in it.
+    pub directory: String,
+    /// Where it goes back to.
+    pub home: String,
+}
+
+impl WorktreeRow {
+    /// The row of a session that acts so, if it is in a worktree.
+    pub fn of(org: OrgId, session: SessionId, scope: &Scope) -> Option<Self> {
+        let Worktree { name, home } = scope.worktree.clone()?;
+        Some(Self { org, session, name, directory: scope.directory.clone(), home })
+    }
+}
+
 /// Which sessions a list shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionsQuery {
@@ -114,6 +135,8 @@ pub struct StoredFact {
 }
 
 /// The two sorts of facts, and what became of forgotten words.
+// A page of them is short-lived; one more allocation per fact would cost more than the room.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredEntry {
     Rule(Fact),

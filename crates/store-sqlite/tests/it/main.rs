@@ -12,4 +12,5 @@ mod opening;
 mod power;
 mod shim;
 mod upgrade;
+mod upgrade_scope;
 mod world;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};
 use kernel::{
-    Act, Address, Authorized, Fresh, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal, Record,
-    Role, Scope, SessionId, Term, authorize, authorize_new,
+    Act, Address, Authorized, Delivery, Fresh, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal,
+    Record, Role, Scope, SessionId, Term, authorize, authorize_new,
 };
 use std::path::Path;
 use store::{
@@ -60,12 +60,19 @@ fn wish(number: u64, into: Into) -> NewMessage {
         message: message(number),
         into,
         words: Bytes::from(format!(r#"[{{"text":"message {number}"}}]"#)),
+        delivery: Delivery::Queue,
+        under: None,
         reply: None,
         if_new_ignored: false,
         key: Some(key),
         trail: trail("say", number),
         pending_max: u32::MAX,
     }
+}
+
+fn scope() -> Scope {
+    let (directory, agent) = ("/tmp".into(), "scripted".into());
+    Scope { directory, agent, model: None, mode: None, worktree: None }
 }
 
 /// A message that makes its session.
@@ -85,7 +92,9 @@ pub(crate) fn first_with(
     };
     let fresh = NewSession {
         session,
-        scope: Scope { directory: "/tmp".into(), agent: "scripted".into(), model: None, mode: None },
+        scope: scope(),
+        origin: None,
+        enter: None,
         title: None,
         bind: Some(bind),
         previous: None,

@@ -2,6 +2,7 @@
 //! kernel's rule never disagree about who sees what.
 
 use super::Fixture;
+use super::rules::{rul, rule};
 use super::story::*;
 use crate::*;
 use kernel::{
@@ -46,6 +47,7 @@ async fn furnished<F: Fixture>() -> F {
         Change::Give { on: on_agent, to, grant: Grant::Prompt },
         Change::AddRoot(root("/srv/ours", to)),
         Change::MakeToken(TokenRow::full(tok(1), [1; 32], friend().person, Purpose::Api, Moment(1))),
+        Change::AddRule(rule(1, RuleEffect::Ask(to))),
     ] {
         set(store, change).await;
     }
@@ -99,6 +101,8 @@ fn one_of_each() -> Vec<(Change, Vec<Principal>)> {
         (Change::RemoveRoot(root("/srv/ours", to)), vec![friend()]),
         (Change::MakeToken(row), vec![]),
         (Change::RevokeToken { person, token: tok(1) }, vec![friend()]),
+        (Change::AddRule(rule(2, RuleEffect::Allow)), vec![]),
+        (Change::RemoveRule(rul(1)), vec![]),
     ]
 }
 

@@ -4,8 +4,9 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Answer, ApprovalId, Command, EndWhy, Fact, Failure, Fence, Given, Grant, Grantee, HoldWhy, MessageId,
-    Moment, Native, Number, Outcome, Policy, RefusedWhy, Report, Session, SessionId, Slot, To, Turn,
+    Answer, ApprovalId, Change as ScopeChange, Command, Delivery, EndWhy, Epoch, Errand, ErrandKind, Fact,
+    Failure, Fence, Given, Grant, Grantee, HoldWhy, MessageId, Moment, Native, NewWorktree, Number, Outcome,
+    Policy, RefusedWhy, Report, Return, Scope, Session, SessionId, Setting, Slot, Stage, To, Turn, What,
 };
 use std::collections::BTreeMap;
 
@@ -108,16 +109,76 @@ pub async fn other_sessions_are_not_touched_by_an_append<F: Fixture>() {
 
 /// Lives that the kernel decides, at random but always the same; then everything is made again from the log.
 pub async fn the_projections_can_be_made_again_from_the_log<F: Fixture>() {
+    let mut happened = Happened::default();
     for seed in 1..=4 {
         let mut on = peopled::<F>().await;
-        let mut lives = Lives { dice: Dice(seed), now: 10_000, next: 1, sessions: vec![], approvals: vec![] };
-        for step in 0..150 {
+        let mut lives = Lives {
+            dice: Dice(seed),
+            now: 10_000,
+            next: 1,
+            sessions: vec![],
+            approvals: vec![],
+            given: BTreeMap::new(),
+        };
+        for step in 0..200 {
             lives.step(on.store()).await;
             if step % 60 == 59 {
                 on = on.reopen().await;
             }
         }
-        lives.compare(on.store()).await;
+        lives.compare(on.store(), &mut happened).await;
+    }
+    happened.is_all_of_it();
+}
+
+/// What a story must have in it to show anything.
+#[derive(Debug, Default)]
+struct Happened {
+    asked: usize,
+    revoked: usize,
+    steered: usize,
+    missed: usize,
+    interrupted: usize,
+    moved: usize,
+    other_agent: usize,
+    worktrees: usize,
+    kept: usize,
+    undone: usize,
+    failed: usize,
+    stale: usize,
+    elsewhere: usize,
+    back: usize,
+}
+
+impl Happened {
+    fn count(&mut self, log: &[StoredFact]) {
+        for stored in log {
+            let StoredEntry::Rule(fact) = &stored.entry else { continue };
+            match fact {
+                Fact::Steered { .. } => self.steered += 1,
+                Fact::Missed { .. } => self.missed += 1,
+                Fact::Queued { delivery: Delivery::Interrupt, .. } => self.interrupted += 1,
+                Fact::ScopeChanged { scope, .. } => {
+                    self.moved += 1;
+                    self.worktrees += usize::from(scope.worktree.is_some());
+                }
+                Fact::ScopeKept { .. } => self.kept += 1,
+                Fact::Undone { .. } => self.undone += 1,
+                Fact::ErrandFailed { .. } => self.failed += 1,
+                Fact::StaleErrand { .. } => self.stale += 1,
+                Fact::Held { why: HoldWhy::OtherScope, .. } => self.elsewhere += 1,
+                Fact::ChangeAsked { change: ScopeChange::Back { .. }, .. } => self.back += 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn is_all_of_it(&self) {
+        let Self { asked, revoked, steered, missed, interrupted, moved, other_agent, worktrees, .. } = self;
+        let Self { kept, undone, failed, stale, elsewhere, back, .. } = self;
+        let said = [asked, revoked, steered, missed, interrupted, elsewhere];
+        let done = [moved, other_agent, worktrees, kept, undone, failed, stale, back];
+        assert!(said.into_iter().chain(done).all(|count| *count > 0), "the story lacks something: {self:?}");
     }
 }
 
@@ -141,6 +202,8 @@ struct Lives {
     /// Each session, and the messages that were said to it.
     sessions: Vec<(SessionId, Vec<MessageId>)>,
     approvals: Vec<ApprovalId>,
+    /// How often something was given on a session.
+    given: BTreeMap<SessionId, u64>,
 }
 
 impl Lives {
@@ -148,59 +211,134 @@ impl Lives {
         self.now += self.dice.roll(4_000);
         let n = self.next;
         self.next += 1;
-        if self.sessions.len() < 3 || self.dice.roll(12) == 0 {
+        if self.sessions.len() < 3 || self.dice.roll(30) == 0 {
             let to = if self.dice.roll(2) == 0 { To::New } else { conversation(&format!("c{n}")) };
             let accepted = say(store, &me(), to, Line { at: self.now, ..line(n) }).await;
             self.sessions.push((accepted.session, vec![accepted.message]));
-            return self.keep(store, accepted.session, None).await;
+            return self.keep(store, accepted.session, false).await;
         }
         let at = self.dice.roll(self.sessions.len() as u64) as usize;
         let (session, messages) = self.sessions[at].clone();
-        let open = row(store, session).await.ended.is_none();
-        match self.dice.roll(20) {
-            0..=5 if open => {
-                say(store, &me(), To::Session(session), Line { at: self.now, ..line(n) }).await;
+        let row = row(store, session).await;
+        let open = row.ended.is_none();
+        match self.dice.roll(24) {
+            0..=4 if open => {
+                let line = self.line(n, row.epoch);
+                say(store, &me(), To::Session(session), line).await;
                 self.sessions[at].1.push(msg(n));
-                self.keep(store, session, None).await;
+                self.keep(store, session, false).await;
             }
-            6..=9 if open => {
-                let wish = self.wish(&messages);
+            5..=9 if open => {
+                let wish = self.wish(&messages, &row);
                 ask(store, session, n, wish).await;
-                self.keep(store, session, None).await;
+                self.keep(store, session, false).await;
             }
             10 if open => {
                 // The keeper below takes every such word for a lost right.
                 let (on, to) = (Resource::Session(session), Grantee::Org);
                 set(store, crate::Change::Give { on, to, grant: Grant::View }).await;
-                self.keep(store, session, None).await;
+                *self.given.entry(session).or_default() += 1;
+                self.keep(store, session, false).await;
             }
             11 | 12 => {
                 for session in store.wake(Moment(self.now), ALL).await.unwrap() {
-                    self.keep(store, session, None).await;
+                    self.keep(store, session, false).await;
                 }
             }
-            _ => {
-                let report = self.report(n);
-                self.keep(store, session, Some(report)).await;
-            }
+            _ => self.keep(store, session, true).await,
         }
     }
 
-    fn wish(&mut self, messages: &[MessageId]) -> Wish {
+    fn line(&mut self, n: u32, epoch: Epoch) -> Line {
+        let delivery = match self.dice.roll(5) {
+            0 | 1 => Delivery::Queue,
+            2 => Delivery::Interrupt,
+            _ => Delivery::Steer,
+        };
+        let under = match self.dice.roll(6) {
+            0 => Some(epoch),
+            1 => Some(Epoch(0)),
+            _ => None,
+        };
+        Line { at: self.now, delivery, under, ..line(n) }
+    }
+
+    fn wish(&mut self, messages: &[MessageId], row: &SessionRow) -> Wish {
         let message = messages[self.dice.roll(messages.len() as u64) as usize];
         if let Some(approval) = self.approvals.last().copied().filter(|_| self.dice.roll(4) == 0) {
-            let answer = if self.dice.roll(2) == 0 { Answer::Yes } else { Answer::No };
+            let answer = match self.dice.roll(4) {
+                0 => Answer::Yes,
+                1 => Answer::No,
+                2 => Answer::Chose(3),
+                _ => Answer::Said("perhaps".into()),
+            };
             return Wish::Answer { approval, answer };
         }
-        match self.dice.roll(16) {
+        match self.dice.roll(40) {
             0..=2 => Wish::Edit { message, revision: self.dice.roll(2) as u32, words: "edited".into() },
             3 => Wish::Withdraw { message },
             4..=6 => Wish::Hold { message },
-            7..=9 => Wish::Release { message, back_in: None },
+            7 | 8 => Wish::Release { message, back_in: None },
+            9 => Wish::Release { message, back_in: Some(scope()) },
             10..=12 => Wish::Reorder { order: messages.iter().rev().copied().collect() },
             13 | 14 => Wish::Stop { message },
+            15..=28 => Wish::Change { change: self.change(message), now: self.dice.roll(4) == 0 },
+            29..=32 => Wish::KeepScope,
+            33..=38 => Wish::Undo { turn: Turn(self.dice.roll(3) as u32), of: row.epoch },
             _ => Wish::End,
         }
+    }
+
+    fn change(&mut self, message: MessageId) -> ScopeChange {
+        let set = |agent: Option<&str>, model: Setting| ScopeChange::Set {
+            agent: agent.map(str::to_owned),
+            model,
+            mode: Setting::Keep,
+        };
+        match self.dice.roll(9) {
+            0..=2 => {
+                let name = format!("tree-{}", self.dice.roll(3));
+                ScopeChange::Enter(NewWorktree { name, base: None, branch: None })
+            }
+            3 => ScopeChange::Exit,
+            4 => set(None, Setting::To(format!("model-{}", self.dice.roll(3)))),
+            5 => set(Some("another"), Setting::Keep),
+            6 => set(Some("scripted"), Setting::Default),
+            7 => ScopeChange::Relink { directory: format!("/srv/moved/{}", self.dice.roll(3)) },
+            _ => ScopeChange::Back { scope: scope(), message },
+        }
+    }
+
+    /// What the outside says next: the errand's return if one is under way, else what a runner may report.
+    fn outside(&mut self, state: &Session, n: u32) -> Option<Command> {
+        if let Some(away) = state.away() {
+            let kind = match away.what {
+                What::Enter(_) => ErrandKind::Enter,
+                What::Undo { .. } => ErrandKind::Undo,
+            };
+            let done = match (kind, self.dice.roll(4)) {
+                (kind, 0) => Return::Failed(kind),
+                (ErrandKind::Undo, _) => Return::Undone,
+                (_, _) => Return::Entered { directory: format!("/srv/trees/{n}"), home: "/srv/work".into() },
+            };
+            // Now and then it is one that nobody waits for any more.
+            let number = away.errand.number - u32::from(self.dice.roll(4) == 0);
+            return Some(Command::Return { errand: Errand { number, ..away.errand }, came: done });
+        }
+        if self.dice.roll(8) == 0 {
+            let errand = Errand { epoch: state.epoch(), number: 0 };
+            return Some(Command::Return { errand, came: Return::Seen(ErrandKind::Models) });
+        }
+        let running = state.running()?;
+        let (fence, steered) = (running.stage.fence()?, running.steered.first());
+        // Mostly what is likely, so that lives go on; now and then anything.
+        let report = match (steered, running.stage) {
+            (Some(steered), _) if self.dice.roll(3) == 0 => Report::Missed { message: steered.message },
+            (_, Stage::Starting { .. }) if self.dice.roll(4) > 0 => Report::Ready { native: None },
+            (_, Stage::Stopping { .. }) if self.dice.roll(4) > 0 => Report::Stopped,
+            _ => self.report(n),
+        };
+        Some(Command::Report { fence, report })
     }
 
     fn report(&mut self, n: u32) -> Report {
@@ -220,8 +358,8 @@ impl Lives {
         }
     }
 
-    /// One round of a keeper: what is in the inbox, what the runner reports, one append.
-    async fn keep(&mut self, store: &dyn Store, session: SessionId, report: Option<Report>) {
+    /// One round of a keeper: what is in the inbox, what comes from the outside, one append.
+    async fn keep(&mut self, store: &dyn Store, session: SessionId, and_outside: bool) {
         let loaded = store.load(session).await.unwrap().unwrap();
         let mut state = Session::default();
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
@@ -229,7 +367,7 @@ impl Lives {
         let policy =
             Policy { ask_ms_max: 8_000, hold_ms_max: 20_000, turn_ms_max: 30_000, ..Policy::default() };
         let given =
-            Given { now: Moment(self.now), term: append.term, policy, slot: Slot::Free, can_steer: false };
+            Given { now: Moment(self.now), term: append.term, policy, slot: Slot::Free, can_steer: true };
         if !state.is_opened() {
             tell(
                 &mut append,
@@ -243,8 +381,9 @@ impl Lives {
             append.drained.push(row.number);
             take(&mut append, &mut state, row.item, &given);
         }
-        if let Some((fence, report)) = running(&state).zip(report) {
-            tell(&mut append, &mut state, Command::Report { fence, report }, Cause::Runner, &given);
+        let n = self.next;
+        if let Some(command) = and_outside.then(|| self.outside(&state, n)).flatten() {
+            tell(&mut append, &mut state, command, Cause::Runner, &given);
         }
         // An append either starts one message or none, as the keeper's do.
         append.awake = state.is_awake();
@@ -255,12 +394,13 @@ impl Lives {
         written(store, append).await;
     }
 
-    async fn compare(&self, store: &dyn Store) {
-        let mut wakes = vec![];
+    async fn compare(&self, store: &dyn Store, happened: &mut Happened) {
+        let (mut wakes, mut worktrees) = (vec![], vec![]);
         for (session, messages) in &self.sessions {
             let log = log(store, *session).await;
+            happened.count(&log);
             let projection = rebuild(&log);
-            let row = row(store, *session).await;
+            let (record, row) = store.session(*session).await.unwrap().unwrap();
             let loaded = store.load(*session).await.unwrap().unwrap();
             let mut state = Session::default();
             loaded.facts.iter().for_each(|fact| state.evolve(fact));
@@ -269,10 +409,23 @@ impl Lives {
             assert_eq!((row.ended, row.at), (state.ended(), Number(log.len() as u64)));
             compare_receipts(store, &row, messages, &projection).await;
             self.compare_questions(store, *session, &projection).await;
+            compare_deliveries(store, &log).await;
+            compare_turns(store, *session, &projection).await;
+            let other_agents = compare_scope(&row, &projection, &state, &log);
+            happened.other_agent += other_agents;
+            let given = self.given.get(session).copied().unwrap_or_default();
+            assert_eq!(record.revision, 1 + given + other_agents as u64);
+            assert_eq!(record.agent, row.scope.agent);
+            worktrees.extend(WorktreeRow::of(row.org, *session, &row.scope).filter(|_| row.ended.is_none()));
+            for claim in state.claims() {
+                assert!(store.holder(claim).await.unwrap().is_some(), "{session} holds it, for one");
+            }
         }
+        worktrees.sort_by_key(|row| row.session);
+        assert_eq!(store.worktrees_in_use().await.unwrap(), worktrees);
         assert_eq!(store.next_wake().await.unwrap(), wakes.into_iter().min());
-        assert!(!self.approvals.is_empty() && self.sessions.len() > 5, "the story should be a long one");
-        assert!(self.revoked(store).await > 0, "somebody should have lost a right");
+        happened.asked += self.approvals.len();
+        happened.revoked += self.revoked(store).await;
     }
 
     async fn revoked(&self, store: &dyn Store) -> usize {
@@ -297,6 +450,48 @@ impl Lives {
     }
 }
 
+async fn compare_deliveries(store: &dyn Store, log: &[StoredFact]) {
+    for stored in log {
+        if let StoredEntry::Rule(Fact::Queued { message, delivery, .. }) = &stored.entry {
+            assert_eq!(store.receipt(*message).await.unwrap().unwrap().1.delivery, *delivery);
+        }
+    }
+}
+
+async fn compare_turns(store: &dyn Store, session: SessionId, projection: &Projection) {
+    let mut began = BTreeMap::new();
+    for (message, standing) in &projection.receipts {
+        let (Some(turn), Some(first)) = (standing.turn, standing.first) else { continue };
+        let known = began.entry(turn).or_insert((first, *message, standing.last));
+        *known = (*known).min((first, *message, standing.last));
+    }
+    for (turn, (_, message, _)) in &began {
+        let row = store.turn(session, *turn).await.unwrap();
+        assert_eq!(row.map(|row| row.message), Some(*message));
+    }
+    let last = began.values().rfind(|(_, _, last)| last.is_some()).map(|(_, message, _)| *message);
+    assert_eq!(store.last_turn(session).await.unwrap().map(|row| row.message), last);
+    for (epoch, scope) in &projection.scopes {
+        assert_eq!(store.scope(session, *epoch).await.unwrap().as_ref(), Some(scope));
+    }
+    let next = projection.scopes.keys().next_back().map(|epoch| epoch.next()).unwrap_or_default();
+    assert_eq!(store.scope(session, next).await.unwrap(), None);
+}
+
+/// Answers how often another agent came.
+fn compare_scope(row: &SessionRow, projection: &Projection, state: &Session, log: &[StoredFact]) -> usize {
+    assert_eq!(projection.scopes.last_key_value(), Some((&row.epoch, &row.scope)));
+    assert_eq!(row.epoch, state.epoch());
+    assert!(state.scope().is_none_or(|scope| *scope == row.scope));
+    let agents = log.iter().filter_map(|stored| match &stored.entry {
+        StoredEntry::Rule(Fact::Opened { scope: Scope { agent, .. }, .. })
+        | StoredEntry::Rule(Fact::ScopeChanged { scope: Scope { agent, .. }, .. }) => Some(agent),
+        StoredEntry::Rule(_) | StoredEntry::Story { .. } => None,
+    });
+    let agents: Vec<_> = agents.collect();
+    agents.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
 async fn compare_receipts(
     store: &dyn Store,
     session: &SessionRow,
@@ -309,19 +504,17 @@ async fn compare_receipts(
         let (_, row) = store.receipt(*message).await.unwrap().unwrap();
         touched_at = touched_at.max(row.accepted_at);
         pending += u32::from(!row.state.is_final());
-        running.extend(Some(*message).filter(|_| row.state == ReceiptState::Running));
+        running.extend(Some((row.first, *message)).filter(|_| row.state == ReceiptState::Running));
         let ReceiptRow { state, why, revision, epoch, turn, first, last, changed_at, .. } = row;
         let stored = Standing { state, why, revision, epoch, turn, first, last, changed_at };
         assert_eq!(Some(&stored), projection.receipts.get(message));
     }
     assert_eq!((session.touched_at, session.pending), (touched_at, pending));
     let queue = store.queue(session.session).await.unwrap();
-    let order: Vec<_> = running.into_iter().chain(projection.queue.clone()).collect();
+    running.sort_unstable();
+    let running = running.into_iter().map(|(_, message)| message);
+    let order: Vec<_> = running.chain(projection.queue.clone()).collect();
     assert_eq!(queue.iter().map(|row| row.message).collect::<Vec<_>>(), order);
-}
-
-fn running(state: &Session) -> Option<Fence> {
-    state.running()?.stage.fence()
 }
 
 fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given) {
@@ -339,7 +532,9 @@ fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given
         InboxItem::Recheck { person } => {
             let waiting = state.queue().iter().filter(|waiting| waiting.by == person).map(|w| w.message);
             let running = state.running().filter(|running| running.by == person).map(|r| r.message);
-            for message in waiting.chain(running).collect::<Vec<_>>() {
+            let steered = state.running().into_iter().flat_map(|running| &running.steered);
+            let steered = steered.filter(|steered| steered.by == person).map(|steered| steered.message);
+            for message in waiting.chain(running).chain(steered).collect::<Vec<_>>() {
                 tell(append, state, Command::Revoke { message }, Cause::Keeper, given);
             }
         }

@@ -15,6 +15,8 @@ mod people;
 mod reading;
 mod rechecks;
 mod requests;
+mod rules;
+mod scope;
 mod story;
 mod time;
 mod tokens;
@@ -30,6 +32,8 @@ pub use people::*;
 pub use reading::*;
 pub use rechecks::*;
 pub use requests::*;
+pub use rules::*;
+pub use scope::*;
 pub use time::*;
 pub use tokens::*;
 
@@ -138,6 +142,25 @@ macro_rules! conformance {
             an_ended_session_is_unbound_and_stays_readable,
             other_sessions_are_not_touched_by_an_append,
             the_projections_can_be_made_again_from_the_log,
+            // scope
+            what_was_said_into_a_turn_ends_with_it,
+            what_was_said_into_a_turn_shares_why_it_ended,
+            what_missed_its_turn_waits_before_all_others_and_has_none,
+            a_scope_that_has_changed_is_in_every_row,
+            a_scope_that_was_left_is_still_known,
+            a_turn_is_known_by_what_it_began_with,
+            another_agent_is_another_record,
+            a_message_says_how_and_for_which_scope_it_was_written,
+            a_fork_knows_what_it_came_from,
+            every_answer_comes_back_as_it_was_given,
+            whoever_holds_a_claim_is_known,
+            worktrees_are_in_use_until_they_are_left,
+            // rules
+            rules_come_back_as_they_were_made,
+            rules_of_a_session_go_when_it_ends,
+            rules_whose_time_is_over_go_with_the_next_one,
+            a_rule_for_a_session_is_made_by_whoever_answers_for_it,
+            a_rule_stays_within_its_org,
             // reading
             sessions_are_listed_with_the_newest_activity_first,
             pages_of_sessions_have_no_gap_and_no_repeat,

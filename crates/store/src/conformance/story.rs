@@ -220,6 +220,8 @@ pub(super) struct Line {
     pub(super) n: u32,
     pub(super) at: u64,
     pub(super) key: Option<Key>,
+    pub(super) delivery: Delivery,
+    pub(super) under: Option<Epoch>,
     pub(super) reply: Option<Address>,
     pub(super) if_new_ignored: bool,
     pub(super) pending_max: u32,
@@ -229,8 +231,18 @@ pub(super) struct Line {
 
 pub(super) fn line(n: u32) -> Line {
     let at = 1_000 + u64::from(n);
-    let (key, reply, if_new_ignored) = (None, None, false);
-    Line { n, at, key, reply, if_new_ignored, pending_max: 1_000, open_max: 1_000, org_open_max: 10_000 }
+    Line {
+        n,
+        at,
+        key: None,
+        delivery: Delivery::Queue,
+        under: None,
+        reply: None,
+        if_new_ignored: false,
+        pending_max: 1_000,
+        open_max: 1_000,
+        org_open_max: 10_000,
+    }
 }
 
 impl Line {
@@ -247,8 +259,8 @@ impl Line {
             message: msg(self.n),
             into,
             words: self.words(),
-            delivery: Delivery::Queue,
-            under: None,
+            delivery: self.delivery,
+            under: self.under,
             reply: self.reply.clone(),
             if_new_ignored: self.if_new_ignored,
             key: self.key.clone(),
@@ -503,6 +515,7 @@ pub(super) async fn town(store: &dyn Store) -> String {
         lines.push(format!("{org:?}"));
         lines.push(format!("{:?}", store.groups(id).await.unwrap()));
         lines.push(format!("{:?}", store.roots(id).await.unwrap()));
+        lines.push(format!("{:?}", store.rules(id).await.unwrap()));
         lines.push(format!("{:?}", store.grants(id, Resource::Agent("scripted".into())).await.unwrap()));
         for n in 1..=4 {
             lines.push(format!("{:?}", store.grants(id, Resource::Session(ses(n))).await.unwrap()));

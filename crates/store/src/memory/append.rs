@@ -62,6 +62,7 @@ impl Contents {
         self.hold(session, if open { claims.collect() } else { BTreeSet::new() });
         if !open {
             self.unbind(session);
+            self.people.rules.retain(|(_, rule)| rule.session != Some(session));
         }
         for (request, verdict) in append.verdicts {
             self.judge(request, verdict);

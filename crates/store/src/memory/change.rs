@@ -41,11 +41,23 @@ impl Contents {
 
     /// Is what was seen when it was authorized still so, and was it about this?
     fn is_still_so(&self, by: &Principal, change: &Change, witness: Witness) -> bool {
-        match session_of(change) {
-            Some(session) => {
-                self.sessions.get(&session).is_some_and(|kept| self.may_still(by, kept, witness))
-            }
-            None => witness.session.is_none() && self.people.stands(by, witness),
+        let with = |session: SessionId| {
+            self.sessions.get(&session).is_some_and(|kept| self.may_still(by, kept, witness))
+        };
+        let with_org = || witness.session.is_none() && self.people.stands(by, witness);
+        match (session_of(change), self.ruled_session(by.org, change)) {
+            (Some(session), _) => with(session),
+            (None, Some(session)) => with_org() || with(session),
+            (None, None) => with_org(),
+        }
+    }
+
+    /// The session that a rule is for.
+    fn ruled_session(&self, org: OrgId, change: &Change) -> Option<SessionId> {
+        match change {
+            Change::AddRule(rule) => rule.session,
+            Change::RemoveRule(rule) => self.people.rule(org, *rule)?.session,
+            _ => None,
         }
     }
 
@@ -120,6 +132,19 @@ impl Contents {
                 let theirs = self.people.tokens.get(token).is_some_and(|token| token.row.person == *whose);
                 found(person(*whose) && theirs)
             }
+            Change::AddRule(rule) => {
+                self.unused("rule", self.people.rules.iter().any(|(_, other)| other.rule == rule.rule))?;
+                let asks = match &rule.effect {
+                    RuleEffect::Ask(whom) => to(whom),
+                    RuleEffect::Allow | RuleEffect::Deny => true,
+                };
+                let open = |session: &SessionId| {
+                    let kept = self.sessions.get(session);
+                    kept.is_some_and(|kept| kept.record.org == org && kept.is_open())
+                };
+                found(person(rule.by) && asks && rule.session.as_ref().is_none_or(open))
+            }
+            Change::RemoveRule(rule) => found(self.people.rule(org, *rule).is_some()),
         })
     }
 
@@ -238,6 +263,16 @@ impl Contents {
             Change::RevokeToken { person, token } => {
                 self.people.tokens.remove(&token);
                 Touched::People(vec![person])
+            }
+            Change::AddRule(rule) => {
+                let is_over = |rule: &RuleRow| rule.until.is_some_and(|until| until <= at);
+                self.people.rules.retain(|(other, rule)| *other != org || !is_over(rule));
+                self.people.rules.push((org, rule));
+                Touched::Nobody
+            }
+            Change::RemoveRule(rule) => {
+                self.people.rules.retain(|(_, other)| other.rule != rule);
+                Touched::Nobody
             }
         }
     }

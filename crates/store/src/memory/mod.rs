@@ -19,7 +19,7 @@ use crate::*;
 use bytes::Bytes;
 use contents::Contents;
 use kernel::{
-    Address, ApprovalId, Authorized, Fact, Grant, MessageId, Moment, NodeId, Number, OrgId, PersonId,
+    Address, ApprovalId, Authorized, Claim, Fact, Grant, MessageId, Moment, NodeId, Number, OrgId, PersonId,
     Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -218,6 +218,12 @@ impl Store for MemoryStore {
     fn approvals(&self, by: Seer, limit: usize) -> Reply<'_, Vec<ApprovalRow>> {
         self.step(move |contents| contents.approvals(&by, limit))
     }
+    fn holder(&self, claim: Claim) -> Reply<'_, Option<(SessionId, OrgId)>> {
+        self.step(move |contents| contents.holder(&claim))
+    }
+    fn worktrees_in_use(&self) -> Reply<'_, Vec<WorktreeRow>> {
+        self.step(|contents| contents.worktrees_in_use())
+    }
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
         self.step(move |contents| contents.heads(&by, after, limit))
     }
@@ -295,6 +301,9 @@ impl Store for MemoryStore {
     }
     fn roots(&self, org: OrgId) -> Reply<'_, Vec<RootRow>> {
         self.step(move |contents| contents.people.roots_of(org))
+    }
+    fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
+        self.step(move |contents| contents.people.rules_of(org))
     }
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
         self.step(move |contents| contents.people.tokens_of(org, person))

@@ -3,8 +3,8 @@
 use super::contents::{Contents, Kept};
 use crate::*;
 use kernel::{
-    Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, TokenId, Turn, Witness,
-    authorize,
+    Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId, Turn,
+    Witness, authorize,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,8 @@ pub(super) struct People {
     pub(super) links: BTreeMap<[u8; 32], (PersonId, Moment)>,
     /// By issuer and subject.
     pub(super) identities: BTreeMap<(String, String), PersonId>,
+    /// In the order in which they were made.
+    pub(super) rules: Vec<(OrgId, RuleRow)>,
 }
 
 /// Somebody, with what nobody is shown of them.
@@ -181,6 +183,16 @@ impl People {
     pub(super) fn roots_of(&self, org: OrgId) -> Vec<RootRow> {
         let ours = self.roots.iter().filter(|(other, ..)| *other == org);
         ours.map(|(_, directory, to)| RootRow { directory: directory.clone(), to: *to }).collect()
+    }
+
+    pub(super) fn rules_of(&self, org: OrgId) -> Vec<RuleRow> {
+        let ours = self.rules.iter().filter(|(other, _)| *other == org);
+        ours.map(|(_, rule)| rule.clone()).collect()
+    }
+
+    pub(super) fn rule(&self, org: OrgId, wanted: RuleId) -> Option<&RuleRow> {
+        let ours = self.rules.iter().filter(|(other, _)| *other == org);
+        ours.map(|(_, rule)| rule).find(|rule| rule.rule == wanted)
     }
 
     pub(super) fn tokens_of(&self, org: OrgId, person: PersonId) -> Vec<TokenView> {

@@ -2,7 +2,9 @@
 
 use super::contents::{Contents, Kept};
 use crate::*;
-use kernel::{Address, ApprovalId, MessageId, Number, Principal, Record, SessionId, Turn, grant_of};
+use kernel::{
+    Address, ApprovalId, Claim, MessageId, Number, OrgId, Principal, Record, SessionId, Turn, grant_of,
+};
 use std::cmp::Reverse;
 
 impl Contents {
@@ -116,9 +118,13 @@ impl Contents {
     pub(super) fn queue(&self, session: SessionId) -> Vec<ReceiptRow> {
         let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
         let seen = &kept.projection.receipts;
-        let running = seen.iter().filter(|(_, standing)| standing.state == ReceiptState::Running);
+        let mut running: Vec<_> =
+            seen.iter().filter(|(_, standing)| standing.state == ReceiptState::Running).collect();
+        // What was said into a turn comes after what it began with.
+        running.sort_by_key(|(_, standing)| standing.first);
         let unseen = kept.messages.iter().filter(|message| !seen.contains_key(message));
-        let order = running.map(|(message, _)| message).chain(&kept.projection.queue).chain(unseen);
+        let running = running.into_iter().map(|(message, _)| message);
+        let order = running.chain(&kept.projection.queue).chain(unseen);
         order.filter_map(|message| self.receipt(*message)).collect()
     }
 
@@ -145,6 +151,20 @@ impl Contents {
         open.sort_by_key(|row| (row.asked_at, row.approval));
         open.truncate(limit);
         open
+    }
+
+    pub(super) fn holder(&self, claim: &Claim) -> Option<(SessionId, OrgId)> {
+        let session = self.claims.get(claim)?.first()?;
+        Some((*session, self.sessions.get(session)?.record.org))
+    }
+
+    pub(super) fn worktrees_in_use(&self) -> Vec<WorktreeRow> {
+        let open = self.sessions.values().filter(|kept| kept.is_open());
+        let within = |kept: &Kept| {
+            let Record { org, session, .. } = kept.record;
+            WorktreeRow::of(org, session, &kept.scope)
+        };
+        open.filter_map(within).collect()
     }
 
     pub(super) fn heads(&self, by: &Seer, after: u64, limit: usize) -> Vec<Head> {

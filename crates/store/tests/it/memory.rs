@@ -49,6 +49,8 @@ fn every_promise_is_in_the_suite() {
         include_str!("../../src/conformance/reading.rs"),
         include_str!("../../src/conformance/rechecks.rs"),
         include_str!("../../src/conformance/requests.rs"),
+        include_str!("../../src/conformance/rules.rs"),
+        include_str!("../../src/conformance/scope.rs"),
         include_str!("../../src/conformance/time.rs"),
         include_str!("../../src/conformance/tokens.rs"),
     ];

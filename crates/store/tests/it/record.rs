@@ -16,25 +16,42 @@ fn usr(n: u128) -> PersonId {
     PersonId::from_bits(n)
 }
 
+fn scope(model: Option<&str>) -> Scope {
+    let (directory, agent) = ("/srv/\u{fc}".into(), "scripted".into());
+    Scope { directory, agent, model: model.map(String::from), mode: None, worktree: None }
+}
+
+fn tree() -> Scope {
+    let worktree = Some(Worktree { name: "a".into(), home: "/srv".into() });
+    Scope { worktree, ..scope(None) }
+}
+
+fn changes() -> Vec<Change> {
+    let (base, branch) = (Some("main".into()), Some("b".into()));
+    vec![
+        Change::Enter(NewWorktree { name: "a".into(), base: None, branch: None }),
+        Change::Enter(NewWorktree { name: "a".into(), base, branch }),
+        Change::Exit,
+        Change::Set { agent: None, model: Setting::Keep, mode: Setting::Default },
+        Change::Set { agent: Some("b".into()), model: Setting::To("m".into()), mode: Setting::Keep },
+        Change::Relink { directory: "/b".into() },
+        Change::Back { scope: tree(), message: msg(1) },
+    ]
+}
+
 fn one_of_each() -> Vec<Fact> {
-    let scope = |model: Option<&str>| Scope {
-        directory: "/srv/\u{fc}".into(),
-        agent: "scripted".into(),
-        model: model.map(String::from),
-        mode: None,
-    };
     let fence = Fence { term: Term(7), epoch: Epoch(1), turn: Turn(2), attempt: Attempt(3) };
     let (turn, attempt, until) = (Turn(2), Attempt(3), Moment(1_700_000_000_000));
     let approval = ApprovalId::from_bits(5);
     let mut facts = vec![
-        Fact::Opened { scope: scope(None) },
-        Fact::Opened { scope: scope(Some("m")) },
-        Fact::Queued { message: msg(1), by: usr(2) },
+        Fact::Opened { scope: scope(None), origin: None, enter: None },
+        Fact::Opened { scope: scope(Some("m")), origin: None, enter: None },
+        queued(Delivery::Queue, 0),
         Fact::Edited { message: msg(1), revision: 4 },
         Fact::Withdrawn { message: msg(1), by: usr(2) },
         Fact::Held { message: msg(1), why: HoldWhy::Asked, expires: until },
         Fact::Held { message: msg(1), why: HoldWhy::AfterFailure, expires: until },
-        Fact::Released { message: msg(1) },
+        Fact::Released { message: msg(1), epoch: Epoch(0) },
         Fact::Reordered { order: vec![msg(2), msg(1)] },
         Fact::MessageRefused { message: msg(1), why: RefusedWhy::SessionEnded },
         Fact::MessageRefused { message: msg(1), why: RefusedWhy::Expired },
@@ -47,8 +64,8 @@ fn one_of_each() -> Vec<Fact> {
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: until },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Gone, again_at: until },
         Fact::Asked { approval, turn, until },
-        Fact::Answered { approval, answer: Answer::Yes, by: Some(usr(2)) },
-        Fact::Answered { approval, answer: Answer::No, by: None },
+        Fact::Answered { approval, answer: Answer::Yes, by: Answerer::Person(usr(2)) },
+        Fact::Answered { approval, answer: Answer::No, by: Answerer::Nobody },
         Fact::Lapsed { approval },
         Fact::StopAsked { turn, why: StopWhy::Asked(usr(2)) },
         Fact::StopAsked { turn, why: StopWhy::TimeLimit },
@@ -64,10 +81,52 @@ fn one_of_each() -> Vec<Fact> {
     ];
     facts.extend(Failure::ALL.map(|failure| Fact::TurnEnded { turn, outcome: Outcome::Failed(failure) }));
     facts.extend(KINDS.map(|kind| Fact::Stale { fence, kind }));
+    facts.extend(of_scopes(approval, turn));
     facts
 }
 
-const KINDS: [ReportKind; 8] = [
+fn queued(delivery: Delivery, epoch: u32) -> Fact {
+    Fact::Queued { message: msg(1), by: usr(2), delivery, epoch: Epoch(epoch) }
+}
+
+/// What came with scopes that change.
+fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
+    let origin = Some(Origin { session: SessionId::from_bits(9), turn });
+    let (by, epoch, until) = (usr(2), Epoch(1), Moment(1_700_000_000_000));
+    let errand = Errand { epoch, number: 4 };
+    let mut facts = vec![
+        Fact::Opened { scope: tree(), origin, enter: None },
+        queued(Delivery::Interrupt, 0),
+        queued(Delivery::Steer, 3),
+        Fact::Held { message: msg(1), why: HoldWhy::OtherScope, expires: until },
+        Fact::Released { message: msg(1), epoch },
+        Fact::Steered { message: msg(1), turn },
+        Fact::Missed { message: msg(1) },
+        Fact::Answered { approval, answer: Answer::Chose(3), by: Answerer::Rule(RuleId::from_bits(8)) },
+        Fact::Answered { approval, answer: Answer::Said("a \"word\"".into()), by: Answerer::Policy },
+        Fact::ScopeKept { why: KeptWhy::Asked(by) },
+        Fact::ScopeKept { why: KeptWhy::Failed },
+        Fact::ScopeKept { why: KeptWhy::Moot },
+        Fact::ScopeChanged { epoch, scope: tree() },
+        Fact::ErrandStarted { errand, what: What::Undo { turn }, by },
+        Fact::ErrandFailed { errand },
+        Fact::Undone { turn },
+    ];
+    let asked = |(after, change)| Fact::ChangeAsked { change, after, by };
+    facts.extend([None, Some(msg(3))].into_iter().cycle().zip(changes()).map(asked));
+    for change in changes() {
+        if let Change::Enter(wanted) = change {
+            facts.push(Fact::ErrandStarted { errand, what: What::Enter(wanted), by });
+        }
+    }
+    let enter = Some(NewWorktree { name: "a".into(), base: None, branch: None });
+    facts.push(Fact::Opened { scope: scope(None), origin: None, enter });
+    facts.extend(ErrandKind::ALL.map(|kind| Fact::Learned { kind, epoch }));
+    facts.extend(ErrandKind::ALL.map(|kind| Fact::StaleErrand { errand, kind }));
+    facts
+}
+
+const KINDS: [ReportKind; 9] = [
     ReportKind::Ready,
     ReportKind::Said,
     ReportKind::Asked,
@@ -76,6 +135,7 @@ const KINDS: [ReportKind; 8] = [
     ReportKind::Failed,
     ReportKind::Stopped,
     ReportKind::Lost,
+    ReportKind::Missed,
 ];
 
 fn text(bytes: Vec<u8>) -> String {
@@ -132,14 +192,55 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"finished"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"failed"}}
         {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"stopped"}}
-        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"lost"}}"#]].assert_eq(&stored.join("\n"));
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"lost"}}
+        {"stale":{"fence":{"term":7,"epoch":1,"turn":2,"attempt":3},"kind":"missed"}}
+        {"opened":{"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}},"origin":{"session":"ses_00000000000000000000000009","turn":2}}}
+        {"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002","delivery":"interrupt"}}
+        {"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002","delivery":"steer","epoch":3}}
+        {"held":{"message":"msg_00000000000000000000000001","why":"other_scope","expires":1700000000000}}
+        {"released":{"message":"msg_00000000000000000000000001","epoch":1}}
+        {"steered":{"message":"msg_00000000000000000000000001","turn":2}}
+        {"missed":{"message":"msg_00000000000000000000000001"}}
+        {"answered":{"approval":"apr_00000000000000000000000005","answer":{"chose":3},"rule":"rul_00000000000000000000000008"}}
+        {"answered":{"approval":"apr_00000000000000000000000005","answer":{"said":"a \"word\""},"policy":true}}
+        {"scope_kept":{"why":{"asked":{"by":"usr_00000000000000000000000002"}}}}
+        {"scope_kept":{"why":{"failed":{}}}}
+        {"scope_kept":{"why":{"moot":{}}}}
+        {"scope_changed":{"epoch":1,"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}}}
+        {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"undo":{"turn":2}},"by":"usr_00000000000000000000000002"}}
+        {"errand_failed":{"errand":{"epoch":1,"number":4}}}
+        {"undone":{"turn":2}}
+        {"change_asked":{"change":{"enter":{"name":"a"}},"by":"usr_00000000000000000000000002"}}
+        {"change_asked":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"after":"msg_00000000000000000000000003","by":"usr_00000000000000000000000002"}}
+        {"change_asked":{"change":{"exit":{}},"by":"usr_00000000000000000000000002"}}
+        {"change_asked":{"change":{"set":{"model":"keep","mode":"default"}},"after":"msg_00000000000000000000000003","by":"usr_00000000000000000000000002"}}
+        {"change_asked":{"change":{"set":{"agent":"b","model":{"to":"m"},"mode":"keep"}},"by":"usr_00000000000000000000000002"}}
+        {"change_asked":{"change":{"relink":{"directory":"/b"}},"after":"msg_00000000000000000000000003","by":"usr_00000000000000000000000002"}}
+        {"change_asked":{"change":{"back":{"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}},"message":"msg_00000000000000000000000001"}},"by":"usr_00000000000000000000000002"}}
+        {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"enter":{"name":"a"}},"by":"usr_00000000000000000000000002"}}
+        {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"enter":{"name":"a","base":"main","branch":"b"}},"by":"usr_00000000000000000000000002"}}
+        {"opened":{"scope":{"directory":"/srv/ü","agent":"scripted"},"enter":{"name":"a"}}}
+        {"learned":{"kind":"enter","epoch":1}}
+        {"learned":{"kind":"undo","epoch":1}}
+        {"learned":{"kind":"commands","epoch":1}}
+        {"learned":{"kind":"models","epoch":1}}
+        {"learned":{"kind":"files","epoch":1}}
+        {"learned":{"kind":"diff","epoch":1}}
+        {"learned":{"kind":"summary","epoch":1}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"enter"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"undo"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"commands"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"models"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"files"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"diff"}}
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"summary"}}"#]].assert_eq(&stored.join("\n"));
 }
 
 #[test]
 fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
     let mut stored: Vec<_> = wishes().iter().map(|wish| text(record::encode_wish(wish))).collect();
     stored.push(text(record::encode_checkpoint(&[
-        Fact::Queued { message: msg(1), by: usr(2) },
+        queued(Delivery::Queue, 0),
         Fact::Ended { why: EndWhy::Gone },
     ])));
     let mode = Some("plan".into());
@@ -148,7 +249,9 @@ fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
         agent: "b".into(),
         model: None,
         mode,
+        worktree: None,
     })));
+    stored.push(text(record::encode_scope(&tree())));
     expect![[r#"
         {"edit":{"message":"msg_00000000000000000000000001","revision":2}}
         {"withdraw":{"message":"msg_00000000000000000000000001"}}
@@ -158,21 +261,44 @@ fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
         {"stop":{"message":"msg_00000000000000000000000001"}}
         {"answer":{"approval":"apr_00000000000000000000000005","answer":"no"}}
         {"end":{}}
-        {"version":1,"facts":[{"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002"}},{"ended":{"why":"gone"}}]}
-        {"directory":"/a","agent":"b","mode":"plan"}"#]].assert_eq(&stored.join("\n"));
+        {"release":{"message":"msg_00000000000000000000000001","back_in":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}}}
+        {"answer":{"approval":"apr_00000000000000000000000005","answer":{"chose":3}}}
+        {"answer":{"approval":"apr_00000000000000000000000005","answer":{"said":"so"}}}
+        {"keep_scope":{}}
+        {"undo":{"turn":2,"of":1}}
+        {"change":{"change":{"enter":{"name":"a"}},"now":false}}
+        {"change":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"now":false}}
+        {"change":{"change":{"exit":{}},"now":false}}
+        {"change":{"change":{"set":{"model":"keep","mode":"default"}},"now":false}}
+        {"change":{"change":{"set":{"agent":"b","model":{"to":"m"},"mode":"keep"}},"now":false}}
+        {"change":{"change":{"relink":{"directory":"/b"}},"now":false}}
+        {"change":{"change":{"back":{"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}},"message":"msg_00000000000000000000000001"}},"now":false}}
+        {"change":{"change":{"exit":{}},"now":true}}
+        {"version":2,"facts":[{"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002"}},{"ended":{"why":"gone"}}]}
+        {"directory":"/a","agent":"b","mode":"plan"}
+        {"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}"#]].assert_eq(&stored.join("\n"));
 }
 
 fn wishes() -> Vec<Wish> {
-    vec![
+    let approval = ApprovalId::from_bits(5);
+    let mut wishes = vec![
         Wish::Edit { message: msg(1), revision: 2, words: "never stored here".into() },
         Wish::Withdraw { message: msg(1) },
         Wish::Hold { message: msg(1) },
-        Wish::Release { message: msg(1) },
+        Wish::Release { message: msg(1), back_in: None },
         Wish::Reorder { order: vec![msg(2), msg(1)] },
         Wish::Stop { message: msg(1) },
-        Wish::Answer { approval: ApprovalId::from_bits(5), answer: Answer::No },
+        Wish::Answer { approval, answer: Answer::No },
         Wish::End,
-    ]
+        Wish::Release { message: msg(1), back_in: Some(tree()) },
+        Wish::Answer { approval, answer: Answer::Chose(3) },
+        Wish::Answer { approval, answer: Answer::Said("so".into()) },
+        Wish::KeepScope,
+        Wish::Undo { turn: Turn(2), of: Epoch(1) },
+    ];
+    wishes.extend(changes().into_iter().map(|change| Wish::Change { change, now: false }));
+    wishes.push(Wish::Change { change: Change::Exit, now: true });
+    wishes
 }
 
 #[test]
@@ -217,9 +343,9 @@ fn an_unknown_fact_or_field_or_word_is_not_skipped() {
 fn a_checkpoint_of_another_version_is_unreadable() {
     let ours = text(record::encode_checkpoint(&[]));
     assert_eq!(record::decode_checkpoint(ours.as_bytes()), Ok(vec![]));
-    assert!(record::decode_checkpoint(ours.replace(":1", ":2").as_bytes()).is_err());
+    assert!(record::decode_checkpoint(ours.replace(":2", ":1").as_bytes()).is_err());
     assert!(record::decode_checkpoint(b"").is_err());
-    assert!(record::decode_checkpoint(br#"{"version":1,"facts":[{"teleported":{}}]}"#).is_err());
+    assert!(record::decode_checkpoint(br#"{"version":2,"facts":[{"teleported":{}}]}"#).is_err());
 }
 
 #[test]
@@ -235,7 +361,20 @@ fn every_word_is_read_back() {
         assert_eq!(record::outgoing_state_parse(record::outgoing_state_word(state)), Some(state));
     }
     use Refusal::*;
-    let refusals = [TooLate, Changed, Ended, AlreadyOpen, NotOpen].map(Verdict::Refused);
+    let refusals = [
+        TooLate,
+        Changed,
+        Ended,
+        AlreadyOpen,
+        NotOpen,
+        Busy,
+        Changing,
+        InWorktree,
+        NotInWorktree,
+        NoSuchTurn,
+        OtherScope,
+    ]
+    .map(Verdict::Refused);
     for verdict in refusals.into_iter().chain([Verdict::Done]) {
         assert_eq!(record::verdict_parse(record::verdict_word(verdict)), Some(verdict));
     }
@@ -256,6 +395,17 @@ fn every_word_is_read_back() {
         assert_eq!(store::grantee_parse(&store::grantee_text(to)), Some(to));
     }
     assert_eq!(store::grantee_parse("msg_00000000000000000000000001"), None);
+    for delivery in [Delivery::Queue, Delivery::Interrupt, Delivery::Steer] {
+        assert_eq!(record::delivery_parse(record::delivery_word(delivery)), Some(delivery));
+    }
+    for kind in ErrandKind::ALL {
+        assert_eq!(record::errand_parse(record::errand_word(kind)), Some(kind));
+    }
+    let rule = Answerer::Rule(RuleId::from_bits(3));
+    for by in [Answerer::Person(usr(3)), rule, Answerer::Policy, Answerer::Nobody] {
+        assert_eq!(record::answerer_parse(record::answerer_text(by).as_deref()), Ok(by));
+    }
+    assert!(record::answerer_parse(Some("chance")).is_err());
     for why in project::WHY_WORDS {
         assert_eq!(record::why_parse(why), Some(why));
     }
@@ -298,6 +448,13 @@ proptest! {
     }
 
     #[test]
+    fn every_answer_is_read_back(words in any::<String>(), option in any::<u16>()) {
+        for answer in [Answer::Yes, Answer::No, Answer::Chose(option), Answer::Said(words)] {
+            prop_assert_eq!(record::decode_answer(&record::encode_answer(&answer)), Ok(answer));
+        }
+    }
+
+    #[test]
     fn every_cause_is_read_back(kind in 0..5, bits in any::<u128>()) {
         let cause = match kind {
             0 => Cause::Message(msg(bits)),
@@ -315,12 +472,17 @@ proptest! {
         let _ = record::decode_checkpoint(&bytes);
         let _ = record::decode_wish(&bytes);
         let _ = record::decode_scope(&bytes);
+        let _ = record::decode_answer(&bytes);
     }
 }
 
 fn scopes() -> impl Strategy<Value = Scope> {
     let words = (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>());
-    words.prop_map(|(directory, agent, model, mode)| Scope { directory, agent, model, mode })
+    let worktree = any::<Option<(String, String)>>();
+    (words, worktree).prop_map(|((directory, agent, model, mode), worktree)| {
+        let worktree = worktree.map(|(name, home)| Worktree { name, home });
+        Scope { directory, agent, model, mode, worktree }
+    })
 }
 
 /// Any fact: one of each kind, with everything in it that can vary varied.
@@ -332,13 +494,19 @@ fn facts() -> impl Strategy<Value = Fact> {
         let (message, by, approval) = (msg(a), usr(b), ApprovalId::from_bits(c));
         let (turn, epoch, attempt) = (Turn(i), Epoch(j), Attempt(attempt));
         let (until, fence) = (Moment(x), Fence { term: Term(y), epoch, turn, attempt });
+        let (session, errand) = (SessionId::from_bits(a), Errand { epoch, number: k });
         match fact {
-            Fact::Opened { .. } => Fact::Opened { scope },
-            Fact::Queued { .. } => Fact::Queued { message, by },
+            Fact::Opened { origin, enter, .. } => {
+                let enter = enter.map(|wanted| NewWorktree { name: text, ..wanted });
+                Fact::Opened { scope, origin: origin.map(|_| Origin { session, turn }), enter }
+            }
+            Fact::Queued { delivery, .. } => Fact::Queued { message, by, delivery, epoch },
             Fact::Edited { .. } => Fact::Edited { message, revision: k },
             Fact::Withdrawn { .. } => Fact::Withdrawn { message, by },
             Fact::Held { why, .. } => Fact::Held { message, why, expires: until },
-            Fact::Released { .. } => Fact::Released { message },
+            Fact::Released { .. } => Fact::Released { message, epoch },
+            Fact::Steered { .. } => Fact::Steered { message, turn },
+            Fact::Missed { .. } => Fact::Missed { message },
             Fact::Reordered { .. } => Fact::Reordered { order: list.into_iter().map(msg).collect() },
             Fact::MessageRefused { why, .. } => Fact::MessageRefused { message, why },
             Fact::Crowded { .. } => Fact::Crowded { until },
@@ -351,7 +519,17 @@ fn facts() -> impl Strategy<Value = Fact> {
             }
             Fact::Asked { .. } => Fact::Asked { approval, turn, until },
             Fact::Answered { answer, by: who, .. } => {
-                Fact::Answered { approval, answer, by: who.map(|_| by) }
+                let answer = match answer {
+                    Answer::Said(_) => Answer::Said(text),
+                    Answer::Chose(_) => Answer::Chose(attempt.0),
+                    Answer::Yes | Answer::No => answer,
+                };
+                let by = match who {
+                    Answerer::Person(_) => Answerer::Person(by),
+                    Answerer::Rule(_) => Answerer::Rule(RuleId::from_bits(a)),
+                    Answerer::Policy | Answerer::Nobody => who,
+                };
+                Fact::Answered { approval, answer, by }
             }
             Fact::Lapsed { .. } => Fact::Lapsed { approval },
             Fact::StopAsked { why: StopWhy::Asked(_), .. } => {
@@ -362,8 +540,32 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::EndAsked { .. } => Fact::EndAsked { by },
             Fact::Ended { why } => Fact::Ended { why },
             Fact::Stale { kind, .. } => Fact::Stale { fence, kind },
+            Fact::ChangeAsked { change, after, .. } => {
+                Fact::ChangeAsked { change: varied(change, scope, text), after: after.map(|_| message), by }
+            }
+            Fact::ScopeKept { why: KeptWhy::Asked(_) } => Fact::ScopeKept { why: KeptWhy::Asked(by) },
+            Fact::ScopeKept { why } => Fact::ScopeKept { why },
+            Fact::ScopeChanged { .. } => Fact::ScopeChanged { epoch, scope },
+            Fact::ErrandStarted { what: What::Undo { .. }, .. } => {
+                Fact::ErrandStarted { errand, what: What::Undo { turn }, by }
+            }
+            Fact::ErrandStarted { what, .. } => Fact::ErrandStarted { errand, what, by },
+            Fact::ErrandFailed { .. } => Fact::ErrandFailed { errand },
+            Fact::Undone { .. } => Fact::Undone { turn },
+            Fact::Learned { kind, .. } => Fact::Learned { kind, epoch },
+            Fact::StaleErrand { kind, .. } => Fact::StaleErrand { errand, kind },
         }
     })
+}
+
+fn varied(change: Change, scope: Scope, text: String) -> Change {
+    match change {
+        Change::Enter(wanted) => Change::Enter(NewWorktree { name: text, ..wanted }),
+        Change::Exit => Change::Exit,
+        Change::Set { mode, .. } => Change::Set { agent: Some(text.clone()), model: Setting::To(text), mode },
+        Change::Relink { .. } => Change::Relink { directory: text },
+        Change::Back { message, .. } => Change::Back { scope, message },
+    }
 }
 
 /// What is shown of a change, a login or a key in a log line or a failed test is never the secret in it.

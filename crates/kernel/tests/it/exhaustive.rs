@@ -63,7 +63,6 @@ const QUESTIONS: &[&str] = &[
     "asks again",
     "takes back",
     "takes back 1",
-    "answer 1 yes",
     "answer 2 yes by rule 1",
     "answer 1 chose 2 by policy",
     "answer 1 no by nobody",

@@ -6,11 +6,11 @@
 use crate::intake::{RESOLVE_MAX, check_trace};
 use crate::{Engine, Refused, Trace};
 use kernel::{
-    Act, Authorized, OrgAct, PersonId, Principal, Record, Rights, Role, authorize, authorize_right,
+    Act, Authorized, OrgAct, PersonId, Principal, Record, Rights, Role, RuleId, authorize, authorize_right,
     authorize_rule,
 };
 use serde::Serialize;
-use store::{Change, Changing, NewChange, PersonRow, Resource, StoreError};
+use store::{Change, Changing, NewChange, PersonRow, Resource, RuleRow, StoreError};
 
 /// What a change is about, as far as rights are concerned.
 enum Needs {
@@ -138,6 +138,16 @@ impl Engine {
                 authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
                 return Ok(Needs::Session(self.record(*session).await?));
             }
+            // Whoever manages a session says what may be done in it without asking, and nobody else does.
+            Change::AddRule(RuleRow { session: Some(session), .. }) => {
+                authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
+                return Ok(Needs::Session(self.record(*session).await?));
+            }
+            Change::AddRule(_) => OrgAct::Rules,
+            Change::RemoveRule(rule) => match self.rule_of(by, *rule).await?.session {
+                Some(session) => return Ok(Needs::Session(self.record(session).await?)),
+                None => OrgAct::Rules,
+            },
             Change::AddPerson { person, .. } => {
                 OrgAct::Person { role: Role::Viewer, becomes: Some(person.role) }
             }
@@ -185,6 +195,13 @@ impl Engine {
         self.store().person(by.org, person).await?.ok_or(Refused::NotFound { what: "person" })
     }
 
+    /// The stored row of a rule of their org.
+    pub(super) async fn rule_of(&self, by: &Principal, rule: RuleId) -> Result<RuleRow, Refused> {
+        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "rule"))?;
+        let rows = self.store().rules(by.org).await?;
+        rows.into_iter().find(|row| row.rule == rule).ok_or(Refused::NotFound { what: "rule" })
+    }
+
     /// Whether they may do this with their org.
     pub(crate) fn may(&self, by: &Principal, act: OrgAct) -> Result<(), Refused> {
         authorize_rule(by, act, ()).map(drop).map_err(|denied| Refused::denied(denied, "org"))
@@ -215,6 +232,8 @@ fn verb_of(change: &Change) -> &'static str {
         Change::RemoveRoot(_) => "remove_root",
         Change::MakeToken(_) => "make_token",
         Change::RevokeToken { .. } => "revoke_token",
+        Change::AddRule(_) => "add_rule",
+        Change::RemoveRule(_) => "remove_rule",
     }
 }
 
@@ -222,6 +241,7 @@ fn verb_of(change: &Change) -> &'static str {
 fn what_of(change: &Change) -> &'static str {
     match change {
         Change::RevokeToken { .. } | Change::MakeToken(_) => "token",
+        Change::AddRule(_) | Change::RemoveRule(_) => "rule",
         Change::RemoveGroup { .. } | Change::MakeGroup { .. } => "group",
         Change::Join { .. } | Change::Leave { .. } => "group or person",
         Change::Give { .. } | Change::TakeBack { .. } | Change::AddRoot(_) | Change::RemoveRoot(_) => {

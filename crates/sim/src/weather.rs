@@ -351,6 +351,9 @@ impl Store for Weather {
         Read groups(org: OrgId) -> Vec<GroupRow>;
         Read grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
         Read roots(org: OrgId) -> Vec<RootRow>;
+        Read rules(org: OrgId) -> Vec<RuleRow>;
+        Read holder(claim: kernel::Claim) -> Option<(SessionId, OrgId)>;
+        Read worktrees_in_use() -> Vec<WorktreeRow>;
         Read tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;
         Read audit_page(query: AuditQuery) -> Vec<AuditRow>;
         Write seal_audit(key: ChainKey, limit: usize) -> usize;

@@ -9,7 +9,7 @@ mod gate;
 
 use crate::changes::{Before, Watch};
 use crate::{Engine, TreeChanges};
-use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble, Verified};
+use agent::{Agent, AgentEvent, Launch, Message, Running, Steered, TreeName, Trouble, Verified};
 use gate::Gate;
 use kernel::{Answer, ApprovalId, Failure, Fence, MessageId, Native, Report, SessionId};
 use std::collections::BTreeMap;
@@ -324,7 +324,7 @@ impl FarEnd {
                 running.hand(message).await
             }
             Order::Add(message) => {
-                self.add(message).await;
+                self.add(running, message).await;
                 Ok(())
             }
             Order::Answer { question, answer } => running.answer(&question, answer_of(answer)).await,
@@ -338,11 +338,22 @@ impl FarEnd {
 
     /// Adds words to the turn. That they are on their way is said first: from there on nobody may say them again, unless
     /// it is sure that they did not get there.
-    async fn add(&mut self, message: Message) {
+    async fn add(&mut self, running: &mut dyn Running, message: Message) {
         let id = message.id;
         self.say(Heard::Adding(id)).await;
-        // No agent takes words while it works.
-        self.say(Heard::Report(Report::Missed { message: id })).await;
+        let (missed, why) = match running.steer(message).await {
+            Ok(Steered::Taken) => (false, None),
+            Ok(Steered::TooLate) => (true, None),
+            Err(trouble) => (trouble.failure == Failure::Refused, Some(trouble.detail)),
+        };
+        if let Some(why) = why {
+            let became = if missed { "gets a turn of its own" } else { "may or may not have been heard" };
+            let text = format!("what was said into this turn {became}: {why}");
+            self.say(Heard::Event(AgentEvent::Notice { text })).await;
+        }
+        if missed {
+            self.say(Heard::Report(Report::Missed { message: id })).await;
+        }
     }
 
     /// Says no to one question too many; people hear of it once.
@@ -399,8 +410,8 @@ fn answer_of(answer: Answer) -> agent::Answer {
     match answer {
         Answer::Yes => agent::Answer::Allow,
         Answer::No => agent::Answer::Deny { reason: String::new() },
-        // Only what the question's form takes comes so far.
-        Answer::Chose(_) | Answer::Said(_) => agent::Answer::Allow,
+        Answer::Chose(option) => agent::Answer::Chose(option.into()),
+        Answer::Said(words) => agent::Answer::Said(words),
     }
 }
 

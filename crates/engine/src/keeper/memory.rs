@@ -3,14 +3,16 @@
 use super::{Keeper, Stop};
 use crate::story::Story;
 use crate::transcript::Transcript;
-use agent::{Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
-use kernel::{Begin, Run, SessionId, Turn};
+use agent::{Abilities, Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
+use kernel::{Attempt, Begin, Fact, Fence, Native, Origin, Run, Session, SessionId, Turn};
 use store::Entry;
 
 /// Which way was taken.
 enum Way {
     /// Its memory of an earlier scope goes along.
     Follows,
+    /// It goes on with its own memory of the origin, under another name.
+    Forks,
     /// It is told again what was said, so many turns of it.
     ToldAgain { turns: usize },
     /// It would be told again, but the message has to come first.
@@ -40,9 +42,43 @@ impl Keeper {
             (Begin::Follow(_), MemoryMove::Replay) | (Begin::Retell, _) => {
                 self.retell(self.session, run.fence.turn, text, agent).await?
             }
-            (Begin::Fork(origin), _) => self.retell(origin.session, origin.turn.next(), text, agent).await?,
+            (Begin::Fork(origin), _) => match self.forkable(*origin, run.fence, agent).await? {
+                Some(native) => {
+                    launch.native = Some(native);
+                    launch.fork = true;
+                    Some(Way::Forks)
+                }
+                None => self.retell(origin.session, origin.turn.next(), text, agent).await?,
+            },
         };
         Ok(way.map(|way| way.story(run.fence.turn)))
+    }
+
+    /// The origin's conversation, if the agent can go on with it under another name: it has not gone on itself since, and
+    /// its memory comes along to where this session is. What has failed once is told again instead.
+    async fn forkable(
+        &self,
+        origin: Origin,
+        fence: Fence,
+        agent: &dyn Agent,
+    ) -> Result<Option<Native>, Stop> {
+        let Abilities { fork: true, memory, .. } = agent.abilities() else { return Ok(None) };
+        let loaded = self.engine.store().load(origin.session).await?;
+        let Some(loaded) = loaded.filter(|_| fence.attempt == Attempt(1)) else { return Ok(None) };
+        let mut state = Session::default();
+        loaded.facts.iter().for_each(|fact| state.evolve(fact));
+        let Some(scope) = state.scope() else { return Ok(None) };
+        let follows = memory != MemoryMove::Replay || scope.directory == self.scope.directory;
+        let turns = loaded.facts.iter().filter_map(|fact| match fact {
+            Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } => Some(*turn),
+            _ => None,
+        });
+        let is_last = turns.max() == Some(origin.turn);
+        let native = loaded.facts.iter().rev().find_map(|fact| match fact {
+            Fact::Confirmed { native, epoch } => Some(native).filter(|_| *epoch == state.epoch()),
+            _ => None,
+        });
+        Ok(native.filter(|_| follows && is_last && scope.agent == self.scope.agent).cloned())
     }
 
     /// Tells again what was said before this turn of that session.
@@ -68,6 +104,7 @@ impl Way {
     fn story(&self, turn: Turn) -> Entry {
         let (way, turns, text) = match self {
             Self::Follows => ("follows", 0, "the agent's memory of the conversation goes along".to_owned()),
+            Self::Forks => ("forked", 0, "the agent has forked the conversation itself".to_owned()),
             Self::ToldAgain { turns } => {
                 ("told_again", *turns, format!("the conversation so far was told again: {turns} turns"))
             }

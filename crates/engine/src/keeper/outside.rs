@@ -206,6 +206,12 @@ impl Keeper {
         if *claim != Claim::directory(directory) {
             return Ok(None);
         }
-        Ok(Some(format!("another session works in {directory}; this one goes on when it has finished there")))
+        let holder = self.engine.store().holder(claim.clone()).await?;
+        // Who it is in another org is nobody's business here.
+        let who = match holder.filter(|(_, org)| *org == self.org) {
+            Some((session, _)) => format!("session {session}"),
+            None => "another session".to_owned(),
+        };
+        Ok(Some(format!("{who} works in {directory}; this one goes on when it has finished there")))
     }
 }

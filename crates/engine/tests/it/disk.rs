@@ -91,6 +91,9 @@ impl Store for Disk {
         bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
         approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
         approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;
+        holder(claim: Claim) -> Option<(SessionId, OrgId)>;
+        worktrees_in_use() -> Vec<WorktreeRow>;
+        rules(org: OrgId) -> Vec<RuleRow>;
         heads(by: Seer, after: u64, limit: usize) -> Vec<Head>;
         host(fresh: NewOrg) -> Principal;
         token(hash: [u8; 32], now: Moment) -> Option<Principal>;

@@ -12,6 +12,7 @@ mod memory;
 mod people;
 mod puppet;
 mod scope;
+mod steer;
 mod tireless;
 mod vocabulary;
 mod world;
@@ -36,8 +37,18 @@ async fn a_message_makes_the_whole_round() {
     assert_eq!(state_and_why(&view), (Answered, None));
     assert_eq!(view.answer.as_deref().map(str::trim), Some("#1 hello"));
     let names: Vec<String> = world.rules(receipt.accepted.session).await.iter().map(name).collect();
-    let expected = ["Opened", "Queued", "TurnStarted", "AttemptStarted", "Confirmed", "Handed", "TurnEnded"]
-        .map(String::from);
+    let expected = [
+        "Opened",
+        "Queued",
+        "TurnStarted",
+        "AttemptStarted",
+        "Confirmed",
+        "Handed",
+        "Learned",
+        "Learned",
+        "TurnEnded",
+    ]
+    .map(String::from);
     assert_eq!(names, expected);
     assert_eq!(world.engine.kept(), 0, "an idle session is not kept");
 }

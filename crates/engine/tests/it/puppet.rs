@@ -2,7 +2,7 @@
 
 use agent::{
     Abilities, About, Agent, AgentEvent, Answer, Buried, Choice, Found, Launch, Message, Reply, Running,
-    Setup, TreeName, Trouble, Verified,
+    Setup, Steered, TreeName, Trouble, Verified,
 };
 use kernel::{Native, SessionId};
 use std::collections::VecDeque;
@@ -24,6 +24,8 @@ pub(crate) struct Puppet {
     pub(crate) native: Option<Native>,
     /// How long after it is ready it lists a command; none if it never does.
     pub(crate) lists_ms: Option<u64>,
+    /// What it says to words that are added to its turn.
+    pub(crate) steers: Option<Result<Steered, Trouble>>,
     /// How long asking for its version takes.
     pub(crate) look_ms: u64,
     pub(crate) notes: Arc<Notes>,
@@ -36,6 +38,8 @@ pub(crate) struct Notes {
     pub(crate) launches: Mutex<Vec<Launch>>,
     /// What it was handed, and when.
     pub(crate) handed: Mutex<Vec<(String, Instant)>>,
+    /// What was added to its turns.
+    pub(crate) steered: Mutex<Vec<String>>,
     pub(crate) answers: Mutex<Vec<(String, Answer)>>,
     pub(crate) released: Mutex<Vec<SessionId>>,
     pub(crate) closed: AtomicUsize,
@@ -67,7 +71,8 @@ impl Agent for Puppet {
         self.notes.launches.lock().unwrap().push(launch);
         let events = VecDeque::from([AgentEvent::Ready { native }]);
         let lists_at = self.lists_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
-        let turn = Turn { events, lists_at, says: self.says.clone(), notes: self.notes.clone() };
+        let (says, steers, notes) = (self.says.clone(), self.steers.clone(), self.notes.clone());
+        let turn = Turn { events, lists_at, says, steers, notes };
         Box::pin(ready(Ok(Box::new(turn) as Box<dyn Running>)))
     }
 
@@ -90,6 +95,7 @@ struct Turn {
     events: VecDeque<AgentEvent>,
     lists_at: Option<Instant>,
     says: Vec<AgentEvent>,
+    steers: Option<Result<Steered, Trouble>>,
     notes: Arc<Notes>,
 }
 
@@ -111,6 +117,14 @@ impl Running for Turn {
         self.notes.handed.lock().unwrap().push((message.text, Instant::now()));
         self.events.extend(self.says.drain(..));
         Box::pin(ready(Ok(())))
+    }
+
+    fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
+        self.notes.steered.lock().unwrap().push(message.text);
+        match self.steers.clone() {
+            Some(said) => Box::pin(ready(said)),
+            None => Box::pin(std::future::pending()),
+        }
     }
 
     fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {

@@ -117,6 +117,7 @@ impl<'a> Follower<'a> {
             | Story::Said { .. }
             | Story::Usage(_)
             | Story::Stopped { .. }
+            | Story::Changes { .. }
             | Story::Other { .. }
             | Story::Forgotten { .. } => {}
         }
@@ -133,7 +134,7 @@ impl<'a> Follower<'a> {
                 | RuleFact::Edited { message, .. }
                 | RuleFact::Withdrawn { message, .. }
                 | RuleFact::Held { message, .. }
-                | RuleFact::Released { message }
+                | RuleFact::Released { message, .. }
                 | RuleFact::MessageRefused { message, .. } => *message == self.message,
                 RuleFact::TurnStarted { turn, .. }
                 | RuleFact::Handed { turn, .. }

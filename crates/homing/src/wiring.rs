@@ -125,7 +125,7 @@ impl Ready {
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
             trees: trees_of(&place.dir),
-            scripts: std::collections::BTreeMap::new(),
+            scripts: roster.scripts(),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
             seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),

@@ -31,7 +31,7 @@ pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> 
         Some(ApproveVerb::Yes { approval }) => (approval, Answer::Yes),
         Some(ApproveVerb::No { approval }) => (approval, Answer::No),
     };
-    let approval = remote.client.answer(&approval, answer).await.told()?.into_inner();
+    let approval = remote.client.answer(&approval, answer.clone()).await.told()?.into_inner();
     if remote.screen.json {
         remote.screen.object(&approval)?;
     } else {

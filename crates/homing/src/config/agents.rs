@@ -49,6 +49,8 @@ pub(crate) struct AgentTable {
     pub(crate) install: String,
     /// How one sees that it is signed in.
     pub(crate) sign_in: SignInTable,
+    /// What is run in worktrees.
+    pub(crate) worktree: WorktreeTable,
     /// Processes that are kept between turns.
     pub(crate) keep: KeepTable,
     /// What it may take.
@@ -199,6 +201,18 @@ impl CommandTable {
             ..CommandConfig::new(shell)
         }
     }
+}
+
+/// What is run in worktrees: lines for `sh`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct WorktreeTable {
+    /// When a session enters one.
+    pub(crate) setup: String,
+    /// Before one is removed.
+    pub(crate) teardown: String,
+    /// How long each may take.
+    pub(crate) scripts_wait: Span,
 }
 
 /// Processes that are kept between turns.

@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) roots: Vec<String>,
     /// Whether people are let in although nothing keeps their agents apart.
     pub(crate) trust_everyone: bool,
+    /// Whether turns of several sessions may be under way in one directory.
+    directories: Directories,
     /// What the server says on standard error.
     pub(crate) log: String,
     pub(crate) tls: TlsTable,
@@ -119,6 +121,16 @@ struct Limits {
     stop_grace: Span,
     words_wait: Span,
     words_bytes_max: usize,
+    commands_wait: Span,
+}
+
+/// Whether turns of several sessions may be under way in one directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Directories {
+    #[default]
+    Exclusive,
+    Shared,
 }
 
 /// What sessions may count on.
@@ -320,6 +332,8 @@ impl Config {
             stop_grace_ms: self.limits.stop_grace.0,
             words_ms_max: self.limits.words_wait.0,
             words_bytes_max,
+            commands_wait: Duration::from_millis(self.limits.commands_wait.0),
+            shared_directories: self.directories == Directories::Shared,
         }
     }
 

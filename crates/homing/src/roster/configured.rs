@@ -24,6 +24,7 @@ pub(crate) struct Configured {
     home: String,
     env: Vec<(String, String)>,
     driver: Arc<dyn Agent>,
+    scripts: engine::Scripts,
     looked: Mutex<Option<(Stamp, Found)>>,
 }
 
@@ -51,8 +52,18 @@ impl Configured {
             home: shell.home.clone(),
             env: shell.env.clone(),
             driver,
+            scripts: engine::Scripts::default(),
             looked: Mutex::new(None),
         }
+    }
+
+    /// With what is run in its worktrees.
+    pub(crate) fn with_scripts(self, scripts: engine::Scripts) -> Self {
+        Self { scripts, ..self }
+    }
+
+    pub(crate) fn scripts(&self) -> &engine::Scripts {
+        &self.scripts
     }
 
     pub(crate) fn table(&self) -> &AgentTable {

@@ -7,6 +7,7 @@
 mod configured;
 mod sign_in;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use anyhow::{Context, Result};
 use drivers::acp::{Acp, AcpConfig};
 use drivers::claude::Claude;
 use drivers::codex::Codex;
-use drivers::command::CommandAgent;
+use drivers::command::{CommandAgent, CommandConfig};
 use drivers::opencode::OpenCode;
 use drivers::wall::Wall;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
 use tokio::task::JoinSet;
 
-use crate::config::agents::{AgentTable, Enabled, Home, Kind};
+use crate::config::agents::{AgentTable, Enabled, Home, Kind, WorktreeTable};
 use crate::config::{AUTO, Config, reference};
 use crate::exit::{Exit, Trouble};
 use crate::{wall, world};
@@ -71,6 +72,11 @@ impl Roster {
 
     pub(crate) fn find(&self, name: &str) -> Result<&Arc<Configured>, Trouble> {
         self.agents.iter().find(|agent| agent.name() == name).ok_or_else(|| unknown(name, &self.agents))
+    }
+
+    /// What is run in worktrees, by the name of the agent.
+    pub(crate) fn scripts(&self) -> BTreeMap<String, engine::Scripts> {
+        self.agents.iter().map(|agent| (agent.name().to_owned(), agent.scripts().clone())).collect()
     }
 
     /// As the engine wants them.
@@ -173,7 +179,22 @@ fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result
             Arc::new(Scripted::new(ScriptedConfig { limits: shell.limits, ..config }))
         }
     };
-    Ok(Configured::new(name, table, &shell, driver))
+    Ok(Configured::new(name, table, &shell, driver).with_scripts(scripts(table, &shell)))
+}
+
+/// What is run in the agent's worktrees: a shell where the agent itself would be, which is told nothing.
+fn scripts(table: &AgentTable, shell: &ShellConfig) -> engine::Scripts {
+    let wait = Duration::from_millis(table.worktree.scripts_wait.0);
+    let script = |lines: &String| -> Option<Arc<dyn Agent>> {
+        let args = vec!["-c".to_owned(), format!("exec 2>&1\n{lines}")];
+        let limits = TurnLimits { turn_max: wait, ..shell.limits };
+        let (program, kept_max) = ("sh".into(), 0);
+        let shell = ShellConfig { program, args, kept_max, limits, ..shell.clone() };
+        let runs = !lines.trim().is_empty();
+        runs.then(|| Arc::new(CommandAgent::new(CommandConfig::new(shell))) as Arc<dyn Agent>)
+    };
+    let WorktreeTable { setup, teardown, .. } = &table.worktree;
+    engine::Scripts { setup: script(setup), teardown: script(teardown), wait }
 }
 
 fn shell(name: &str, table: &AgentTable, data: &Path) -> Result<ShellConfig> {

@@ -117,10 +117,10 @@ fn directory(directory: &Option<String>) -> Result<(), Invalid> {
 
 fn title(title: &Option<String>) -> Result<(), Invalid> {
     let Some(title) = title else { return Ok(()) };
-    if title.len() <= TITLE_LENGTH_MAX && !title.contains(|c: char| c.is_ascii_control()) {
+    if !is_longer(title, TITLE_LENGTH_MAX) && !title.contains(|c: char| c.is_ascii_control()) {
         return Ok(());
     }
-    invalid("title", format!("must have at most {TITLE_LENGTH_MAX} bytes and no control characters"))
+    invalid("title", format!("must have at most {TITLE_LENGTH_MAX} characters and no control characters"))
 }
 
 /// A handle: it stands in addresses and is typed, so it is small and plain.
@@ -156,8 +156,8 @@ pub(crate) fn word(field: &'static str, text: &str) -> Result<(), Invalid> {
 /// What people call somebody or something: one line.
 pub(crate) fn plain_line(field: &'static str, text: Option<&str>, max: usize) -> Result<(), Invalid> {
     match text {
-        Some(text) if text.len() > max || text.contains(|c: char| c.is_ascii_control()) => {
-            invalid(field, format!("must have at most {max} bytes and no control characters"))
+        Some(text) if is_longer(text, max) || text.contains(|c: char| c.is_ascii_control()) => {
+            invalid(field, format!("must have at most {max} characters and no control characters"))
         }
         Some(_) | None => Ok(()),
     }
@@ -170,10 +170,15 @@ pub(crate) fn mail(text: Option<&str>) -> Result<(), Invalid> {
     let halves = text.split_once('@');
     let whole =
         halves.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
-    if whole && text.len() <= MAIL_LENGTH_MAX && !text.contains(is_odd) {
+    if whole && !is_longer(text, MAIL_LENGTH_MAX) && !text.contains(is_odd) {
         return Ok(());
     }
-    invalid("email", format!("must be NAME@HOST without spaces, of at most {MAIL_LENGTH_MAX} bytes"))
+    invalid("email", format!("must be NAME@HOST without spaces, of at most {MAIL_LENGTH_MAX} characters"))
+}
+
+/// Whether it has more characters than that, which is how schemas count.
+pub(crate) fn is_longer(text: &str, max: usize) -> bool {
+    text.chars().nth(max).is_some()
 }
 
 pub(crate) fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), Invalid> {

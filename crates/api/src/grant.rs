@@ -122,6 +122,7 @@ pub struct GranteeQuery {
     pub group: Option<String>,
     /// Everybody in the org; say `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(schema_with = only_true)]
     pub org: Option<bool>,
 }
 
@@ -214,6 +215,7 @@ pub struct RootQuery {
     pub group: Option<String>,
     /// By everybody in the org; say `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(schema_with = only_true)]
     pub org: Option<bool>,
 }
 

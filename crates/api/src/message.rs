@@ -3,7 +3,7 @@
 //! `NewMessage`, `To` and `MessageChange` are each one of a few forms. In the schema these are alternatives; when read,
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
-use crate::object::object;
+use crate::object::{Whole, object};
 use crate::{Address, At, EndWhy, IfNew, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
@@ -302,13 +302,8 @@ fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Resul
     object(d).map(Some)
 }
 
-/// A whole number may be written with a fraction of nothing (`3.0`): to the schema that is an integer, too.
 fn present_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    let number = f64::deserialize(deserializer)?;
-    if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
-        return Ok(Some(number as u32));
-    }
-    Err(de::Error::custom(format!("invalid value: {number}, expected a whole number from 0 to {}", u32::MAX)))
+    Whole::deserialize(deserializer).map(|Whole(number)| Some(number))
 }
 
 /// How to ask for a receipt.

@@ -32,7 +32,7 @@ pub use inbound::{
 };
 pub use intake::Made;
 pub use people::{
-    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES,
+    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_LENGTH,
     PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};

@@ -14,7 +14,7 @@ pub const AGENT_LENGTH_MAX: usize = 64;
 pub const MODEL_LENGTH_MAX: usize = 128;
 /// Bytes of one variable of a sign-in.
 pub const SECRET_LENGTH_MAX: usize = 16 * 1024;
-/// Bytes of a directory's path, as Linux has it.
+/// Characters of a directory's path: as many as Linux has bytes for it.
 pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
 /// Characters of an address: room for a directory of 1,024 bytes, each of them escaped, and some more; a head of 8 KiB
 /// must be able to hold a cursor made from it.
@@ -35,8 +35,8 @@ pub const PASSWORD_LENGTH_MIN: usize = 8;
 pub const PASSWORD_LENGTH_MAX: usize = 1_024;
 /// Characters of the last part of a sign-in link.
 pub const LINK_LENGTH_MAX: usize = 200;
-/// What an org's own limits may be: the greatest number that fits into what schemas call `int32`.
-pub const COUNT_MAX: u32 = i32::MAX as u32;
+/// The greatest whole number in a body: what fits into what schemas call `int32`.
+pub const WHOLE_MAX: u32 = i32::MAX as u32;
 /// Rights in a list of them: each once.
 pub const RIGHTS_MAX: usize = 5;
 /// Messages that can be put into order at once.

@@ -10,7 +10,7 @@ impl IfNew {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         name("agent", &self.agent, AGENT_LENGTH_MAX, "._-")?;
-        directory(&self.directory)?;
+        self.directory.as_deref().map_or(Ok(()), directory)?;
         name("model", &self.model, MODEL_LENGTH_MAX, MODEL_MARKS)?;
         name("mode", &self.mode, MODEL_LENGTH_MAX, MODEL_MARKS)?;
         title(&self.title)
@@ -107,12 +107,12 @@ fn name(field: &'static str, name: &Option<String>, max: usize, marks: &str) -> 
     )
 }
 
-fn directory(directory: &Option<String>) -> Result<(), Invalid> {
-    let Some(directory) = directory else { return Ok(()) };
-    if directory.starts_with('/') && !directory.contains('\0') && directory.len() <= DIRECTORY_LENGTH_MAX {
+/// A directory. Whether the machine can have one of such a name is seen when it is looked for.
+pub(crate) fn directory(path: &str) -> Result<(), Invalid> {
+    if path.starts_with('/') && !path.contains('\0') && !is_longer(path, DIRECTORY_LENGTH_MAX) {
         return Ok(());
     }
-    invalid("directory", format!("must be an absolute path of at most {DIRECTORY_LENGTH_MAX} bytes"))
+    invalid("directory", format!("must be an absolute path of at most {DIRECTORY_LENGTH_MAX} characters"))
 }
 
 fn title(title: &Option<String>) -> Result<(), Invalid> {

@@ -241,7 +241,7 @@ pub struct EditText {
     #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
     pub text: String,
     /// The revision you saw; if it is another one by now, somebody was faster.
-    #[schema(maximum = 4_294_967_295_u64)]
+    #[schema(maximum = 2_147_483_647)]
     pub revision: u32,
 }
 
@@ -253,7 +253,7 @@ pub struct EditParts {
     #[schema(min_items = 1, max_items = 32)]
     pub parts: Vec<Part>,
     /// The revision you saw; if it is another one by now, somebody was faster.
-    #[schema(maximum = 4_294_967_295_u64)]
+    #[schema(maximum = 2_147_483_647)]
     pub revision: u32,
 }
 

@@ -1,6 +1,7 @@
 //! Objects and numbers as schemas mean them. Our decoder would also take an array for an object, field by field, and no
 //! `3.0` for a whole number; the schema says otherwise.
 
+use crate::bounds::WHOLE_MAX;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -32,10 +33,10 @@ pub(crate) struct Whole(pub(crate) u32);
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = f64::deserialize(deserializer)?;
-        if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
+        if number.fract() == 0.0 && (0.0..=f64::from(WHOLE_MAX)).contains(&number) {
             return Ok(Self(number as u32));
         }
-        let reason = format!("invalid value: {number}, expected a whole number from 0 to {}", u32::MAX);
+        let reason = format!("invalid value: {number}, expected a whole number from 0 to {WHOLE_MAX}");
         Err(serde::de::Error::custom(reason))
     }
 }

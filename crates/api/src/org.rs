@@ -69,8 +69,8 @@ impl OrgChange {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         for (field, count) in [("open_max", self.open_max), ("awake_max", self.awake_max)] {
-            if count.flatten().is_some_and(|count| !(1..=COUNT_MAX).contains(&count)) {
-                return invalid(field, format!("must be 1 to {COUNT_MAX}"));
+            if count.flatten().is_some_and(|count| !(1..=WHOLE_MAX).contains(&count)) {
+                return invalid(field, format!("must be 1 to {WHOLE_MAX}"));
             }
         }
         Ok(())

@@ -129,6 +129,14 @@ async fn a_body_that_is_not_as_the_schema_says_is_a_422_that_names_the_field() {
             "invalid",
             Some("revision"),
         ),
+        (
+            "PATCH",
+            &format!("{SAY}/{NOBODY}"),
+            br#"{"text":"x","revision":2147483648}"#,
+            422,
+            "invalid",
+            Some("revision"),
+        ),
         ("PATCH", "/api/v1/sessions/ses_00000000000000000000zzzzzz", b"{}", 404, "not_found", None),
         (
             "PUT",

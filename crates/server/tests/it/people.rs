@@ -170,6 +170,12 @@ async fn lengths_are_counted_in_characters() {
     let titled = |length: usize| NewSession { title: Some("é".repeat(length)), ..NewSession::default() };
     ann.make_session(&titled(200)).await.unwrap();
     assert_eq!(code(ann.make_session(&titled(201)).await.unwrap_err()), Code::Invalid);
+    let placed = |length: usize| NewSession {
+        directory: Some(format!("/{}", "é".repeat(length - 1))),
+        ..NewSession::default()
+    };
+    ann.make_session(&placed(4_095)).await.unwrap();
+    assert_eq!(code(ann.make_session(&placed(4_096)).await.unwrap_err()), Code::Invalid);
     // Eight bytes are no eight characters.
     assert_eq!(code(ann.set_password(&password(None, &"é".repeat(4))).await.unwrap_err()), Code::Invalid);
     let long = "é".repeat(1_024);

@@ -203,11 +203,8 @@ impl Writer {
         let new = json!({ "handle": name });
         match self.change("person", name, "POST", "/api/v1/users", Some(&new)) {
             Some(added) => text(&added["user"], "id"),
-            None => {
-                let found = self.http.get(&format!("/api/v1/users?named={name}"));
-                let found = if found.status == 200 { found.json() } else { self.until_found(name) };
-                text(&found["items"][0], "id")
-            }
+            // The server may have been killed again meanwhile.
+            None => text(&self.until_found(name)["items"][0], "id"),
         }
     }
 

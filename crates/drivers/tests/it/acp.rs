@@ -9,7 +9,7 @@ use homing_drivers::{ShellConfig, count_marked};
 use kernel::{Failure, MessageId, Native, SessionId};
 use testkit::{RealAgent, Stage};
 
-use crate::bench::{fence, holder_at};
+use crate::bench::{be_ready, fence, holder_at};
 use crate::real::shell_config;
 
 /// How long one thing may take: these programs need seconds to come up, and more on a busy machine.
@@ -246,8 +246,7 @@ impl Play {
     /// An attempt that was handed these words.
     async fn begin(&self, launch: &Launch, text: &str) -> Box<dyn Running> {
         let mut running = self.agent.start(launch.clone()).await.unwrap();
-        let ready = next(&mut running).await;
-        assert!(matches!(ready, AgentEvent::Ready { .. } | AgentEvent::About(_)), "not ready: {ready:?}");
+        be_ready(&mut *running).await;
         running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
         running
     }

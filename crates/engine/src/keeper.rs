@@ -364,6 +364,7 @@ impl Keeper {
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
         launch.whose = self.owner().await?;
+        launch.walled = self.engine.needs_wall().await?;
         launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
             Ok(account) => account,
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),

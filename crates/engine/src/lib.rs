@@ -3,7 +3,8 @@
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `fanout`, `view` and `follow` (facts out). `people`
 //! is who may do what, and how it changes. `lease` says under which term a keeper works, `timer` turns due moments into
-//! inbox rows, `sealer` chains the audit. The engine knows only ports: it names no database, no agent and no HTTP.
+//! inbox rows, `sealer` chains the audit, `refused_reads` writes into it who tried
+//! to read what is not theirs. The engine knows only ports: it names no database, no agent and no HTTP.
 
 mod accounts;
 mod engine;
@@ -15,6 +16,7 @@ mod keeper;
 mod lease;
 mod people;
 mod ports;
+mod refused_reads;
 mod roster;
 mod sealer;
 mod story;
@@ -36,6 +38,7 @@ pub use people::{
     PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{CallBack, Clock, Ground, Mint, Proof, Seal, Wall};
+pub use refused_reads::Named;
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
 

@@ -20,7 +20,7 @@ pub(crate) fn fact(fact: &Fact) -> String {
 fn rule_fact(rule: &RuleFact) -> String {
     match rule {
         RuleFact::Opened { directory, agent, .. } => format!("opened: {agent} in {directory}"),
-        RuleFact::Queued { message, .. } => format!("{message} waits"),
+        RuleFact::Queued { message, by } => format!("{message} of {by} waits"),
         RuleFact::Edited { message, revision } => format!("{message} was reworded (revision {revision})"),
         RuleFact::Withdrawn { message, .. } => format!("{message} was withdrawn"),
         RuleFact::Held { message, why, .. } => format!("{message} is held ({})", plain(why)),
@@ -165,6 +165,8 @@ pub(crate) fn plain(word: &str) -> String {
     match word {
         "asked" => "on request".to_owned(),
         "after_failure" => "the turn before it failed".to_owned(),
+        // One befalls what waits, the other what runs.
+        "not_allowed" | "revoked" => "its sender may no longer prompt here".to_owned(),
         other => other.replace('_', " "),
     }
 }

@@ -21,7 +21,7 @@ problems! {
     VerbProblems = [Invalid, NotFound, RightMissing, RoleTooLow, BoundElsewhere, LastOwner, WallNotProved,
         IdempotencyConflict, Changed, DiskFull, Unclear];
     HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
-        BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
+        BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// The id of a person, in a path.

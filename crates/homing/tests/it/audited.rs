@@ -256,7 +256,10 @@ fn compare(homing: &Homing) -> BTreeSet<String> {
         let session: Option<Vec<u8>> = row.get(1)?;
         let subject: Option<String> = row.get(2)?;
         let about = [session.map(|bits| id("ses", &bits)), subject].into_iter().flatten().collect::<Vec<_>>();
-        Ok((row.get::<_, String>(0)?, about.join(" ")))
+        // How much was given stands behind the ids.
+        let about = about.join(" ");
+        let ids: Vec<_> = about.split(' ').filter(|word| word.contains('_')).collect();
+        Ok((row.get::<_, String>(0)?, ids.join(" ")))
     });
     let entries: Vec<(String, String)> = entries.unwrap().map(Result::unwrap).collect();
     let ids = |sql: &str, kinds: &[&str]| -> BTreeSet<String> {

@@ -410,6 +410,7 @@ async fn the_house_can_be_asked_about_itself() {
         "homing_kept_sessions 0",
         "homing_http_streams 0",
         "homing_store_commits",
+        "homing_audit_reads_dropped 0",
     ] {
         assert!(metrics.contains(figure), "{figure} is not in {metrics}");
     }

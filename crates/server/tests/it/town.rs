@@ -87,6 +87,8 @@ impl Town {
         }
         let engine = Engine::start(wiring).await.unwrap();
         let host = first_start(&engine).await;
+        // Which version an agent has is told once somebody has looked; then it does not matter who was first.
+        engine.agents(&host.by).await.unwrap();
         let mut config = ServerConfig::new("127.0.0.1:0", host.by.clone());
         config.grace = Duration::from_secs(1);
         // How fast somebody may ask is looked at elsewhere.

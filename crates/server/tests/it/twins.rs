@@ -393,8 +393,6 @@ async fn sealed(town: &Town, near: Near, x: &Somebody) {
 async fn answers(near: Near, with_other: bool) -> String {
     let town = Town::new(&[]).await;
     let asker = asker(&town, near).await;
-    // What an agent's version is everybody may know, once somebody has looked: here somebody has.
-    town.engine.agents(&town.now(&asker.x).await).await.unwrap();
     let other = if with_other { Some(other_life(&town, near).await) } else { None };
     let things = own_life(&town, &asker).await;
     if let Some((y, guessed)) = &other {

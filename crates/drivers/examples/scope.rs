@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// How often each is measured.
-const TIMES: u64 = 5;
+const TIMES: u64 = 3;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {

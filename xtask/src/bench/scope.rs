@@ -23,13 +23,11 @@ const MEMBERS: [&str; 8] = [
 
 pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     let mut rounds = Rounds::default();
-    // Each run takes its own medians, and making a repository takes long.
-    for _ in 0..bench.rounds.div_ceil(2) {
-        for files in FILES {
-            let dir = bench.fresh("scope")?;
-            let dir = dir.to_str().context("a path that is text")?;
-            rounds.note_all(files, &bench.ask_example("scope", &[dir, files])?, &MEMBERS)?;
-        }
+    // One run each: it takes its own medians, and making a repository takes long.
+    for files in FILES {
+        let dir = bench.fresh("scope")?;
+        let dir = dir.to_str().context("a path that is text")?;
+        rounds.note_all(files, &bench.ask_example("scope", &[dir, files])?, &MEMBERS)?;
     }
     let of = |files: &str, member: &str| rounds.median(&format!("{files}.{member}"));
     let [small, large] = FILES;

@@ -13,6 +13,7 @@ mod memory;
 mod pages;
 mod people;
 mod place;
+mod scope;
 mod stalled;
 mod start;
 mod stop;
@@ -59,6 +60,7 @@ const MEASURES: &[Measure] = &[
     Measure { name: "turns", take: turns::take },
     Measure { name: "start", take: start::take },
     Measure { name: "stop", take: stop::take },
+    Measure { name: "scope", take: scope::take },
     Measure { name: "memory", take: memory::take },
 ];
 

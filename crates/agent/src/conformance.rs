@@ -6,11 +6,12 @@
 //! makes a story inapplicable, with a reason, and the candidate is told of it: nothing is left out in silence.
 //!
 //! Read `wish` first, then `talk` (one attempt, with every wait bounded), then the stories: `words`, `memory`,
-//! `troubles`, `questions`, `ends`. `scripted` is the dialect of the scripted agent.
+//! `scope`, `troubles`, `questions`, `ends`. `scripted` is the dialect of the scripted agent.
 
 mod ends;
 mod memory;
 mod questions;
+mod scope;
 mod scripted;
 mod talk;
 mod troubles;
@@ -26,6 +27,7 @@ use crate::{Agent, TreeName};
 pub use ends::*;
 pub use memory::*;
 pub use questions::*;
+pub use scope::*;
 pub use scripted::ScriptedDialect;
 pub use troubles::*;
 pub use wish::{Blow, Cannot, Weather, Wish};
@@ -40,6 +42,8 @@ pub trait Candidate: Sync {
     fn agent(&self) -> &dyn Agent;
     /// A directory that exists.
     fn directory(&self) -> PathBuf;
+    /// Another directory that exists, to which a session of the first may move.
+    fn elsewhere(&self) -> PathBuf;
     /// A session that nobody else on this machine uses.
     fn session(&self) -> SessionId;
     /// How many processes, or whatever stands for them, are left of that session.
@@ -60,6 +64,10 @@ pub trait Candidate: Sync {
     fn tear(&self, native: &Native) -> Result<(), Cannot>;
     /// Does this to the process of that session's agent, if the agent does not do it to itself when wished to.
     fn strike(&self, tree: &TreeName, blow: Blow) -> Result<(), Cannot>;
+    /// The model that was really asked in the last turn, if anybody can tell.
+    fn model_used(&self) -> Option<String> {
+        None
+    }
     /// An id that the agent could have made, and did not.
     fn unknown_id(&self) -> String {
         "00000000-dead-4000-8000-000000000000".to_owned()
@@ -109,6 +117,7 @@ pub const FACTS: &[(&str, &str)] = &[
     ("not JSON in the middle", "bad_weather_is_never_the_end"),
     ("stopped in the middle, it ends", "stop_mid_turn_leaves_nothing"),
     ("after a no", "a_question_is_answered_yes_and_no"),
+    ("an unknown model", "the_chosen_model_is_used_or_none"),
 ];
 
 /// Tells one story and lets the candidate know. Whatever was kept is ended first.
@@ -136,9 +145,13 @@ macro_rules! conformance {
             an_unknown_conversation_is_gone, a_conversation_that_is_gone_stays_gone,
             a_conversation_that_was_deleted_is_gone, an_unknown_conversation_of_another_place_is_not_gone,
             a_torn_record_is_not_gone,
+            words_added_to_a_turn_are_part_of_it, words_beside_a_turn_are_too_late,
+            a_fork_goes_its_own_way, what_is_gone_cannot_be_forked, a_conversation_that_moved_remembers,
+            the_chosen_model_is_used_or_none,
             failures_keep_their_kinds, told_starts_fail_before_ready, bad_weather_is_never_the_end,
             a_conversation_that_another_process_has_is_not_gone,
             a_question_waits_for_its_answer, a_question_is_answered_yes_and_no, a_stop_withdraws_a_question,
+            a_choice_is_made_of_what_is_offered, words_are_asked_for_and_given,
             stop_mid_turn_leaves_nothing, stop_before_the_message_leaves_nothing, stop_twice_is_fine,
             stop_after_the_end_is_fine, a_crash_is_a_death, a_hanging_agent_can_be_stopped,
             a_dropped_attempt_can_be_buried, burying_twice_or_nothing_is_fine, a_tree_runs_once_at_a_time,

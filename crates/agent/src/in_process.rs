@@ -14,10 +14,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::scripted::{HANGING, Memory, Script, Step, about, answered, model, question};
+use crate::scripted::{self, HANGING, Memory, Script, Step, about, answered, model, question};
 use crate::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Form, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove,
-    Message, Reply, Running, Setup, Steered, TreeName, Trouble, Usage, Verified,
+    Abilities, Agent, AgentEvent, Answer, Buried, Form, Found, Launch, MESSAGE_BYTES_MAX, Message, Reply,
+    Running, Setup, Steered, TreeName, Trouble, Usage, Verified,
 };
 
 /// Events an attempt may be ahead of its reader; then it waits, as a process does when its pipe is full.
@@ -193,17 +193,7 @@ impl Agent for InProcess {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities {
-            resume: true,
-            fork: true,
-            steer: true,
-            asks: true,
-            usage: true,
-            commands: true,
-            models: true,
-            memory: MemoryMove::Resume,
-            ..Abilities::default()
-        }
+        scripted::abilities()
     }
 
     fn look(&self) -> Reply<'_, Found> {

@@ -120,6 +120,8 @@ pub struct Launch {
     /// The handle of the person whose session it is, which says as which user of the operating system it runs. Empty if
     /// nobody has said.
     pub whose: String,
+    /// Whether it is not to be started without a wall around it: other people's words are on this machine.
+    pub walled: bool,
 }
 
 impl Launch {
@@ -138,6 +140,7 @@ impl Launch {
             variables: Vec::new(),
             message,
             whose: String::new(),
+            walled: false,
         }
     }
 }

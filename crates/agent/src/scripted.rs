@@ -16,7 +16,7 @@
 use kernel::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::{About, Answer, CHOICES_MAX, Choice, Form, Trouble};
+use crate::{Abilities, About, Answer, CHOICES_MAX, Choice, Form, MemoryMove, Trouble};
 
 /// The longest `!sleep`, so that a typing error does not outlive its author: one day.
 const SLEEP_MS_MAX: u64 = 86_400_000;
@@ -72,6 +72,21 @@ impl Memory {
             Some(message) => *message = format!("{message}\n{text}"),
             None => self.messages.push(text.to_owned()),
         }
+    }
+}
+
+/// What it can do, in a process of its own or in ours.
+pub fn abilities() -> Abilities {
+    Abilities {
+        resume: true,
+        fork: true,
+        steer: true,
+        asks: true,
+        usage: true,
+        commands: true,
+        models: true,
+        memory: MemoryMove::Resume,
+        ..Abilities::default()
     }
 }
 

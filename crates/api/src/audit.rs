@@ -32,7 +32,8 @@ pub struct Entry {
     /// The session it was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The id or name of what it was about, if that is not the session.
+    /// The id or name of what it was about, if that is not the session; where something was given, to whom and how much: a
+    /// grant, a role, or a token's rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The code of the refusal; none if it was done.

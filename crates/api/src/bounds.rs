@@ -6,7 +6,7 @@ pub const TEXT_LENGTH_MAX: usize = 1024 * 1024;
 pub const PARTS_MAX: usize = 32;
 /// A request's body in bytes: the longest text, and some room for what is around it.
 pub const BODY_BYTES_MAX: usize = TEXT_LENGTH_MAX + 64 * 1024;
-/// Bytes in a title.
+/// Characters in a title.
 pub const TITLE_LENGTH_MAX: usize = 200;
 /// Characters of an agent's name.
 pub const AGENT_LENGTH_MAX: usize = 64;
@@ -14,7 +14,7 @@ pub const AGENT_LENGTH_MAX: usize = 64;
 pub const MODEL_LENGTH_MAX: usize = 128;
 /// Bytes of one variable of a sign-in.
 pub const SECRET_LENGTH_MAX: usize = 16 * 1024;
-/// Bytes of a directory's path, as Linux has it.
+/// Characters of a directory's path: as many as Linux has bytes for it.
 pub const DIRECTORY_LENGTH_MAX: usize = 4_095;
 /// Characters of an address: room for a directory of 1,024 bytes, each of them escaped, and some more; a head of 8 KiB
 /// must be able to hold a cursor made from it.
@@ -23,18 +23,20 @@ pub const ADDRESS_LENGTH_MAX: usize = 4_096;
 pub const KEY_LENGTH_MAX: usize = 255;
 /// Characters of a handle, of a group's and of an org's name.
 pub const HANDLE_LENGTH_MAX: usize = 64;
-/// Bytes of what people call somebody or something.
+/// Characters of what people call somebody or something.
 pub const NAME_LENGTH_MAX: usize = 200;
-/// Bytes of an e-mail address.
+/// Characters of an e-mail address.
 pub const MAIL_LENGTH_MAX: usize = 254;
-/// Bytes of what somebody types to say who they are: an org, and a handle or an e-mail address.
+/// Characters of what somebody types to say who they are: an org, and a handle or an e-mail address.
 pub const LOGIN_LENGTH_MAX: usize = 400;
-/// Bytes that a password must have.
+/// Characters that a password must have.
 pub const PASSWORD_LENGTH_MIN: usize = 8;
-/// Bytes that a password may have.
+/// Characters that a password may have.
 pub const PASSWORD_LENGTH_MAX: usize = 1_024;
-/// Bytes of the last part of a sign-in link.
+/// Characters of the last part of a sign-in link.
 pub const LINK_LENGTH_MAX: usize = 200;
+/// The greatest whole number in a body: what fits into what schemas call `int32`.
+pub const WHOLE_MAX: u32 = i32::MAX as u32;
 /// Rights in a list of them: each once.
 pub const RIGHTS_MAX: usize = 5;
 /// Messages that can be put into order at once.

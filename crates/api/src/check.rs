@@ -10,7 +10,7 @@ impl IfNew {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         name("agent", &self.agent, AGENT_LENGTH_MAX, "._-")?;
-        directory(&self.directory)?;
+        self.directory.as_deref().map_or(Ok(()), directory)?;
         name("model", &self.model, MODEL_LENGTH_MAX, MODEL_MARKS)?;
         name("mode", &self.mode, MODEL_LENGTH_MAX, MODEL_MARKS)?;
         title(&self.title)?;
@@ -108,20 +108,20 @@ fn name(field: &'static str, name: &Option<String>, max: usize, marks: &str) -> 
     )
 }
 
-fn directory(directory: &Option<String>) -> Result<(), Invalid> {
-    let Some(directory) = directory else { return Ok(()) };
-    if directory.starts_with('/') && !directory.contains('\0') && directory.len() <= DIRECTORY_LENGTH_MAX {
+/// A directory. Whether the machine can have one of such a name is seen when it is looked for.
+pub(crate) fn directory(path: &str) -> Result<(), Invalid> {
+    if path.starts_with('/') && !path.contains('\0') && !is_longer(path, DIRECTORY_LENGTH_MAX) {
         return Ok(());
     }
-    invalid("directory", format!("must be an absolute path of at most {DIRECTORY_LENGTH_MAX} bytes"))
+    invalid("directory", format!("must be an absolute path of at most {DIRECTORY_LENGTH_MAX} characters"))
 }
 
 fn title(title: &Option<String>) -> Result<(), Invalid> {
     let Some(title) = title else { return Ok(()) };
-    if title.len() <= TITLE_LENGTH_MAX && !title.contains(|c: char| c.is_ascii_control()) {
+    if !is_longer(title, TITLE_LENGTH_MAX) && !title.contains(|c: char| c.is_ascii_control()) {
         return Ok(());
     }
-    invalid("title", format!("must have at most {TITLE_LENGTH_MAX} bytes and no control characters"))
+    invalid("title", format!("must have at most {TITLE_LENGTH_MAX} characters and no control characters"))
 }
 
 /// A handle: it stands in addresses and is typed, so it is small and plain.
@@ -157,8 +157,8 @@ pub(crate) fn word(field: &'static str, text: &str) -> Result<(), Invalid> {
 /// What people call somebody or something: one line.
 pub(crate) fn plain_line(field: &'static str, text: Option<&str>, max: usize) -> Result<(), Invalid> {
     match text {
-        Some(text) if text.len() > max || text.contains(|c: char| c.is_ascii_control()) => {
-            invalid(field, format!("must have at most {max} bytes and no control characters"))
+        Some(text) if is_longer(text, max) || text.contains(|c: char| c.is_ascii_control()) => {
+            invalid(field, format!("must have at most {max} characters and no control characters"))
         }
         Some(_) | None => Ok(()),
     }
@@ -171,10 +171,15 @@ pub(crate) fn mail(text: Option<&str>) -> Result<(), Invalid> {
     let halves = text.split_once('@');
     let whole =
         halves.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'));
-    if whole && text.len() <= MAIL_LENGTH_MAX && !text.contains(is_odd) {
+    if whole && !is_longer(text, MAIL_LENGTH_MAX) && !text.contains(is_odd) {
         return Ok(());
     }
-    invalid("email", format!("must be NAME@HOST without spaces, of at most {MAIL_LENGTH_MAX} bytes"))
+    invalid("email", format!("must be NAME@HOST without spaces, of at most {MAIL_LENGTH_MAX} characters"))
+}
+
+/// Whether it has more characters than that, which is how schemas count.
+pub(crate) fn is_longer(text: &str, max: usize) -> bool {
+    text.chars().nth(max).is_some()
 }
 
 pub(crate) fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), Invalid> {
@@ -194,7 +199,7 @@ impl crate::ScopeRequest {
                 name("model", &named(&request.set.model), MODEL_LENGTH_MAX, MODEL_MARKS)?;
                 name("mode", &named(&request.set.mode), MODEL_LENGTH_MAX, MODEL_MARKS)
             }
-            Self::Relink(request) => directory(&Some(request.relink.clone())),
+            Self::Relink(request) => directory(&request.relink),
         }
     }
 }

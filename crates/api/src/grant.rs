@@ -1,7 +1,6 @@
 //! Who was given what: on a session, on an agent; and the directories that people may choose.
 
-use crate::bounds::DIRECTORY_LENGTH_MAX;
-use crate::check::invalid;
+use crate::check::directory;
 use crate::object::object;
 use crate::{At, Invalid, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -61,7 +60,8 @@ pub struct ToOrg {
 }
 
 fn only_true() -> Schema {
-    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).into()
+    let flag = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
+    flag.description(Some("Everybody in the org; it is `true` or not there.")).into()
 }
 
 impl Grantee {
@@ -122,6 +122,7 @@ pub struct GranteeQuery {
     pub group: Option<String>,
     /// Everybody in the org; say `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(schema_with = only_true)]
     pub org: Option<bool>,
 }
 
@@ -187,12 +188,7 @@ pub struct Root {
 impl Root {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
-        let directory = &self.directory;
-        if directory.starts_with('/') && !directory.contains('\0') && directory.len() <= DIRECTORY_LENGTH_MAX
-        {
-            return Ok(());
-        }
-        invalid("directory", format!("must be an absolute path of at most {DIRECTORY_LENGTH_MAX} bytes"))
+        directory(&self.directory)
     }
 }
 
@@ -214,6 +210,7 @@ pub struct RootQuery {
     pub group: Option<String>,
     /// By everybody in the org; say `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(schema_with = only_true)]
     pub org: Option<bool>,
 }
 

@@ -3,7 +3,7 @@
 //! `NewMessage`, `To` and `MessageChange` are each one of a few forms. In the schema these are alternatives; when read,
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
-use crate::object::object;
+use crate::object::{Whole, object};
 use crate::{Address, At, EndWhy, IfNew, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
@@ -288,7 +288,7 @@ pub struct EditText {
     #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
     pub text: String,
     /// The revision you saw; if it is another one by now, somebody was faster.
-    #[schema(maximum = 4_294_967_295_u64)]
+    #[schema(maximum = 2_147_483_647)]
     pub revision: u32,
 }
 
@@ -300,7 +300,7 @@ pub struct EditParts {
     #[schema(min_items = 1, max_items = 32)]
     pub parts: Vec<Part>,
     /// The revision you saw; if it is another one by now, somebody was faster.
-    #[schema(maximum = 4_294_967_295_u64)]
+    #[schema(maximum = 2_147_483_647)]
     pub revision: u32,
 }
 
@@ -354,13 +354,8 @@ fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Resul
     object(d).map(Some)
 }
 
-/// A whole number may be written with a fraction of nothing (`3.0`): to the schema that is an integer, too.
 fn present_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    let number = f64::deserialize(deserializer)?;
-    if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) {
-        return Ok(Some(number as u32));
-    }
-    Err(de::Error::custom(format!("invalid value: {number}, expected a whole number from 0 to {}", u32::MAX)))
+    Whole::deserialize(deserializer).map(|Whole(number)| Some(number))
 }
 
 /// How to ask for a receipt.
@@ -391,6 +386,8 @@ pub struct Receipt {
     pub state: ReceiptState,
     /// A stable word for why it is held, failed or refused: `asked`, `after_failure`, `other_scope`, `session_ended`, `expired`,
     /// `not_allowed`, `revoked`, `interrupted`, `time_limit`, `gone`, `busy`, `transient`, `refused`. There may be more one day.
+    /// Of a message whose sender may no longer prompt there, `not_allowed` says that it was refused while it waited, and `revoked`
+    /// that it was stopped while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// How to go on, in words, where the state asks for it.

@@ -1,5 +1,7 @@
-//! Objects and nothing else. Our decoder would also take an array for an object, field by field; the schema does not.
+//! Objects and numbers as schemas mean them. Our decoder would also take an array for an object, field by field, and no
+//! `3.0` for a whole number; the schema says otherwise.
 
+use crate::bounds::WHOLE_MAX;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -22,5 +24,19 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+/// A whole number, which may be written with a fraction of nothing (`3.0`): to a schema that is an integer, too.
+pub(crate) struct Whole(pub(crate) u32);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = f64::deserialize(deserializer)?;
+        if number.fract() == 0.0 && (0.0..=f64::from(WHOLE_MAX)).contains(&number) {
+            return Ok(Self(number as u32));
+        }
+        let reason = format!("invalid value: {number}, expected a whole number from 0 to {WHOLE_MAX}");
+        Err(serde::de::Error::custom(reason))
     }
 }

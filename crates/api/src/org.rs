@@ -2,6 +2,7 @@
 
 use crate::bounds::*;
 use crate::check::{handle, invalid, mail, plain_line};
+use crate::object::Whole;
 use crate::{At, Grant, Invalid, Link};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -44,12 +45,12 @@ pub struct OrgChange {
     #[schema(value_type = Option<Grant>)]
     pub share_new: Option<Option<Grant>>,
     /// How many sessions the org may have open; `null` is as many as the machine allows.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4_294_967_295_u64)]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said_count")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 2_147_483_647)]
     pub open_max: Option<Option<u32>>,
     /// In how many of them a turn may be under way; `null` is as many as the machine allows.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4_294_967_295_u64)]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said_count")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 2_147_483_647)]
     pub awake_max: Option<Option<u32>>,
 }
 
@@ -60,12 +61,16 @@ fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
+fn said_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u32>>, D::Error> {
+    Option::<Whole>::deserialize(deserializer).map(|count| Some(count.map(|Whole(count)| count)))
+}
+
 impl OrgChange {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         for (field, count) in [("open_max", self.open_max), ("awake_max", self.awake_max)] {
-            if count == Some(Some(0)) {
-                return invalid(field, "must be at least 1: nothing could ever be done");
+            if count.flatten().is_some_and(|count| !(1..=WHOLE_MAX).contains(&count)) {
+                return invalid(field, format!("must be 1 to {WHOLE_MAX}"));
             }
         }
         Ok(())
@@ -100,7 +105,10 @@ pub struct NewOwner {
     pub name: Option<String>,
     /// Their e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 254, pattern = "^[^@\\s\\u0000-\\u001f\\u007f]+@[^@\\s\\u0000-\\u001f\\u007f]+$")]
+    #[schema(
+        max_length = 254,
+        pattern = "^[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+@[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+$"
+    )]
     pub email: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! People: who is asking, who else is there, and what they are in their org.
 
 use crate::bounds::*;
-use crate::check::{handle, invalid, mail, plain_line};
+use crate::check::{handle, invalid, is_longer, mail, plain_line};
 use crate::{At, Invalid, Secret};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -93,7 +93,7 @@ pub struct Bound {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MyChange {
-    /// Another name: at most 200 bytes in UTF-8, without control characters.
+    /// Another name: at most 200 characters, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(
         min_length = 1,
@@ -118,7 +118,7 @@ pub struct NewPassword {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Password, max_length = 1_024)]
     pub current: Option<Secret>,
-    /// The one you want: 8 to 1,024 bytes, and neither your handle nor your e-mail address.
+    /// The one you want: 8 to 1,024 characters, and neither your handle nor your e-mail address.
     #[schema(value_type = String, format = Password, min_length = 8, max_length = 1_024)]
     pub new: Secret,
 }
@@ -126,13 +126,14 @@ pub struct NewPassword {
 impl NewPassword {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
-        let length = self.new.reveal().len();
+        let length = self.new.reveal().chars().count();
         if !(PASSWORD_LENGTH_MIN..=PASSWORD_LENGTH_MAX).contains(&length) {
-            return invalid("new", format!("must have {PASSWORD_LENGTH_MIN} to {PASSWORD_LENGTH_MAX} bytes"));
+            let reason = format!("must have {PASSWORD_LENGTH_MIN} to {PASSWORD_LENGTH_MAX} characters");
+            return invalid("new", reason);
         }
         match &self.current {
-            Some(current) if current.reveal().len() > PASSWORD_LENGTH_MAX => {
-                invalid("current", format!("more than {PASSWORD_LENGTH_MAX} bytes"))
+            Some(current) if is_longer(current.reveal(), PASSWORD_LENGTH_MAX) => {
+                invalid("current", format!("more than {PASSWORD_LENGTH_MAX} characters"))
             }
             Some(_) | None => Ok(()),
         }
@@ -186,6 +187,18 @@ pub struct PeopleQuery {
     pub cursor: Option<String>,
 }
 
+impl PeopleQuery {
+    /// Whether every field is as the schema says; the server reads the page itself.
+    pub fn check(&self) -> Result<(), Invalid> {
+        match &self.named {
+            Some(named) if is_longer(named, MAIL_LENGTH_MAX) => {
+                invalid("named", format!("more than {MAIL_LENGTH_MAX} characters"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 /// Somebody to be let in. They get a link by which they come in, once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -203,7 +216,10 @@ pub struct NewPerson {
     pub name: Option<String>,
     /// Their e-mail address. One of its kind in the org; capitals do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 254, pattern = "^[^@\\s\\u0000-\\u001f\\u007f]+@[^@\\s\\u0000-\\u001f\\u007f]+$")]
+    #[schema(
+        max_length = 254,
+        pattern = "^[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+@[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+$"
+    )]
     pub email: Option<String>,
     /// What they are to be; a member if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,7 +249,10 @@ pub struct PersonChange {
     pub name: Option<String>,
     /// Their e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 254, pattern = "^[^@\\s\\u0000-\\u001f\\u007f]+@[^@\\s\\u0000-\\u001f\\u007f]+$")]
+    #[schema(
+        max_length = 254,
+        pattern = "^[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+@[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+$"
+    )]
     pub email: Option<String>,
     /// What they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -123,14 +123,15 @@ codes! {
         "send the header `Authorization: Bearer TOKEN` (the token of this machine's person is in the file `token` of the data directory), or sign in with a one-time link";
     /// Not the right name, password or link.
     WrongSignIn = "wrong_sign_in", 401, "not signed in",
-        "check the name and the password; if you have no password, ask an admin for a link (`homing user link NAME`)";
+        "check the name and the password; a name that two orgs use needs the org before it (`ORG/NAME`), or use the e-mail address; if you have no password, ask an admin for a link (`homing user link NAME`)";
     /// The request comes from another site.
     BadOrigin = "bad_origin", 403, "another site asks", "open the page of this server itself; other sites may not use it";
-    /// The credential may see it, but not do this.
-    NotAllowed = "not_allowed", 403, "not allowed", "ask somebody who manages the session";
+    /// They may see it, but were not given enough on it to do this.
+    NotAllowed = "not_allowed", 403, "not given enough on the session",
+        "its owner (`owned_by`), or somebody else who manages it, can give it: PUT /api/v1/sessions/{id}/grants; a viewer needs another role first, from an admin";
     /// The credential is not good for this.
     RightMissing = "right_missing", 403, "the credential is not good for this",
-        "use a credential that has this right: make one (POST /api/v1/tokens) or sign in yourself";
+        "what this token may do was chosen when it was made, and no grant changes that: use one that has this right, make one (POST /api/v1/tokens) or sign in yourself";
     /// Only somebody who is more in the org may.
     RoleTooLow = "role_too_low", 403, "your role does not allow this", "ask an admin of your org";
     /// The agent is not one that this person may use.
@@ -185,6 +186,9 @@ codes! {
     Taken = "taken", 409, "taken already", "choose another name";
     /// An org always has an owner who can come in.
     LastOwner = "last_owner", 409, "the last owner", "make somebody else an owner first";
+    /// Whoever is to own a session is disabled, or a viewer.
+    CannotOwn = "cannot_own", 409, "cannot own a session",
+        "choose somebody who can come in and is at least a member (GET /api/v1/users), or let an admin change that first";
     /// Nobody has shown that agents cannot reach what is not theirs.
     WallNotProved = "wall_not_proved", 409, "the wall around the data is not proved",
         "`homing doctor` says what is missing; `trust_everyone = true` (--trust-everyone) lets people in who may read each other's words";

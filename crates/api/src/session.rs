@@ -24,7 +24,7 @@ pub struct IfNew {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub mode: Option<String>,
-    /// What people call it: at most 200 bytes in UTF-8, without control characters.
+    /// What people call it: at most 200 characters, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
@@ -53,7 +53,7 @@ pub struct NewSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub mode: Option<String>,
-    /// What people call it: at most 200 bytes in UTF-8, without control characters.
+    /// What people call it: at most 200 characters, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
@@ -79,7 +79,7 @@ pub struct Made {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionChange {
-    /// Another title: at most 200 bytes in UTF-8, without control characters.
+    /// Another title: at most 200 characters, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,

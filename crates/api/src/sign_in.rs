@@ -1,7 +1,7 @@
 //! Signing in and out: a password or a link becomes a credential.
 
 use crate::bounds::*;
-use crate::check::{invalid, plain_line};
+use crate::check::{invalid, is_longer, plain_line};
 use crate::object::object;
 use crate::{At, Invalid, Secret};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -108,14 +108,14 @@ impl NewSignIn {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         match self {
-            Self::Password(by) if by.login.len() > LOGIN_LENGTH_MAX => {
-                return invalid("login", format!("more than {LOGIN_LENGTH_MAX} bytes"));
+            Self::Password(by) if is_longer(&by.login, LOGIN_LENGTH_MAX) => {
+                return invalid("login", format!("more than {LOGIN_LENGTH_MAX} characters"));
             }
-            Self::Password(by) if by.password.reveal().len() > PASSWORD_LENGTH_MAX => {
-                return invalid("password", format!("more than {PASSWORD_LENGTH_MAX} bytes"));
+            Self::Password(by) if is_longer(by.password.reveal(), PASSWORD_LENGTH_MAX) => {
+                return invalid("password", format!("more than {PASSWORD_LENGTH_MAX} characters"));
             }
-            Self::Link(by) if by.link.reveal().len() > LINK_LENGTH_MAX => {
-                return invalid("link", format!("more than {LINK_LENGTH_MAX} bytes"));
+            Self::Link(by) if is_longer(by.link.reveal(), LINK_LENGTH_MAX) => {
+                return invalid("link", format!("more than {LINK_LENGTH_MAX} characters"));
             }
             Self::Password(_) | Self::Link(_) => {}
         }

@@ -48,12 +48,13 @@ struct Wanted {
     mode: Option<String>,
     account: Account,
     whose: String,
+    walled: bool,
 }
 
 impl Wanted {
     fn of(launch: &Launch, native: Option<Native>) -> Self {
-        let Launch { directory, model, mode, account, whose, .. } = launch.clone();
-        Self { native, directory, model, mode, account, whose }
+        let Launch { directory, model, mode, account, whose, walled, .. } = launch.clone();
+        Self { native, directory, model, mode, account, whose, walled }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::fanout::Fanout;
 use crate::keeper::Keepers;
 use crate::people::{Blink, Passwords, Uses};
+use crate::refused_reads::RefusedReads;
 use crate::roster::Roster;
 use crate::sealer::Sealer;
 use crate::timer::Timer;
@@ -121,6 +122,7 @@ struct Inner {
     timer: Timer,
     roster: Roster,
     sealer: Sealer,
+    refused_reads: RefusedReads,
     passwords: Passwords,
     blink: Blink,
     uses: Uses,
@@ -163,6 +165,7 @@ impl Engine {
             timer: Timer::new(),
             roster: Roster::default(),
             sealer: Sealer::default(),
+            refused_reads: RefusedReads::default(),
             passwords: Passwords::default(),
             blink: Blink::default(),
             uses: Uses::default(),
@@ -173,6 +176,7 @@ impl Engine {
         engine.keep_unfinished().await?;
         crate::timer::start(&engine);
         crate::sealer::start(&engine);
+        crate::refused_reads::start(&engine);
         crate::people::write_uses_down(&engine);
         Ok(engine)
     }
@@ -202,6 +206,7 @@ impl Engine {
     }
 
     async fn put_in_order(&self) {
+        self.note_refused_reads().await;
         let sealed = self.seal_all().await;
         if let Err(error) = sealed.and(self.note_uses().await) {
             tracing::warn!(%error, "the audit is sealed by the next start");
@@ -340,6 +345,10 @@ impl Engine {
 
     pub(crate) fn sealer(&self) -> &Sealer {
         &self.0.sealer
+    }
+
+    pub(crate) fn refused_reads(&self) -> &RefusedReads {
+        &self.0.refused_reads
     }
 
     pub(crate) fn passwords(&self) -> &Passwords {

@@ -43,6 +43,8 @@ pub(crate) struct Outgoing {
     pub(crate) agent: Option<Arc<dyn Agent>>,
     /// How the person is called whose session it is.
     pub(crate) whose: String,
+    /// Whether nothing is started for it without a wall.
+    pub(crate) walled: bool,
     pub(crate) term: Term,
     /// Of which session's tree the worktree is made.
     pub(crate) fork_of: Option<Origin>,
@@ -168,7 +170,8 @@ impl Engine {
         };
         let agent = self.agents_by_name().get(&scope.agent).cloned();
         let (scope, whose, term) = (scope.clone(), whose.to_owned(), Term(0));
-        let whom = Outgoing { session, scope, agent, whose, term, fork_of: None };
+        let walled = self.needs_wall().await?;
+        let whom = Outgoing { session, scope, agent, whose, walled, term, fork_of: None };
         let (say, mut words) = mpsc::channel(WORDS_AHEAD_MAX);
         let gathering = async {
             let mut printed = String::new();
@@ -262,6 +265,7 @@ async fn run_script(
     let fence = Fence { term: whom.term, epoch: kernel::Epoch(0), turn: Turn(0), attempt: Attempt(0) };
     let mut launch = Launch::new(whom.session, fence, MessageId::from_bits(0), directory);
     launch.whose.clone_from(&whom.whose);
+    launch.walled = whom.walled;
     let tree = launch.tree.clone();
     let started = script.start(launch).await.map_err(|trouble| trouble.detail);
     let ran = match started {

@@ -208,6 +208,9 @@ pub enum Refused {
     /// An org has an owner who can come in.
     #[error("an org needs an owner who can come in: make somebody else one first")]
     LastOwner,
+    /// Who is to own a session is disabled, or a viewer.
+    #[error("this person cannot own a session: they are disabled, or a viewer")]
+    CannotOwn,
     /// The org has too many open sessions.
     #[error("your org already has {limit} open sessions: end some, or let the machine's owner allow more")]
     OrgTooManyOpen { limit: u32 },
@@ -224,7 +227,7 @@ pub enum Refused {
     #[error("this address belongs to somebody else")]
     AddressNotYours,
     /// It may be seen, but not this.
-    #[error("this needs the right to {}", grant_word(*.0))]
+    #[error("this needs the grant `{}` on the session, which you do not have", grant_word(*.0))]
     Needs(Grant),
     /// Only whoever said it may change its words.
     #[error("only its sender may change the words of a message")]
@@ -324,6 +327,7 @@ impl Refused {
             Self::WrongSignIn => "wrong_sign_in",
             Self::Taken { .. } => "taken",
             Self::LastOwner => "last_owner",
+            Self::CannotOwn => "cannot_own",
             Self::OrgTooManyOpen { .. } => "too_many_org_sessions",
             Self::WallNotProved { .. } => "wall_not_proved",
             Self::ShownOnce => "idempotency_conflict",

@@ -3,8 +3,9 @@
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
 //! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside). `people` is who may do what, and how
-//! it changes. `lease` says under which term a keeper works, `timer` turns due moments into
-//! inbox rows, `sealer` chains the audit. The engine knows only ports: it names no database, no agent and no HTTP.
+//! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
+//! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
+//! database, no agent and no HTTP.
 
 mod accounts;
 mod changes;
@@ -20,6 +21,7 @@ mod look;
 mod people;
 mod ports;
 mod ready;
+mod refused_reads;
 mod roster;
 mod sealer;
 mod story;
@@ -39,7 +41,7 @@ pub use inbound::{
 pub use intake::Made;
 pub use look::{Look, Sight};
 pub use people::{
-    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_BYTES,
+    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_LENGTH,
     PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
@@ -47,6 +49,7 @@ pub use ports::{
     TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
 };
 pub use ready::{ReadyView, remedy_words};
+pub use refused_reads::Named;
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
 

@@ -158,10 +158,10 @@ fn hint(code: Code) -> Option<&'static str> {
             "the token is not this server's, or not good any more: sign in again with `homing login`"
         }
         Code::WrongSignIn => {
-            "check the name and the password; without a password, ask for a link: `homing user link NAME`, then `homing login --link`"
+            "check the name and the password; if two orgs use the name, `--user ORG/NAME` or your e-mail address; without a password, ask for a link: `homing user link NAME`, then `homing login --link`"
         }
         Code::RightMissing => {
-            "`homing whoami` says what this token is good for; `homing login` gets one that is yours"
+            "what a token is good for was chosen when it was made, and no grant changes that: `homing whoami` says what this one is, `homing login` gets one that is yours"
         }
         Code::RoleTooLow => "`homing whoami` says what you are in your org; `homing user ls` whom to ask",
         Code::AgentNotYours => {
@@ -171,7 +171,7 @@ fn hint(code: Code) -> Option<&'static str> {
             "`homing roots` lists the directories that you may choose; an admin adds one: `homing roots add DIR --to NAME`"
         }
         Code::NotAllowed => {
-            "ask whoever owns it: `homing show SESSION`; they share it with `homing grant give`"
+            "its owner can give it, `homing show SESSION` says who that is: `homing grant give SESSION NAME prompt`; a viewer needs another role first, from an admin"
         }
         Code::WallNotProved => {
             "`homing doctor` says what is missing; `homing up --trust-everyone` lets people in who may read each other's words"

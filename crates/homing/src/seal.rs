@@ -28,6 +28,7 @@ const FORM: u8 = 1;
 pub(crate) struct FileSeal {
     cipher: XChaCha20Poly1305,
     chain_key: ChainKey,
+    is_new: bool,
 }
 
 impl fmt::Debug for FileSeal {
@@ -41,9 +42,9 @@ impl FileSeal {
     /// The seal of a data directory that this process holds, with a fresh key if there is none.
     pub(crate) fn of(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(why) if why.kind() == ErrorKind::NotFound => make(&path)?,
+        let (bytes, is_new) = match fs::read(&path) {
+            Ok(bytes) => (bytes, false),
+            Err(why) if why.kind() == ErrorKind::NotFound => (make(&path)?, true),
             Err(why) => return Err(why).context(format!("{} cannot be read", path.display())),
         };
         let mode = fs::metadata(&path)?.permissions().mode();
@@ -59,7 +60,18 @@ impl FileSeal {
                 )
                 .into());
         };
-        Ok(Self { cipher: XChaCha20Poly1305::new(&Key::from(key)), chain_key: chain_key(&key) })
+        let cipher = XChaCha20Poly1305::new(&Key::from(key));
+        Ok(Self { cipher, chain_key: chain_key(&key), is_new })
+    }
+
+    /// The key of a directory that may have none: nothing is made.
+    pub(crate) fn there(dir: &Path) -> Result<Option<Self>> {
+        if dir.join(FILE).exists() { Self::of(dir).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether the key was made just now.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 }
 

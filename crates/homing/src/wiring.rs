@@ -23,6 +23,7 @@ use crate::exit::{Exit, Trouble};
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
+use crate::seal::FileSeal;
 use crate::trees::GitTrees;
 use crate::wall::TriedWall;
 use crate::world::{GrowingMint, LocalGround, SystemClock};
@@ -108,6 +109,7 @@ impl Ready {
         }
         let mint = Arc::new(GrowingMint::default());
         let options = Options::new(NodeId::from_bits(mint.bits()), world::host(), world::now());
+        let had_database = place.dir.join("homing.db").exists();
         let store = SqliteStore::open(&place.dir, &options).map_err(|error| cannot_open(error, place))?;
         // Whoever reads this file finds nobody until we can be asked.
         place.withdraw();
@@ -118,6 +120,14 @@ impl Ready {
         let tls = config.tls.files().map(Tls::open).transpose().map_err(cannot_encrypt)?;
         let url = server::url_of(listener.local_addr()?, tls.is_some());
         let roster = Roster::make(config, &place.dir)?;
+        let seal = FileSeal::of(&place.dir)?;
+        if had_database && seal.is_new() {
+            tracing::error!(
+                "DIR/key WAS MISSING beside a database that is not new, and a NEW KEY was made: the audit so far does not verify \
+                 with it, and people's own sign-ins for agents stay closed. If you have the old key, stop the server and put it \
+                 back now; `homing doctor` says how it stands"
+            );
+        }
         let ground = LocalGround { work: place.dir.join("work") };
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
@@ -128,7 +138,7 @@ impl Ready {
             scripts: roster.scripts(),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
-            seal: Arc::new(crate::seal::FileSeal::of(&place.dir)?),
+            seal: Arc::new(seal),
             call_back: Some(Arc::new(TurnFiles { dir: place.dir.join("turns"), url })),
             wall: Arc::new(TriedWall::new(config, &place.dir)?),
             trust_everyone: config.trust_everyone,

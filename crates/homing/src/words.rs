@@ -25,7 +25,7 @@ fn rule_fact(rule: &RuleFact) -> String {
                 .map(|origin| format!(", a fork of {} after turn {}", origin.session, origin.turn));
             format!("opened: {} in {}{}", scope.agent, scope.directory, fork.unwrap_or_default())
         }
-        RuleFact::Queued { message, .. } => format!("{message} waits"),
+        RuleFact::Queued { message, by, .. } => format!("{message} of {by} waits"),
         RuleFact::Edited { message, revision } => format!("{message} was reworded (revision {revision})"),
         RuleFact::Withdrawn { message, .. } => format!("{message} was withdrawn"),
         RuleFact::Held { message, why, .. } => format!("{message} is held ({})", plain(why)),
@@ -227,6 +227,8 @@ pub(crate) fn plain(word: &str) -> String {
     match word {
         "asked" => "on request".to_owned(),
         "after_failure" => "the turn before it failed".to_owned(),
+        // One befalls what waits, the other what runs.
+        "not_allowed" | "revoked" => "its sender may no longer prompt here".to_owned(),
         other => other.replace('_', " "),
     }
 }

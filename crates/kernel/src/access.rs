@@ -212,6 +212,8 @@ pub enum OrgAct {
     SeePeople,
     /// Change their own name, password or credentials, or see these credentials.
     Myself,
+    /// Make one of their own credentials good for nothing. Whoever holds it may, whatever else it is good for.
+    GiveUp { credential: TokenId },
     /// Change somebody's name, role, groups, credentials or password, or whether they may come in. `role` is what they
     /// are, `becomes` what they are to be.
     Person { role: Role, becomes: Option<Role> },
@@ -372,12 +374,15 @@ pub fn authorize_address(by: &Principal, address: &Address) -> Result<(), Denied
 
 /// May `by` do this with their org?
 pub fn authorize_rule<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authorized<T>, Denied> {
+    if matches!(act, OrgAct::GiveUp { credential } if by.credential == Some(credential)) {
+        return Ok(about_org(by, wish));
+    }
     if by.bound.is_some() {
         return Err(Denied::BoundElsewhere);
     }
     match act {
         OrgAct::SeePeople => needs_right(by, Right::Read)?,
-        OrgAct::Myself => needs_right(by, Right::Admin)?,
+        OrgAct::Myself | OrgAct::GiveUp { .. } => needs_right(by, Right::Admin)?,
         OrgAct::Person { role, becomes } => {
             needs_right(by, Right::Admin)?;
             needs_role(by, Role::Admin)?;

@@ -67,6 +67,8 @@ fn receipt(session: String) -> api::Receipt {
         previous: None,
         if_new_ignored: false,
         revision: 0,
+        delivery: api::Delivery::Queue,
+        epoch: None,
         turn: None,
         first: None,
         last: None,

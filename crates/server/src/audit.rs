@@ -67,8 +67,8 @@ pub(crate) async fn list(
 fn wish_of(query: AuditQuery, limit: usize) -> Answer<AuditWish> {
     let texts = [("what", &query.what, WHAT_LENGTH_MAX), ("subject", &query.subject, SUBJECT_LENGTH_MAX)];
     for (field, text, max) in texts {
-        if text.as_ref().is_some_and(|text| text.len() > max) {
-            return Err(No::new(Code::Invalid, format!("{field}: more than {max} bytes")).at(field));
+        if text.as_ref().is_some_and(|text| text.chars().nth(max).is_some()) {
+            return Err(No::new(Code::Invalid, format!("{field}: more than {max} characters")).at(field));
         }
     }
     Ok(AuditWish {

@@ -13,7 +13,7 @@ use api::Code;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use engine::Engine;
+use engine::{Engine, Named, Trace};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kernel::Principal;
@@ -91,11 +91,31 @@ async fn pass(door: &Door, mut request: Request, next: Next) -> Response {
     if let Some(by) = &by {
         request.extensions_mut().insert(by.clone());
     }
+    let wish = read_of(&request);
     let mut response = next.run(request).await;
+    if let (Some((named, trace)), Some(by)) = (wish, &by) {
+        note_refused_read(door, by, named, &trace, &response);
+    }
     if let Some(by) = by.filter(|_| is_cookie) {
         renew(door, &by, &mut response, secure).await;
     }
     response
+}
+
+/// What is to be read, if it is named by its id in the path; and by which way.
+fn read_of(request: &Request) -> Option<(Named, Trace)> {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let path = request.uri().path().strip_prefix("/api/v1/").filter(|_| reads)?;
+    let named = path.split('/').nth(1).and_then(Named::parse)?;
+    Some((named, request.extensions().get::<Way>()?.trace()))
+}
+
+/// That somebody may not read this is in the audit a moment later, so that the answer takes as long as for what is not there.
+fn note_refused_read(door: &Inner, by: &Principal, named: Named, trace: &Trace, response: &Response) {
+    let code = response.extensions().get::<Code>();
+    if let Some(code @ (Code::NotFound | Code::NotAllowed | Code::RightMissing)) = code {
+        door.engine.read_refused(by, named, code.word(), trace);
+    }
 }
 
 /// Gives a browser another secret if its own has aged. If that fails, the next answer tries again.

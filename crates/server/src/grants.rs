@@ -17,6 +17,8 @@ problems! {
     ListProblems = [NotFound, NotAllowed, RightMissing];
     GiveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         IdempotencyConflict, Changed, DiskFull, Unclear];
+    HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
     TakeProblems = [Invalid, NotFound, NotAllowed, RightMissing, IdempotencyConflict, Changed, DiskFull, Unclear];
     AgentListProblems = [NotFound, RightMissing, RoleTooLow, BoundElsewhere, UnknownAgent];
     AgentGiveProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
@@ -80,7 +82,7 @@ pub(crate) async fn take_back(
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/hand-over", tag = "sessions", operation_id = "hand_over",
     params(SessionName, KeyHeader), request_body = HandOver,
-    responses((status = 200, description = "It is the other's.", body = Done), GiveProblems),
+    responses((status = 200, description = "It is the other's.", body = Done), HandOverProblems),
 )]
 pub(crate) async fn hand_over(
     State(door): State<Door>,

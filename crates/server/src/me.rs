@@ -4,9 +4,9 @@ use crate::asked::{Body, Caller, Json, Way};
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{person_form, right_form, role_form};
-use crate::problem::{Answer, No};
+use crate::problem::Answer;
 use crate::sign_in::Guess;
-use api::{Code, Done, Me, MyChange, NewPassword, Person};
+use api::{Done, Me, MyChange, NewPassword, Person};
 use axum::Extension;
 use axum::extract::State;
 use engine::MeView;
@@ -60,11 +60,14 @@ pub(crate) async fn change(
     Body(change): Body<MyChange>,
 ) -> Answer<Json<Person>> {
     change.check()?;
-    if change == MyChange::default() {
-        return Err(No::new(Code::Invalid, "there is nothing to change: give `name`"));
-    }
-    let change = engine::PersonChange { name: change.name, ..engine::PersonChange::default() };
-    let row = door.engine.change_person(&caller.by, caller.by.person, change, caller.trace).await?;
+    let me = caller.by.person;
+    // Who asks for nothing changes nothing, and learns how it is.
+    let row = if change == MyChange::default() {
+        door.engine.person(&caller.by, me).await?
+    } else {
+        let change = engine::PersonChange { name: change.name, ..engine::PersonChange::default() };
+        door.engine.change_person(&caller.by, me, change, caller.trace).await?
+    };
     Ok(Json(person_form(&caller.by, row)))
 }
 

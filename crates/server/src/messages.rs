@@ -326,9 +326,10 @@ fn hint(state: ReceiptState, why: Option<&str>) -> Option<&'static str> {
             "the session ended while it waited: start anew with a message to its conversation, or to {\"new\": {}}",
         ),
         (ReceiptState::Refused, "expired") => Some("it was held for too long: say it again"),
-        (ReceiptState::Refused, "not_allowed" | "revoked") => {
-            Some("its sender lost the right to say it: ask somebody who manages the session")
-        }
+        (ReceiptState::Refused, "not_allowed") | (ReceiptState::Stopped, "revoked") => Some(
+            "its sender may no longer prompt here: the session's owner, or an admin where the person or the agent is \
+             concerned, can change that; then say it again",
+        ),
         (ReceiptState::Refused, _) => Some("it will never be started: say it again if it still matters"),
         (
             ReceiptState::Waiting

@@ -36,6 +36,7 @@ struct Now {
     changes: Gauge,
     fenced: Gauge,
     moved: Gauge,
+    reads_dropped: Gauge,
 }
 
 impl Metrics {
@@ -54,6 +55,7 @@ impl Metrics {
             ("store_changes", "Changes in those commits", &now.changes),
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
             ("store_moved", "Appends refused because of an old number", &now.moved),
+            ("audit_reads_dropped", "Refused reads that are missing in the audit", &now.reads_dropped),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());
@@ -77,6 +79,7 @@ impl Metrics {
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));
         self.now.moved.set(small(store.moved));
+        self.now.reads_dropped.set(small(door.engine.refused_reads_dropped()));
         let mut text = String::new();
         // A string takes every byte.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);

@@ -56,6 +56,7 @@ impl From<Refused> for No {
             Refused::WrongSignIn => no(Code::WrongSignIn),
             Refused::Taken { what } => no(Code::Taken).at(what),
             Refused::LastOwner => no(Code::LastOwner),
+            Refused::CannotOwn => no(Code::CannotOwn).at("to"),
             Refused::OrgTooManyOpen { .. } => no(Code::TooManyOrgSessions),
             Refused::WallNotProved { .. } => no(Code::WallNotProved),
             Refused::ShownOnce => {
@@ -108,6 +109,8 @@ impl IntoResponse for No {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&*self.0).unwrap_or_default();
         let mut response = (status, body).into_response();
+        // For whoever it passes on its way out.
+        response.extensions_mut().insert(self.0.code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER_SECONDS);
@@ -140,6 +143,7 @@ mod tests {
             (401, Refused::WrongSignIn),
             (409, Refused::Taken { what: "handle" }),
             (409, Refused::LastOwner),
+            (409, Refused::CannotOwn),
             (429, Refused::OrgTooManyOpen { limit: 1 }),
             (409, Refused::WallNotProved { findings: vec!["it can read the database".into()] }),
             (409, Refused::ShownOnce),

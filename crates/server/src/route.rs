@@ -8,6 +8,7 @@ use crate::sessions::{name_owner, session_form};
 use crate::wire::{end_why, previous};
 use api::{Code, Explained, RouteQuery};
 use axum::extract::State;
+use engine::Named;
 use kernel::{NoRoute, Route, To};
 
 problems! {
@@ -37,6 +38,10 @@ pub(crate) async fn explain(
     };
     let named = to.clone();
     let mut explained = explained_form(&named, door.engine.explain(&caller.by, to).await?);
+    if let (Explained::Refused { code: Code::NotFound, .. }, To::Session(session)) = (&explained, &named) {
+        let code = Code::NotFound.word();
+        door.engine.read_refused(&caller.by, Named::Session(*session), code, &caller.trace);
+    }
     if let Explained::Existing { session, .. } = &mut explained {
         name_owner(&door, &caller, session).await?;
     }

@@ -29,7 +29,7 @@ problems! {
     WaysProblems = [];
     SignInProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, WrongSignIn, TooManyRequests, Changed,
         DiskFull, Unclear];
-    SignOutProblems = [Invalid, RightMissing, BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
+    SignOutProblems = [Invalid, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// Ask how one can sign in
@@ -128,7 +128,7 @@ async fn let_browser_in(
 
 /// Sign out
 ///
-/// The credential of this very request is good for nothing any more.
+/// The credential of this very request is good for nothing any more. That takes no right: whoever holds it may end it.
 #[utoipa::path(
     post, path = "/api/v1/sign-out", tag = "people", operation_id = "sign_out",
     responses((status = 200, description = "You are out.", body = Done), SignOutProblems),

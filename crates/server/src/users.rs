@@ -5,10 +5,8 @@ use crate::cursor;
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{link_form, person_form, role_of};
-use crate::problem::{Answer, No};
-use api::{
-    AddedPerson, Code, Done, HandOver, Link, NewPerson, Page, PeopleQuery, Person, PersonChange, Role,
-};
+use crate::problem::Answer;
+use api::{AddedPerson, Done, HandOver, Link, NewPerson, Page, PeopleQuery, Person, PersonChange, Role};
 use axum::extract::State;
 use engine::{AddPerson, Refused};
 use kernel::PersonId;
@@ -23,7 +21,7 @@ problems! {
     VerbProblems = [Invalid, NotFound, RightMissing, RoleTooLow, BoundElsewhere, LastOwner, WallNotProved,
         IdempotencyConflict, Changed, DiskFull, Unclear];
     HandOverProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, RightMissing, RoleTooLow,
-        BoundElsewhere, IdempotencyConflict, Changed, DiskFull, Unclear];
+        BoundElsewhere, CannotOwn, IdempotencyConflict, Changed, DiskFull, Unclear];
 }
 
 /// The id of a person, in a path.
@@ -49,6 +47,7 @@ pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<PeopleQuery>,
 ) -> Answer<Json<Page<Person>>> {
+    query.check()?;
     let limit = limit(query.limit)?;
     let after = cursor::read_people(query.cursor.as_deref())?;
     if let Some(named) = query.named {
@@ -114,8 +113,9 @@ pub(crate) async fn change(
     Body(change): Body<PersonChange>,
 ) -> Answer<Json<Person>> {
     change.check()?;
+    // Who asks for nothing changes nothing, and learns how it is.
     if change == PersonChange::default() {
-        return Err(No::new(Code::Invalid, "there is nothing to change: give `name`, `email` or `role`"));
+        return Ok(Json(person_form(&caller.by, door.engine.person(&caller.by, person).await?)));
     }
     let PersonChange { name, email, role } = change;
     let change = engine::PersonChange { name, email, role: role.map(role_of) };

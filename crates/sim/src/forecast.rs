@@ -91,6 +91,8 @@ impl Forecast {
             stop_grace_ms: 2_000,
             words_ms_max: dice.weigh(&[(3, 250), (1, 20)]),
             words_bytes_max: dice.weigh(&[(3, 8 * 1024), (1, 16)]),
+            commands_wait: Duration::from_secs(10),
+            shared_directories: false,
         };
         Self {
             odds,

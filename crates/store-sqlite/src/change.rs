@@ -157,10 +157,10 @@ fn refuses(db: &Connection, by: &Principal, oid: Oid, change: &Change) -> Result
         Change::Give { to: whom, .. } => found(to(*whom)?),
         // What is given to a group that is gone can still be taken back.
         Change::TakeBack { .. } => None,
-        Change::HandOver { to, .. } => found(person(*to)?),
+        Change::HandOver { to, .. } => cannot_own(db, org, *to)?,
         Change::HandOverAll { from, was, to } => match judged(db, org, *from, *was)? {
             Err(refused) => Some(refused),
-            Ok(_) => found(person(*to)?),
+            Ok(_) => cannot_own(db, org, *to)?,
         },
         Change::AddRoot(root) | Change::RemoveRoot(root) => found(to(root.to)?),
         Change::MakeToken(row) => found(person(row.person)?),
@@ -206,6 +206,14 @@ fn judged(
         None => Err(Changing::NotFound),
         Some(somebody) if somebody.row.role != was => Err(Changing::Moved),
         Some(somebody) => Ok(somebody),
+    })
+}
+
+/// Who is disabled or only looks could do nothing with a session, and nobody else could for them.
+fn cannot_own(db: &Connection, org: OrgId, heir: PersonId) -> Result<Option<Changing>, Trouble> {
+    Ok(match people::of(db, org, heir)? {
+        None => Some(Changing::NotFound),
+        Some(heir) => (heir.is_disabled() || heir.row.role == Role::Viewer).then_some(Changing::CannotOwn),
     })
 }
 

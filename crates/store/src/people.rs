@@ -1,6 +1,7 @@
 //! Who there is and what they may do, as a store keeps it: orgs, people, groups, grants, directories, credentials, links;
 //! and every way in which that can change.
 
+use crate::record::{grant_word, right_word, role_word};
 use crate::{About, Key, Trail};
 use kernel::{
     Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, RuleId, SessionId,
@@ -356,7 +357,7 @@ pub enum Change {
         on: Resource,
         to: Grantee,
     },
-    /// Another owner; whoever had it keeps what they were given, which is nothing if nobody gave them anything.
+    /// Another owner, who can come in and is no viewer; whoever had it keeps what they were given, which is nothing if nobody gave them anything.
     HandOver {
         session: SessionId,
         to: PersonId,
@@ -388,13 +389,18 @@ impl fmt::Debug for Change {
 }
 
 impl Change {
-    /// What it is about, as the audit has it.
+    /// What it is about, as the audit has it: ids and names, then how much was given: a grant, a role, rights. No secrets.
     pub fn about(&self) -> About {
         let (session, subject) = match self {
             Self::MakeOrg { org, .. } => (None, Some(org.org.to_string())),
-            Self::Settings(_) => (None, None),
-            Self::AddPerson { person, .. } => (None, Some(person.person.to_string())),
-            Self::ChangePerson { person, .. }
+            Self::Settings(settings) => (None, settings_text(settings)),
+            Self::AddPerson { person, .. } => {
+                (None, Some(format!("{} {}", person.person, role_word(person.role))))
+            }
+            Self::ChangePerson { person, role: Some(role), .. } => {
+                (None, Some(format!("{person} {}", role_word(*role))))
+            }
+            Self::ChangePerson { person, role: None, .. }
             | Self::SetPassword { person, .. }
             | Self::Disable { person, .. }
             | Self::Enable { person, .. }
@@ -404,22 +410,44 @@ impl Change {
             Self::Join { group, person } | Self::Leave { group, person } => {
                 (None, Some(format!("{group} {person}")))
             }
-            Self::Give { on, to, .. } | Self::TakeBack { on, to } => match on {
-                Resource::Session(session) => (Some(*session), Some(grantee_text(*to))),
-                Resource::Agent(agent) => (None, Some(format!("{agent} {}", grantee_text(*to)))),
-            },
+            Self::Give { on, to, grant } => {
+                on.about(&format!("{} {}", grantee_text(*to), grant_word(*grant)))
+            }
+            Self::TakeBack { on, to } => on.about(&grantee_text(*to)),
             Self::HandOver { session, to } => (Some(*session), Some(to.to_string())),
             Self::HandOverAll { from, to, .. } => (None, Some(format!("{from} {to}"))),
             Self::AddRoot(root) | Self::RemoveRoot(root) => {
                 (None, Some(format!("{} {}", root.directory, grantee_text(root.to))))
             }
-            Self::MakeToken(token) => (None, Some(token.token.to_string())),
+            Self::MakeToken(token) => {
+                let rights = token.rights.iter().map(|right| format!(" {}", right_word(right)));
+                (None, Some(format!("{}{}", token.token, rights.collect::<String>())))
+            }
             Self::RevokeToken { token, .. } => (None, Some(token.to_string())),
             Self::AddRule(rule) => (rule.session, Some(rule.rule.to_string())),
             Self::RemoveRule(rule) => (None, Some(rule.to_string())),
         };
         About { session, subject }
     }
+}
+
+impl Resource {
+    fn about(&self, what: &str) -> (Option<SessionId>, Option<String>) {
+        match self {
+            Self::Session(session) => (Some(*session), Some(what.to_owned())),
+            Self::Agent(agent) => (None, Some(format!("{agent} {what}"))),
+        }
+    }
+}
+
+/// What an org has decided; what it leaves as the machine has it is left out.
+fn settings_text(settings: &OrgSettings) -> Option<String> {
+    let OrgSettings { share_new, open_max, awake_max } = *settings;
+    let shared = share_new.map(|grant| format!("share_new={}", grant_word(grant)));
+    let open = open_max.map(|most| format!("open_max={most}"));
+    let awake = awake_max.map(|most| format!("awake_max={most}"));
+    let all: Vec<_> = [shared, open, awake].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 /// The id of whom something is given to, or `org`.
@@ -463,6 +491,8 @@ pub enum Changing {
     Taken(&'static str),
     /// An org has an owner who can come in.
     LastOwner,
+    /// Whoever is to own a session is disabled, or a viewer.
+    CannotOwn,
 }
 
 /// What somebody may do, put together from what is stored about them: the one way in which stores make principals.

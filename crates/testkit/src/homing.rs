@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 
 use crate::leftovers::{Leftover, leftovers};
-use crate::{Http, Ran, agent_log, eventually};
+use crate::{Http, Port, Ran, agent_log, eventually};
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -51,8 +51,8 @@ impl Setup {
     #[track_caller]
     pub fn start(self) -> Homing {
         let root = tempfile::Builder::new().prefix("homing-test-").tempdir().expect("a directory");
-        let mut homing =
-            Homing { setup: self, root, child: None, drains: Vec::new(), http: Http::new("", "") };
+        let (port, http) = (Port::reserve(), Http::new("", ""));
+        let mut homing = Homing { setup: self, root, port, child: None, drains: Vec::new(), http };
         fs::create_dir_all(homing.place()).expect("a directory to stand in");
         fs::create_dir_all(homing.home()).expect("a home");
         if let Some(config) = homing.setup.config.clone() {
@@ -69,6 +69,8 @@ impl Setup {
 pub struct Homing {
     setup: Setup,
     root: tempfile::TempDir,
+    /// Its own over all its starts: other tests take any port they get.
+    port: Port,
     child: Option<Child>,
     drains: Vec<JoinHandle<()>>,
     http: Http,
@@ -111,13 +113,12 @@ impl Homing {
         Setup::new(exe).start()
     }
 
-    /// Starts it, in the same directory and, after the first time, on the same port. Answers once it can be asked.
+    /// Starts it, always in the same directory and on the same port. Answers once it can be asked.
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill9();
-        let listen = if self.http.host.is_empty() { "127.0.0.1:0" } else { &self.http.host };
         let mut command = self.command();
-        command.args(["serve", "--listen", listen]).args(&self.setup.arguments);
+        command.args(["serve", "--listen", &self.port.address().to_string()]).args(&self.setup.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary can be started");
         let mut printed = BufReader::new(child.stdout.take().expect("it is piped"));

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
 //! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
-//! `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
+//! `port` (an address that stays its own), `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
 //! much of one as signing in takes) and `provider` (a real identity provider).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
@@ -14,6 +14,7 @@ mod homing;
 mod http;
 mod leftovers;
 mod model;
+mod port;
 mod provider;
 mod sse;
 mod stage;
@@ -25,6 +26,7 @@ pub use homing::{Homing, Setup, Spoken};
 pub use http::{Answered, Http};
 pub use leftovers::{Leftover, leftovers};
 pub use model::{Asked, Protocol, Purpose, StubModel};
+pub use port::Port;
 pub use provider::Provider;
 pub use sse::{Follow, Heard};
 pub use stage::{RealAgent, Stage};

@@ -2,7 +2,7 @@
 
 use super::talk::{LONG_GRACE_MS, Talk, soon, turn};
 use super::{Candidate, Cannot, Told, Wish};
-use crate::{AgentEvent, Answer};
+use crate::{AgentEvent, Answer, Form};
 
 /// Two questions in one turn. An answer to another question is no answer.
 pub async fn a_question_waits_for_its_answer(on: &dyn Candidate) -> Told {
@@ -59,6 +59,56 @@ pub async fn a_stop_withdraws_a_question(on: &dyn Candidate) -> Told {
     let recalled = stopped.recall(on).await?;
     assert_eq!(recalled.first().map(String::as_str), Some("apple"), "{recalled:?}");
     Ok(())
+}
+
+/// An option, words in place of one, and a no.
+pub async fn a_choice_is_made_of_what_is_offered(on: &dyn Candidate) -> Told {
+    let mut answers = vec![
+        (Answer::Deny { reason: String::new() }, None),
+        (Answer::Said("green".to_owned()), Some("green")),
+    ];
+    answers.push((Answer::Chose(1), Some("blue")));
+    let mut talk = asking(on, &[Wish::Choose]).await?;
+    while let Some((answer, said)) = answers.pop() {
+        let (question, form) = talk.asked_how().await;
+        let Form::Choice { options } = form else { panic!("{form:?} is no choice") };
+        let names: Vec<&str> = options.iter().map(|option| option.name.as_str()).collect();
+        assert_eq!(names, ["red", "blue"]);
+        talk.answer(&question, answer).await;
+        let ended = talk.hear_out().await;
+        ended.assert_finished();
+        match said {
+            Some(word) => assert!(came_of_it(&ended.said).contains(word), "{:#?}", ended.said),
+            None => assert!(!came_of_it(&ended.said).contains("blue"), "{:#?}", ended.said),
+        }
+        talk = ended.go_on(on).await;
+        talk.be_ready().await;
+        if !answers.is_empty() {
+            talk.hand(&[Wish::Choose]).await?;
+        }
+    }
+    talk.stop(0).await;
+    Ok(())
+}
+
+pub async fn words_are_asked_for_and_given(on: &dyn Candidate) -> Told {
+    let mut talk = asking(on, &[Wish::AskWords]).await?;
+    let (question, form) = talk.asked_how().await;
+    assert_eq!(form, Form::Words);
+    talk.answer(&question, Answer::Said("a deep green".to_owned())).await;
+    let ended = talk.hear_out().await;
+    ended.assert_finished();
+    assert!(came_of_it(&ended.said).contains("a deep green"), "{:#?}", ended.said);
+    Ok(())
+}
+
+/// What it said, and what its tools did.
+fn came_of_it(said: &[AgentEvent]) -> String {
+    let words = said.iter().filter_map(|event| match event {
+        AgentEvent::Text { text } | AgentEvent::ToolResult { output: text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    words.collect()
 }
 
 async fn asking<'a>(on: &'a dyn Candidate, wishes: &[Wish<'_>]) -> Result<Talk<'a>, Cannot> {

@@ -9,6 +9,8 @@ use crate::scripted::{HANGING, flood_byte};
 const FLOOD_BYTES: u64 = 3_000_000;
 /// Longer than any story waits.
 const DAWDLE_MS: u64 = 60_000;
+/// Long enough for a word in between.
+const LINGER_MS: u64 = 3_000;
 /// Fast enough for a story, slow enough to be a stream.
 const WORDS_PER_SECOND: u32 = 3_000;
 
@@ -73,7 +75,10 @@ fn line(wish: &Wish<'_>) -> String {
         Wish::Stream(count) => format!("!say {count} {WORDS_PER_SECOND}"),
         Wish::Flood => format!("!flood {FLOOD_BYTES}"),
         Wish::Dawdle => format!("!sleep {DAWDLE_MS}"),
+        Wish::Linger => format!("!sleep {LINGER_MS}"),
         Wish::Ask => "!ask Shell".to_owned(),
+        Wish::Choose => "!choose Paint | red | blue".to_owned(),
+        Wish::AskWords => "!askwords Paint".to_owned(),
         Wish::Directory => "!pwd".to_owned(),
         Wish::Children(count) => format!("!fork-bomb {count}"),
         Wish::ChildrenAndDawdle(count) => format!("!fork-bomb {count}\n!sleep {DAWDLE_MS}"),

@@ -7,7 +7,7 @@ use kernel::{Attempt, Epoch, Failure, Fence, MessageId, Native, SessionId, Term,
 
 use super::{Candidate, Cannot, Wish};
 use crate::{
-    AgentEvent, Answer, Launch, Message, Reply, Running, TEXT_BYTES_MAX, TreeName, Trouble, Verified,
+    AgentEvent, Answer, Form, Launch, Message, Reply, Running, TEXT_BYTES_MAX, TreeName, Trouble, Verified,
 };
 
 /// The polite part of a stop. Short, because some stories make it wait in vain.
@@ -39,8 +39,16 @@ impl<'a> Talk<'a> {
         turn: u32,
         native: Option<Native>,
     ) -> Self {
+        Self::begin_with(on, Launch { native, ..Self::launch(on, session, turn) }).await
+    }
+
+    /// How that turn is started, in a new conversation.
+    pub(super) fn launch(on: &dyn Candidate, session: SessionId, turn: u32) -> Launch {
         let message = MessageId::from_bits(session.bits() + u128::from(turn));
-        let launch = Launch { native, ..Launch::new(session, fence(turn), message, on.directory()) };
+        Launch::new(session, fence(turn), message, on.directory())
+    }
+
+    pub(super) async fn begin_with(on: &'a dyn Candidate, launch: Launch) -> Self {
         let running = match wait(on, on.agent().start(launch.clone())).await {
             Ok(running) => running,
             Err(trouble) => Box::new(NeverStarted(Some(trouble))),
@@ -121,9 +129,14 @@ impl<'a> Talk<'a> {
     }
 
     pub(super) async fn asked(&mut self) -> String {
+        self.asked_how().await.0
+    }
+
+    /// Its question, and which answers fit.
+    pub(super) async fn asked_how(&mut self) -> (String, Form) {
         loop {
             match self.next().await {
-                AgentEvent::Asked { question, .. } => return question,
+                AgentEvent::Asked { question, form, .. } => return (question, form),
                 event => assert!(!event.is_last(), "ended with {event:?} without asking"),
             }
         }

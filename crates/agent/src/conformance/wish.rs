@@ -17,8 +17,14 @@ pub enum Wish<'a> {
     Flood,
     /// Begin to speak, and go on for longer than any story waits.
     Dawdle,
+    /// Begin to speak, and go on for a second or two.
+    Linger,
     /// Use a tool about which it asks first.
     Ask,
+    /// Ask which of `red` and `blue` it is to be, and say what was answered.
+    Choose,
+    /// Ask for words, and say them.
+    AskWords,
     /// Say in which directory it works.
     Directory,
     /// Start so many children that are double-forked, in sessions of their own and deaf to SIGTERM; then end the turn.

@@ -122,6 +122,10 @@ impl Candidate for OnTrial {
         PathBuf::from("/in/process")
     }
 
+    fn elsewhere(&self) -> PathBuf {
+        PathBuf::from("/in/another/process")
+    }
+
     fn session(&self) -> SessionId {
         SessionId::from_bits(u128::from(self.sessions.fetch_add(1, Ordering::Relaxed)))
     }

@@ -161,6 +161,7 @@ pub enum Ids {
 #[serde(rename_all = "snake_case")]
 pub enum Ability {
     Resume,
+    Fork,
     Asks,
     Usage,
     Commands,
@@ -300,6 +301,7 @@ impl Manners {
         let can = |ability| self.abilities.contains(&ability);
         Abilities {
             resume: can(Ability::Resume),
+            fork: can(Ability::Fork),
             asks: can(Ability::Asks),
             usage: can(Ability::Usage),
             commands: can(Ability::Commands),

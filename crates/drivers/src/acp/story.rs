@@ -118,7 +118,8 @@ impl Story {
             _ if is_turn => return self.tell(update, out),
             _ => return,
         }
-        if is_turn && self.about() != self.told {
+        // Before it is ready, all of it is told at once.
+        if self.told != About::default() && self.about() != self.told {
             self.tell_about(out);
         }
     }

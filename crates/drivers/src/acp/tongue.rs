@@ -1,8 +1,8 @@
 //! How an agent that speaks ACP is talked to: what is asked in which order, what its answers mean, and its questions. Pure.
 //!
-//! The order: `initialize`, then `session/new` or `session/resume` or `session/load` as the launch says and nothing else,
-//! then mode and model where they have to be set, then ready. A turn is one `session/prompt`, and it is over with the
-//! answer to that one request. What is in between comes as updates, which `story` reads.
+//! The order: `initialize`, then `session/new`, `session/fork`, `session/resume` or `session/load` as the launch says and
+//! nothing else, then mode and model where they have to be set, then ready. A turn is one `session/prompt`, and it is over
+//! with the answer to that one request. What is in between comes as updates, which `story` reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,6 +73,8 @@ enum Ask {
     New,
     /// To go on with a conversation.
     Open,
+    /// To go on with it under another id.
+    Fork,
     Mode,
     Model,
     /// In which directory the agent says that a conversation is.
@@ -115,14 +117,14 @@ impl AcpTongue {
     fn answered(&mut self, ask: Ask, result: &Value, out: &mut Out) {
         match ask {
             Ask::Initialize => self.initialized(result, out),
-            Ask::New | Ask::Open => self.opened(ask, result, out),
+            Ask::New | Ask::Open | Ask::Fork => self.opened(ask, result, out),
             Ask::Mode => {
                 self.story.choices.read(result);
                 self.set_model(out);
             }
             Ask::Model => {
                 self.story.choices.read(result);
-                self.see_where(out);
+                self.has_model(out);
             }
             Ask::Where { pages } => self.seen_where(result, pages, out),
             Ask::Prompt => self.prompted(result, out),
@@ -166,7 +168,18 @@ impl AcpTongue {
                 Wrong { code: 0, message: "a conversation without an id".to_owned(), data: Value::Null };
             return self.fail(self.lost(&wrong), out);
         }
-        self.go_on_with(Ask::Open, out);
+        if launch.fork { self.fork(out) } else { self.go_on_with(Ask::Open, out) }
+    }
+
+    /// Asks for another conversation that begins like the one the launch names.
+    fn fork(&mut self, out: &mut Out) {
+        if !self.has("fork") {
+            let trouble =
+                "this agent cannot go on with a conversation under a second id; start a new session";
+            return self.fail(Trouble::refused(trouble), out);
+        }
+        let params = self.conversation();
+        self.ask(Ask::Fork, "session/fork", &params, out);
     }
 
     /// Asks for the conversation that the launch names.
@@ -183,9 +196,14 @@ impl AcpTongue {
                 return self.fail(Trouble::refused(trouble), out);
             }
         };
-        let cwd = self.wanted.launch.as_ref().map(|launch| launch.directory.to_string_lossy().into_owned());
-        let params = json!({ "sessionId": self.session, "cwd": cwd, "mcpServers": [] });
+        let params = self.conversation();
         self.ask(ask, method, &params, out);
+    }
+
+    /// The conversation that the launch names, and where it is to go on.
+    fn conversation(&self) -> Value {
+        let cwd = self.wanted.launch.as_ref().map(|launch| launch.directory.to_string_lossy().into_owned());
+        json!({ "sessionId": self.session, "cwd": cwd, "mcpServers": [] })
     }
 
     fn has(&self, capability: &str) -> bool {
@@ -198,6 +216,10 @@ impl AcpTongue {
             Some(id) if ask == Ask::Open && id != self.session => {
                 // Nothing stands in for the conversation that was named.
                 let trouble = format!("the agent opened another conversation than {:?}", self.session);
+                return self.fail(Trouble::refused(trouble), out);
+            }
+            Some(id) if ask == Ask::Fork && id == self.session => {
+                let trouble = "the agent did not go on under a second id; start a new session";
                 return self.fail(Trouble::refused(trouble), out);
             }
             Some(id) if !id.is_empty() && id.len() <= NATIVE_BYTES_MAX => self.session = id.to_owned(),
@@ -254,10 +276,23 @@ impl AcpTongue {
         }
     }
 
+    /// It was told which model to use, and may have said that it uses another.
+    fn has_model(&mut self, out: &mut Out) {
+        let chosen = self.wanted.launch.as_ref().and_then(|launch| launch.model.clone()).unwrap_or_default();
+        let used = &self.story.choices.model.current;
+        if *used != chosen {
+            let trouble = Trouble::other_model(&chosen, used);
+            return self.fail(trouble, out);
+        }
+        self.see_where(out);
+    }
+
     /// A conversation that was made elsewhere may still be there: some agents go on in the old directory without a word.
     fn see_where(&mut self, out: &mut Out) {
         let native = self.wanted.launch.as_ref().and_then(|launch| launch.native.as_ref());
-        let has_moved = native.is_some_and(|it| !it.place.is_empty() && it.place != self.wanted.place);
+        let is_fork = self.wanted.launch.as_ref().is_some_and(|launch| launch.fork);
+        let has_moved =
+            !is_fork && native.is_some_and(|it| !it.place.is_empty() && it.place != self.wanted.place);
         if has_moved && self.manners.lists_where_it_is && self.has("list") {
             return self.ask(Ask::Where { pages: 1 }, "session/list", &json!({}), out);
         }
@@ -278,8 +313,8 @@ impl AcpTongue {
 
     fn be_ready(&mut self, out: &mut Out) {
         self.stage = Stage::Idle;
-        out.event(AgentEvent::Ready { native: Some(self.native()) });
         self.story.tell_about(out);
+        out.event(AgentEvent::Ready { native: Some(self.native()) });
     }
 
     fn native(&self) -> Native {
@@ -327,7 +362,9 @@ impl AcpTongue {
         }
         let on = if ask == Ask::Prompt { On::Prompt } else { On::Open };
         match self.meaning(on, &wrong) {
-            Meaning::Unknown if matches!(ask, Ask::Open | Ask::Prompt) => self.confirm(wrong, out),
+            Meaning::Unknown if matches!(ask, Ask::Open | Ask::Fork | Ask::Prompt) => {
+                self.confirm(wrong, out)
+            }
             Meaning::Unknown => self.fail(Trouble::transient(wrong.words()), out),
             meaning => self.fail(self.trouble(meaning, &wrong.words()), out),
         }

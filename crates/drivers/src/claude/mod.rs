@@ -136,9 +136,9 @@ impl Agent for Claude {
             commands: true,
             models: true,
             modes: true,
-            // Claude can do these, and nobody can ask for them through the port.
-            fork: false,
-            steer: false,
+            fork: true,
+            steer: true,
+            // Claude can do it, and nobody can ask for it through the port.
             images: false,
             memory: MemoryMove::Resume,
         }
@@ -198,6 +198,7 @@ fn conversation(launch: &Launch, place: &str) -> Result<Conversation, Trouble> {
     match &launch.native {
         None => Ok(Conversation::New(Uuid::new_v4())),
         Some(Native { id, .. }) => match Uuid::try_parse(id) {
+            Ok(of) if launch.fork => Ok(Conversation::Fork { of, id: Uuid::new_v4() }),
             Ok(known) => Ok(Conversation::Known(known)),
             Err(_) => {
                 let detail = "claude's conversations are named by UUIDs, and this one is not";
@@ -236,11 +237,14 @@ fn modes(bypasses: bool) -> Vec<Choice> {
 fn args(launch: &Launch, conversation: &Conversation, mode: Option<&str>) -> Result<Vec<String>, Trouble> {
     let mut args: Vec<String> = ARGS.map(str::to_owned).to_vec();
     args.push(TOOLS_NOT_OFFERED.to_owned());
-    let (verb, id) = match conversation {
-        Conversation::New(id) => ("--session-id", id),
-        Conversation::Known(id) => ("--resume", id),
-    };
-    args.extend([verb.to_owned(), id.to_string()]);
+    match conversation {
+        Conversation::New(id) => args.extend(["--session-id".to_owned(), id.to_string()]),
+        Conversation::Known(id) => args.extend(["--resume".to_owned(), id.to_string()]),
+        Conversation::Fork { of, id } => {
+            args.extend(["--resume".to_owned(), of.to_string(), "--fork-session".to_owned()]);
+            args.extend(["--session-id".to_owned(), id.to_string()]);
+        }
+    }
     args.extend(mode.map(|mode| format!("--permission-mode={mode}")));
     if let Some(model) = &launch.model {
         if model.is_empty() || model.starts_with('-') || model.contains(char::is_control) {

@@ -23,7 +23,9 @@ fn launch() -> Launch {
 fn tongue(conversation: Conversation) -> ClaudeTongue {
     let id = match &conversation {
         Conversation::New(_) => None,
-        Conversation::Known(id) => Some(Native::new(id.to_string()).at("here")),
+        Conversation::Known(id) | Conversation::Fork { of: id, .. } => {
+            Some(Native::new(id.to_string()).at("here"))
+        }
     };
     ClaudeTongue::new(Launch { native: id, ..launch() }, "here".to_owned(), conversation, Vec::new())
 }
@@ -153,10 +155,10 @@ fn it_is_ready_when_it_has_said_what_it_can_do() {
         "initialize",
         tongue(Conversation::New(id(ID))),
         expect![[r#"
-        ready ID
-        about 2.1.325   default models=default,opus,fable commands=deep-research,dataviz,update-config
-        may be kept: true
-    "#]],
+            about 2.1.325   default models=default,opus,fable commands=deep-research,dataviz,update-config
+            ready ID
+            may be kept: true
+        "#]],
     );
 }
 
@@ -166,18 +168,19 @@ fn two_turns_in_one_process() {
         "turns",
         ready(),
         expect![[r#"
-        about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
-        text "ECHO: keep CODE"
-        text ":maple [turn=1]"
-        Usage(Usage { input_tokens: 12734, output_tokens: 8, cached_tokens: 0, cost_micros: Some(51096), window: Some((12742, 1000000)) })
-        finished ID end_turn
-        ready ID
-        text "RECALL: map"
-        text "le [turn=2]"
-        Usage(Usage { input_tokens: 12765, output_tokens: 6, cached_tokens: 0, cost_micros: Some(51180), window: Some((12771, 1000000)) })
-        finished ID end_turn
-        may be kept: true
-    "#]],
+            about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
+            text "ECHO: keep CODE"
+            text ":maple [turn=1]"
+            Usage(Usage { input_tokens: 12734, output_tokens: 8, cached_tokens: 0, cost_micros: Some(51096), window: Some((12742, 1000000)) })
+            finished ID end_turn
+            about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
+            ready ID
+            text "RECALL: map"
+            text "le [turn=2]"
+            Usage(Usage { input_tokens: 12765, output_tokens: 6, cached_tokens: 0, cost_micros: Some(51180), window: Some((12771, 1000000)) })
+            finished ID end_turn
+            may be kept: true
+        "#]],
     );
 }
 
@@ -211,6 +214,7 @@ fn a_tool_is_allowed_and_then_refused() {
             text "D: hi-42"
             Usage(Usage { input_tokens: 25766, output_tokens: 21, cached_tokens: 0, cost_micros: Some(103484), window: Some((12924, 1000000)) })
             finished ID end_turn
+            about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             ready ID
             ToolCall { call: "toolu_stub0005", tool: "Bash", input: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}" }
             Asked { question: "00000000-0000-4000-8000-000000000027", tool: "Bash", detail: "{\"command\":\"echo hi-$((40+2)) > made.txt; cat made.txt\"}", form: Permission }
@@ -233,6 +237,7 @@ fn a_turn_is_interrupted_in_the_middle_of_words() {
             about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             text "chunk 1 "
             interrupted
+            about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
             ready ID
             text "RECALL: map"
             text "le [turn=7]"
@@ -364,6 +369,7 @@ fn what_it_says_to_an_earlier_message_is_not_ours() {
         text "d [turn=11]"
         Usage(Usage { input_tokens: 13470, output_tokens: 6, cached_tokens: 0, cost_micros: Some(54000), window: Some((13476, 1000000)) })
         finished ID end_turn
+        about 2.1.325 /srv/project claude-opus-5-5 default models= commands=
         ready ID
         may be kept: false
     "#]].assert_eq(&tell(&lines, ready()));

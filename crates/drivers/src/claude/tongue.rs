@@ -1,15 +1,17 @@
 //! How claude is talked to: one JSON object per line, both ways. Pure.
 //!
-//! We say `initialize` first and are ready when it is answered; an id that claude does not know it complains about before
-//! that. A message has a UUID, made of its id: claude passes over one it has seen, so a repeat cannot act twice. The turn
-//! is over with the `result` that names our message. `command_lifecycle` says when claude begins with it and stands in
-//! for a `result` that was too long to be read; versions that do not say it are understood as well.
+//! We say `initialize` first, ask which model it uses if one was chosen, and are ready when that is answered; an id that
+//! claude does not know it complains about before that. A message has a UUID, made of its id: claude passes over one it
+//! has seen, so a repeat cannot act twice. The turn is over with the `result` that names our message, and with those of
+//! what was added to it meanwhile: claude takes that into the turn between two tools, or else does it afterwards with a
+//! `result` of its own. `command_lifecycle` says when claude begins with it and stands in for a `result` that was too long
+//! to be read; versions that do not say it are understood as well.
 
 use std::collections::BTreeMap;
 
 use agent::{
     About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
-    NATIVE_BYTES_MAX, Trouble, bounded,
+    NATIVE_BYTES_MAX, Steered, Trouble, bounded,
 };
 use kernel::{MessageId, Native};
 use serde_json::{Value, json};
@@ -19,15 +21,22 @@ use super::content::{Content, other};
 use super::trouble;
 use super::usage::Costs;
 use crate::spoken::{Out, Tongue};
+use crate::survey::{Filled, Part, Surveys};
 
 /// How we call our own requests.
 const INITIALIZE: &str = "homing-initialize";
 const INTERRUPT: &str = "homing-interrupt";
+const SETTINGS: &str = "homing-settings";
 const KNOCK: &str = "homing-knock";
 /// The longest name or description of something that can be chosen.
 const NAME_BYTES_MAX: usize = 256;
 /// Questions that may be open at once. More are answered for nobody.
 const QUESTIONS_MAX: usize = 20;
+
+/// The tool by which it asks a person something.
+const ASKS: &str = "AskUserQuestion";
+/// Names of models that mean whatever claude thinks best.
+const ANY_MODEL: [&str; 3] = ["default", "best", "opusplan"];
 
 /// Lines that say only that something goes on. Nothing in them is for people, and some come many times a second.
 const CHATTER: [&str; 5] =
@@ -57,6 +66,8 @@ pub(super) enum Conversation {
     New(Uuid),
     /// One that claude has.
     Known(Uuid),
+    /// One that we name and claude makes, with everything in it that another one has.
+    Fork { of: Uuid, id: Uuid },
 }
 
 pub(super) struct ClaudeTongue {
@@ -70,6 +81,9 @@ pub(super) struct ClaudeTongue {
     costs: Costs,
     /// What claude waits for, by its own key, with the input of the tool it asks for.
     questions: BTreeMap<String, Value>,
+    surveys: Surveys,
+    /// What the names of its models stand for.
+    models: BTreeMap<String, String>,
     /// It has told us how a message fares, so it always will.
     tells_lifecycle: bool,
     has_answered: bool,
@@ -77,7 +91,7 @@ pub(super) struct ClaudeTongue {
 }
 
 enum Phase {
-    /// It has not answered `initialize`.
+    /// It has not answered `initialize`, or has not said which model it uses.
     Opening,
     /// It waits for a message.
     Waiting,
@@ -87,6 +101,12 @@ enum Phase {
 struct Turn {
     /// Our message, as claude knows it.
     uuid: String,
+    /// What was added to it and is not done yet.
+    added: Vec<String>,
+    /// What was added last, if claude has not yet said that it has it.
+    unheard: Option<String>,
+    /// Its own `result`, which waits for those.
+    is_answered: bool,
     /// Claude says that it has begun with it.
     has_begun: bool,
     is_interrupted: bool,
@@ -108,7 +128,7 @@ struct Rest {
 
 impl ClaudeTongue {
     pub(super) fn new(launch: Launch, place: String, conversation: Conversation, modes: Vec<Choice>) -> Self {
-        let (Conversation::New(id) | Conversation::Known(id)) = &conversation;
+        let (Conversation::New(id) | Conversation::Known(id) | Conversation::Fork { id, .. }) = &conversation;
         Self {
             id: id.to_string(),
             launch,
@@ -118,6 +138,8 @@ impl ClaudeTongue {
             content: Content::default(),
             costs: Costs::new(matches!(conversation, Conversation::New(_))),
             questions: BTreeMap::new(),
+            surveys: Surveys::default(),
+            models: BTreeMap::new(),
             tells_lifecycle: false,
             has_answered: true,
             rest: Rest::default(),
@@ -148,7 +170,8 @@ impl ClaudeTongue {
                     "claude does not let itself be driven, is it a version we know? ({words})"
                 ))));
             }
-            (Some(INITIALIZE | INTERRUPT), _) => {}
+            (Some(SETTINGS), Phase::Opening) => self.uses(&response["response"]["applied"]["model"], out),
+            (Some(INITIALIZE | INTERRUPT | SETTINGS), _) => {}
             // A yes or a no, it is there.
             (Some(KNOCK), _) => self.has_answered = true,
             _ => other(response, out),
@@ -156,9 +179,9 @@ impl ClaudeTongue {
     }
 
     fn opened(&mut self, said: &Value, out: &mut Out) {
-        self.phase = Phase::Waiting;
-        out.event(AgentEvent::Ready { native: Some(self.native()) });
         let models = said["models"].as_array();
+        let stands_for = |it: &Value| Some((it["value"].as_str()?.to_owned(), name(&it["resolvedModel"])));
+        self.models = models.into_iter().flatten().filter_map(stands_for).take(CHOICES_MAX).collect();
         let described = |it: &Value| choice(&it["value"], &it["description"]);
         self.about.models = models.into_iter().flatten().filter_map(described).take(CHOICES_MAX).collect();
         let commands = said["commands"].as_array();
@@ -167,7 +190,36 @@ impl ClaudeTongue {
             commands.into_iter().flatten().filter_map(described).take(CHOICES_MAX).collect();
         self.about.version = name(&said["claude_code_version"]);
         self.heard_mode(&said["current_permission_mode"]);
-        out.event(AgentEvent::About(Box::new(self.about.clone())));
+        match &self.launch.model {
+            Some(_) => request(SETTINGS, "get_settings", out),
+            None => self.be_ready(out),
+        }
+    }
+
+    /// Which model it is going to use. Versions that do not say so beforehand say it when a turn begins.
+    fn uses(&mut self, model: &Value, out: &mut Out) {
+        self.about.model = name(model);
+        match self.other_model() {
+            Some(trouble) => out.event(AgentEvent::Failed(trouble)),
+            None => self.be_ready(out),
+        }
+    }
+
+    fn be_ready(&mut self, out: &mut Out) {
+        self.phase = Phase::Waiting;
+        out.about(Some(&self.about));
+        out.event(AgentEvent::Ready { native: Some(self.native()) });
+    }
+
+    /// It says that it uses another model than was chosen.
+    fn other_model(&self) -> Option<Trouble> {
+        let (chosen, used) = (self.launch.model.as_deref()?, self.about.model.as_str());
+        let is_one = used.is_empty() || is_model(chosen, used) || self.stands_for(chosen, used);
+        (!is_one).then(|| Trouble::other_model(chosen, used))
+    }
+
+    fn stands_for(&self, chosen: &str, used: &str) -> bool {
+        self.models.get(chosen).is_some_and(|model| !model.is_empty() && is_model(model, used))
     }
 
     /// What it says of itself when it begins a turn.
@@ -180,7 +232,12 @@ impl ClaudeTongue {
         self.about.directory = said["cwd"].as_str().unwrap_or_default().to_owned();
         self.heard_mode(&said["permissionMode"]);
         if before != self.about {
-            out.event(AgentEvent::About(Box::new(self.about.clone())));
+            out.about(Some(&self.about));
+        }
+        if let Some(trouble) = self.other_model() {
+            self.phase = Phase::Waiting;
+            self.rest.is_restless = true;
+            out.event(AgentEvent::Failed(trouble));
         }
     }
 
@@ -246,17 +303,29 @@ impl ClaudeTongue {
             out.send_line(&json!({"type": "control_response", "response": response}));
             return other(said, out);
         }
-        self.questions.insert(id.to_owned(), request["input"].clone());
+        let (tool, input) = (&request["tool_name"], &request["input"]);
+        if *tool == ASKS && self.survey(id, input, out) {
+            return;
+        }
+        self.questions.insert(id.to_owned(), input.clone());
         out.event(AgentEvent::Asked {
             question: id.to_owned(),
-            tool: name(&request["tool_name"]),
-            detail: bounded(&request["input"].to_string(), DETAIL_BYTES_MAX),
+            tool: name(tool),
+            detail: bounded(&input.to_string(), DETAIL_BYTES_MAX),
             form: Form::Permission,
         });
     }
 
+    /// Asks a person what claude wants to know.
+    fn survey(&mut self, id: &str, input: &Value, out: &mut Out) -> bool {
+        let questions = input["questions"].as_array().into_iter().flatten();
+        let parts = questions.map(|it| Part::read(&it["question"], &it["options"])).collect();
+        self.surveys.ask(id, ASKS, json!({"id": id, "input": input}), parts, out)
+    }
+
     fn withdrawn(&mut self, said: &Value, out: &mut Out) {
         let id = said["request_id"].as_str().unwrap_or_default();
+        self.surveys.withdraw(id, out);
         if self.questions.remove(id).is_some() {
             out.event(AgentEvent::Withdrawn { question: id.to_owned() });
         }
@@ -267,17 +336,18 @@ impl ClaudeTongue {
         self.tells_lifecycle = true;
         let Phase::Working(turn) = &mut self.phase else { return };
         if said["command_uuid"] != turn.uuid.as_str() {
-            return; // The end of an earlier one, whose `result` has come.
+            return self.lifecycle_of_added(said, out);
         }
         match said["state"].as_str() {
             Some("started") => {
                 turn.has_begun = true;
                 if turn.is_interrupted {
-                    request(INTERRUPT, "interrupt", out); // The first one came before there was anything to interrupt.
+                    turn.interrupt(out); // The first one came before there was anything to interrupt.
                 }
             }
             // The `result` comes first. If it has not, it was too long, or there is none.
-            Some("completed") if turn.has_begun => self.finish(None, String::new(), out),
+            Some("completed") if turn.is_answered => {}
+            Some("completed") if turn.has_begun => self.is_answered(None, String::new(), out),
             Some("completed") => {
                 let words = "claude has had this message before, and passes it over";
                 self.finish(Some(Trouble::refused(words)), String::new(), out);
@@ -287,6 +357,44 @@ impl ClaudeTongue {
                 self.finish(Some(Trouble::transient(words)), String::new(), out);
             }
             _ => {}
+        }
+    }
+
+    /// How something fares that was added to the turn. What is about neither is the end of an earlier one.
+    fn lifecycle_of_added(&mut self, said: &Value, out: &mut Out) {
+        let Phase::Working(turn) = &mut self.phase else { return };
+        let Some(at) = turn.added.iter().position(|uuid| said["command_uuid"] == uuid.as_str()) else {
+            return;
+        };
+        match said["state"].as_str() {
+            Some("queued" | "started") => {
+                if turn.unheard.take_if(|uuid| *uuid == turn.added[at]).is_some() {
+                    out.steered(Steered::Taken);
+                }
+                if turn.is_answered && said["state"] == "started" {
+                    // Its words stand apart from those of the message before.
+                    out.event(AgentEvent::Text { text: "\n\n".to_owned() });
+                }
+            }
+            Some("completed" | "cancelled") => {
+                let uuid = turn.added.remove(at);
+                if turn.unheard.take_if(|unheard| *unheard == uuid).is_some() {
+                    out.steered(Steered::TooLate);
+                }
+                if turn.is_answered {
+                    self.is_answered(None, String::new(), out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Our message, or something that was added to it, is done. The turn is over when all of it is.
+    fn is_answered(&mut self, trouble: Option<Trouble>, reason: String, out: &mut Out) {
+        let Phase::Working(turn) = &mut self.phase else { return };
+        turn.is_answered = true;
+        if trouble.is_some() || turn.is_interrupted || turn.added.is_empty() {
+            self.finish(trouble, reason, out);
         }
     }
 
@@ -305,7 +413,11 @@ impl ClaudeTongue {
                 let usage = self.costs.add(said, &self.about.model, self.content.tokens());
                 out_usage(usage, out);
                 let reason = said["stop_reason"].as_str().or(said["terminal_reason"].as_str());
-                self.finish(trouble, bounded(reason.unwrap_or_default(), NAME_BYTES_MAX), out);
+                let reason = bounded(reason.unwrap_or_default(), NAME_BYTES_MAX);
+                self.forget_added(said);
+                // What was added may have an answer of its own.
+                self.content = Content::default();
+                self.is_answered(trouble, reason, out);
             }
             Phase::Working(_) => {
                 let text = "claude has finished something of its own before this message".to_owned();
@@ -320,9 +432,18 @@ impl ClaudeTongue {
         let named = said["user_message_uuids"].as_array().map_or(&[][..], Vec::as_slice);
         match (named, said["user_message_uuid"].as_str()) {
             ([], None) => turn.has_begun || !self.tells_lifecycle,
-            ([], Some(one)) => one == turn.uuid,
-            (named, _) => named.iter().any(|uuid| *uuid == turn.uuid.as_str()),
+            ([], Some(one)) => turn.has(one),
+            (named, _) => named.iter().filter_map(Value::as_str).any(|uuid| turn.has(uuid)),
         }
+    }
+
+    /// What was added and is done with this result.
+    fn forget_added(&mut self, said: &Value) {
+        let Phase::Working(turn) = &mut self.phase else { return };
+        let named = said["user_message_uuids"].as_array().map_or(&[][..], Vec::as_slice);
+        turn.added.retain(|uuid| {
+            said["user_message_uuid"] != uuid.as_str() && !named.iter().any(|it| *it == uuid.as_str())
+        });
     }
 
     /// The turn is over: well, or with that trouble, or because we wanted it so.
@@ -330,6 +451,7 @@ impl ClaudeTongue {
         for question in std::mem::take(&mut self.questions).into_keys() {
             out.event(AgentEvent::Withdrawn { question });
         }
+        self.surveys.withdraw_all(out);
         let turn = std::mem::replace(&mut self.phase, Phase::Waiting);
         match trouble {
             Some(_) if matches!(turn, Phase::Working(Turn { is_interrupted: true, .. })) => out.interrupted(),
@@ -383,30 +505,46 @@ impl Tongue for ClaudeTongue {
     }
 
     fn hand(&mut self, message: &Message, out: &mut Out) {
-        let uuid = uuid_of(message.id).to_string();
-        let content = json!([{"type": "text", "text": message.text}]);
-        let said = json!({"role": "user", "content": content});
-        out.send_line(&json!({"type": "user", "message": said, "uuid": uuid}));
+        let uuid = say(message, out);
         self.content = Content::default();
-        self.phase = Phase::Working(Turn { uuid, has_begun: false, is_interrupted: false, error: None });
+        self.phase = Phase::Working(Turn::new(uuid));
+    }
+
+    /// It is taken for sure: if claude does not do it within the turn, it does it next, and the turn lasts until then.
+    fn steer(&mut self, message: &Message, out: &mut Out) {
+        match &mut self.phase {
+            // A version that does not say how a message fares would leave us in the dark.
+            Phase::Working(turn) if self.tells_lifecycle && !turn.is_interrupted => {
+                let uuid = say(message, out);
+                turn.added.push(uuid.clone());
+                turn.unheard = Some(uuid);
+            }
+            _ => out.steered(Steered::TooLate),
+        }
     }
 
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+        if self.surveys.has(question) {
+            if let Some(Filled { about, answers }) = self.surveys.answer(question, answer) {
+                let id = about["id"].as_str().unwrap_or_default();
+                respond(id, &told(&about["input"], answers), out);
+            }
+            return;
+        }
         let Some(input) = self.questions.remove(question) else { return };
         let answer = match answer {
             Answer::Allow => json!({"behavior": "allow", "updatedInput": input}),
             Answer::Deny { reason } if !reason.is_empty() => json!({"behavior": "deny", "message": reason}),
             _ => json!({"behavior": "deny", "message": "denied"}),
         };
-        let response = json!({"subtype": "success", "request_id": question, "response": answer});
-        out.send_line(&json!({"type": "control_response", "response": response}));
+        respond(question, &answer, out);
     }
 
     fn interrupt(&mut self, out: &mut Out) {
         // One that works on nothing does not answer; it goes when it gets a signal.
         if let Phase::Working(turn) = &mut self.phase {
             turn.is_interrupted = true;
-            request(INTERRUPT, "interrupt", out);
+            turn.interrupt(out);
         }
     }
 
@@ -430,8 +568,74 @@ impl Tongue for ClaudeTongue {
 
     fn again(&mut self, launch: &Launch, out: &mut Out) {
         self.launch = launch.clone();
+        out.about(Some(&self.about));
         out.event(AgentEvent::Ready { native: Some(self.native()) });
     }
+}
+
+impl Turn {
+    fn new(uuid: String) -> Self {
+        Self {
+            uuid,
+            added: Vec::new(),
+            unheard: None,
+            is_answered: false,
+            has_begun: false,
+            is_interrupted: false,
+            error: None,
+        }
+    }
+
+    /// Stops it, and whatever was added to it and has not begun.
+    fn interrupt(&self, out: &mut Out) {
+        let mut request = json!({"subtype": "interrupt"});
+        if !self.added.is_empty() {
+            request["cancel_queued"] = json!(true);
+        }
+        out.send_line(&json!({"type": "control_request", "request_id": INTERRUPT, "request": request}));
+    }
+
+    /// Whether it is about that message, or that message was added to it.
+    fn has(&self, uuid: &str) -> bool {
+        self.uuid == uuid || self.added.iter().any(|added| added == uuid)
+    }
+}
+
+/// Says a message; answers how claude knows it.
+fn say(message: &Message, out: &mut Out) -> String {
+    let uuid = uuid_of(message.id).to_string();
+    let content = json!([{"type": "text", "text": message.text}]);
+    let said = json!({"role": "user", "content": content});
+    out.send_line(&json!({"type": "user", "message": said, "uuid": uuid}));
+    uuid
+}
+
+fn respond(id: &str, answer: &Value, out: &mut Out) {
+    let response = json!({"subtype": "success", "request_id": id, "response": answer});
+    out.send_line(&json!({"type": "control_response", "response": response}));
+}
+
+/// The answers to what claude asked, by its own words for each question.
+fn told(input: &Value, answers: Vec<Option<String>>) -> Value {
+    let questions = input["questions"].as_array().into_iter().flatten();
+    let said: serde_json::Map<String, Value> = questions
+        .zip(answers)
+        .filter_map(|(it, answer)| Some((it["question"].as_str()?.to_owned(), json!(answer?))))
+        .collect();
+    if said.is_empty() {
+        return json!({"behavior": "deny", "message": "nobody wants to answer that"});
+    }
+    let mut input = input.clone();
+    input["answers"] = Value::Object(said);
+    json!({"behavior": "allow", "updatedInput": input})
+}
+
+/// Whether that is the model which was chosen. People say `sonnet`, and claude says the whole name.
+fn is_model(chosen: &str, used: &str) -> bool {
+    let base = |name: &str| name.trim_end_matches("[1m]").to_ascii_lowercase();
+    let (short, whole) = (base(chosen), base(used));
+    let is_alias = !short.contains(|letter: char| !letter.is_ascii_alphabetic());
+    whole == short || ANY_MODEL.contains(&chosen) || (is_alias && whole.split('-').any(|part| part == short))
 }
 
 /// A message's id as claude wants it. The same each time.

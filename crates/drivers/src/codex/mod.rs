@@ -101,6 +101,8 @@ impl Agent for Codex {
     fn abilities(&self) -> Abilities {
         Abilities {
             resume: true,
+            fork: true,
+            steer: true,
             asks: true,
             usage: true,
             models: true,

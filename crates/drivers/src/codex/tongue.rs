@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use agent::{
     About, AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, Launch, Message,
-    NATIVE_BYTES_MAX, TEXT_BYTES_MAX, Trouble, Usage, bounded,
+    NATIVE_BYTES_MAX, Steered, TEXT_BYTES_MAX, Trouble, Usage, bounded,
 };
 use kernel::Native;
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ enum Waiting {
     Name,
     Models,
     Turn,
+    Steer,
     Interrupt,
     /// Whether codex really does not know the conversation; it said so in these words.
     Known(String),
@@ -116,6 +117,8 @@ struct Turn {
     /// Codex's id of it; empty until it is known.
     id: String,
     is_interrupting: bool,
+    /// What is to be added to it, as soon as its id is known.
+    added: Option<Message>,
     items: Items,
 }
 
@@ -179,7 +182,7 @@ impl CodexTongue {
         self.ask_as(json!("account"), "account/read", params, Waiting::Account, out);
     }
 
-    /// The conversation the launch wants, or a new one if it names none.
+    /// The conversation the launch wants, or another one that begins like it, or a new one if it names none.
     fn ask_for_thread(&mut self, out: &mut Out) {
         let Beginning { launch, mode, .. } = &self.beginning;
         let mut params = json!({
@@ -196,7 +199,7 @@ impl CodexTongue {
                 params["threadId"] = json!(native.id);
                 // Its history is of no use to us, and would be one line.
                 params["excludeTurns"] = json!(true);
-                "thread/resume"
+                if launch.fork { "thread/fork" } else { "thread/resume" }
             }
         };
         self.ask(method, params, Waiting::Thread, out);
@@ -232,7 +235,10 @@ impl CodexTongue {
             (Waiting::Thread | Waiting::Turn, Some(error)) => self.refused(error, out),
             (Waiting::Name, _) => out.event(AgentEvent::Ready { native: Some(self.native()) }),
             (Waiting::Models, None) => self.has_models(result, out),
-            (Waiting::Turn, None) => self.has_begun(text_of(&result["turn"], "id")),
+            (Waiting::Turn, None) => self.has_begun(text_of(&result["turn"], "id"), out),
+            (Waiting::Steer, None) => out.steered(Steered::Taken),
+            // It says why in words of its own: mostly that the turn is over. Nothing of it was taken.
+            (Waiting::Steer, Some(_)) => out.steered(Steered::TooLate),
             (Waiting::Known(words), known) => self.is_known(words, known, out),
             (Waiting::Ending, None) => self.ending_is(&result["data"][0], out),
             (Waiting::Ending, Some(error)) => self.fail(Trouble::transient(words_of(error)), out),
@@ -246,12 +252,13 @@ impl CodexTongue {
         if thread.is_empty() || thread.len() > NATIVE_BYTES_MAX {
             return self.fail(Trouble::transient("codex does not say which conversation it opened"), out);
         }
-        let wanted = self.beginning.launch.native.as_ref().map(|native| native.id.as_str());
-        if wanted.is_some_and(|wanted| wanted != thread) {
+        let Launch { native, fork, model, .. } = &self.beginning.launch;
+        let (native, is_fork) = (native.as_ref().map(|native| native.id.as_str()), *fork);
+        if native.is_some_and(|native| (native == thread) == is_fork) {
             return self
                 .fail(Trouble::transient("codex opened another conversation than was asked for"), out);
         }
-        let is_new = wanted.is_none();
+        let (is_new, chosen) = (native.is_none(), model.clone());
         self.thread = thread.to_owned();
         if is_new {
             self.totals.insert(self.thread.clone(), Totals::default());
@@ -266,8 +273,14 @@ impl CodexTongue {
                 format!("codex does not work in mode {wanted}: it says {seen}; choose another mode");
             return self.fail(Trouble::refused(trouble), out);
         }
-        out.event(AgentEvent::About(Box::new(self.about.clone())));
-        if is_new {
+        // A line that is too long to be read does not say; then each turn names the model as well.
+        if let Some(chosen) =
+            chosen.filter(|chosen| !["", chosen.as_str()].contains(&self.about.model.as_str()))
+        {
+            return self.fail(Trouble::other_model(&chosen, &self.about.model), out);
+        }
+        out.about(Some(&self.about));
+        if is_new || is_fork {
             let name = format!("Homing {}", self.beginning.launch.session);
             let params = json!({"threadId": self.thread, "name": name});
             self.ask_as(json!("name"), "thread/name/set", params, Waiting::Name, out);
@@ -314,11 +327,11 @@ impl CodexTongue {
         out.event(AgentEvent::About(Box::new(self.about.clone())));
     }
 
-    fn has_begun(&mut self, id: &str) {
-        if let Some(turn) = &mut self.turn
-            && turn.id.is_empty()
-        {
-            turn.id = id.to_owned();
+    fn has_begun(&mut self, id: &str, out: &mut Out) {
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.id.is_empty()) else { return };
+        turn.id = id.to_owned();
+        if let Some(added) = turn.added.take() {
+            self.steer(&added, out);
         }
     }
 
@@ -357,7 +370,7 @@ impl CodexTongue {
     fn told(&mut self, method: &str, params: &Value, out: &mut Out) {
         let (thread, turn) = (text_of(params, "threadId"), text_of(params, "turnId"));
         match method {
-            "turn/started" if thread == self.thread => self.has_begun(text_of(&params["turn"], "id")),
+            "turn/started" if thread == self.thread => self.has_begun(text_of(&params["turn"], "id"), out),
             "turn/completed" => {
                 if self.is_ours(thread, text_of(&params["turn"], "id")) {
                     self.ending_is(&params["turn"], out);
@@ -583,8 +596,23 @@ impl Tongue for CodexTongue {
     fn hand(&mut self, message: &Message, out: &mut Out) {
         self.turn = Some(Turn::default());
         let input = json!([{"type": "text", "text": message.text}]);
-        let params = json!({"threadId": self.thread, "input": input});
+        let mut params = json!({"threadId": self.thread, "input": input});
+        if let Some(model) = &self.beginning.launch.model {
+            params["model"] = json!(model);
+        }
         self.ask("turn/start", params, Waiting::Turn, out);
+    }
+
+    /// Codex wants to know which turn is meant, and refuses another.
+    fn steer(&mut self, message: &Message, out: &mut Out) {
+        let Some(turn) = &mut self.turn else { return out.steered(Steered::TooLate) };
+        if turn.id.is_empty() {
+            turn.added = Some(message.clone());
+            return;
+        }
+        let input = json!([{"type": "text", "text": message.text}]);
+        let params = json!({"threadId": self.thread, "input": input, "expectedTurnId": turn.id});
+        self.ask("turn/steer", params, Waiting::Steer, out);
     }
 
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
@@ -608,6 +636,7 @@ impl Tongue for CodexTongue {
         self.beginning.launch = launch.clone();
         self.turn = None;
         self.questions.clear();
+        out.about(Some(&self.about));
         out.event(AgentEvent::Ready { native: Some(self.native()) });
     }
 }

@@ -173,7 +173,9 @@ impl Git {
     async fn make_branch(&self, record: &Record, from: &Repository) -> Result<(), GitTrouble> {
         let Some(branch) = &record.branch else { return Ok(()) };
         let shadow = self.shadow(from)?;
-        if record.made_branch && self.find_one(&shadow, branch).await?.is_none() {
+        // Without a commit a branch begins with the first one.
+        let is_ours = (record.made_branch || record.restoring.is_some()) && !record.base_commit.is_empty();
+        if is_ours && self.find_one(&shadow, branch).await?.is_none() {
             // Only we make branches of this name, one at a time: a lock is of somebody who was killed.
             if branch.starts_with("refs/heads/homing/") {
                 let _ = fs::remove_file(record.common.join(format!("{branch}.lock")));

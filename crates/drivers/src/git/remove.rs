@@ -86,16 +86,39 @@ impl Git {
         self.step()?;
         let commits = self.commits_of(&repository, &shadow).await?;
         let beside = Beside { kept, commits, is_durable: true };
+        let head = trees.head.clone();
         let snapshot = self.seal(&repository, &shadow, name, trees, beside).await?;
-        // Parts of it may have been written by earlier snapshots, which did not wait for the disk.
-        let common = repository.common;
-        blocking(move || {
-            let directory = fs::File::open(&common).map_err(GitTrouble::disk(&common))?;
-            rustix::fs::syncfs(directory).map_err(|why| GitTrouble::disk(&common)(why.into()))
-        })
-        .await?;
+        self.settle(&repository, &shadow, &snapshot, head.as_deref()).await?;
         self.step()?;
         Ok(snapshot)
+    }
+
+    /// Waits until a snapshot is on the disk. Parts of it may have been written by earlier ones, or by the person's git,
+    /// which did not wait: everything that HEAD does not have goes into one pack, which does.
+    async fn settle(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        snapshot: &Snapshot,
+        head: Option<&str>,
+    ) -> Result<(), GitTrouble> {
+        let wanted = match head {
+            Some(head) => format!("{}\n^{head}\n", snapshot.commit),
+            None => format!("{}\n", snapshot.commit),
+        };
+        let pack = self.raw(shadow, "pack-objects").words(["--revs", "--quiet"]);
+        let pack = pack.word(repository.common.join("objects/pack/pack")).durable(true);
+        pack.say(wanted.into_bytes()).out().await?;
+        let (objects, reference) =
+            (repository.common.join("objects/pack"), repository.common.join(&snapshot.reference));
+        blocking(move || {
+            for directory in std::iter::once(objects.as_path()).chain(reference.ancestors().skip(1).take(4)) {
+                let file = fs::File::open(directory).map_err(GitTrouble::disk(directory))?;
+                file.sync_all().map_err(GitTrouble::disk(directory))?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Goes on with a removal whose snapshot is safe. The repository is held by the caller.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::enter::{Entered, checked_out_at, free_id};
 use super::find::Repository;
-use super::names::WorktreeName;
+use super::names::{BranchName, WorktreeName};
 use super::record::{Record, State};
 use super::shadow::Shadow;
 use super::snapshot::{Snapshot, Staged, split_at_byte};
@@ -23,6 +23,26 @@ impl Git {
         snapshot: &Snapshot,
         name: &WorktreeName,
     ) -> Result<Entered, GitTrouble> {
+        self.make_from(repository, snapshot, name, None).await
+    }
+
+    /// The same on a new branch, `homing/NAME`: to go on from a snapshot beside whoever went on from there already.
+    pub async fn fork(
+        &self,
+        repository: &Path,
+        snapshot: &Snapshot,
+        name: &WorktreeName,
+    ) -> Result<Entered, GitTrouble> {
+        self.make_from(repository, snapshot, name, Some(BranchName::of(name))).await
+    }
+
+    async fn make_from(
+        &self,
+        repository: &Path,
+        snapshot: &Snapshot,
+        name: &WorktreeName,
+        branch: Option<BranchName>,
+    ) -> Result<Entered, GitTrouble> {
         let from = Repository::must_be_around(repository)?;
         let home = repository.canonicalize().map_err(GitTrouble::disk(repository))?;
         let _held = self.hold(&from.common).await?;
@@ -38,7 +58,7 @@ impl Git {
             Some(record) => {
                 return Err(GitTrouble::NameTaken { name: name.clone(), repository: record.home });
             }
-            None => self.plan_again(name, &from, &found).await?,
+            None => self.plan_again(name, &from, &found, branch).await?,
         };
         self.make(name, record, &from).await?;
         self.entered(name, &from, home)
@@ -49,6 +69,7 @@ impl Git {
         name: &WorktreeName,
         from: &Repository,
         found: &Snapshot,
+        new_branch: Option<BranchName>,
     ) -> Result<Record, GitTrouble> {
         let root = self.worktree(name);
         if fs::symlink_metadata(&root).is_ok() {
@@ -56,14 +77,22 @@ impl Git {
         }
         let shadow = self.shadow(from)?;
         let told = self.told(&shadow, &found.commit).await?;
-        let branch = match told.branch.filter(|branch| branch.starts_with("refs/heads/")) {
-            Some(branch) => {
+        let branch = match (new_branch, told.branch.filter(|branch| branch.starts_with("refs/heads/"))) {
+            (Some(branch), _) => {
+                if self.find_one(&shadow, &branch.reference()).await?.is_some() {
+                    return Err(GitTrouble::BranchTaken(branch.to_string()));
+                }
+                Some(branch.reference())
+            }
+            (None, Some(branch)) => {
                 let at = self.find_one(&shadow, &branch).await?;
                 let is_as_it_was = at.is_none() || at == told.head;
                 (is_as_it_was && checked_out_at(from, &branch).is_none()).then_some(branch)
             }
-            None => None,
+            (None, None) => None,
         };
+        // HEAD must say something: without a commit it is a branch that is still to come.
+        let branch = branch.or_else(|| told.head.is_none().then(|| BranchName::of(name).reference()));
         let record = Record {
             common: from.common.clone(),
             home: from.top.clone(),
@@ -77,9 +106,6 @@ impl Git {
             restoring: Some(found.commit.clone()),
             state: State::Making,
         };
-        if let (Some(branch), false) = (&record.branch, record.base_commit.is_empty()) {
-            self.plain(&shadow, "update-ref").words([branch, &record.base_commit]).out().await?;
-        }
         self.write_record(name, &record)?;
         self.step()?;
         Ok(record)

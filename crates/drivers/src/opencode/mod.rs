@@ -114,14 +114,14 @@ impl OpenCode {
     }
 }
 
-/// What it may do, and about what it asks. A question that needs words for an answer would never get one.
+/// What it may do, and about what it asks.
 fn permission(bypasses: bool, mode: Option<&str>) -> String {
     let action = if bypasses { "allow" } else { "ask" };
     let acts = ACTS.into_iter().filter(|act| !(mode == Some(PLAN) && *act == "edit"));
     let doubts = DOUBTS.into_iter().filter(|_| bypasses);
     let mut permission: serde_json::Map<_, _> =
         acts.chain(doubts).map(|what| (what.to_owned(), json!(action))).collect();
-    permission.insert("question".to_owned(), json!("deny"));
+    permission.insert("question".to_owned(), json!("allow"));
     serde_json::Value::Object(permission).to_string()
 }
 
@@ -134,7 +134,8 @@ impl Agent for OpenCode {
         Abilities {
             chosen_id: true,
             resume: true,
-            fork: false,
+            fork: true,
+            // A second message waits for the end of the turn that runs, and then both have one answer.
             steer: false,
             asks: true,
             usage: true,
@@ -200,13 +201,13 @@ mod tests {
         let said =
             |bypasses, mode| serde_json::from_str::<serde_json::Value>(&permission(bypasses, mode)).unwrap();
         let asks =
-            json!({"edit": "ask", "bash": "ask", "webfetch": "ask", "websearch": "ask", "question": "deny"});
+            json!({"edit": "ask", "bash": "ask", "webfetch": "ask", "websearch": "ask", "question": "allow"});
         assert_eq!(said(false, None), asks);
         assert_eq!(said(false, Some("build")), asks);
         assert_eq!(said(false, Some("plan"))["edit"], json!(null));
         assert_eq!(said(true, Some("plan"))["edit"], json!(null));
         assert_eq!(said(true, None)["edit"], "allow");
         assert_eq!(said(true, None)["external_directory"], "allow");
-        assert_eq!(said(true, None)["question"], "deny");
+        assert_eq!(said(true, None)["question"], "allow");
     }
 }

@@ -19,6 +19,7 @@ use super::ids::is_id;
 use super::side::{Order, Told, Verb};
 use super::turn::{Known, NAME_BYTES_MAX, Turn, Verdict, by_words, complaint, text};
 use crate::spoken::{Out, Tongue, gone_if_here};
+use crate::survey::{Filled, Part, Surveys};
 
 /// What the process prints before its server's address.
 const LISTENING: &str = "opencode server listening on http://";
@@ -58,6 +59,8 @@ pub(super) struct OpenCodeTongue {
     is_listening: bool,
     /// What opencode asked for and nobody answered yet.
     questions: BTreeSet<String>,
+    /// What it asked that wants more than a yes or a no.
+    surveys: Surveys,
     /// The answers we gave.
     replied: BTreeSet<String>,
 }
@@ -84,6 +87,7 @@ enum Phase {
 enum Want {
     Health,
     Session,
+    Fork,
     Move,
     Models,
     Modes,
@@ -92,6 +96,7 @@ enum Want {
     Confirm,
     Messages,
     Questions,
+    Surveys,
     Reply { question: String },
     Nothing,
 }
@@ -119,6 +124,7 @@ impl OpenCodeTongue {
             known: Known::default(),
             is_listening: false,
             questions: BTreeSet::new(),
+            surveys: Surveys::default(),
             replied: BTreeSet::new(),
         }
     }
@@ -164,6 +170,7 @@ impl OpenCodeTongue {
         match want {
             Want::Health => self.healthy(answered, out),
             Want::Session => self.found(answered, out),
+            Want::Fork => self.forked(answered, out),
             Want::Move => self.moved(answered, out),
             Want::Models => self.list_models(&listed(answered)),
             Want::Modes => self.list_modes(&listed(answered)),
@@ -172,6 +179,7 @@ impl OpenCodeTongue {
             Want::Confirm => self.confirmed(answered, out),
             Want::Messages => self.settle(&listed(answered), out),
             Want::Questions => self.hear_questions(&listed(answered), out),
+            Want::Surveys => self.hear_surveys(&listed(answered), out),
             Want::Reply { question } => self.heard_reply(&question, &answered, out),
             Want::Nothing => {}
         }
@@ -203,7 +211,7 @@ impl OpenCodeTongue {
     /// Makes the conversation, or asks for it: as our own record says, never by guessing.
     fn open_session(&mut self, out: &mut Out) {
         if self.setting.launch.native.is_some() {
-            return self.ask_session(out);
+            return if self.setting.launch.fork { self.fork_session(out) } else { self.ask_session(out) };
         }
         let Setting { session, directory, .. } = &self.setting;
         let body = json!({"id": session, "location": {"directory": directory}});
@@ -211,13 +219,45 @@ impl OpenCodeTongue {
     }
 
     fn ask_session(&mut self, out: &mut Out) {
-        // Opencode takes what is no id of its own for an error inside it, so that is never asked.
-        if !is_id("ses", &self.setting.session) {
+        if self.has_id(out) {
+            self.get(Want::Session, &self.session_path(), out);
+        }
+    }
+
+    /// Has opencode make another conversation with everything in it that this one has.
+    fn fork_session(&mut self, out: &mut Out) {
+        if self.has_id(out) {
+            self.post(Want::Fork, &format!("{}/fork", self.session_path()), json!({}), out);
+        }
+    }
+
+    /// Opencode takes what is no id of its own for an error inside it, so that is never asked.
+    fn has_id(&mut self, out: &mut Out) -> bool {
+        let is_id = is_id("ses", &self.setting.session);
+        if !is_id {
             let id = bounded(&self.setting.session, NAME_BYTES_MAX);
             let trouble = format!("{id:?} is not how opencode calls a conversation; start a new session");
-            return self.fail(Trouble::refused(trouble), out);
+            self.fail(Trouble::refused(trouble), out);
         }
-        self.get(Want::Session, &self.session_path(), out);
+        is_id
+    }
+
+    /// The other conversation is there: from now on it is the one.
+    fn forked(&mut self, answered: Answered, out: &mut Out) {
+        match &answered {
+            Ok((200, body))
+                if is_id("ses", text(body, "/id")) && text(body, "/id") != self.setting.session =>
+            {
+                self.setting.session = text(body, "/id").to_owned();
+                self.ask_session(out);
+            }
+            Ok((200, _)) => {
+                let trouble = "opencode did not say how it calls the conversation that it has forked";
+                self.fail(Trouble::transient(trouble), out);
+            }
+            // It says the same when it is asked for a conversation it does not know.
+            _ => self.found(answered, out),
+        }
     }
 
     fn found(&mut self, answered: Answered, out: &mut Out) {
@@ -332,7 +372,14 @@ impl OpenCodeTongue {
         let Launch { model, mode, .. } = &self.setting.launch;
         let windows = &self.known.windows;
         if let Some(model) = model
-            && (split_model(model).is_none() || (!windows.is_empty() && !windows.contains_key(model)))
+            && windows.is_empty()
+        {
+            return Some(Trouble::transient(format!(
+                "opencode did not list its models, so nobody knows whether it would use {model}"
+            )));
+        }
+        if let Some(model) = model
+            && (split_model(model).is_none() || !windows.contains_key(model))
         {
             let some: Vec<&str> = windows.keys().map(String::as_str).take(10).collect();
             return Some(Trouble::refused(format!(
@@ -424,6 +471,7 @@ impl OpenCodeTongue {
             Verdict::Finished { reason } => {
                 self.phase = Phase::Idle;
                 self.questions.clear();
+                self.surveys.withdraw_all(out);
                 out.event(AgentEvent::Finished { native: Some(self.native()), reason });
             }
             Verdict::Interrupted => out.interrupted(),
@@ -438,7 +486,8 @@ impl OpenCodeTongue {
             "session.created" => self.meet_child(&said["info"]),
             "permission.asked" => self.hear_question(said, out),
             "permission.replied" => self.hear_reply(said, out),
-            "question.asked" => self.decline(said, out),
+            "question.asked" => self.hear_survey(said, out),
+            "question.replied" | "question.rejected" => self.surveys.withdraw(text(said, "/requestID"), out),
             _ => {
                 if let Phase::Working(turn) | Phase::Settling(turn, _) = &mut self.phase {
                     turn.event(event, &mut self.known, out);
@@ -470,6 +519,7 @@ impl OpenCodeTongue {
         if let Phase::Working(turn) | Phase::Settling(turn, _) = &mut self.phase {
             turn.be_torn();
             self.get(Want::Questions, "/permission", out);
+            self.get(Want::Surveys, "/question", out);
         }
     }
 
@@ -533,16 +583,35 @@ impl OpenCodeTongue {
         }
     }
 
-    /// It wants words for an answer, which nobody can give it here. It was told not to ask.
-    fn decline(&mut self, asked: &Value, out: &mut Out) {
-        let id = text(asked, "/id");
-        if is_id("que", id) {
-            self.post(Want::Nothing, &format!("/question/{id}/reject"), json!({}), out);
-            let question = bounded(text(asked, "/questions/0/question"), DETAIL_BYTES_MAX);
-            let words =
-                format!("opencode asked something that can be answered in a message only: {question}");
-            out.event(AgentEvent::Notice { text: words });
+    fn hear_surveys(&mut self, body: &Value, out: &mut Out) {
+        for asked in body.as_array().into_iter().flatten() {
+            self.hear_survey(asked, out);
         }
+    }
+
+    /// It wants to know something that has options, or words for an answer.
+    fn hear_survey(&mut self, asked: &Value, out: &mut Out) {
+        let id = text(asked, "/id");
+        if !matches!(self.phase, Phase::Working(_)) || !is_id("que", id) || self.replied.contains(id) {
+            return;
+        }
+        let questions = asked["questions"].as_array().into_iter().flatten();
+        let parts = questions.map(|it| Part::read(&it["question"], &it["options"])).collect();
+        let is_known = self.surveys.has(&format!("{id}/0"));
+        if !is_known && !self.surveys.ask(id, "question", json!(id), parts, out) {
+            self.post(Want::Nothing, &format!("/question/{id}/reject"), json!({}), out);
+        }
+    }
+
+    fn answer_survey(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+        let Some(Filled { about, answers }) = self.surveys.answer(question, answer) else { return };
+        let id = about.as_str().unwrap_or_default().to_owned();
+        self.replied.insert(id.clone());
+        // What nobody would say is empty. To reject it would be the end of the turn.
+        let answers: Vec<Vec<String>> = answers.into_iter().map(|it| it.into_iter().collect()).collect();
+        let path = format!("/question/{id}/reply");
+        let body = json!({"answers": answers});
+        self.post(Want::Reply { question: id }, &path, body, out);
     }
 
     fn be_deaf(&mut self, why: &str, out: &mut Out) {
@@ -624,6 +693,9 @@ impl Tongue for OpenCodeTongue {
     }
 
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+        if self.surveys.has(question) {
+            return self.answer_survey(question, answer, out);
+        }
         if !self.questions.remove(question) {
             return;
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Abilities, Agent, Buried, Found, Launch, MemoryMove, Reply, Running, Setup, TreeName, Trouble};
+use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
 use kernel::SessionId;
 
 use crate::shell::{Shell, ShellConfig, TurnLimits};
@@ -140,17 +140,7 @@ impl Agent for Scripted {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities {
-            resume: true,
-            fork: true,
-            steer: true,
-            asks: true,
-            usage: true,
-            commands: true,
-            models: true,
-            memory: MemoryMove::Resume,
-            ..Abilities::default()
-        }
+        agent::scripted::abilities()
     }
 
     fn look(&self) -> Reply<'_, Found> {

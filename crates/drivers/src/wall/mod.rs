@@ -99,7 +99,14 @@ pub struct Around {
     /// What stays although it is inside of something hidden.
     pub(crate) keep: Vec<PathBuf>,
     pub(crate) wear: Option<Wear>,
+    /// Nothing is started without it.
+    #[serde(default)]
+    pub(crate) must: bool,
 }
+
+/// Why an agent is not started without a wall, and what to do.
+const MUST: &str = "the wall around agents is not there, and more than one person uses this server: `homing doctor` says \
+                    what is missing; `homing up --trust-everyone` goes on without it";
 
 impl Wall {
     /// Who that session runs as, if not as we do.
@@ -158,7 +165,11 @@ impl Wall {
         }
         keep.push(home);
         keep.retain(|kept| hide.iter().any(|hidden| kept.starts_with(hidden) && kept != hidden));
-        let around = Around { kind: self.kind, data: self.data.clone(), hide, keep, wear };
+        let (kind, must) = (self.kind, launch.walled);
+        if kind == WallKind::Off && must {
+            return Err(Trouble::refused(MUST));
+        }
+        let around = Around { kind, data: self.data.clone(), hide, keep, wear, must };
         around.refuse_hidden(&directory)?;
         Ok(around)
     }
@@ -223,6 +234,21 @@ mod tests {
                 wall.around(&launch(hidden.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap_err();
             assert!(why.detail.contains("hidden from agents"), "{why:?}");
         }
+    }
+
+    #[test]
+    fn nothing_starts_without_a_wall_where_there_has_to_be_one() {
+        let place = tempfile::tempdir().unwrap();
+        let here = |kind, walled| {
+            let wall = Wall { kind, ..Wall::default() };
+            let launch = Launch { walled, ..launch(place.path().to_str().unwrap()) };
+            wall.around(&launch, Path::new("/home/x"), Path::new("/locks"))
+        };
+        let why = here(WallKind::Off, true).unwrap_err();
+        assert_eq!(why.failure, kernel::Failure::Refused);
+        assert!(why.detail.contains("homing doctor") && why.detail.contains("--trust-everyone"), "{why:?}");
+        assert!(!here(WallKind::Off, false).unwrap().must);
+        assert!(here(WallKind::Auto, true).unwrap().must);
     }
 
     #[test]

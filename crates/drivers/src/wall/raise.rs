@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::{Around, WallKind, mounts, rules};
+use super::{Around, MUST, WallKind, mounts, rules};
 
 /// What an agent that runs as root keeps of root's powers: those with which packages are installed and servers tried out, and
 /// none with which one leaves a wall (mounting, tracing, devices, files by number, modules).
@@ -90,12 +90,10 @@ impl Prepared {
         }
         rustix::thread::set_no_new_privs(true)?;
         let enforced = if hides { rules::hide(&self.hide, &self.keep)? } else { rules::bound()? };
-        match kind {
-            WallKind::Landlock if !enforced => Err(said(
-                "the wall around it cannot be made by Landlock, as [wall] wants",
-                &io::ErrorKind::Unsupported.into(),
-            )),
-            _ => Ok(()),
+        let stands = !hides || enforced;
+        match lacks(kind, self.around.must, stands) {
+            Some(what) => Err(said(what, &io::ErrorKind::Unsupported.into())),
+            None => Ok(()),
         }
     }
 
@@ -106,6 +104,15 @@ impl Prepared {
         mounts::cover(&self.hide, &self.keep)?;
         mounts::fix(self.is_root);
         Ok(())
+    }
+}
+
+/// Why the agent is not started, if what should be hidden is not and that matters.
+fn lacks(kind: WallKind, must: bool, stands: bool) -> Option<&'static str> {
+    match kind {
+        _ if stands => None,
+        WallKind::Landlock => Some("the wall around it cannot be made by Landlock, as [wall] wants"),
+        WallKind::Auto | WallKind::Mounts | WallKind::Off => must.then_some(MUST),
     }
 }
 
@@ -127,4 +134,18 @@ fn shed_powers() -> io::Result<()> {
     let kept = has.permitted & ROOT_KEEPS;
     let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_must_have_a_wall_is_not_started_when_neither_mounts_nor_landlock_make_one() {
+        for kind in [WallKind::Auto, WallKind::Mounts, WallKind::Landlock] {
+            assert_eq!(lacks(kind, true, true), None, "{kind:?}");
+            assert!(lacks(kind, true, false).is_some(), "{kind:?}");
+        }
+        assert_eq!(lacks(WallKind::Auto, false, false), None, "alone, one may do without");
+    }
 }

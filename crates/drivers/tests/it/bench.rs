@@ -114,6 +114,12 @@ impl Candidate for Bench {
         self.place.path().canonicalize().unwrap()
     }
 
+    fn elsewhere(&self) -> PathBuf {
+        let there = self.directory().join("elsewhere");
+        std::fs::create_dir_all(&there).unwrap();
+        there
+    }
+
     fn session(&self) -> SessionId {
         let mut bytes = [0; 16];
         std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom").unwrap(), &mut bytes).unwrap();

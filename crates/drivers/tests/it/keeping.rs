@@ -94,7 +94,7 @@ async fn a_kept_process_is_not_used_for_anything_else() {
     let person = || PersonId::from_bits(7);
     let secrets = |value: &str| vec![("TOKEN".to_owned(), value.to_owned())];
     let changes: [&dyn Fn(&mut Launch); 6] = [
-        &|launch| launch.model = Some("other".to_owned()),
+        &|launch| launch.model = Some("large".to_owned()),
         &|launch| launch.mode = Some("other".to_owned()),
         &|launch| launch.directory = elsewhere.path().canonicalize().unwrap(),
         &|launch| launch.account = Account::Person { person: person(), secrets: secrets("a") },

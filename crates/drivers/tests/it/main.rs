@@ -6,6 +6,7 @@ mod claude;
 mod codex;
 mod command;
 mod flood;
+mod git;
 mod keeping;
 mod limits;
 mod opencode;

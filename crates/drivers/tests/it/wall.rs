@@ -17,7 +17,7 @@ use homing_drivers::wall::{DataPlace, NoSuchUser, Wall, WallKind, Wear};
 use kernel::{Failure, MessageId, SessionId};
 use tempfile::TempDir;
 
-use crate::bench::{Bench, far_side, fence, to_the_end};
+use crate::bench::{Bench, be_ready, far_side, fence, to_the_end};
 
 /// A user that every machine has, and nothing belongs to.
 const NOBODY: (&str, u32) = ("nobody", 65_534);
@@ -271,7 +271,7 @@ async fn a_person_with_a_user_of_their_own_runs_as_that_user() {
 /// What the agent says to these words.
 async fn talk(bench: &Bench, launch: &Launch, text: &str) -> String {
     let mut running = bench.agent.start(launch.clone()).await.unwrap();
-    assert!(matches!(running.next().await, AgentEvent::Ready { .. }));
+    be_ready(&mut *running).await;
     running.hand(Message { id: launch.message, text: text.to_owned() }).await.unwrap();
     to_the_end(&mut *running).await.1
 }

@@ -47,6 +47,7 @@ impl Keeper {
             scope: self.scope.clone(),
             agent: self.agent(),
             whose: self.owner().await?,
+            walled: self.engine.needs_wall().await?,
             term: self.term,
             // The tree of a fork is made once, from its origin's; later it enters worktrees like anybody.
             fork_of: self.origin.filter(|_| self.state.pending().is_some_and(|pending| pending.from_start)),
@@ -81,6 +82,7 @@ impl Keeper {
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
         launch.whose = self.owner().await?;
+        launch.walled = self.engine.needs_wall().await?;
         launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
             Ok(account) => account,
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),

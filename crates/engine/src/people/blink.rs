@@ -24,6 +24,7 @@ pub(crate) struct Blink {
     principals: Memory<TokenId, Option<Principal>>,
     records: Memory<SessionId, Option<Record>>,
     settings: Memory<OrgId, OrgSettings>,
+    crowded: Memory<(), bool>,
     /// Handles never change.
     handles: Mutex<BTreeMap<(OrgId, PersonId), String>>,
 }
@@ -107,6 +108,21 @@ impl Engine {
         let settings = self.store().org(org).await?.map(|row| row.settings).unwrap_or_default();
         self.blink().settings.keep(org, rights, settings);
         Ok(settings)
+    }
+
+    /// Whether agents are not to be started without a wall: more than one person can come in here, and nobody has said that
+    /// all of them are trusted. What was proved when they were let in may not be so any more.
+    pub(crate) async fn needs_wall(&self) -> Result<bool, store::StoreError> {
+        if self.trusts_everyone() {
+            return Ok(false);
+        }
+        let rights = self.rights_now();
+        if let Some(crowded) = self.blink().crowded.young(&(), rights) {
+            return Ok(crowded);
+        }
+        let people: u32 = self.store().orgs().await?.iter().map(|org| org.people).sum();
+        self.blink().crowded.keep((), rights, people > 1);
+        Ok(people > 1)
     }
 
     /// How somebody of the caller's org is called, for names beside ids. None if there is nobody of this id.

@@ -23,7 +23,7 @@ mod vouched;
 pub use audit::{AuditWish, Broken, Verified};
 pub use links::LinkSecret;
 pub use orgs::MakeOrg;
-pub use passwords::PASSWORD_BYTES;
+pub use passwords::PASSWORD_LENGTH;
 pub use persons::{AddPerson, MeView, PersonChange};
 pub use secrets::{Secret, hash_of};
 pub use sign_in::{SignInFor, Signed};
@@ -36,12 +36,12 @@ pub(crate) use uses::{Uses, write_uses_down};
 
 use crate::Refused;
 
-/// How long a name of a person, a group or a credential may be.
-pub const NAME_BYTES_MAX: usize = 200;
+/// How long a name of a person, a group or a credential may be: 200 characters, whatever they are.
+pub const NAME_BYTES_MAX: usize = 800;
 /// How long a handle or the name of an org may be.
 const HANDLE_BYTES_MAX: usize = 64;
-/// As long as an e-mail address can be.
-const EMAIL_BYTES_MAX: usize = 254;
+/// As long as an e-mail address can be: 254 characters, whatever they are.
+const EMAIL_BYTES_MAX: usize = 1_016;
 
 /// A name for people to read.
 fn check_name(field: &'static str, name: &str) -> Result<(), Refused> {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use store::Change;
 use tokio::sync::Semaphore;
 
-/// How long a password may be.
-pub const PASSWORD_BYTES: RangeInclusive<usize> = 8..=1024;
+/// How many characters a password may have.
+pub const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 /// Passwords that are worked on at once.
 const AT_ONCE_MAX: usize = 2;
 /// Whoever would wait longer for their turn comes again.
@@ -43,7 +43,7 @@ impl Passwords {
     /// Whether it is this password. Takes as long if there is none.
     pub(super) async fn is(&self, password: String, kept: Option<String>) -> Result<bool, Refused> {
         self.compared.fetch_add(1, Ordering::Relaxed);
-        let fits = *PASSWORD_BYTES.end() >= password.len();
+        let fits = password.chars().nth(*PASSWORD_LENGTH.end()).is_none();
         let is = self.work(move || {
             let with = kept.as_deref().unwrap_or(NOBODYS);
             let password = if fits { password.as_bytes() } else { &[] };
@@ -157,8 +157,9 @@ impl Engine {
 
 fn check_password(password: &str, handle: &str, email: Option<&str>) -> Result<(), Refused> {
     let invalid = |reason: String| Err(Refused::Invalid { field: "password", reason });
-    if !PASSWORD_BYTES.contains(&password.len()) {
-        return invalid(format!("must have {} to {} bytes", PASSWORD_BYTES.start(), PASSWORD_BYTES.end()));
+    if !PASSWORD_LENGTH.contains(&password.chars().count()) {
+        let (least, most) = PASSWORD_LENGTH.into_inner();
+        return invalid(format!("must have {least} to {most} characters"));
     }
     let is = |name: &str| password.eq_ignore_ascii_case(name);
     if is(handle) || email.is_some_and(is) {

@@ -74,6 +74,7 @@ impl Engine {
                 Changing::NotFound => return Err(Refused::NotFound { what: what_of(&change) }),
                 Changing::Taken(what) => return Err(Refused::Taken { what }),
                 Changing::LastOwner => return Err(Refused::LastOwner),
+                Changing::CannotOwn => return Err(Refused::CannotOwn),
             }
         }
         Err(Refused::Changed)
@@ -181,7 +182,7 @@ impl Engine {
                 OrgAct::Person { role: self.person_of(by, *person).await?.role, becomes: None }
             }
             Change::MakeToken(token) => OrgAct::Mint { rights: token.rights },
-            Change::RevokeToken { person, .. } if is_me(person) => OrgAct::Myself,
+            Change::RevokeToken { person, token } if is_me(person) => OrgAct::GiveUp { credential: *token },
             Change::RevokeToken { person, .. } => {
                 OrgAct::Person { role: self.person_of(by, *person).await?.role, becomes: None }
             }

@@ -9,8 +9,8 @@ use kernel::{Moment, OrgId, PersonId, TokenId};
 use store::{AuditEntry, LinkToken, LoginRow, Purpose, SignedIn, TokenRow};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// How long what somebody types to sign in may be.
-const TYPED_BYTES_MAX: usize = 512;
+/// How long what somebody types to sign in may be: 400 characters, whatever they are.
+const TYPED_BYTES_MAX: usize = 1_600;
 
 /// Where somebody signs in.
 #[derive(Debug, Clone, PartialEq, Eq)]

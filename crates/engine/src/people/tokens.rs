@@ -86,7 +86,7 @@ impl Engine {
     }
 
     async fn revoke_token_now(&self, by: &Principal, token: TokenId, trace: &Trace) -> Result<(), Refused> {
-        self.may(by, OrgAct::Myself)?;
+        self.may(by, OrgAct::GiveUp { credential: token })?;
         let person = self.holder_of(by, token).await?.ok_or(Refused::NotFound { what: "token" })?;
         let change = Change::RevokeToken { person, token };
         self.change_now(by, change, token.to_string(), trace).await.map(drop)
@@ -116,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// Makes the credential that the caller came with good for nothing.
+    /// Makes the credential that the caller came with good for nothing. It needs no right: whoever holds it may end it.
     pub async fn sign_out(&self, by: &Principal, trace: Trace) -> Result<(), Refused> {
         let Some(token) = by.credential else { return Ok(()) };
         let change = Change::RevokeToken { person: by.person, token };

@@ -1,8 +1,8 @@
 //! Stories of the audit: that everything is in it once, that it is sealed soon, and that a change shows.
 
 use crate::world::{World, trace};
-use engine::{AuditWish, Refused, Resource, Verb};
-use kernel::{Grant, Grantee, Policy, Role, SessionId, To};
+use engine::{AuditWish, MakeToken, Named, PersonChange, Refused, Resource, RootRow, Verb};
+use kernel::{Grant, Grantee, Policy, Right, Rights, Role, SessionId, To};
 use std::time::Duration;
 
 fn wish() -> AuditWish {
@@ -42,6 +42,71 @@ async fn every_change_and_every_refusal_is_in_the_audit_once() {
     assert_eq!(verbs, ["end", "give", "say"], "newest first");
     let his = world.engine.audit(&bob, wish()).await;
     assert_eq!(his, Err(Refused::NeedsRole(Role::Admin)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_audit_says_how_much_was_given_and_to_whom() {
+    let world = World::new().await;
+    let (engine, me) = (&world.engine, &world.me);
+    let bob = world.let_in("bob", Role::Member).await.person;
+    let session = world.talk(To::New, "one").await.row.session;
+    world.give(session, Grantee::Person(bob), Grant::Prompt).await;
+    let agent = Resource::Agent("scripted".to_owned());
+    engine.give(me, agent, Grantee::Org, Grant::View, trace(None)).await.unwrap();
+    let lower = PersonChange { role: Some(Role::Viewer), ..PersonChange::default() };
+    engine.change_person(me, bob, lower, trace(None)).await.unwrap();
+    let other = PersonChange { name: Some("Bob".to_owned()), ..PersonChange::default() };
+    engine.change_person(me, bob, other, trace(None)).await.unwrap();
+    let root = RootRow { directory: "/srv/shop".to_owned(), to: Grantee::Person(bob) };
+    engine.add_root(me, root, trace(None)).await.unwrap();
+    let rights = Rights::NONE.with(Right::Read).with(Right::Approve);
+    let make = MakeToken { name: "ci".to_owned(), rights, expires: None, client: None };
+    let (token, _) = engine.make_token(me, make, trace(None)).await.unwrap();
+    let audit = engine.audit(me, wish()).await.unwrap();
+    let said = |verb: &str| {
+        let of_verb = audit.iter().rev().filter(|row| row.verb == verb);
+        of_verb.map(|row| row.subject.clone().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(said("add_person"), [format!("{bob} member")]);
+    assert_eq!(said("give"), [format!("{bob} prompt"), "scripted org view".to_owned()]);
+    assert_eq!(said("change_person"), [format!("{bob} viewer"), bob.to_string()]);
+    assert_eq!(said("add_root"), [format!("/srv/shop {bob}")]);
+    assert_eq!(said("make_token"), [format!("{} read approve", token.token)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_read_is_in_the_audit_within_a_second_and_once_a_minute() {
+    const FLOOD: u64 = 5_000;
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let session = world.talk(To::New, "one").await.row.session;
+    let read = |named| world.engine.read_refused(&bob, named, "not_found", &trace(None));
+    let reads = async || {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let page = world.engine.audit(&world.me, AuditWish { what: Some("read".to_owned()), ..wish() });
+        page.await.unwrap().into_iter().map(|row| (row.by, row.session, row.refused)).collect::<Vec<_>>()
+    };
+    let entry = || (Some(bob.person), Some(session), Some("not_found".to_owned()));
+    for _ in 0..3 {
+        read(Named::Session(session));
+        read(Named::Session(SessionId::from_bits(77)));
+        assert_eq!(reads().await, [entry()]);
+    }
+    tokio::time::advance(Duration::from_secs(60)).await;
+    read(Named::Session(session));
+    assert_eq!(reads().await, [entry(), entry()], "a minute later it is news");
+    assert_eq!(world.engine.refused_reads_dropped(), 0);
+    for number in 0..FLOOD {
+        read(Named::Session(SessionId::from_bits(1 << 90 | u128::from(number))));
+    }
+    let dropped = world.engine.refused_reads_dropped();
+    assert!(dropped > 0 && dropped < FLOOD, "{dropped} of {FLOOD}");
+    assert_eq!(reads().await.len(), 2, "what nobody made is no news");
+    // What waits when the node goes down is not lost.
+    tokio::time::advance(Duration::from_secs(60)).await;
+    read(Named::Session(session));
+    world.engine.shutdown().await;
+    assert_eq!(reads().await.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -223,6 +223,30 @@ async fn whoever_signs_out_is_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_holds_a_credential_may_end_it_whatever_it_is_good_for() {
+    let world = World::new().await;
+    let bob = world.let_in("bob", Role::Viewer).await;
+    let reads = || MakeToken {
+        name: "ci".to_owned(),
+        rights: Rights::NONE.with(Right::Read),
+        expires: None,
+        client: None,
+    };
+    let (_, first) = world.engine.make_token(&bob, reads(), trace(None)).await.unwrap();
+    let (other, second) = world.engine.make_token(&bob, reads(), trace(None)).await.unwrap();
+    let by = who(&world, first.reveal()).await.unwrap();
+    let not_its_own = world.engine.revoke_token(&by, other.token, trace(None)).await;
+    assert_eq!(not_its_own, Err(Refused::NeedsRight(Right::Admin)));
+    world.engine.sign_out(&by, trace(None)).await.unwrap();
+    assert_eq!(who(&world, first.reveal()).await, None);
+    // By its id it is the same credential.
+    let by = who(&world, second.reveal()).await.unwrap();
+    world.engine.revoke_token(&by, other.token, trace(None)).await.unwrap();
+    assert_eq!(who(&world, second.reveal()).await, None);
+    assert!(world.engine.refreshed(&bob).await.is_ok(), "he has others");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_browsers_secret_is_replaced_after_a_day_and_the_old_one_is_good_for_a_minute() {
     let world = World::new().await;
     let link = world.engine.make_link(&world.me, world.me.person, trace(None)).await.unwrap();
@@ -265,6 +289,9 @@ async fn a_turns_credential_is_good_for_its_session_while_its_turn_lasts_and_for
     let on = engine::Resource::Session(session);
     let given = world.engine.give(&by, on, Grantee::Org, Grant::View, trace(None)).await;
     assert_eq!(given, Err(Refused::NeedsRight(Right::Manage)));
+
+    let not_its_own = world.engine.revoke_token(&by, world.me.credential.unwrap(), trace(None)).await;
+    assert_eq!(not_its_own, Err(Refused::BoundElsewhere));
 
     world.ask(Verb::Stop { message: said.message }).await.unwrap();
     world.settled(said.message).await;

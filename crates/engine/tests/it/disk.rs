@@ -116,9 +116,6 @@ impl Store for Disk {
         groups(org: OrgId) -> Vec<GroupRow>;
         grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
         roots(org: OrgId) -> Vec<RootRow>;
-        rules(org: OrgId) -> Vec<RuleRow>;
-        holder(claim: Claim) -> Option<(SessionId, OrgId)>;
-        worktrees_in_use() -> Vec<WorktreeRow>;
         tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;
         audit_page(query: AuditQuery) -> Vec<AuditRow>;
         seal_audit(key: ChainKey, limit: usize) -> usize;

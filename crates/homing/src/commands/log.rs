@@ -1,12 +1,14 @@
 //! `homing log`: a session's facts, and what happens next.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use api::client::Heard;
-use api::{Fact, FactsQuery, LIMIT_MAX};
+use api::{Fact, FactsQuery, LIMIT_MAX, RuleFact, What};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
-use crate::screen::{Look, Screen};
+use crate::screen::Look;
 use crate::target::session_or_here;
 use crate::{time, words};
 
@@ -38,33 +40,63 @@ pub(crate) async fn log(args: &LogArgs, remote: &Remote) -> Result<Exit> {
 }
 
 async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
+    let mut names = Names::default();
     let limit = u32::try_from(LIMIT_MAX).ok();
     loop {
         let page = remote.client.facts(session, &FactsQuery { after: Some(after), limit }).await.told()?;
         if page.items.is_empty() {
             return Ok(Exit::Done);
         }
-        page.items.iter().try_for_each(|fact| show(fact, remote.screen))?;
+        for fact in &page.items {
+            show(fact, &mut names, remote).await?;
+        }
         after = page.next;
     }
 }
 
 async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
-    let mut facts = remote.client.follow(session, after);
+    let (mut facts, mut names) = (remote.client.follow(session, after), Names::default());
     loop {
         // Live words come again as facts; a log has them once.
         if let Heard::Fact(fact) = facts.next().await.told()? {
-            show(&fact, remote.screen)?;
+            show(&fact, &mut names, remote).await?;
         }
     }
 }
 
-fn show(fact: &Fact, screen: Screen) -> Result<()> {
+/// How people are called whose ids were met.
+#[derive(Debug, Default)]
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// The handle of somebody; the id if this credential may not know it.
+    async fn of(&mut self, person: &str, remote: &Remote) -> String {
+        if let Some(name) = self.0.get(person) {
+            return name.clone();
+        }
+        let found = remote.client.person(person).await;
+        let name = found.map_or_else(|_| person.to_owned(), |found| found.handle);
+        self.0.insert(person.to_owned(), name.clone());
+        name
+    }
+}
+
+/// With whoever has said it by their name.
+async fn named(fact: &Fact, names: &mut Names, remote: &Remote) -> Fact {
+    let mut fact = fact.clone();
+    if let What::Rule(RuleFact::Queued { by, .. }) = &mut fact.what {
+        *by = names.of(by, remote).await;
+    }
+    fact
+}
+
+async fn show(fact: &Fact, names: &mut Names, remote: &Remote) -> Result<()> {
+    let screen = remote.screen;
     if screen.json {
         return Ok(screen.object(fact)?);
     }
     let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
-    let words = words::fact(fact);
+    let words = words::fact(&named(fact, names, remote).await);
     let mut lines = words.trim_end().lines();
     screen.line(format!("{}  {}", screen.out(Look::Dim, &margin), lines.next().unwrap_or_default()))?;
     for line in lines {

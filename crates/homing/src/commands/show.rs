@@ -49,6 +49,7 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
     pairs.extend(session.title.clone().map(|title| ("title", title)));
     let why = session.why.map(|why| format!(" ({})", words::ended(why))).unwrap_or_default();
     pairs.push(("state", format!("{}{why}", words::doing(session))));
+    pairs.extend(session.owned_by.clone().map(|who| ("owner", who.handle.unwrap_or(who.id))));
     pairs.push(("agent", session.agent.clone()));
     pairs.extend(session.model.clone().map(|model| ("model", model)));
     pairs.extend(session.mode.clone().map(|mode| ("mode", mode)));
@@ -67,13 +68,13 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
 }
 
 fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
-    let mut pairs = vec![
-        ("message", receipt.id.clone()),
-        ("session", receipt.session.clone()),
+    let mut pairs = vec![("message", receipt.id.clone()), ("session", receipt.session.clone())];
+    pairs.extend(receipt.by.clone().map(|who| ("sender", who.handle.unwrap_or(who.id))));
+    pairs.extend([
         ("state", words::standing(receipt)),
         ("accepted", time::full(receipt.accepted_at)),
         ("changed", time::full(receipt.changed_at)),
-    ];
+    ]);
     pairs.extend(receipt.notice.clone().map(|notice| ("notice", notice)));
     pairs.extend(receipt.hint.clone().map(|hint| ("hint", hint)));
     screen.pairs(&pairs)?;

@@ -203,11 +203,8 @@ impl Writer {
         let new = json!({ "handle": name });
         match self.change("person", name, "POST", "/api/v1/users", Some(&new)) {
             Some(added) => text(&added["user"], "id"),
-            None => {
-                let found = self.http.get(&format!("/api/v1/users?named={name}"));
-                let found = if found.status == 200 { found.json() } else { self.until_found(name) };
-                text(&found["items"][0], "id")
-            }
+            // The server may have been killed again meanwhile.
+            None => text(&self.until_found(name)["items"][0], "id"),
         }
     }
 
@@ -259,7 +256,10 @@ fn compare(homing: &Homing) -> BTreeSet<String> {
         let session: Option<Vec<u8>> = row.get(1)?;
         let subject: Option<String> = row.get(2)?;
         let about = [session.map(|bits| id("ses", &bits)), subject].into_iter().flatten().collect::<Vec<_>>();
-        Ok((row.get::<_, String>(0)?, about.join(" ")))
+        // How much was given stands behind the ids.
+        let about = about.join(" ");
+        let ids: Vec<_> = about.split(' ').filter(|word| word.contains('_')).collect();
+        Ok((row.get::<_, String>(0)?, ids.join(" ")))
     });
     let entries: Vec<(String, String)> = entries.unwrap().map(Result::unwrap).collect();
     let ids = |sql: &str, kinds: &[&str]| -> BTreeSet<String> {

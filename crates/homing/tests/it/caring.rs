@@ -53,6 +53,36 @@ fn doctor_says_what_to_do() {
 }
 
 #[test]
+fn a_key_that_is_missing_or_another_is_told_loudly() {
+    let mut homing = homing();
+    homing.run(&["send", "-f", "hello"]).expect(0);
+    homing.terminate();
+    let key_check = |homing: &testkit::Homing, code: i32| {
+        let found = homing.run(&["doctor", "--json"]).json(code);
+        let checks = found["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["check"] == "key").unwrap()
+    };
+    assert_eq!(text(&key_check(&homing, 0), "state"), "ok");
+    assert!(!homing.server_log().contains("NEW KEY"), "the first start is no news");
+    let key = homing.data().join("key");
+    let kept = homing.root().join("kept.key");
+    std::fs::rename(&key, &kept).unwrap();
+    let missing = key_check(&homing, 1);
+    assert_eq!(text(&missing, "state"), "fail", "{missing}");
+    assert!(!key.exists(), "doctor changes nothing");
+    homing.restart();
+    assert!(homing.server_log().contains("a NEW KEY was made"), "{}", homing.server_log());
+    let another = key_check(&homing, 0);
+    assert_eq!(text(&another, "state"), "warn", "{another}");
+    assert!(text(&another, "detail").contains("ANOTHER key"), "{another}");
+    // The old one put back is fine again.
+    homing.terminate();
+    std::fs::rename(&kept, &key).unwrap();
+    assert_eq!(text(&key_check(&homing, 0), "state"), "ok");
+    homing.restart();
+}
+
+#[test]
 fn shells_can_complete_our_commands() {
     let homing = homing();
     for shell in ["bash", "zsh", "fish"] {

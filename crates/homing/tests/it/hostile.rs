@@ -566,16 +566,12 @@ impl Hostile {
         homing.until_nothing_is_left();
         let db =
             Connection::open_with_flags(homing.data().join("homing.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
-        let it =
-            Self { http: homing.http(), homing, db: db.expect("the database can be read beside the server") };
         // The keeper may still have something to put away.
-        let mut last = it.tables();
-        eventually("the keeper has come to rest", || {
-            std::thread::sleep(Duration::from_millis(50));
-            let now = it.tables();
-            (std::mem::replace(&mut last, now.clone()) == now).then_some(())
+        let http = homing.http();
+        eventually("the keeper has gone", || {
+            http.get("/metrics").text().contains("homing_kept_sessions 0\n").then_some(())
         });
-        it
+        Self { http, homing, db: db.expect("the database can be read beside the server") }
     }
 
     /// Each is refused like this, changes nothing, and is the last on its connection.

@@ -105,13 +105,24 @@ fn a_team_shares_a_session_and_loses_it_again() {
     homing.run(&["grant", "give", &session, "group:team", "view"]).expect(0);
     assert!(homing.run(&["grant", "ls", &session]).expect(0).contains("group:team"));
     bob.run(&homing, &["show", &session]).expect(0);
-    bob.run(&homing, &["send", "--session", &session, "me too"]).expect(1);
+    let refused = bob.run(&homing, &["send", "--session", &session, "me too"]);
+    refused.expect(1);
+    assert!(refused.err.contains("the grant `prompt` on the session"), "{}", refused.err);
+    assert!(refused.err.contains("its owner can give it"), "{}", refused.err);
     homing.run(&["grant", "give", &session, "group:team", "prompt"]).expect(0);
     let said = bob.run(&homing, &["send", "-f", "--session", &session, "me", "too"]);
     assert_eq!(said.expect(0), "#2 me too\n");
     let again = bob.run(&homing, &["send", "--json", "--session", &session, "more"]).json(0);
     let receipt = homing.run(&["show", &text(&again, "id"), "--wait", "30", "--json"]).json(0);
     assert_eq!(text(&receipt["by"], "handle"), "bob", "what he said is his");
+    let shown = homing.run(&["show", &text(&again, "id")]).expect(0).to_owned();
+    assert!(shown.lines().any(|line| line.starts_with("sender") && line.ends_with(" bob")), "{shown}");
+    let owner = text(&homing.run(&["whoami", "--json"]).json(0), "handle");
+    let log = bob.run(&homing, &["log", &session]).expect(0).to_owned();
+    assert!(log.contains(&format!("{} of bob waits", text(&again, "id"))), "{log}");
+    assert!(log.contains(&format!(" of {owner} waits")), "{log}");
+    let shown = bob.run(&homing, &["show", &session]).expect(0).to_owned();
+    assert!(shown.lines().any(|line| line.starts_with("owner") && line.ends_with(&owner)), "{shown}");
 
     // A viewer reads, whatever they are given.
     let vic = Person::new(&homing, "vic");
@@ -172,12 +183,97 @@ fn a_token_for_a_program_is_shown_once_and_dies_at_once() {
     let refused = program(&["send", "hello"]);
     refused.expect(1);
     assert!(refused.err.contains("homing whoami"), "{}", refused.err);
+    assert!(refused.err.contains("this credential has no right to prompt"), "{}", refused.err);
     let listed = bob.run(&homing, &["token", "ls"]);
     assert!(listed.expect(0).contains(&id) && !listed.out.contains(&secret));
     homing.run(&["token", "revoke", &id]).expect(0);
     program(&["whoami"]).expect(4);
     homing.run(&["token", "revoke", &id]).expect(3);
     bob.run(&homing, &["token", "make", "x", "--rights", "read", "--expires", "soon"]).expect(2);
+}
+
+#[test]
+fn a_token_that_may_only_read_signs_itself_out() {
+    let homing = setup().start();
+    let made = homing.run(&["token", "make", "reader", "--rights", "read", "--json"]).json(0);
+    let reader = testkit::Http::new(&url_of(&homing), &text(&made, "secret"));
+    assert_eq!(reader.get("/api/v1/me").status, 200);
+    assert_eq!(reader.must("POST", "/api/v1/sign-out", &[], None).status, 200);
+    assert_eq!(reader.get("/api/v1/me").status, 401);
+}
+
+#[test]
+fn why_a_message_of_somebody_who_lost_the_grant_went_no_further_is_said_alike() {
+    let homing = setup().argument("--trust-everyone").start();
+    let bob = Person::new(&homing, "bob");
+    bob.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    homing.run(&["send", "-f", "hello"]).expect(0);
+    let session = text(&crate::sessions(&homing, &[])[0], "id");
+    homing.run(&["grant", "give", &session, "bob", "prompt"]).expect(0);
+    let say = |words: &str| {
+        text(&bob.run(&homing, &["send", "--json", "--session", &session, words]).json(0), "id")
+    };
+    let (runs, waits) = (say("!sleep 60000"), say("later"));
+    testkit::eventually("the first one runs", || {
+        let shown = homing.run(&["show", "--json", &runs]).json(0);
+        (text(&shown, "state") == "running").then_some(())
+    });
+    homing.run(&["grant", "take", &session, "bob"]).expect(0);
+    for (message, state, why) in [(&runs, "stopped", "revoked"), (&waits, "refused", "not_allowed")] {
+        let receipt = homing.run(&["show", "--json", "--wait", "30", message]).json(0);
+        assert_eq!((text(&receipt, "state"), text(&receipt, "why")), (state.to_owned(), why.to_owned()));
+        assert!(text(&receipt, "hint").contains("its sender may no longer prompt here"), "{receipt}");
+        let shown = homing.run(&["show", message]).expect(0).to_owned();
+        let said = format!("{state} (its sender may no longer prompt here)");
+        assert!(shown.contains(&said), "{shown}");
+    }
+    let log = homing.run(&["log", &session]).expect(0).to_owned();
+    assert_eq!(log.matches("(its sender may no longer prompt here)").count(), 2, "{log}");
+}
+
+#[test]
+fn a_session_is_handed_over_to_nobody_who_could_do_nothing_with_it() {
+    let homing = setup().argument("--trust-everyone").start();
+    for (name, role) in [("vic", "viewer"), ("gus", "member")] {
+        add(&homing, &[name, "--role", role]);
+    }
+    homing.run(&["user", "disable", "gus"]).expect(0);
+    homing.run(&["send", "-f", "hello"]).expect(0);
+    let session = text(&crate::sessions(&homing, &[])[0], "id");
+    let me = text(&homing.run(&["whoami", "--json"]).json(0), "person");
+    let id = |name: &str| {
+        let found = homing.http().get(&format!("/api/v1/users?named={name}")).expect(200);
+        text(&found["items"][0], "id")
+    };
+    for name in ["vic", "gus"] {
+        let to = serde_json::json!({ "to": id(name) });
+        for path in [format!("sessions/{session}"), format!("users/{me}")] {
+            let refused = homing.http().post(&format!("/api/v1/{path}/hand-over"), &to).expect(409);
+            assert_eq!(text(&refused, "code"), "cannot_own", "{refused}");
+        }
+    }
+    assert_eq!(text(&homing.run(&["show", "--json", &session]).json(0), "owner"), me, "nothing was changed");
+}
+
+#[test]
+fn a_name_that_two_orgs_use_signs_in_with_its_org_and_whoever_guesses_learns_nothing() {
+    let homing = setup().argument("--trust-everyone").start();
+    let url = url_of(&homing);
+    let (one, two) = (Person::new(&homing, "one"), Person::new(&homing, "two"));
+    one.type_in(&homing, &["login", "--link"], &add(&homing, &["bob"])).expect(0);
+    let link = homing.run(&["org", "add", "other", "--owner", "bob"]).expect(0).to_owned();
+    two.type_in(&homing, &["login", "--link"], &link).expect(0);
+    for person in [&one, &two] {
+        person.type_in(&homing, &["user", "password"], "correct horse\n").expect(0);
+    }
+    let login =
+        |name: &str| two.type_in(&homing, &["login", "--url", &url, "--user", name], "correct horse\n");
+    let (twice, never) = (login("bob"), login("nobody-at-all"));
+    twice.expect(4);
+    never.expect(4);
+    assert!(twice.err.contains("ORG/NAME"), "{}", twice.err);
+    assert_eq!(twice.err, never.err, "it does not say whether there is one");
+    login("other/bob").expect(0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 use testkit::{Homing, Http, Setup};
@@ -10,6 +11,8 @@ const CONVERSATIONS: usize = 200;
 const MESSAGES: usize = 20;
 /// Each worker has its share of the conversations.
 const WORKERS: usize = 8;
+/// All conversations have a turn in each round, so the last one waits for all the others.
+const ROUND_MAX: Duration = Duration::from_secs(180);
 
 #[test]
 fn two_terminals_and_http_interleaved_fifty_rounds_never_hear_a_word_of_each_other() {
@@ -100,7 +103,7 @@ fn one_round(http: &Http, worker: usize, round: usize) -> Vec<(usize, String)> {
         .collect();
     sent.into_iter()
         .map(|(number, message, session)| {
-            let receipt = http.until_final(&message);
+            let receipt = http.until_final_within(&message, ROUND_MAX);
             let expected = format!("#{} {}", round + 1, word(number, round));
             assert_eq!(receipt["answer"].as_str().unwrap().trim(), expected, "{receipt}");
             (number, session)

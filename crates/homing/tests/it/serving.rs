@@ -3,18 +3,16 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::{homing, sessions, setup, text};
 
+/// It does not wait for the first one, which stays.
 #[test]
-fn a_second_server_is_refused_within_a_second_and_told_who_has_it() {
+fn a_second_server_is_refused_at_once_and_told_who_has_it() {
     let homing = homing();
-    let began = Instant::now();
     let second = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     second.expect(5);
     let url = format!("http://{}", homing.http().host);
     for part in [&format!("process {}", homing.pid()), &url, "since 20", "hint:"] {
@@ -116,14 +114,12 @@ fn sigterm_hands_everything_over() {
 #[test]
 fn a_second_signal_ends_it_at_once() {
     // An agent that takes its time to go keeps the first word waiting.
-    let mut homing = setup().config("[limits]\nstop_grace = \"20s\"\n").start();
+    let mut homing = setup().config("[limits]\nstop_grace = \"10m\"\n").start();
     homing.send("api:tests/1", "!hang");
     testkit::eventually("it acts", || homing.agent_log().iter().find(|ran| ran.event == "start").map(drop));
     homing.signal(rustix::process::Signal::TERM);
     testkit::eventually("it is going", || homing.server_log().contains("going:").then_some(()));
-    let began = Instant::now();
     assert_eq!(homing.terminate().code(), Some(1));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     homing.until_nothing_is_left();
 }
 
@@ -143,13 +139,11 @@ fn a_kill_leaves_nothing_running_and_nothing_undecided() {
 fn without_a_server_one_is_told_how_to_start_one() {
     let mut homing = homing();
     homing.terminate();
-    let began = Instant::now();
     for arguments in [&["send", "hello"][..], &["ls"], &["chat"]] {
         let said = homing.run(arguments);
         said.expect(4);
         assert!(said.err.contains("no server is running") && said.err.contains("homing up"), "{}", said.err);
     }
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     // The same if it was killed, and left its address behind.
     homing.restart();
     homing.kill9();

@@ -128,12 +128,14 @@ fn end_of(child: Child, mut errors: BufReader<std::process::ChildStderr>) -> Spo
 #[test]
 fn one_interrupt_detaches_and_the_turn_goes_on() {
     let homing = homing();
-    let (child, errors) = following(&homing, "!sleep 500\ndone");
+    // The turn waits for us, so it is not over before we have left it.
+    let (child, errors) = following(&homing, "!run while ! test -e go; do sleep 0.05; done");
     interrupt(&child);
     let left = end_of(child, errors);
     assert_eq!(left.code, Some(130), "{left:?}");
     let id = last_line(&left.err).rsplit(' ').next().unwrap().to_owned();
     assert!(last_line(&left.err).contains("homing stop msg_"), "{}", left.err);
+    std::fs::write(homing.place().join("go"), "").unwrap();
     assert_eq!(homing.http().until_final(&id)["state"], "answered");
 }
 

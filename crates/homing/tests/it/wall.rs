@@ -2,8 +2,12 @@
 //!
 //! A canary stands for each secret, and must not come back in what the agent says.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use serde_json::json;
-use testkit::Homing;
+use testkit::{Homing, Http, Setup};
 
 use crate::{homing, setup, text};
 
@@ -123,4 +127,93 @@ fn a_user_that_cannot_be_worn_stops_the_start() {
     let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
     said.expect(2);
     assert!(said.err.contains("wall.people.ana") && said.err.contains("no-such-user"), "{}", said.err);
+}
+
+#[test]
+fn nothing_is_started_for_several_people_when_the_wall_is_gone() {
+    let mut homing = homing();
+    homing.run(&["user", "add", "bob"]).expect(0);
+    assert!(shell(&homing, "api:wall/two", "true").contains("over"));
+    homing.terminate();
+    let config = homing.data().join("homing.toml");
+    std::fs::write(&config, "[wall]\nkind = \"off\"\n").unwrap();
+    homing.restart();
+    let receipt = homing.send("api:wall/two", "!run touch was-here");
+    let receipt = homing.http().until_final(&text(&receipt, "id"));
+    assert_eq!((text(&receipt, "state"), text(&receipt, "why")), ("failed".into(), "refused".into()));
+    let notice = text(&receipt, "notice");
+    assert!(notice.contains("homing doctor") && notice.contains("--trust-everyone"), "{notice}");
+    // Alone again, or with everybody trusted, it goes on.
+    homing.run(&["user", "disable", "bob"]).expect(0);
+    assert!(shell(&homing, "api:wall/alone", "true").contains("over"));
+    homing.terminate();
+    std::fs::write(&config, "trust_everyone = true\n[wall]\nkind = \"off\"\n").unwrap();
+    homing.restart();
+    homing.run(&["user", "enable", "bob"]).expect(0);
+    assert!(shell(&homing, "api:wall/trusted", "true").contains("over"));
+}
+
+/// Whoever runs us as somebody else than root hears why people cannot have users of their own.
+fn is_refused_without_root() {
+    let mut homing = homing();
+    homing.terminate();
+    std::fs::write(homing.data().join("homing.toml"), USERS).unwrap();
+    let said = homing.run(&["serve", "--listen", "127.0.0.1:0"]);
+    said.expect(2);
+    assert!(
+        said.err.contains("wall.people.") && said.err.contains("start the server as root"),
+        "{}",
+        said.err
+    );
+}
+
+/// Users that every machine has.
+const USERS: &str = "[wall.people]\nbob = \"nobody\"\neve = \"mail\"\n";
+
+#[test]
+fn two_people_with_users_of_their_own_run_as_these_and_reach_nothing_of_each_other() {
+    if !rustix::process::geteuid().is_root() {
+        return is_refused_without_root();
+    }
+    // The program and the way to it have to be there for these users, too.
+    let open = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let bin = tempfile::tempdir().unwrap();
+    let exe = bin.path().join("homing");
+    std::fs::copy(crate::EXE, &exe).unwrap();
+    open(bin.path(), 0o755);
+    let homing = Setup::new(&exe).config(USERS).start();
+    open(homing.root(), 0o755);
+    let log = homing.root().join("agent.log");
+    std::fs::write(&log, "").unwrap();
+    open(&log, 0o666);
+    // Each session works in a directory of its own, below the data directory.
+    let come_in = |name: &str| {
+        let link = crate::people::add(&homing, &[name]);
+        let code = link.rsplit('/').next().unwrap().trim();
+        let signed =
+            homing.http().post("/api/v1/sign-in", &json!({ "link": code, "for": "cli" })).expect(200);
+        Http::new(&homing.http().host, &text(&signed, "secret"))
+    };
+    let (bob, eve) = (come_in("bob"), come_in("eve"));
+    let shell = |who: &Http, name: &str, command: &str| {
+        let to = json!({ "conversation": format!("api:own/{name}") });
+        who.converse(&to, &format!("!run {command}; echo over"))
+    };
+    let said = shell(&bob, "bob", &format!("id -un; echo $USER; echo {CANARY} > note; chmod 666 note; pwd"));
+    assert!(said.matches("nobody").count() >= 2, "{said}");
+    let place = said.lines().map(str::trim).find(|line| line.contains("/ses_")).unwrap().to_owned();
+    let uid = |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).unwrap());
+    assert_eq!((uid(&place), uid(&format!("{place}/note"))), (65_534, 65_534));
+    let said = shell(
+        &eve,
+        "eve",
+        &format!("id -un; cat {place}/note; ls {place}; cat /etc/shadow {}/token", homing.data().display()),
+    );
+    assert!(said.contains("mail") && said.contains("over"), "{said}");
+    assert!(!said.contains(CANARY) && !said.contains("note\n") && !said.contains("root:"), "{said}");
+    assert!(!said.contains(homing.http().token.as_str()), "{said}");
+    // Whoever has none runs as the server does; and bob still has what he made.
+    assert!(self::shell(&homing, "api:own/host", "id -un").contains("root"));
+    assert!(shell(&bob, "bob", "cat note").contains(CANARY));
+    homing.until_nothing_is_left();
 }

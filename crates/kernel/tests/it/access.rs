@@ -322,7 +322,9 @@ fn the_whole_matrix_of_offices() {
                 let by = Principal { rights, role, is_host, bound, standing: 4, ..asker(Has::Nothing, ORG) };
                 let right = if act == OrgAct::SeePeople { Right::Read } else { Right::Admin };
                 let role_needed = match act {
-                    OrgAct::SeePeople | OrgAct::Myself | OrgAct::Mint { .. } => Role::Viewer,
+                    OrgAct::SeePeople | OrgAct::Myself | OrgAct::GiveUp { .. } | OrgAct::Mint { .. } => {
+                        Role::Viewer
+                    }
                     OrgAct::Rules | OrgAct::Audit => Role::Admin,
                     OrgAct::Person { role, becomes } => role.max(becomes.unwrap_or(role)).max(Role::Admin),
                     OrgAct::MakeOrg => {
@@ -360,6 +362,22 @@ fn the_whole_matrix_of_offices() {
                     }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn whoever_holds_a_credential_may_end_it_and_none_of_their_others_by_that() {
+    let (held, other) = (TokenId::from_bits(1), TokenId::from_bits(2));
+    for (rights, role) in all_rights().flat_map(|rights| ROLES.map(|role| (rights, role))) {
+        for bound in BOUND {
+            let by = Principal { rights, role, bound, credential: Some(held), ..asker(Has::Nothing, ORG) };
+            let may = |credential| authorize_rule(&by, OrgAct::GiveUp { credential }, ());
+            assert!(may(held).is_ok(), "{by:?}");
+            let whole = bound.is_none() && rights.has(Right::Admin);
+            assert_eq!(may(other).is_ok(), whole, "{by:?}");
+            let part = Principal { credential: None, ..by.clone() };
+            assert_eq!(authorize_rule(&part, OrgAct::GiveUp { credential: held }, ()).is_ok(), whole);
         }
     }
 }

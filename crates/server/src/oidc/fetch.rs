@@ -36,6 +36,9 @@ impl Fetch {
         let mut builder = reqwest::Client::builder()
             .timeout(ANSWER_MAX)
             .tls_backend_preconfigured(tls)
+            // A line that is kept may be closed from the other side just as we say something, and what we say there is not to be
+            // said twice. People sign in so rarely that a new line each time costs nothing.
+            .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none());
         // What is on this machine is asked directly, whatever the environment says about proxies.
         if Url::parse(issuer).is_ok_and(|url| is_here(&url)) {

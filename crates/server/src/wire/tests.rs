@@ -3,7 +3,9 @@
 use super::*;
 use expect_test::expect;
 use kernel::{
-    ApprovalId, Attempt, Epoch, Fence, MessageId, Native, Number, PersonId, RequestId, Scope, Term, Turn,
+    ApprovalId, Attempt, Change, Delivery, Epoch, Errand, ErrandKind, Fence, KeptWhy, MessageId, Native,
+    NewWorktree, Number, Origin, PersonId, RequestId, RuleId, Scope, SessionId, Setting, Term, Turn, What,
+    Worktree,
 };
 
 const MESSAGE: MessageId = MessageId::from_bits(1);
@@ -31,17 +33,34 @@ fn stored(number: u64, cause: Cause, entry: StoredEntry) -> StoredFact {
 
 /// One of every kind. A new fact does not compile in `rule_fact`; it belongs here as well.
 fn every_rule_fact() -> Vec<Fact> {
-    let scope =
-        Scope { directory: "/w".into(), agent: "scripted".into(), model: None, mode: Some("plan".into()) };
+    let scope = Scope {
+        directory: "/w".into(),
+        agent: "scripted".into(),
+        model: None,
+        mode: Some("plan".into()),
+        worktree: None,
+    };
+    let worktree = Worktree { name: "fix".into(), home: "/w".into() };
+    let inside = Scope { directory: "/w/fix".into(), worktree: Some(worktree), ..scope.clone() };
+    let new = NewWorktree { name: "fix".into(), base: Some("main".into()), branch: None };
+    let origin = Origin { session: SessionId::from_bits(6), turn: Turn(4) };
+    let errand = Errand { epoch: Epoch(1), number: 2 };
+    let set = Change::Set { agent: None, model: Setting::To("large".into()), mode: Setting::Default };
+    let asked = |change| Fact::ChangeAsked { change, after: None, by: PERSON };
     let (turn, attempt) = (Turn(2), Attempt(1));
     vec![
-        Fact::Opened { scope },
-        Fact::Queued { message: MESSAGE, by: PERSON },
+        Fact::Opened { scope: scope.clone(), origin: None, enter: None },
+        Fact::Opened { scope: scope.clone(), origin: Some(origin), enter: Some(new.clone()) },
+        Fact::Queued { message: MESSAGE, by: PERSON, delivery: Delivery::Queue, epoch: Epoch(1) },
+        Fact::Queued { message: MESSAGE, by: PERSON, delivery: Delivery::Steer, epoch: Epoch(2) },
         Fact::Edited { message: MESSAGE, revision: 1 },
         Fact::Withdrawn { message: MESSAGE, by: PERSON },
         Fact::Held { message: MESSAGE, why: HoldWhy::Asked, expires: SOON },
         Fact::Held { message: MESSAGE, why: HoldWhy::AfterFailure, expires: SOON },
-        Fact::Released { message: MESSAGE },
+        Fact::Held { message: MESSAGE, why: HoldWhy::OtherScope, expires: SOON },
+        Fact::Released { message: MESSAGE, epoch: Epoch(2) },
+        Fact::Steered { message: MESSAGE, turn },
+        Fact::Missed { message: MESSAGE },
         Fact::Reordered { order: vec![OTHER, MESSAGE] },
         Fact::MessageRefused { message: MESSAGE, why: RefusedWhy::SessionEnded },
         Fact::MessageRefused { message: MESSAGE, why: RefusedWhy::Expired },
@@ -53,8 +72,19 @@ fn every_rule_fact() -> Vec<Fact> {
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: SOON },
         Fact::Asked { approval: APPROVAL, turn, until: SOON },
-        Fact::Answered { approval: APPROVAL, answer: Answer::Yes, by: Some(PERSON) },
-        Fact::Answered { approval: APPROVAL, answer: Answer::No, by: None },
+        Fact::Answered { approval: APPROVAL, answer: Answer::Yes, by: Answerer::Person(PERSON) },
+        Fact::Answered { approval: APPROVAL, answer: Answer::No, by: Answerer::Nobody },
+        Fact::Answered { approval: APPROVAL, answer: Answer::No, by: Answerer::Policy },
+        Fact::Answered {
+            approval: APPROVAL,
+            answer: Answer::Chose(1),
+            by: Answerer::Rule(RuleId::from_bits(7)),
+        },
+        Fact::Answered {
+            approval: APPROVAL,
+            answer: Answer::Said("so".into()),
+            by: Answerer::Person(PERSON),
+        },
         Fact::Lapsed { approval: APPROVAL },
         Fact::StopAsked { turn, why: StopWhy::Asked(PERSON) },
         Fact::StopAsked { turn, why: StopWhy::TimeLimit },
@@ -70,6 +100,21 @@ fn every_rule_fact() -> Vec<Fact> {
         Fact::Ended { why: EndWhy::Asked },
         Fact::Ended { why: EndWhy::Gone },
         Fact::Stale { fence: FENCE, kind: ReportKind::Finished },
+        asked(Change::Enter(new.clone())),
+        asked(Change::Exit),
+        asked(set),
+        asked(Change::Relink { directory: "/v".into() }),
+        asked(Change::Back { scope: inside.clone(), message: MESSAGE }),
+        Fact::ScopeKept { why: KeptWhy::Asked(PERSON) },
+        Fact::ScopeKept { why: KeptWhy::Failed },
+        Fact::ScopeKept { why: KeptWhy::Moot },
+        Fact::ScopeChanged { epoch: Epoch(2), scope: inside },
+        Fact::ErrandStarted { errand, what: What::Enter(new), by: PERSON },
+        Fact::ErrandStarted { errand, what: What::Undo { turn }, by: PERSON },
+        Fact::ErrandFailed { errand },
+        Fact::Undone { turn },
+        Fact::Learned { kind: ErrandKind::Commands, epoch: Epoch(2) },
+        Fact::StaleErrand { errand, kind: ErrandKind::Diff },
     ]
 }
 
@@ -80,17 +125,22 @@ fn every_rule_fact_has_its_promised_form() {
         .map(|(number, fact)| {
             let text = print(&stored(number, Cause::Keeper, StoredEntry::Rule(fact)));
             // The beginning is the same for all, and has a test of its own.
-            text.split_once("\"cause\":\"keeper\",").unwrap().1.trim_end_matches('}').to_owned()
+            text.split_once("\"cause\":\"keeper\",").unwrap().1.strip_suffix('}').unwrap().to_owned()
         })
         .collect();
     expect![[r#"
         "type":"opened","directory":"/w","agent":"scripted","mode":"plan"
-        "type":"queued","message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000003"
+        "type":"opened","directory":"/w","agent":"scripted","mode":"plan","origin":{"session":"ses_00000000000000000000000006","turn":4}
+        "type":"queued","message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000003","delivery":"queue","epoch":1
+        "type":"queued","message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000003","delivery":"steer","epoch":2
         "type":"edited","message":"msg_00000000000000000000000001","revision":1
         "type":"withdrawn","message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000003"
         "type":"held","message":"msg_00000000000000000000000001","why":"asked","expires":"2001-09-09T01:47:40.000Z"
         "type":"held","message":"msg_00000000000000000000000001","why":"after_failure","expires":"2001-09-09T01:47:40.000Z"
-        "type":"released","message":"msg_00000000000000000000000001"
+        "type":"held","message":"msg_00000000000000000000000001","why":"other_scope","expires":"2001-09-09T01:47:40.000Z"
+        "type":"released","message":"msg_00000000000000000000000001","epoch":2
+        "type":"steered","message":"msg_00000000000000000000000001","turn":2
+        "type":"missed","message":"msg_00000000000000000000000001"
         "type":"reordered","order":["msg_00000000000000000000000002","msg_00000000000000000000000001"]
         "type":"message_refused","message":"msg_00000000000000000000000001","why":"session_ended"
         "type":"message_refused","message":"msg_00000000000000000000000001","why":"expired"
@@ -104,6 +154,9 @@ fn every_rule_fact_has_its_promised_form() {
         "type":"asked","approval":"apr_00000000000000000000000004","turn":2,"until":"2001-09-09T01:47:40.000Z"
         "type":"answered","approval":"apr_00000000000000000000000004","answer":"yes","by":"usr_00000000000000000000000003"
         "type":"answered","approval":"apr_00000000000000000000000004","answer":"no"
+        "type":"answered","approval":"apr_00000000000000000000000004","answer":"no","by":"policy"
+        "type":"answered","approval":"apr_00000000000000000000000004","answer":{"chose":1},"by":"rul_00000000000000000000000007"
+        "type":"answered","approval":"apr_00000000000000000000000004","answer":{"said":"so"},"by":"usr_00000000000000000000000003"
         "type":"lapsed","approval":"apr_00000000000000000000000004"
         "type":"stop_asked","turn":2,"why":"asked","by":"usr_00000000000000000000000003"
         "type":"stop_asked","turn":2,"why":"time_limit"
@@ -118,7 +171,22 @@ fn every_rule_fact_has_its_promised_form() {
         "type":"end_asked","by":"usr_00000000000000000000000003"
         "type":"ended","why":"asked"
         "type":"ended","why":"gone"
-        "type":"stale","fence":{"term":4294967297,"epoch":1,"turn":2,"attempt":1},"kind":"finished""#]].assert_eq(&printed.join("\n"));
+        "type":"stale","fence":{"term":4294967297,"epoch":1,"turn":2,"attempt":1},"kind":"finished"
+        "type":"change_asked","change":{"enter":{"name":"fix","base":"main"}},"by":"usr_00000000000000000000000003"
+        "type":"change_asked","change":{"exit":true},"by":"usr_00000000000000000000000003"
+        "type":"change_asked","change":{"set":{"model":"large","mode":""}},"by":"usr_00000000000000000000000003"
+        "type":"change_asked","change":{"relink":"/v"},"by":"usr_00000000000000000000000003"
+        "type":"change_asked","change":{"back":{"directory":"/w/fix","agent":"scripted","mode":"plan","worktree":{"name":"fix","home":"/w"}}},"by":"usr_00000000000000000000000003"
+        "type":"scope_kept","why":"asked","by":"usr_00000000000000000000000003"
+        "type":"scope_kept","why":"failed"
+        "type":"scope_kept","why":"moot"
+        "type":"scope_changed","epoch":2,"directory":"/w/fix","agent":"scripted","mode":"plan","worktree":{"name":"fix","home":"/w"}
+        "type":"errand_started","errand":2,"epoch":1,"what":"enter","subject":"fix","by":"usr_00000000000000000000000003"
+        "type":"errand_started","errand":2,"epoch":1,"what":"undo","subject":"2","by":"usr_00000000000000000000000003"
+        "type":"errand_failed","errand":2,"epoch":1
+        "type":"undone","turn":2
+        "type":"learned","kind":"commands","epoch":2
+        "type":"stale_errand","errand":2,"epoch":1,"kind":"diff""#]].assert_eq(&printed.join("\n"));
 }
 
 #[test]
@@ -133,15 +201,19 @@ fn a_fact_begins_with_number_moment_and_cause() {
     let printed: Vec<String> = (7..)
         .zip(causes)
         .map(|(number, cause)| {
-            print(&stored(number, cause, StoredEntry::Rule(Fact::Released { message: MESSAGE })))
+            print(&stored(
+                number,
+                cause,
+                StoredEntry::Rule(Fact::Released { message: MESSAGE, epoch: Epoch(2) }),
+            ))
         })
         .collect();
     expect![[r#"
-        {"number":7,"at":"2001-09-09T01:46:40.007Z","cause":"msg_00000000000000000000000001","type":"released","message":"msg_00000000000000000000000001"}
-        {"number":8,"at":"2001-09-09T01:46:40.008Z","cause":"req_00000000000000000000000005","type":"released","message":"msg_00000000000000000000000001"}
-        {"number":9,"at":"2001-09-09T01:46:40.009Z","cause":"runner","type":"released","message":"msg_00000000000000000000000001"}
-        {"number":10,"at":"2001-09-09T01:46:40.010Z","cause":"timer","type":"released","message":"msg_00000000000000000000000001"}
-        {"number":11,"at":"2001-09-09T01:46:40.011Z","cause":"keeper","type":"released","message":"msg_00000000000000000000000001"}"#]].assert_eq(&printed.join("\n"));
+        {"number":7,"at":"2001-09-09T01:46:40.007Z","cause":"msg_00000000000000000000000001","type":"released","message":"msg_00000000000000000000000001","epoch":2}
+        {"number":8,"at":"2001-09-09T01:46:40.008Z","cause":"req_00000000000000000000000005","type":"released","message":"msg_00000000000000000000000001","epoch":2}
+        {"number":9,"at":"2001-09-09T01:46:40.009Z","cause":"runner","type":"released","message":"msg_00000000000000000000000001","epoch":2}
+        {"number":10,"at":"2001-09-09T01:46:40.010Z","cause":"timer","type":"released","message":"msg_00000000000000000000000001","epoch":2}
+        {"number":11,"at":"2001-09-09T01:46:40.011Z","cause":"keeper","type":"released","message":"msg_00000000000000000000000001","epoch":2}"#]].assert_eq(&printed.join("\n"));
 }
 
 #[test]

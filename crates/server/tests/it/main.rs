@@ -10,6 +10,7 @@ mod gate;
 mod matrix;
 mod paces;
 mod people;
+mod refused_reads;
 mod revoked;
 mod rounds;
 mod sign_in;

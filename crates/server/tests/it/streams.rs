@@ -24,6 +24,20 @@ async fn read(world: &World, path: &str, headers: &str, until: &str) -> String {
     text
 }
 
+/// Opens a stream; when this answers, the server has opened it, too.
+async fn opened(world: &World, path: &str) -> TcpStream {
+    let mut stream = open(world, path, "").await;
+    let (mut heard, mut byte) = (Vec::new(), [0]);
+    let reading = async {
+        while !heard.ends_with(b"retry: 1000\n\n") {
+            stream.read_exact(&mut byte).await.unwrap();
+            heard.extend_from_slice(&byte);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading).await.unwrap();
+    stream
+}
+
 async fn open(world: &World, path: &str, headers: &str) -> TcpStream {
     let mut stream = TcpStream::connect(world.host()).await.unwrap();
     let host = world.host();
@@ -133,10 +147,11 @@ async fn the_stream_of_heads_tells_which_sessions_changed() {
     let cursor = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
     let world_ref = &world;
     let resume = format!("Last-Event-ID: {cursor}\r\n");
-    let (text, second) = tokio::join!(read(world_ref, "/api/v1/facts", &resume, "\"number\""), async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        answered(world_ref, To::new_session(IfNew::default()), "two").await
-    });
+    // It listens before or after the second is made: it hears the same.
+    let (text, second) = tokio::join!(
+        read(world_ref, "/api/v1/facts", &resume, "\"number\""),
+        answered(world_ref, To::new_session(IfNew::default()), "two")
+    );
     assert!(text.contains(&second.session) && !text.contains(&first.session), "{text}");
 }
 
@@ -148,13 +163,12 @@ async fn an_idle_stream_says_that_it_is_still_there_and_ends_cleanly() {
     let path = format!("/api/v1/sessions/{}/facts?after={}", receipt.session, receipt.last.unwrap());
     let text = read(&world, &path, "", "\n:\n").await;
     assert!(text.contains("\n:\n"), "{text}");
-    let mut stream = open(&world, &path, "").await;
+    let mut stream = opened(&world, &path).await;
     let mut text = String::new();
     let reading = tokio::spawn(async move {
         stream.read_to_string(&mut text).await.unwrap();
         text
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
     world.close().await;
     let text = reading.await.unwrap();
     assert!(text.ends_with("0\r\n\r\n"), "the body is complete: {text:?}");
@@ -167,26 +181,17 @@ async fn there_are_only_so_many_streams_and_a_closed_one_frees_its_place() {
         config.keep_alive = Duration::from_millis(20);
     };
     let world = World::with(Default::default(), set_up).await;
-    let first = open(&world, "/api/v1/facts", "").await;
-    let _second = open(&world, "/api/v1/facts", "").await;
-    let full = |text: &str| text.starts_with("HTTP/1.1 503") && text.contains("retry-after: 1");
-    let mut refused = String::new();
-    for _ in 0..100 {
-        refused = read(&world, "/api/v1/facts", "", "\r\n\r\n").await;
-        if full(&refused) {
-            break;
-        }
-    }
-    assert!(full(&refused), "{refused}");
+    let first = opened(&world, "/api/v1/facts").await;
+    let _second = opened(&world, "/api/v1/facts").await;
+    let refused = read(&world, "/api/v1/facts", "", "\r\n\r\n").await;
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: 1"), "{refused}");
     drop(first);
-    for _ in 0..200 {
-        let text = read(&world, "/api/v1/facts", "", "\r\n\r\n").await;
-        if text.starts_with("HTTP/1.1 200") {
-            return;
+    let free = async {
+        while !read(&world, "/api/v1/facts", "", "\r\n\r\n").await.starts_with("HTTP/1.1 200") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the place of a closed stream was never free again");
+    };
+    tokio::time::timeout(Duration::from_secs(20), free).await.expect("the place of a closed stream is free");
 }
 
 #[tokio::test]
@@ -206,12 +211,14 @@ async fn a_reader_that_takes_nothing_is_cut_off_and_the_others_hear_everything()
     while follow.at() < flood.last.unwrap() {
         follow.next().await.unwrap();
     }
-    for _ in 0..500 {
-        let metrics = world.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
-        if metrics.contains("homing_http_streams 1\n") {
-            return;
+    let cut = async {
+        loop {
+            let metrics = world.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+            if metrics.contains("homing_http_streams 1\n") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("stalled readers are still there");
+    };
+    tokio::time::timeout(Duration::from_secs(60), cut).await.expect("stalled readers are cut off");
 }

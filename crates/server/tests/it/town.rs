@@ -87,6 +87,8 @@ impl Town {
         }
         let engine = Engine::start(wiring).await.unwrap();
         let host = first_start(&engine).await;
+        // Which version an agent has is told once somebody has looked; then it does not matter who was first.
+        engine.agents(&host.by).await.unwrap();
         let mut config = ServerConfig::new("127.0.0.1:0", host.by.clone());
         config.grace = Duration::from_secs(1);
         // How fast somebody may ask is looked at elsewhere.
@@ -179,7 +181,16 @@ impl Town {
         let parts = vec![Part::Text { text: text.into() }];
         let if_new = IfNew { agent: agent.map(str::to_owned), ..IfNew::default() };
         let by = self.now(who).await;
-        let inbound = Inbound { by, to, if_new, parts, reply: None, trace: trace() };
+        let inbound = Inbound {
+            by,
+            to,
+            if_new,
+            parts,
+            reply: None,
+            delivery: kernel::Delivery::Queue,
+            under: None,
+            trace: trace(),
+        };
         let accepted = self.engine.send(inbound).await.unwrap().accepted;
         (accepted.session, accepted.message)
     }

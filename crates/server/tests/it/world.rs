@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{MemoryStore, Store};
+use testkit::Port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, oneshot};
@@ -113,6 +114,7 @@ pub(crate) struct World {
     pub(crate) http: reqwest::Client,
     pub(crate) fence: Arc<Fence>,
     clock: Arc<TestClock>,
+    port: Arc<Port>,
     bob: OnceCell<Somebody>,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
@@ -151,7 +153,7 @@ impl World {
             let full = TokenRow::full(token, hash_of(secret), ANN, purpose, engine.now());
             engine.add_token(TokenRow { client, ..full }).await.unwrap();
         }
-        Self::open(engine, store, fence, clock, "127.0.0.1:0", set_up).await
+        Self::open(engine, store, fence, clock, Arc::new(Port::reserve()), set_up).await
     }
 
     async fn open(
@@ -159,11 +161,11 @@ impl World {
         store: MemoryStore,
         fence: Arc<Fence>,
         clock: Arc<TestClock>,
-        listen: &str,
+        port: Arc<Port>,
         set_up: impl FnOnce(&mut ServerConfig),
     ) -> Self {
         let me = engine.principal(hash_of(TOKEN)).await.unwrap().unwrap();
-        let mut config = ServerConfig::new(listen, me);
+        let mut config = ServerConfig::new(port.address().to_string(), me);
         config.grace = Duration::from_secs(3);
         set_up(&mut config);
         let bound = Server { engine: engine.clone(), config }.bind().await.unwrap();
@@ -177,7 +179,7 @@ impl World {
         let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
         let http = http.no_proxy().redirect(redirect).build().unwrap();
         let bob = OnceCell::new();
-        Self { url, sign_in, engine, store, http, fence, clock, bob, stop: Some(stop), served }
+        Self { url, sign_in, engine, store, http, fence, clock, port, bob, stop: Some(stop), served }
     }
 
     /// The server goes, and another one comes on the same port with what was durable.
@@ -187,7 +189,7 @@ impl World {
         let store = self.store.reopen();
         let (fence, clock) = (self.fence.clone(), self.clock.clone());
         let engine = start(&store, Limits::default(), fence.clone(), clock.clone()).await;
-        Self::open(engine, store, fence, clock, self.host(), |_| {}).await
+        Self::open(engine, store, fence, clock, self.port.clone(), |_| {}).await
     }
 
     /// Lets time pass, for the engine and its credentials.
@@ -245,7 +247,16 @@ impl World {
         let bob = self.bob.get_or_init(|| self.let_in("bob", Role::Member)).await;
         let parts = vec![Part::Text { text: text.into() }];
         let (to, if_new) = (To::New, IfNew::default());
-        let inbound = Inbound { by: bob.by.clone(), to, if_new, parts, reply: None, trace: trace() };
+        let inbound = Inbound {
+            by: bob.by.clone(),
+            to,
+            if_new,
+            parts,
+            reply: None,
+            delivery: kernel::Delivery::Queue,
+            under: None,
+            trace: trace(),
+        };
         let accepted = self.engine.send(inbound).await.unwrap().accepted;
         (accepted.session, accepted.message)
     }

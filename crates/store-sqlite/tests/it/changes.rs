@@ -87,8 +87,8 @@ pub(crate) fn each_change_has_its_entry(dir: &Path) -> u64 {
     let mut there = 0;
     for whose in 0..CHANGES.div_ceil(STEPS) {
         let id = person(whose);
-        let added = entries("add", id.to_string());
-        let minted = entries("mint", token(whose).to_string());
+        let added = entries("add", format!("{id} member"));
+        let minted = entries("mint", format!("{} read prompt approve manage admin", token(whose)));
         let joined = entries("join", format!("{GROUP} {id}"));
         let disabled = entries("disable", id.to_string());
         assert_eq!(of("SELECT count(*) FROM persons WHERE person = ?1", id), added, "{whose}");

@@ -579,6 +579,28 @@ pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() 
     say(store, &friend(), To::New, Line { open_max: 1, ..line(6) }).await;
 }
 
+pub async fn nothing_is_handed_over_to_whoever_could_do_nothing_with_it<F: Fixture>() {
+    for unfit in
+        [Change::Disable { person: friend().person, was: Role::Member }, role(&friend(), Role::Viewer)]
+    {
+        let on = furnished::<F>().await;
+        let store = on.store();
+        set(store, unfit.clone()).await;
+        let before = (picture(&on).await, town(store).await);
+        for over in [
+            Change::HandOver { session: ses(1), to: friend().person },
+            Change::HandOverAll { from: me().person, was: Role::Owner, to: friend().person },
+        ] {
+            assert_eq!(
+                change(store, &me(), over.clone()).await,
+                Changing::CannotOwn,
+                "{over:?} after {unfit:?}"
+            );
+        }
+        assert_eq!((picture(&on).await, town(store).await), before, "nothing was changed after {unfit:?}");
+    }
+}
+
 pub async fn a_bound_credential_sees_one_session<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

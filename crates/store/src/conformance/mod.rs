@@ -217,6 +217,7 @@ macro_rules! conformance {
             everything_of_somebody_who_leaves_can_be_handed_over,
             a_bound_credential_sees_one_session,
             lists_show_what_the_rule_allows,
+            nothing_is_handed_over_to_whoever_could_do_nothing_with_it,
             // rechecks
             those_touched_are_looked_at_again_where_something_of_theirs_is_unfinished,
             a_recheck_is_drained_like_anything_else,

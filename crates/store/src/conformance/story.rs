@@ -86,7 +86,9 @@ fn office(by: &Principal, change: &Change) -> OrgAct {
         | Change::MakeLink { was, .. }
         | Change::HandOverAll { was, .. } => OrgAct::Person { role: *was, becomes: None },
         Change::MakeToken(row) => OrgAct::Mint { rights: row.rights },
-        Change::RevokeToken { person, .. } if *person == by.person => OrgAct::Myself,
+        Change::RevokeToken { person, token } if *person == by.person => {
+            OrgAct::GiveUp { credential: *token }
+        }
         _ => OrgAct::Rules,
     }
 }

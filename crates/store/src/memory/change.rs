@@ -119,9 +119,9 @@ impl Contents {
             Change::Give { to: whom, .. } => found(to(whom)),
             // What is given to a group that is gone can still be taken back.
             Change::TakeBack { .. } => None,
-            Change::HandOver { to, .. } => found(person(*to)),
+            Change::HandOver { to, .. } => self.cannot_own(org, *to),
             Change::HandOverAll { from, was, to } => {
-                self.judged_by(org, *from, *was).or_else(|| found(person(*to)))
+                self.judged_by(org, *from, *was).or_else(|| self.cannot_own(org, *to))
             }
             Change::AddRoot(root) | Change::RemoveRoot(root) => found(to(&root.to)),
             Change::MakeToken(row) => {
@@ -158,6 +158,17 @@ impl Contents {
             None => Some(Changing::NotFound),
             Some(kept) if kept.row.role != was => Some(Changing::Moved),
             Some(_) => None,
+        }
+    }
+
+    /// Who is disabled or only looks could do nothing with a session, and nobody else could for them.
+    fn cannot_own(&self, org: OrgId, heir: PersonId) -> Option<Changing> {
+        match self.people.of(org, heir) {
+            None => Some(Changing::NotFound),
+            Some(heir) => {
+                let cannot = heir.row.disabled_at.is_some() || heir.row.role == Role::Viewer;
+                cannot.then_some(Changing::CannotOwn)
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::brain::{self, Answer, Flaw, Say};
 use super::form::{Draft, Frame};
 use super::talk::{Talk, string};
 use super::{Asked, Protocol, Purpose, anthropic, chat, gemini, responses};
+use crate::Port;
 
 /// The largest request that is read. Real ones have some hundred kilobytes.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -31,6 +32,7 @@ const BIND_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Server {
     address: SocketAddr,
+    _port: Option<Port>,
     shared: Arc<Shared>,
     door: Mutex<Option<Door>>,
 }
@@ -66,12 +68,14 @@ struct Book {
 
 impl Server {
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        // While it refuses, nobody else may be given its port.
+        let port = (address.port() == 0 && address.ip().is_loopback()).then(Port::reserve);
+        let listener = TcpListener::bind(port.as_ref().map_or(address, Port::address))?;
         let address = listener.local_addr()?;
         let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let shared = Arc::new(Shared { book: Mutex::default(), numbers: AtomicU64::new(0), began_ms });
         let door = Mutex::new(Some(Door::open(listener, Arc::clone(&shared))));
-        Ok(Self { address, shared, door })
+        Ok(Self { address, _port: port, shared, door })
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -161,8 +161,8 @@ fn two_turns_of_claude_are_two_turns() {
     let mut talk = Talk::new("base = 'claude-agent-acp'", launch(None));
     talk.play("claude-agent-acp/turns").understood();
     assert_eq!(talk.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"]);
-    assert_eq!(talk.events[0], AgentEvent::Ready { native: Some(Native::new(UUID).at("here")) });
-    let AgentEvent::About(about) = &talk.events[1] else { panic!("{:?}", talk.events[1]) };
+    assert_eq!(talk.events[1], AgentEvent::Ready { native: Some(Native::new(UUID).at("here")) });
+    let AgentEvent::About(about) = &talk.events[0] else { panic!("{:?}", talk.events[0]) };
     assert_eq!(
         (about.version.as_str(), about.mode.as_str(), about.model.as_str()),
         ("0.99.1", "default", "default")
@@ -200,7 +200,7 @@ fn history_that_is_repeated_is_no_answer() {
         assert_eq!(talk.methods(), ["initialize", "session/load", "session/prompt"]);
         assert_eq!(talk.text(), "RECALL: maple [turn=3]", "{agent}");
         let ready = talk.events.iter().position(|event| matches!(event, AgentEvent::Ready { .. }));
-        assert_eq!((ready, talk.finished()), (Some(0), 1));
+        assert_eq!((ready, talk.finished()), (Some(1), 1), "only what it is comes before");
     }
 }
 
@@ -423,10 +423,10 @@ fn model_and_mode_are_set_before_it_is_ready_or_refused_with_what_there_is() {
     assert_eq!(talk.sent.last().unwrap()["params"], json!({"sessionId": "s", "modelId": "b"}));
     assert!(talk.events.is_empty(), "not ready yet");
     talk.hears(&json!({"id": 4, "result": null}));
-    assert!(matches!(talk.events[0], AgentEvent::Ready { .. }));
     assert!(
-        matches!(&talk.events[1], AgentEvent::About(about) if about.model == "b" && about.mode == "chat")
+        matches!(&talk.events[0], AgentEvent::About(about) if about.model == "b" && about.mode == "chat")
     );
+    assert!(matches!(talk.events[1], AgentEvent::Ready { .. }));
     let refused = choosing("c", "approve");
     assert_eq!(refused.failed().failure, Failure::Refused);
     assert!(refused.failed().detail.contains("a, b"));
@@ -445,7 +445,7 @@ fn it_asks_unless_its_configuration_lets_it_not() {
     let mode = |talk: &Talk| talk.sent.last().unwrap()["params"]["modeId"].as_str().map(str::to_owned);
     assert_eq!(mode(&opened(false, "auto")).as_deref(), Some("approve"));
     assert_eq!(mode(&opened(true, "approve")).as_deref(), Some("auto"));
-    assert!(matches!(opened(false, "approve").events[0], AgentEvent::Ready { .. }));
+    assert!(matches!(opened(false, "approve").events[1], AgentEvent::Ready { .. }));
     let mut talk = opened(true, "auto");
     talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
     talk.hears(&question(7, &["allow_once", "reject_once"]));

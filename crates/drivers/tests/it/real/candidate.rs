@@ -98,6 +98,27 @@ impl Real {
         }
     }
 
+    /// The tool by which the model asks a person something.
+    fn survey(&self) -> Result<String, Cannot> {
+        let tool = match self.name() {
+            RealAgent::Claude => "AskUserQuestion",
+            RealAgent::OpenCode => "question",
+            RealAgent::Codex => return Err(Cannot::because("its model is not offered that tool")),
+            RealAgent::ClaudeAgentAcp | RealAgent::Goose => {
+                return Err(Cannot::because("the protocol has no choices"));
+            }
+        };
+        let option = |label: &str| serde_json::json!({"label": label, "description": "a colour"});
+        let questions = serde_json::json!({"questions": [{
+            "id": "colour",
+            "question": "Which one?",
+            "header": "Colour",
+            "multiSelect": false,
+            "options": [option("red"), option("blue")],
+        }]});
+        Ok(format!("TOOL:raw:{tool}:{questions}"))
+    }
+
     fn directive(&self, wish: Wish<'_>) -> Result<String, Cannot> {
         Ok(match wish {
             Wish::Keep(_) => unreachable!("words are no directives"),
@@ -106,6 +127,9 @@ impl Real {
             Wish::Stream(count) => format!("CHUNKS:{count}:3"),
             Wish::Flood => format!("WORDS:{FLOOD_WORDS}"),
             Wish::Dawdle | Wish::Crash | Wish::Hang => "CHUNKS:1200:100".to_owned(),
+            Wish::Linger => "CHUNKS:80:100".to_owned(),
+            Wish::Choose => self.survey()?,
+            Wish::AskWords => return Err(Cannot::because("it asks for words only beside options")),
             Wish::Ask => {
                 let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
                 self.command(&format!("echo yes > asked-{number}"))
@@ -135,6 +159,14 @@ impl Candidate for Real {
 
     fn directory(&self) -> PathBuf {
         self.stage.directory()
+    }
+
+    fn elsewhere(&self) -> PathBuf {
+        self.stage.another_directory("elsewhere")
+    }
+
+    fn model_used(&self) -> Option<String> {
+        self.stage.model.turns().last().map(|asked| asked.model.clone())
     }
 
     fn session(&self) -> SessionId {

@@ -15,6 +15,8 @@ use anyhow::Result;
 use drivers::wall::Tried;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
+use store::{ChainHead, Store, chain};
+use store_sqlite::{Options, SqliteStore};
 
 use crate::config::Config;
 use crate::exit::Exit;
@@ -22,6 +24,7 @@ use crate::place::Place;
 use crate::remote::{Pointer, Remote};
 use crate::roster::scripted;
 use crate::screen::{Look, Screen};
+use crate::seal::FileSeal;
 use crate::wiring::cannot_open;
 use crate::{time, world};
 
@@ -40,7 +43,7 @@ const CLOCK_MS_SLACK: u64 = 60_000;
 
 /// Look for what is wrong, and say what to do
 ///
-/// Checks the data directory, its lock, its files' modes, the database, the disk, the clock, the configuration, the
+/// Checks the data directory, its lock, its files' modes, the database, its key, the disk, the clock, the configuration, the
 /// server, the agents, and the supervisor by running one scripted turn. Exits with 1 if something fails.
 ///
 /// Real agents are looked at but not talked to, because their turns may cost money: `--agent NAME` runs one short turn of
@@ -136,6 +139,7 @@ async fn machine(config: &Result<Loaded>, place: &Place, lab: &Lab, screen: Scre
         lock(place),
         modes(place),
         database(place, lab),
+        key(place, lab).await,
         disk(place),
         clock(place),
         self::config(config),
@@ -213,7 +217,7 @@ fn modes(place: &Place) -> Finding {
     let check = "modes";
     let is_open =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
-    let private = ["token", "homing.db", "homing.db-wal", "lock"].map(|name| place.dir.join(name));
+    let private = ["token", "key", "homing.db", "homing.db-wal", "lock"].map(|name| place.dir.join(name));
     let open: Vec<String> =
         private.iter().filter(|path| is_open(path)).map(|path| path.display().to_string()).collect();
     if open.is_empty() {
@@ -248,6 +252,57 @@ fn database(place: &Place, lab: &Lab) -> Finding {
         }
         Err(error) => Finding::fail(check, error.to_string(), "look at the file's owner and mode"),
     }
+}
+
+/// The key that is in no backup. With another one the audit does not verify, and people's own sign-ins stay closed.
+async fn key(place: &Place, lab: &Lab) -> Finding {
+    let check = "key";
+    if !place.dir.join("homing.db").exists() {
+        return Finding::ok(check, "none is needed yet; the first start makes it");
+    }
+    let path = place.dir.join("key");
+    let seal = match FileSeal::there(&place.dir) {
+        Ok(Some(seal)) => seal,
+        Ok(None) => {
+            return Finding::fail(
+                check,
+                format!("{} is missing, and the database was begun with one", path.display()),
+                "put your copy back before the next start: that makes a NEW one, with which the audit so far does not verify",
+            );
+        }
+        Err(error) => return Finding::fail(check, format!("{error:#}"), "put the right file back"),
+    };
+    match first_is_sealed_with(&seal, lab).await {
+        Ok(true) => Finding::ok(check, "the audit was begun with it"),
+        Ok(false) => Finding::warn(
+            check,
+            "the audit was begun with ANOTHER key: it does not verify, and sign-ins given before stay closed",
+            format!("stop the server and put the old key back at {}, if you have it", path.display()),
+        ),
+        Err(error) => {
+            Finding::warn(check, format!("it could not be tried: {error:#}"), "look at the line above")
+        }
+    }
+}
+
+/// Whether the first entry of each chain in the copy that `database` has made was sealed with that key.
+async fn first_is_sealed_with(seal: &FileSeal, lab: &Lab) -> Result<bool> {
+    let (copy, dir) = (lab.dir.join("copy.db"), lab.dir.join("sealed"));
+    anyhow::ensure!(copy.exists(), "the database was not read");
+    fs::create_dir(&dir)?;
+    fs::rename(copy, dir.join("homing.db"))?;
+    let options = Options::new(kernel::NodeId::from_bits(1), world::host(), world::now());
+    let store = SqliteStore::open(&dir, &options)?;
+    let key = engine::Seal::chain_key(seal);
+    for org in store.orgs().await? {
+        for first in store.sealed(org.org, 0, 1).await? {
+            let made = chain::seal(&key, ChainHead::default(), 1, &first);
+            if first.sealed != Some((1, made)) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 fn disk(place: &Place) -> Finding {

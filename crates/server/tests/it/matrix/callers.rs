@@ -177,6 +177,10 @@ async fn dead_ones(town: &Town, places: &[Place], member: &Caller) -> Vec<(&'sta
 /// Somebody like the caller, whom nobody needs any more.
 pub(super) async fn like(town: &Town, places: &[Place], caller: &Caller, handle: &str) -> Caller {
     let person = join(town, &places[caller.place], handle, caller.is.role).await;
-    let token = Some(town.token(&person, caller.is.rights).await.token);
-    Caller { person, token, ..caller.clone() }
+    let another = Caller { person, ..caller.clone() };
+    let token = match caller.is.bound {
+        Bound::No => town.token(&another.person, caller.is.rights).await.token,
+        Bound::Here | Bound::Elsewhere => elsewhere(town, &another).await,
+    };
+    Caller { token: Some(token), ..another }
 }

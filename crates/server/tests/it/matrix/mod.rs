@@ -40,6 +40,7 @@ async fn every_operation_answers_everybody_by_the_rule() {
     let places = places(&town).await;
     let scene = Scene::new(&town, &places).await;
     let callers = callers(&town, &places).await;
+    scene.endow(callers.iter().find(|caller| caller.is.role == Role::Viewer).unwrap()).await;
     let (rows, paths) = (rows(), operations());
     let cells = cells(&rows, &callers);
     // What changes people is asked first and one after the other: each such change lets everybody be looked up anew.

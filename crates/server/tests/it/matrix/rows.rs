@@ -306,7 +306,7 @@ fn myself() -> Vec<Row> {
         row("set_password", Takes::Mint(Rights::ALL), nothing())
             .changes_caller()
             .body(|_| Some(json!({"new": "a long enough password"}))),
-        row("sign_out", mine, nothing()).changes_caller(),
+        row("sign_out", Takes::Credential, nothing()).changes_caller(),
         row("make_token", Takes::Mint(Rights::NONE.with(Right::Read)), nothing())
             .way("to read")
             .changes()

@@ -5,7 +5,7 @@ use super::rows::{Names, Row};
 use super::rule::{Agent, Bound, Spot, Stands, Target, Which, Whom};
 use crate::town::{Busy, Town};
 use crate::world::{Somebody, trace};
-use engine::{Purpose, Resource, RootRow};
+use engine::{PersonChange, Purpose, Resource, RootRow};
 use kernel::{
     ApprovalId, Grant, Grantee, GroupId, MessageId, PersonId, Right, Rights, Role, SessionId, To, TokenId,
     Turn,
@@ -51,6 +51,25 @@ impl<'a> Scene<'a> {
         }
         let (shared, people) = (Mutex::default(), Mutex::default());
         Self { town, places, shared, people, used: AtomicU64::new(0) }
+    }
+
+    /// Nothing is handed over to a viewer: whoever is one and owns a session was more when they got it.
+    pub(super) async fn endow(&self, viewer: &Caller) {
+        self.make(viewer, Role::Member).await;
+        for stands in [Stands::Own, Stands::OwnOfClosedAgent] {
+            for ended in [false, true] {
+                let spot = Spot { stands, ended, mine: false };
+                let names = Arc::new(OnceCell::from(self.session(viewer, spot).await));
+                self.shared.lock().unwrap().insert((viewer.person.by.person, spot), names);
+            }
+        }
+        self.make(viewer, Role::Viewer).await;
+    }
+
+    async fn make(&self, caller: &Caller, role: Role) {
+        let by = self.town.now(&self.places[caller.place].owner).await;
+        let to = PersonChange { role: Some(role), ..PersonChange::default() };
+        self.town.engine.change_person(&by, caller.person.by.person, to, trace()).await.unwrap();
     }
 
     /// A name that nobody has used.

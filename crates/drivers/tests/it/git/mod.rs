@@ -1,0 +1,151 @@
+//! Worktrees and snapshots with the real git, in temporary repositories.
+
+mod cycles;
+mod diffs;
+mod entering;
+mod hostile;
+mod killed;
+mod snapshots;
+mod undoing;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use homing_drivers::git::{Bounds, Enter, Entered, Git, Moment, Places, SnapshotName, WorktreeName};
+use kernel::SessionId;
+use tempfile::TempDir;
+
+/// A repository, and our git beside it.
+struct Yard {
+    place: TempDir,
+    repository: PathBuf,
+    git: Git,
+}
+
+impl Yard {
+    /// With a commit of three files, one of them in a directory.
+    fn new() -> Self {
+        let yard = Self::empty();
+        yard.write("a.txt", "one\ntwo\nthree\n");
+        yard.write("sub/b.txt", "b\n");
+        yard.write(".gitignore", "*.ignored\n/build/\n");
+        yard.plain(&["add", "."]);
+        yard.plain(&["commit", "-q", "-m", "first"]);
+        yard
+    }
+
+    fn empty() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let repository = place.path().canonicalize().unwrap().join("repository");
+        fs::create_dir(&repository).unwrap();
+        let git = our_git(place.path(), Path::new("git"));
+        let yard = Self { place, repository, git };
+        yard.plain(&["init", "-q", "-b", "main"]);
+        // What a person's git writes here need not survive a power cut.
+        yard.plain(&["config", "core.fsync", "none"]);
+        yard
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        write(&self.repository.join(path), text.as_bytes());
+    }
+
+    /// Git as a person runs it in the repository.
+    fn plain(&self, words: &[&str]) -> String {
+        plain(&self.repository, words)
+    }
+
+    fn wish(&self, name: &str) -> Enter<'_> {
+        Enter { repository: &self.repository, name: named(name), base: None, branch: None, is_new: true }
+    }
+
+    async fn enter(&self, name: &str) -> Entered {
+        self.git.enter(self.wish(name)).await.unwrap()
+    }
+}
+
+fn our_git(place: &Path, program: &Path) -> Git {
+    let places = Places { worktrees: place.join("data/worktrees"), own: place.join("data/git") };
+    Git::new(program, places, Bounds::default()).unwrap()
+}
+
+fn named(name: &str) -> WorktreeName {
+    name.parse().unwrap()
+}
+
+fn snapshot_name(turn: u64, moment: Moment) -> SnapshotName {
+    SnapshotName { session: SessionId::from_bits(7), turn, moment }
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Git as a person runs it, with none of our care; what it prints, without its end.
+fn plain(directory: &Path, words: &[&str]) -> String {
+    let out = plain_command(directory).args(words).output().unwrap();
+    assert!(out.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim_end().to_owned()
+}
+
+fn plain_command(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(directory).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+    for name in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{name}_NAME"), "A Person").env(format!("GIT_{name}_EMAIL"), "a@example.org");
+    }
+    command.args(["-c", "protocol.file.allow=always"]);
+    command
+}
+
+/// Everything below a directory: path, mode, and bytes. `.git` at its root is left out, nested ones are not.
+type Everything = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
+
+fn everything(root: &Path) -> Everything {
+    let mut found = Everything::new();
+    let mut left = vec![root.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let about = fs::symlink_metadata(&path).unwrap();
+            let name = path.strip_prefix(root).unwrap();
+            if name == Path::new(".git") {
+                continue;
+            }
+            let bytes = if about.is_symlink() {
+                fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()
+            } else if about.is_file() {
+                fs::read(&path).unwrap()
+            } else {
+                left.push(path.clone());
+                Vec::new()
+            };
+            found.insert(name.as_os_str().as_bytes().to_vec(), (about.mode(), bytes));
+        }
+    }
+    found
+}
+
+/// What differs, in words; empty if nothing does.
+fn difference(one: &Everything, other: &Everything) -> Vec<String> {
+    let paths: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
+    let shown =
+        |each: Option<&(u32, Vec<u8>)>| each.map(|(mode, bytes)| format!("{mode:o} {} bytes", bytes.len()));
+    paths
+        .into_iter()
+        .filter(|path| one.get(*path) != other.get(*path))
+        .map(|path| {
+            format!(
+                "{}: {:?} / {:?}",
+                String::from_utf8_lossy(path),
+                shown(one.get(path)),
+                shown(other.get(path))
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,191 @@
+//! A snapshot has every byte that is not ignored, and changes nothing.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use homing_drivers::git::Moment;
+
+use super::{Yard, everything, plain, snapshot_name};
+
+/// Everything of a repository that a person could notice, but for objects and our refs.
+fn private_parts(repository: &Path) -> Vec<(String, Option<Vec<u8>>)> {
+    let parts = [
+        "index",
+        "HEAD",
+        "config",
+        "packed-refs",
+        "ORIG_HEAD",
+        "logs/HEAD",
+        "refs/heads/main",
+        "info/exclude",
+    ];
+    parts.map(|part| (part.to_owned(), fs::read(repository.join(".git").join(part)).ok())).to_vec()
+}
+
+#[tokio::test]
+async fn a_snapshot_changes_nothing_of_the_persons() {
+    let yard = Yard::new();
+    yard.write("a.txt", "staged");
+    yard.plain(&["add", "a.txt"]);
+    yard.write("a.txt", "and changed again");
+    yard.write("new.txt", "new");
+    yard.write("x.ignored", "ignored");
+    fs::remove_file(yard.repository.join("sub/b.txt")).unwrap();
+    let (before, files) = (private_parts(&yard.repository), everything(&yard.repository));
+    let status = yard.plain(&["--no-optional-locks", "status", "--porcelain"]);
+    for turn in 1..4 {
+        let taken =
+            yard.git.snapshot(&yard.repository, &snapshot_name(turn, Moment::Before)).await.unwrap().unwrap();
+        assert_eq!(yard.plain(&["show", &format!("{}:a.txt", taken.commit)]), "and changed again");
+        assert_eq!(
+            yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]),
+            ".gitignore\na.txt\nnew.txt"
+        );
+        // What was staged is a parent of it.
+        assert_eq!(yard.plain(&["show", &format!("{}^2:a.txt", taken.commit)]), "staged");
+        assert_eq!(
+            yard.plain(&["rev-parse", &format!("{}^1", taken.commit)]),
+            yard.plain(&["rev-parse", "HEAD"])
+        );
+        assert_eq!(yard.plain(&["rev-parse", &taken.reference]), taken.commit);
+    }
+    assert_eq!(private_parts(&yard.repository), before);
+    assert_eq!(everything(&yard.repository), files);
+    assert_eq!(yard.plain(&["--no-optional-locks", "status", "--porcelain"]), status);
+    assert!(!yard.plain(&["branch", "-a"]).contains("homing"));
+}
+
+#[tokio::test]
+async fn outside_of_a_repository_there_is_none() {
+    let yard = Yard::new();
+    let nowhere = tempfile::tempdir().unwrap();
+    assert_eq!(yard.git.snapshot(nowhere.path(), &snapshot_name(1, Moment::Before)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_repository_without_commits_has_snapshots() {
+    let yard = Yard::empty();
+    yard.write("a", "a");
+    let taken =
+        yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+    assert_eq!(yard.plain(&["ls-tree", "--name-only", &taken.commit]), "a");
+    assert_eq!(
+        yard.git.find(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap(),
+        Some(taken)
+    );
+    assert_eq!(yard.git.find(&yard.repository, &snapshot_name(2, Moment::Before)).await.unwrap(), None);
+}
+
+/// One change after another, each seen by the next snapshot, whatever git was told about the file.
+#[tokio::test]
+async fn each_snapshot_is_of_what_is_there() {
+    let yard = Yard::new();
+    let shown = async |turn: u64, path: &str| {
+        let name = snapshot_name(turn, Moment::After);
+        let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
+        let out = super::plain_command(&yard.repository)
+            .args(["show", &format!("{}:{path}", taken.commit)])
+            .output();
+        let out = out.unwrap();
+        out.status.success().then(|| String::from_utf8(out.stdout).unwrap())
+    };
+    assert_eq!(shown(1, "a.txt").await.as_deref(), Some("one\ntwo\nthree\n"));
+    yard.plain(&["update-index", "--assume-unchanged", "a.txt"]);
+    yard.write("a.txt", "hidden from git");
+    assert_eq!(shown(2, "a.txt").await.as_deref(), Some("hidden from git"));
+    yard.write("forced.ignored", "forced");
+    assert_eq!(shown(3, "forced.ignored").await, None);
+    yard.plain(&["add", "-f", "forced.ignored"]);
+    assert_eq!(shown(4, "forced.ignored").await.as_deref(), Some("forced"));
+    fs::remove_file(yard.repository.join("a.txt")).unwrap();
+    fs::create_dir(yard.repository.join("a.txt")).unwrap();
+    yard.write("a.txt/inside", "inside");
+    assert_eq!(shown(5, "a.txt/inside").await.as_deref(), Some("inside"));
+    fs::remove_dir_all(yard.repository.join("sub")).unwrap();
+    symlink("/etc", yard.repository.join("sub")).unwrap();
+    assert_eq!(shown(6, "sub").await.as_deref(), Some("/etc"));
+    assert_eq!(shown(7, "sub/b.txt").await, None);
+    fs::remove_file(yard.repository.join("sub")).unwrap();
+    yard.write("sub", "a file");
+    assert_eq!(shown(8, "sub").await.as_deref(), Some("a file"));
+    fs::remove_file(yard.repository.join(".git/index")).unwrap();
+    assert_eq!(shown(9, "sub").await.as_deref(), Some("a file"));
+    yard.plain(&["reset", "-q", "--hard"]);
+    assert_eq!(shown(10, "a.txt").await.as_deref(), Some("one\ntwo\nthree\n"));
+}
+
+#[tokio::test]
+async fn bytes_are_kept_as_they_are_whatever_attributes_say() {
+    let yard = Yard::new();
+    yard.write(".gitattributes", "*.txt text eol=crlf\n*.id ident\n*.utf working-tree-encoding=UTF-16\n");
+    yard.write("mixed.txt", "one\r\ntwo\nthree\r\n");
+    yard.write("x.id", "$Id: not this $\n");
+    fs::write(yard.repository.join("x.utf"), [0xff, 0xfe, 0x41, 0x00]).unwrap();
+    yard.plain(&["add", "."]);
+    yard.plain(&["commit", "-q", "-m", "attributes"]);
+    let name = snapshot_name(1, Moment::Before);
+    let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
+    for file in ["mixed.txt", "x.id", "x.utf", "a.txt"] {
+        let kept = plain_bytes(&yard, &["cat-file", "blob", &format!("{}:{file}", taken.commit)]);
+        assert_eq!(kept, fs::read(yard.repository.join(file)).unwrap(), "{file}");
+    }
+}
+
+fn plain_bytes(yard: &Yard, words: &[&str]) -> Vec<u8> {
+    super::plain_command(&yard.repository).args(words).output().unwrap().stdout
+}
+
+#[tokio::test]
+async fn a_merge_under_way_is_kept_with_its_stages() {
+    let yard = Yard::new();
+    yard.plain(&["checkout", "-q", "-b", "other"]);
+    yard.write("a.txt", "theirs\n");
+    yard.plain(&["commit", "-q", "-a", "-m", "theirs"]);
+    yard.plain(&["checkout", "-q", "main"]);
+    yard.write("a.txt", "ours\n");
+    yard.plain(&["commit", "-q", "-a", "-m", "ours"]);
+    assert!(
+        !super::plain_command(&yard.repository).args(["merge", "other"]).output().unwrap().status.success()
+    );
+    let stages = yard.plain(&["ls-files", "-s"]);
+    let name = snapshot_name(1, Moment::Before);
+    let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
+    assert_eq!(yard.plain(&["show", &format!("{}^2:2/a.txt", taken.commit)]), "ours");
+    assert_eq!(yard.plain(&["show", &format!("{}^2:3/a.txt", taken.commit)]), "theirs");
+    assert_eq!(yard.plain(&["ls-files", "-s"]), stages);
+}
+
+#[tokio::test]
+async fn pipes_and_nested_repositories_do_not_stop_it() {
+    let yard = Yard::new();
+    for (nested, has_commit) in [("nested-empty", false), ("nested", true)] {
+        let nested = yard.repository.join(nested);
+        fs::create_dir(&nested).unwrap();
+        plain(&nested, &["init", "-q"]);
+        if has_commit {
+            plain(&nested, &["commit", "-q", "--allow-empty", "-m", "x"]);
+        }
+    }
+    fs::remove_file(yard.repository.join("a.txt")).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(yard.repository.join("a.txt")).status().unwrap();
+    assert!(status.success());
+    let name = snapshot_name(1, Moment::Before);
+    let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
+    assert_eq!(yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\nsub/b.txt");
+}
+
+#[tokio::test]
+async fn a_repository_with_longer_ids_has_snapshots() {
+    let yard = Yard::empty();
+    fs::remove_dir_all(yard.repository.join(".git")).unwrap();
+    yard.plain(&["init", "-q", "-b", "main", "--object-format=sha256"]);
+    yard.write("a", "a");
+    yard.plain(&["add", "."]);
+    yard.plain(&["commit", "-q", "-m", "first"]);
+    let name = snapshot_name(1, Moment::Before);
+    let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
+    assert_eq!(taken.commit.len(), 64);
+    let root = yard.enter("one").await.directory;
+    assert_eq!(plain(&root, &["status", "--porcelain"]), "");
+}

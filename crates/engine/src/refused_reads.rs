@@ -1,0 +1,151 @@
+//! Reads that were refused, written into the audit a moment after they were answered.
+//!
+//! Whoever is refused waits for nothing: what they asked for goes into a short queue, in the same time whether it exists or
+//! not. Only then is it looked up, and written down if it is there. What was never minted is no news, and what belongs to
+//! another org is told to neither: orgs see nothing of each other, not even that somebody has tried.
+
+use crate::{Engine, Trace};
+use kernel::{ApprovalId, MessageId, Moment, PersonId, Principal, Record, SessionId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::{AuditEntry, StoreError, Trail};
+use tokio::sync::Notify;
+
+/// Reads that may wait to be looked up. Beyond them they are counted and forgotten, so that nobody fills our memory.
+const WAITING_MAX: usize = 1_024;
+/// There is one entry for a person and a thing in this time.
+const ONCE_IN_MS: u64 = 60_000;
+/// Entries that are remembered for that. Beyond them, too, reads are counted and forgotten.
+const NOTED_MAX: usize = 4_096;
+
+/// What somebody asked to read, by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Named {
+    Session(SessionId),
+    Message(MessageId),
+    Approval(ApprovalId),
+}
+
+impl Named {
+    /// The thing of this id, if things of its kind can be read.
+    pub fn parse(id: &str) -> Option<Self> {
+        let session = || id.parse().map(Self::Session).ok();
+        let message = || id.parse().map(Self::Message).ok();
+        let approval = || id.parse().map(Self::Approval).ok();
+        session().or_else(message).or_else(approval)
+    }
+}
+
+#[derive(Debug)]
+struct RefusedRead {
+    by: Principal,
+    named: Named,
+    refused: &'static str,
+    trail: Trail,
+}
+
+/// What waits to be looked up, and what was written down lately.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedReads {
+    waiting: Mutex<VecDeque<RefusedRead>>,
+    come: Notify,
+    noted: Mutex<BTreeMap<(PersonId, Named), Moment>>,
+    dropped: AtomicU64,
+}
+
+impl RefusedReads {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<RefusedRead>> {
+        // Nobody panics while holding it.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drop_one(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether this is to be written down now.
+    fn is_first(&self, person: PersonId, named: Named, now: Moment) -> bool {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(&(person, named)).is_some_and(|at| now < at.after_ms(ONCE_IN_MS)) {
+            return false;
+        }
+        if noted.len() >= NOTED_MAX {
+            noted.retain(|_, at| now < at.after_ms(ONCE_IN_MS));
+        }
+        let has_room = noted.len() < NOTED_MAX;
+        if has_room {
+            noted.insert((person, named), now);
+        } else {
+            self.drop_one();
+        }
+        has_room
+    }
+}
+
+pub(crate) fn start(engine: &Engine) {
+    let noting = engine.clone();
+    engine.spawn(async move {
+        loop {
+            noting.note_refused_reads().await;
+            noting.refused_reads().come.notified().await;
+        }
+    });
+}
+
+impl Engine {
+    /// A read of this was refused, with this code.
+    pub fn read_refused(&self, by: &Principal, named: Named, refused: &'static str, trace: &Trace) {
+        let reads = self.refused_reads();
+        let mut waiting = reads.waiting();
+        if waiting.len() >= WAITING_MAX {
+            reads.drop_one();
+            return;
+        }
+        waiting.push_back(RefusedRead { by: by.clone(), named, refused, trail: self.trail("read", trace) });
+        drop(waiting);
+        reads.come.notify_one();
+    }
+
+    /// How many refused reads were not looked up, because there were too many or the store was in trouble.
+    pub fn refused_reads_dropped(&self) -> u64 {
+        self.refused_reads().dropped.load(Ordering::Relaxed)
+    }
+
+    /// Looks up whatever waits.
+    pub(crate) async fn note_refused_reads(&self) {
+        loop {
+            let Some(read) = self.refused_reads().waiting().pop_front() else { return };
+            if let Err(error) = self.note_refused_read(read).await {
+                self.refused_reads().drop_one();
+                tracing::warn!(%error, "a refused read is missing in the audit");
+            }
+        }
+    }
+
+    async fn note_refused_read(&self, read: RefusedRead) -> Result<(), StoreError> {
+        let RefusedRead { by, named, refused, trail } = read;
+        let record = self.record_of(named).await?.filter(|record| record.org == by.org);
+        let Some(record) = record.filter(|_| self.refused_reads().is_first(by.person, named, trail.at))
+        else {
+            return Ok(());
+        };
+        let session = record.session;
+        let subject = Some(match named {
+            Named::Session(_) => session.to_string(),
+            Named::Message(message) => format!("{session} {message}"),
+            Named::Approval(approval) => format!("{session} {approval}"),
+        });
+        self.store().audit(AuditEntry { by: Some((by.org, by.person)), subject, trail, refused }).await?;
+        self.audited();
+        Ok(())
+    }
+
+    async fn record_of(&self, named: Named) -> Result<Option<Record>, StoreError> {
+        Ok(match named {
+            Named::Session(session) => self.store().session(session).await?.map(|(record, _)| record),
+            Named::Message(message) => self.store().receipt(message).await?.map(|(record, _)| record),
+            Named::Approval(approval) => self.store().approval(approval).await?.map(|(record, _)| record),
+        })
+    }
+}

@@ -10,6 +10,7 @@ use std::time::Duration;
 use kernel::SessionId;
 
 use super::find::{Repository, bytes_path};
+use super::leftovers::remove_lock_of;
 use super::list::WorktreeSeen;
 use super::names::{HIDDEN, Moment, SnapshotName, WorktreeName};
 use super::trouble::GitTrouble;
@@ -92,6 +93,8 @@ impl Git {
 
     /// Deletes hidden refs that are too old. What they alone held is git's to prune.
     async fn expire(&self, repository: &Repository, age: Duration) -> Result<Vec<Collected>, GitTrouble> {
+        let _repository = self.hold(&repository.common).await?;
+        let _hidden = self.hold_hidden(repository).await?;
         let shadow = self.shadow(repository)?;
         let list = self.plain(&shadow, "for-each-ref");
         let out =
@@ -104,6 +107,7 @@ impl Git {
             let [time, id, reference] = words[..] else { continue };
             if time.parse::<u64>().is_ok_and(|time| time <= before) {
                 wishes.push_str(&format!("delete {reference} {id}\n"));
+                remove_lock_of(&repository.common, reference);
                 expired.push(Collected::Snapshot {
                     repository: repository.common.clone(),
                     reference: reference.to_owned(),
@@ -111,7 +115,10 @@ impl Git {
             }
         }
         if !wishes.is_empty() {
-            self.plain(&shadow, "update-ref").words(["--stdin"]).say(wishes.into_bytes()).out().await?;
+            let said = self.delete_references(repository, wishes).await?;
+            if said.code != Some(0) {
+                return Err(GitTrouble::Git { command: "git update-ref".into(), said: said.complaint });
+            }
         }
         Ok(expired)
     }

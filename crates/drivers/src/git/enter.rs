@@ -58,7 +58,9 @@ impl Git {
         let from = Repository::must_be_around(enter.repository)?;
         let home = enter.repository.canonicalize().map_err(GitTrouble::disk(enter.repository))?;
         let _held = self.hold(&from.common).await?;
-        let record = match self.record(&enter.name)? {
+        let record = self.record(&enter.name)?;
+        let _root = self.hold_unmade(&enter.name, record.as_ref()).await?;
+        let record = match record {
             Some(record) if record.common != from.common => {
                 return Err(GitTrouble::NameTaken { name: enter.name, repository: record.home });
             }
@@ -129,7 +131,7 @@ impl Git {
         Err(GitTrouble::NoSuchRevision(revision.to_owned()))
     }
 
-    /// Does what is not done yet.
+    /// Does what is not done yet. The repository and the root of the worktree are held by the caller.
     pub(super) async fn make(
         &self,
         name: &WorktreeName,
@@ -162,7 +164,7 @@ impl Git {
 
     /// The files of the base, and those that git does not track.
     async fn fill(&self, made: &Repository, record: &Record) -> Result<(), GitTrouble> {
-        let shadow = self.shadow(made)?;
+        let shadow = self.shadow_held(made)?;
         let settings = self.carried(made, &shadow).await?;
         let call = self.plain(&shadow, "read-tree").words(["--reset", "-u", &record.base_commit]);
         call.settings(&settings).work_tree(&made.top).index(&made.git_dir.join("index")).out().await?;
@@ -176,12 +178,7 @@ impl Git {
         // Without a commit a branch begins with the first one.
         let is_ours = (record.made_branch || record.restoring.is_some()) && !record.base_commit.is_empty();
         if is_ours && self.find_one(&shadow, branch).await?.is_none() {
-            // Only we make branches of this name, one at a time: a lock is of somebody who was killed.
-            if branch.starts_with("refs/heads/homing/") {
-                let _ = fs::remove_file(record.common.join(format!("{branch}.lock")));
-            }
-            let nothing = "0".repeat(record.base_commit.len());
-            self.plain(&shadow, "update-ref").words([branch, &record.base_commit, &nothing]).out().await?;
+            self.make_reference(&shadow, record, branch).await?;
         }
         Ok(())
     }

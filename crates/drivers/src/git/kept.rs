@@ -144,7 +144,6 @@ impl Git {
         super::make_private(&aside)?;
         let index = shadow.dir.join("kept.index");
         let _ = fs::remove_file(&index);
-        let _ = fs::remove_file(shadow.dir.join("kept.index.lock"));
         let call = self.raw(shadow, "read-tree").words(["--reset", "-u", commit]);
         call.work_tree(&aside).index(&index).out().await?;
         let (top, admin) = (to.top.clone(), to.git_dir.clone());

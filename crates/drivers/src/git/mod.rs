@@ -2,9 +2,9 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `find` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `collect`. `names` are names that are
-//! safe, `inside` reaches files without following links, `record` remembers which worktrees are ours, `trouble` says what
-//! went wrong and what to do about it.
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `collect`. `leftovers` takes away what a
+//! killed git has left. `names` are names that are safe, `inside` reaches files without following links, `record` remembers
+//! which worktrees are ours, `trouble` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
 //! git at all. What would have to run (setup scripts) is only named, and runs behind the wall with the agent.
@@ -16,6 +16,7 @@ mod find;
 mod include;
 mod inside;
 mod kept;
+mod leftovers;
 mod list;
 mod names;
 mod record;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::Git;
 use super::enter::checked_out_at;
 use super::find::{Repository, bytes_path, read_line};
+use super::leftovers::remove_lock_of;
 use super::names::{SnapshotName, WorktreeName};
 use super::record::{Record, State};
 use super::shadow::{Shadow, remove_tree};
@@ -80,7 +81,7 @@ impl Git {
     /// A snapshot with everything, on the disk.
     async fn save_all(&self, root: &Path, name: &SnapshotName) -> Result<Snapshot, GitTrouble> {
         let repository = Repository::must_be_around(root)?;
-        let shadow = self.shadow(&repository)?;
+        let shadow = self.shadow_held(&repository)?;
         let trees = self.trees(&repository, &shadow, true).await?;
         let kept = Some(self.keep(&repository, &shadow).await?);
         self.step()?;
@@ -180,8 +181,16 @@ impl Git {
         }
         let shadow = self.shadow(&repository)?;
         if self.find_one(&shadow, branch).await?.as_ref() == Some(&record.base_commit) {
-            // Somebody who was quicker has moved it; then it stays.
-            self.plain(&shadow, "update-ref").words(["-d", branch, &record.base_commit]).said().await?;
+            // As when it is made. Its worktree is gone: nobody works on it.
+            if branch.starts_with("refs/heads/homing/") {
+                remove_lock_of(&record.common, branch);
+            }
+            let wish = format!("delete {branch} {}\n", record.base_commit);
+            let said = self.delete_references(&repository, wish).await?;
+            // Somebody who was quicker has moved it; then it stays. A git that was killed is asked again.
+            if said.was_killed() {
+                return Err(GitTrouble::Git { command: "git update-ref".into(), said: said.complaint });
+            }
         }
         Ok(())
     }

@@ -50,6 +50,7 @@ impl Git {
         if found.commit != snapshot.commit {
             return Err(GitTrouble::NoSuchSnapshot(snapshot.reference.clone()));
         }
+        let _root = self.hold_unmade(name, self.record(name)?.as_ref()).await?;
         if matches!(self.record(name)?, Some(Record { state: State::Removing { .. }, .. })) {
             self.finish_removal(name).await?;
         }
@@ -113,12 +114,10 @@ impl Git {
 
     /// The files, what was staged, and what was kept.
     pub(super) async fn fill_again(&self, made: &Repository, commit: &str) -> Result<(), GitTrouble> {
-        let shadow = self.shadow(made)?;
+        let shadow = self.shadow_held(made)?;
         let told = self.told(&shadow, commit).await?;
         let index = shadow.raw.join("index");
-        for stale in [&index, &shadow.raw.join("index.lock")] {
-            let _ = fs::remove_file(stale);
-        }
+        let _ = fs::remove_file(&index);
         let call = self.raw(&shadow, "read-tree").words(["--reset", "-u"]).word(format!("{commit}^{{tree}}"));
         call.work_tree(&made.top).index(&index).out().await?;
         self.step()?;

@@ -18,6 +18,9 @@ use super::trouble::GitTrouble;
 /// Of what git complains about, so much is told on.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
 
+/// Git ends with no larger number by itself.
+const GIT_CODE_MAX: i32 = 129;
+
 /// Settings that keep git from starting anything, from asking anybody, and from changing what it is shown.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
@@ -128,6 +131,13 @@ pub(super) struct Said {
     pub(super) complaint: String,
     /// There was more than was asked for.
     pub(super) is_cut: bool,
+}
+
+impl Said {
+    /// Whether it did not come to an end by itself. Who starts git in our place says so by a number above its own.
+    pub(super) fn was_killed(&self) -> bool {
+        self.code.is_none_or(|code| code > GIT_CODE_MAX)
+    }
 }
 
 impl Runner {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::find::{Repository, bytes_path};
 use super::inside::{Inside, Stands};
+use super::leftovers::remove_lock_of;
 use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
 use super::shadow::Shadow;
 use super::trouble::GitTrouble;
@@ -112,7 +113,7 @@ impl Git {
     ) -> Result<Option<Snapshot>, GitTrouble> {
         let Some(repository) = Repository::around(directory)? else { return Ok(None) };
         let _held = self.hold(&repository.top).await?;
-        let shadow = self.shadow(&repository)?;
+        let shadow = self.shadow_held(&repository)?;
         self.take(&repository, &shadow, name, Beside::default()).await.map(Some)
     }
 
@@ -217,10 +218,6 @@ impl Git {
         last: Option<Last>,
         is_durable: bool,
     ) -> Result<(String, Option<Staged>, Option<IndexLook>), GitTrouble> {
-        // We hold the working tree: a lock in our own git directory is of somebody who was killed.
-        for stale in ["raw/index.lock", "plain/index.copy.lock"] {
-            let _ = fs::remove_file(shadow.dir.join(stale));
-        }
         let real = repository.git_dir.join("index");
         let look = look_at(&real);
         let index = shadow.raw.join("index");
@@ -335,7 +332,6 @@ impl Git {
         }
         let stages = shadow.plain.join("index.stages");
         let _ = fs::remove_file(&stages);
-        let _ = fs::remove_file(shadow.plain.join("index.stages.lock"));
         self.plain(shadow, "update-index")
             .words(["-z", "--index-info"])
             .index(&stages)
@@ -371,13 +367,13 @@ impl Git {
         commit: &str,
         is_durable: bool,
     ) -> Result<String, GitTrouble> {
+        let _held = self.hold_hidden(repository).await?;
         let reference = if name.moment.is_kept_apart() {
             self.free_reference(shadow, name).await?
         } else {
             name.reference()
         };
-        // Only we write these refs, and we hold the working tree: a lock is of somebody who was killed.
-        let _ = fs::remove_file(repository.common.join(format!("{reference}.lock")));
+        remove_lock_of(&repository.common, &reference);
         self.raw(shadow, "update-ref").words([&reference, commit]).durable(is_durable).out().await?;
         Ok(reference)
     }

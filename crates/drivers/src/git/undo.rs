@@ -60,7 +60,7 @@ impl Git {
             return Err(GitTrouble::NoSuchSnapshot(before.reference.clone()).into());
         }
         let _held = self.hold(&repository.top).await?;
-        let shadow = self.shadow(&repository)?;
+        let shadow = self.shadow_held(&repository)?;
         let wanted = Begun { before: before.tree.clone(), after: after.tree.clone() };
         let begun_path = shadow.dir.join("undo.json");
         let begun = fs::read(&begun_path).ok().and_then(|text| serde_json::from_slice::<Begun>(&text).ok());
@@ -100,7 +100,6 @@ impl Git {
     /// The tree of the last snapshot, with the files that the turn changed as they were before it.
     async fn with_before(&self, shadow: &Shadow, turn: &Steps) -> Result<String, GitTrouble> {
         let (index, target) = (shadow.raw.join("index"), shadow.raw.join("index.undo"));
-        let _ = fs::remove_file(shadow.raw.join("index.undo.lock"));
         fs::copy(&index, &target).map_err(GitTrouble::disk(&target))?;
         let mut lines = Vec::new();
         // What goes comes first: a file may stand where a directory has to be.

@@ -5,6 +5,7 @@ mod diffs;
 mod entering;
 mod hostile;
 mod killed;
+mod leftovers;
 mod snapshots;
 mod undoing;
 

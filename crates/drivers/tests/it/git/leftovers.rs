@@ -1,0 +1,190 @@
+//! What a killed git can leave, put where it would be: nothing of ours stops at it, and nothing of a living git goes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use homing_drivers::git::{GitTrouble, Moment, Policy};
+use kernel::SessionId;
+
+use super::undoing::work;
+use super::{Yard, difference, everything, named, plain, snapshot_name, write};
+
+/// In each of our git directories.
+const IN_OURS: &[&str] = &[
+    "marks.lock",
+    "kept.index.lock",
+    "index.lock",
+    "index.copy.lock",
+    "index.stages.lock",
+    "index.undo.lock",
+    "HEAD.lock",
+    "config.lock",
+    "fast_import_crash_1",
+];
+
+/// Below `refs/homing/`, for the turn that the test is about.
+const HIDDEN: &[&str] = &["before", "after", "safety", "safety-2", "removed", "removed-2"];
+
+fn shadows(yard: &Yard) -> Vec<PathBuf> {
+    let all = fs::read_dir(yard.place.path().join("data/git/shadows")).into_iter().flatten();
+    all.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Everything that a killed git of ours can leave, everywhere at once.
+fn plant(yard: &Yard) {
+    for shadow in shadows(yard) {
+        for directory in [shadow.clone(), shadow.join("plain"), shadow.join("raw")] {
+            for name in IN_OURS {
+                write(&directory.join(name), b"cut sh");
+            }
+        }
+        write(&shadow.join("marks"), b":1 cut sh");
+        write(&shadow.join("kept.index"), b"DIRC");
+        write(&shadow.join("kept/list"), b"wf 6");
+    }
+    let common = yard.repository.join(".git");
+    let reference = common.join(snapshot_name(1, Moment::Before).reference());
+    for name in HIDDEN {
+        write(&reference.with_file_name(format!("{name}.lock")), b"");
+    }
+    write(&common.join("refs/heads/homing/one.lock"), b"");
+    write(&common.join("objects/pack/tmp_pack_left"), b"PACK");
+    write(&common.join("objects/aa/tmp_obj_left"), b"");
+    let admin = common.join("worktrees/one");
+    // Only while a worktree is being made a lock there is ours.
+    if admin.is_dir() {
+        write(&admin.join("index.lock"), b"DIRC");
+    }
+}
+
+#[tokio::test]
+async fn no_operation_stops_at_what_a_killed_git_has_left() {
+    let yard = Yard::new();
+    plant(&yard);
+    yard.git.stop_at_step(9);
+    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitTrouble::Stopped(_))));
+    yard.git.stop_at_step(0);
+    plant(&yard);
+    let root = yard.enter("one").await.root;
+    assert_eq!(plain(&root, &["status", "--porcelain"]), "");
+    let committed = everything(&root);
+
+    let name = |moment| snapshot_name(1, moment);
+    plant(&yard);
+    let before = yard.git.snapshot(&root, &name(Moment::Before)).await.unwrap().unwrap();
+    work(&root);
+    plant(&yard);
+    let after = yard.git.snapshot(&root, &name(Moment::After)).await.unwrap().unwrap();
+    plant(&yard);
+    assert!(!yard.git.diff(&before, &after).await.unwrap().files.is_empty());
+    assert_eq!(yard.git.list(None).await.unwrap().len(), 1);
+    for _ in 0..2 {
+        plant(&yard);
+        yard.git.undo(&root, &before, &after, &name(Moment::Safety), || true).await.unwrap();
+    }
+    assert_eq!(difference(&committed, &everything(&root)), [""; 0]);
+
+    write(&root.join("x.ignored"), b"ignored");
+    let files = everything(&root);
+    plant(&yard);
+    let snapshot = yard.git.remove(&named("one"), &name(Moment::Removed)).await.unwrap().snapshot;
+    assert_eq!(yard.plain(&["branch", "--format=%(refname:short)"]), "main");
+    plant(&yard);
+    yard.git.stop_at_step(9);
+    assert!(yard.git.restore(&yard.repository, &snapshot, &named("one")).await.is_err());
+    yard.git.stop_at_step(0);
+    plant(&yard);
+    yard.git.restore(&yard.repository, &snapshot, &named("one")).await.unwrap();
+    assert_eq!(difference(&files, &everything(&root)), [""; 0]);
+
+    plant(&yard);
+    yard.git.collect(&nothing_stays()).await.unwrap();
+    assert_eq!(yard.plain(&["for-each-ref", "refs/homing"]), "");
+    yard.plain(&["fsck"]);
+}
+
+#[tokio::test]
+async fn what_is_staged_in_a_merge_is_kept_beside_leftovers() {
+    let yard = Yard::new();
+    yard.plain(&["checkout", "-q", "-b", "other"]);
+    yard.write("a.txt", "theirs\n");
+    yard.plain(&["commit", "-q", "-a", "-m", "theirs"]);
+    yard.plain(&["checkout", "-q", "main"]);
+    yard.write("a.txt", "ours\n");
+    yard.plain(&["commit", "-q", "-a", "-m", "ours"]);
+    assert!(
+        !super::plain_command(&yard.repository)
+            .args(["merge", "-q", "other"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    for moment in [Moment::Before, Moment::After] {
+        plant(&yard);
+        yard.git.snapshot(&yard.repository, &snapshot_name(1, moment)).await.unwrap().unwrap();
+    }
+}
+
+fn nothing_stays() -> Policy {
+    Policy {
+        age: Duration::ZERO,
+        bytes_max: 0,
+        snapshot_age: Duration::ZERO,
+        in_use: BTreeSet::new(),
+        session: SessionId::from_bits(7),
+    }
+}
+
+#[tokio::test]
+async fn the_lock_of_a_branch_goes_only_if_it_says_what_we_wanted_to_say() {
+    let yard = Yard::new();
+    let lock = yard.repository.join(".git/refs/heads/topic.lock");
+    let mut wish = yard.wish("one");
+    wish.branch = Some("topic".parse().unwrap());
+    yard.git.stop_at_step(1);
+    assert!(matches!(yard.git.enter(wish.clone()).await, Err(GitTrouble::Stopped(_))));
+    yard.git.stop_at_step(0);
+    write(&lock, format!("{}\n", "1".repeat(40)).as_bytes());
+    assert!(matches!(yard.git.enter(wish.clone()).await, Err(GitTrouble::Git { .. })));
+    assert!(lock.exists(), "it may be of a living git");
+    write(&lock, yard.plain(&["rev-parse", "HEAD"]).as_bytes());
+    assert_eq!(yard.git.enter(wish).await.unwrap().branch.as_deref(), Some("topic"));
+}
+
+/// A file as if written so long ago.
+fn write_aged(path: &Path, age: Duration) {
+    write(path, b"");
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - age).unwrap();
+}
+
+#[tokio::test]
+async fn the_lock_of_packed_refs_goes_only_if_a_deletion_of_ours_left_it() {
+    let yard = Yard::new();
+    yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+    yard.plain(&["pack-refs", "--all"]);
+    let common = yard.repository.join(".git");
+    let (lock, new) = (common.join("packed-refs.lock"), common.join("packed-refs.new"));
+    write_aged(&lock, Duration::from_secs(90));
+    write_aged(&new, Duration::from_secs(90));
+    assert!(yard.git.collect(&nothing_stays()).await.is_err());
+    assert!(lock.exists() && new.exists(), "nothing of ours was cut short");
+
+    // The note of a deletion that was cut short just before the lock was made.
+    for shadow in shadows(&yard) {
+        write_aged(&shadow.join("deleting"), Duration::from_secs(91));
+    }
+    write_aged(&lock, Duration::from_secs(30));
+    assert!(yard.git.collect(&nothing_stays()).await.is_err());
+    assert!(lock.exists() && new.exists(), "it may be of a living git");
+
+    for left in [&lock, &new] {
+        write_aged(left, Duration::from_secs(70));
+    }
+    yard.git.collect(&nothing_stays()).await.unwrap();
+    assert!(!lock.exists() && !new.exists());
+    assert_eq!(yard.plain(&["for-each-ref", "refs/homing"]), "");
+}

@@ -49,6 +49,9 @@ impl MessageChange {
         match self {
             Self::Text(edit) => check_text("text", &edit.text),
             Self::Parts(edit) => check_parts(&edit.parts),
+            Self::Hold(hold) if hold.held && hold.there => {
+                invalid("there", "goes with `held: false`: what is held goes nowhere")
+            }
             Self::Hold(_) => Ok(()),
         }
     }
@@ -199,14 +202,38 @@ impl crate::ScopeRequest {
                 name("model", &named(&request.set.model), MODEL_LENGTH_MAX, MODEL_MARKS)?;
                 name("mode", &named(&request.set.mode), MODEL_LENGTH_MAX, MODEL_MARKS)
             }
-            Self::Relink(request) => directory(&request.relink),
+            Self::Relink(request) => {
+                directory(&request.relink).map_err(|invalid| Invalid { field: "relink", ..invalid })
+            }
         }
+    }
+}
+
+impl crate::UndoTurn {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        turn("turn", self.turn)
     }
 }
 
 impl crate::NewFork {
     /// Whether every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
+        self.at.map_or(Ok(()), |at| turn("at", at))?;
         title(&self.title)
     }
+}
+
+impl crate::ChangesQuery {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        turn("turn", self.turn)
+    }
+}
+
+fn turn(field: &'static str, turn: u32) -> Result<(), Invalid> {
+    if (1..=WHOLE_MAX).contains(&turn) {
+        return Ok(());
+    }
+    invalid(field, format!("must be a whole number from 1 to {WHOLE_MAX}"))
 }

@@ -3,7 +3,7 @@
 //! `NewMessage`, `To` and `MessageChange` are each one of a few forms. In the schema these are alternatives; when read,
 //! all fields are looked at together, so that the problem names what is missing or too much.
 
-use crate::object::{Whole, object};
+use crate::object::{object, whole, whole_maybe};
 use crate::{Address, At, EndWhy, IfNew, Who};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
@@ -199,7 +199,7 @@ struct NewMessageFields {
     parts: Option<Vec<Part>>,
     #[serde(default)]
     delivery: Option<Delivery>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_maybe")]
     under: Option<u32>,
 }
 
@@ -310,7 +310,8 @@ pub struct EditParts {
 pub struct Hold {
     /// Whether it is to be held.
     pub held: bool,
-    /// Released, it goes back into the scope that it was written for, and takes the session along.
+    /// Released, it goes back into the scope that it was written for, and takes the session along. That is a change of
+    /// scope, and needs what such a change needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub there: bool,
 }
@@ -326,17 +327,20 @@ struct MessageChangeFields {
     revision: Option<u32>,
     #[serde(default, deserialize_with = "present")]
     held: Option<bool>,
-    #[serde(default)]
-    there: bool,
+    #[serde(default, deserialize_with = "present")]
+    there: Option<bool>,
 }
 
 impl<'de> Deserialize<'de> for MessageChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields: MessageChangeFields = object(deserializer)?;
         match (fields.text, fields.parts, fields.revision, fields.held) {
+            (None, None, None, Some(held)) => {
+                Ok(Self::Hold(Hold { held, there: fields.there.unwrap_or_default() }))
+            }
+            _ if fields.there.is_some() => Err(de::Error::custom("`there` goes with `held`")),
             (Some(text), None, Some(revision), None) => Ok(Self::Text(EditText { text, revision })),
             (None, Some(parts), Some(revision), None) => Ok(Self::Parts(EditParts { parts, revision })),
-            (None, None, None, Some(held)) => Ok(Self::Hold(Hold { held, there: fields.there })),
             (Some(_), _, None, _) | (_, Some(_), None, _) => {
                 Err(de::Error::custom("other words need the `revision` that you saw"))
             }
@@ -355,7 +359,7 @@ fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Resul
 }
 
 fn present_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    Whole::deserialize(deserializer).map(|Whole(number)| Some(number))
+    whole(deserializer).map(Some)
 }
 
 /// How to ask for a receipt.

@@ -27,6 +27,33 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
     }
 }
 
+/// The same, or nothing.
+pub(crate) fn object_maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let read = Option::<AsObject<T>>::deserialize(deserializer)?;
+    Ok(read.map(|AsObject(value)| value))
+}
+
+struct AsObject<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for AsObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        object(deserializer).map(Self)
+    }
+}
+
+/// Reads a whole number as schemas mean it.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    Whole::deserialize(deserializer).map(|Whole(number)| number)
+}
+
+/// The same, or nothing.
+pub(crate) fn whole_maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let read = Option::<Whole>::deserialize(deserializer)?;
+    Ok(read.map(|Whole(number)| number))
+}
+
 /// A whole number, which may be written with a fraction of nothing (`3.0`): to a schema that is an integer, too.
 pub(crate) struct Whole(pub(crate) u32);
 

@@ -3,7 +3,7 @@
 //! `ScopeRequest` is one of a few forms. In the schema these are alternatives; when read, all fields are looked at
 //! together, so that the problem names what is missing or too much.
 
-use crate::object::object;
+use crate::object::{object, whole, whole_maybe};
 use crate::{At, Invalid};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::{IntoParams, ToSchema};
@@ -250,7 +250,9 @@ fn revision(field: &'static str, named: Option<&str>, first: &str, marks: &str) 
     if begins && goes_on && named.len() <= REVISION_LENGTH_MAX {
         return Ok(());
     }
-    let reason = format!("must be letters, digits and {marks} (at most {REVISION_LENGTH_MAX})");
+    let reason = format!(
+        "must begin with a letter, a digit or one of {first} and go on with those or one of {marks} (at most {REVISION_LENGTH_MAX})"
+    );
     Err(Invalid { field, reason })
 }
 
@@ -259,6 +261,7 @@ fn revision(field: &'static str, named: Option<&str>, first: &str, marks: &str) 
 #[serde(deny_unknown_fields)]
 pub struct UndoTurn {
     /// The turn.
+    #[serde(deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub turn: u32,
 }
@@ -268,7 +271,7 @@ pub struct UndoTurn {
 #[serde(deny_unknown_fields)]
 pub struct NewFork {
     /// The last turn that both have; the last one that is over if none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_maybe")]
     #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub at: Option<u32>,
     /// What people call it.

@@ -1,5 +1,6 @@
 //! Sessions, as lists and single reads show them.
 
+use crate::object::object_maybe;
 use crate::{Address, At, EndWhy, Links, Origin, OwnWorktree, ScopeWorktree, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -29,7 +30,7 @@ pub struct IfNew {
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
     /// The worktree that it goes into before anything else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object_maybe")]
     pub worktree: Option<OwnWorktree>,
 }
 
@@ -58,7 +59,7 @@ pub struct NewSession {
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
     /// The worktree that it goes into before anything else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object_maybe")]
     pub worktree: Option<OwnWorktree>,
     /// The conversation it will belong to; it must not have an open session.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -150,12 +150,14 @@ impl Engine {
         };
         match (route, record) {
             (Route::Existing(session), Some(record)) => {
+                self.check_under(&inbound, Some(&record)).await?;
                 let into = Into::Existing { session, through: through(&inbound.to) };
                 let wish = wish(into, !inbound.if_new.is_empty());
                 Ok((authorize(&inbound.by, Act::Say, &record, wish).map_err(denied)?, None))
             }
             (Route::Existing(_), None) => Err(Refused::NotFound { what: "session" }),
             (Route::Create { bind, previous }, before) => {
+                self.check_under(&inbound, None).await?;
                 // A past that the sender may not see is none.
                 let seen = self.seen_or_unknown(&inbound.by, before.as_ref()).is_ok();
                 let previous = previous.filter(|_| seen);
@@ -379,9 +381,14 @@ impl Engine {
                 self.tending(*message, Wish::Withdraw { message: *message }).await?
             }
             Verb::Hold { message } => self.tending(*message, Wish::Hold { message: *message }).await?,
-            Verb::Release { message, there } => {
-                let back_in = if *there { Some(self.written_for(*message).await?) } else { None };
-                self.tending(*message, Wish::Release { message: *message, back_in }).await?
+            Verb::Release { message, there: false } => {
+                self.tending(*message, Wish::Release { message: *message, back_in: None }).await?
+            }
+            // The session goes back with it, so it takes what any change of scope takes.
+            Verb::Release { message, there: true } => {
+                let (record, scope) = self.written_for(by, *message).await?;
+                let wish = Wish::Release { message: *message, back_in: Some(scope) };
+                (record, Act::Rule, wish, "message")
             }
             Verb::Stop { message } => {
                 let (record, _) = self.sender(*message).await?;
@@ -587,6 +594,7 @@ fn right_for_verb(by: &Principal, verb: &Verb) -> Result<(), Refused> {
         Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } if by.rights.has(Right::Manage) => {
             Act::Rule
         }
+        Verb::Release { there: true, .. } => Act::Rule,
         Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } => Act::Say,
         Verb::Edit { .. } | Verb::Stop { .. } | Verb::Undo { .. } => Act::Say,
         Verb::Answer { .. } => Act::Answer,

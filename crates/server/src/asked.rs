@@ -141,16 +141,20 @@ async fn drain(mut body: axum::body::Body) {
     let _ = tokio::time::timeout(DRAIN_MAX, all).await;
 }
 
+const OTHER_TYPE: &str = "a value of another type is expected here";
+
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     let value = api::object(tracked).map_err(|error: serde_json::Error| {
-        if !error.is_data() {
+        // The decoder takes a number where one of a few words belongs for no JSON at all.
+        let is_json = error.is_data() || serde_json::from_slice::<serde_json::Value>(bytes).is_ok();
+        if !is_json {
             return No::new(Code::BadJson, error.to_string());
         }
-        let (no, path) =
-            (No::new(Code::Invalid, without_texts(&error.to_string())), track.path().to_string());
+        let said = if error.is_data() { without_texts(&error.to_string()) } else { OTHER_TYPE.to_owned() };
+        let (no, path) = (No::new(Code::Invalid, said), track.path().to_string());
         if path == "." { no } else { no.at(path) }
     })?;
     json.end().map_err(|error| No::new(Code::BadJson, error.to_string()))?;

@@ -16,10 +16,10 @@ use std::time::Duration;
 problems! {
     SayProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, BadAddress, UnknownAgent, BadDirectory,
         NotFound, NotAllowed, AddressNotYours, RightMissing, RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere,
-        SessionEnded, IdempotencyConflict, QueueFull, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
+        SessionEnded, IdempotencyConflict, OtherScope, QueueFull, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
     ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
-        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull, Unclear];
+        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, ScopeChanging, DiskFull, Unclear];
     VerbProblems = [Invalid, NotFound, NotAllowed, RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }
@@ -258,13 +258,15 @@ fn accepted_form(by: Who, delivery: api::Delivery, accepted: Accepted) -> Receip
 fn receipt_form(view: ReceiptView) -> Receipt {
     let ReceiptView { row, sender, answer, notice } = view;
     let state = state_form(row.state);
+    // It has its place in the queue, where it would be if nobody had wanted it to be said into a turn.
+    let fell_back = row.delivery == kernel::Delivery::Steer && row.epoch.is_some();
     Receipt {
         id: row.message.to_string(),
         session: row.session.to_string(),
         by: Some(Who { id: row.by.to_string(), handle: sender }),
         state,
         why: row.why.map(str::to_owned),
-        hint: hint(state, row.why).map(str::to_owned),
+        hint: hint(state, row.why, fell_back).map(str::to_owned),
         new: row.created,
         previous: previous(row.previous),
         if_new_ignored: row.if_new_ignored,
@@ -297,8 +299,15 @@ pub(crate) fn state_form(state: engine::ReceiptState) -> ReceiptState {
 }
 
 /// How to go on, for somebody whose message is not on its way any more.
-fn hint(state: ReceiptState, why: Option<&str>) -> Option<&'static str> {
+fn hint(state: ReceiptState, why: Option<&str>, fell_back: bool) -> Option<&'static str> {
     match (state, why.unwrap_or_default()) {
+        (ReceiptState::Waiting, _) if fell_back => {
+            Some("it could not be said into the turn under way, so it waits like any other message")
+        }
+        (ReceiptState::Held, "other_scope") => Some(
+            "the session acts elsewhere now: release it here, release it `there` (the session goes back first), or \
+             withdraw it",
+        ),
         (ReceiptState::Held, "after_failure") => {
             Some("the turn before it failed: look at that one, then release this one or withdraw it")
         }

@@ -89,9 +89,10 @@ pub(crate) async fn undo(
     State(door): State<Door>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(UndoTurn { turn }): Body<UndoTurn>,
+    Body(undo): Body<UndoTurn>,
 ) -> Answer<Response> {
-    ask(&door, caller, session, Verb::Undo { session, turn: Turn(turn) }).await
+    undo.check()?;
+    ask(&door, caller, session, Verb::Undo { session, turn: Turn(undo.turn) }).await
 }
 
 /// Make a fork of a session
@@ -127,8 +128,10 @@ pub(crate) async fn changes(
     State(door): State<Door>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Query(ChangesQuery { turn }): Query<ChangesQuery>,
+    Query(query): Query<ChangesQuery>,
 ) -> Answer<Json<Changes>> {
+    query.check()?;
+    let turn = query.turn;
     let stored = door.engine.turn_changes(&caller.by, session, Turn(turn)).await?;
     let told = stored.and_then(|body| serde_json::from_slice::<api::Story>(&body).ok());
     Ok(Json(match told {

@@ -41,9 +41,13 @@ impl Engine {
             let record = self.record(session).await?;
             // Whoever forks gets a shell where the origin has one, so they must have it there.
             authorize(&by, Act::Say, &record, ()).map_err(denied)?;
+            let fresh = Fresh { address: None, agent: &record.agent, directory: None };
+            authorize_new(&by, fresh, ()).map_err(denied)?;
             let new = self.forked(&by, session, at, title.clone()).await?;
+            // What was given on the origin can be taken back, and a fork stays: its place has to be theirs to choose.
+            let chosen = (record.owner != by.person).then(|| new.scope.directory.clone());
             let agent = new.scope.agent.clone();
-            let fresh = Fresh { address: None, agent: &agent, directory: None };
+            let fresh = Fresh { address: None, agent: &agent, directory: chosen.as_deref() };
             let wish = Create { session: new, key: key.clone(), trail: self.trail("fork", trace) };
             let allowed = authorize_new(&by, fresh, wish).map_err(denied)?;
             match self.create_surely(&by, allowed).await? {

@@ -1,6 +1,6 @@
 //! Whether a session may come to act there and so: the same questions as for a new session.
 
-use crate::{Engine, MODEL_BYTES_MAX, Refused};
+use crate::{Engine, Inbound, MODEL_BYTES_MAX, Refused};
 use kernel::{
     Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Scope, Setting, Turn, authorize_new,
     grant_of,
@@ -27,10 +27,7 @@ impl Engine {
                 let directory = self.directory_for(by, directory)?;
                 // The agent is the session's own and was asked about when it was chosen.
                 let fresh = Fresh { address: None, agent: "", directory: Some(&directory) };
-                match authorize_new(by, fresh, ()) {
-                    Ok(_) | Err(kernel::Denied::AgentNotYours) => Ok(()),
-                    Err(denied) => Err(Refused::denied(denied, "session")),
-                }
+                authorize_new(by, fresh, ()).map(drop).map_err(|denied| Refused::denied(denied, "session"))
             }
             // Nobody can ask for this but by releasing a message.
             Change::Back { .. } => Err(Refused::Invalid {
@@ -51,12 +48,31 @@ impl Engine {
         }
     }
 
-    /// The scope that a message was written for.
-    pub(super) async fn written_for(&self, message: MessageId) -> Result<Scope, Refused> {
-        let (record, row) =
-            self.store().receipt(message).await?.ok_or(Refused::NotFound { what: "message" })?;
+    /// The scope that a message was written for. A message that the caller may not see is none.
+    pub(super) async fn written_for(
+        &self,
+        by: &Principal,
+        message: MessageId,
+    ) -> Result<(Record, Scope), Refused> {
+        let none = Refused::NotFound { what: "message" };
+        let (record, row) = self.store().receipt(message).await?.ok_or(none.clone())?;
+        if grant_of(by, &record).is_none() {
+            return Err(none);
+        }
         let Some(epoch) = row.epoch else { return Err(Refused::Changed) };
-        self.store().scope(record.session, epoch).await?.ok_or(Refused::Changed)
+        let scope = self.store().scope(record.session, epoch).await?.ok_or(Refused::Changed)?;
+        Ok((record, scope))
+    }
+
+    /// Nobody can have seen an epoch that has not been: such a message would be held for a scope that there is none of.
+    pub(super) async fn check_under(&self, inbound: &Inbound, into: Option<&Record>) -> Result<(), Refused> {
+        let Some(under) = inbound.under else { return Ok(()) };
+        let now = match into {
+            Some(record) if grant_of(&inbound.by, record).is_none() => return Ok(()), // Refused as unseen, next.
+            Some(record) => self.store().session(record.session).await?.map(|(_, row)| row.epoch),
+            None => None,
+        };
+        if under > now.unwrap_or(Epoch(0)) { Err(Refused::OtherScope) } else { Ok(()) }
     }
 
     /// The epoch under which a turn ran. A turn of a session that the caller may not see is none.

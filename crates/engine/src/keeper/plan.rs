@@ -88,14 +88,15 @@ impl Keeper {
             let facts = plan.after.stale(*fence, *kind);
             plan.take(facts, Cause::Runner);
         }
+        // What an attempt lists, it lists before it ends; said after its end, it might be of a scope that is no more.
+        for (errand, came) in &news.returns {
+            plan.tell(Command::Return { errand: *errand, came: came.clone() }, Cause::Runner);
+        }
         for (fence, report) in &news.reports {
             if is_last(report) {
                 plan.miss(self.runner.as_ref(), *fence);
             }
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
-        }
-        for (errand, came) in &news.returns {
-            plan.tell(Command::Return { errand: *errand, came: came.clone() }, Cause::Runner);
         }
         for brought in &news.brought {
             let (errand, came) = (brought.errand, brought.came.clone());

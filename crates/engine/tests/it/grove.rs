@@ -14,6 +14,8 @@ pub(crate) struct Grove {
     pub(crate) act_ms: AtomicU64,
     /// Whether nothing can be seen.
     pub(crate) is_blind: AtomicBool,
+    /// Files that were touched since, whatever is to be undone.
+    pub(crate) trodden: Mutex<Vec<String>>,
     seen: Mutex<BTreeSet<(SessionId, Turn, bool)>>,
     notes: Mutex<Vec<String>>,
 }
@@ -88,6 +90,10 @@ impl Trees for Grove {
     fn undo(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, String>> {
         Box::pin(async move {
             self.act(format!("undo {turn}")).await;
+            let trodden = self.trodden.lock().unwrap().join(", ");
+            if !trodden.is_empty() {
+                return Err(format!("changed since: {trodden}"));
+            }
             Ok(UndoneTurn { files: vec!["a.txt".to_owned()] })
         })
     }

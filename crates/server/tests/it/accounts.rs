@@ -9,7 +9,7 @@ use api::Code;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The scripted agent, and it takes a key.
+/// The scripted agent, and it takes a key, and no words while it works.
 pub(crate) struct Keyed(InProcess);
 
 impl Keyed {
@@ -23,7 +23,7 @@ impl Agent for Keyed {
         "keyed"
     }
     fn abilities(&self) -> Abilities {
-        self.0.abilities()
+        Abilities { steer: false, ..self.0.abilities() }
     }
     fn look(&self) -> Reply<'_, Found> {
         self.0.look()

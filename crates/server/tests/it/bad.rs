@@ -150,6 +150,190 @@ async fn a_body_that_is_not_as_the_schema_says_is_a_422_that_names_the_field() {
     .await;
 }
 
+/// The same, where `SES` and `MSG` stand for a session and a message in it.
+type WrongAbout<'a> = (&'a str, &'a str, &'a str, u16, &'a str, Option<&'a str>);
+
+/// What is asked about is there, so that nothing but the request itself is wrong.
+async fn check_on_a_session(cases: &[WrongAbout<'_>]) {
+    let world = World::new().await;
+    let made = world.client().make_session(&Default::default()).await.unwrap();
+    let said = world.client().say(&api::NewMessage::text(api::To::session(&made.id), "hello")).await.unwrap();
+    crate::rounds::settled(&world.client(), &said.id).await;
+    let before = world.store.snapshot();
+    for (method, part, body, status, code, field) in cases {
+        let path = format!("/api/v1/{}", part.replace("SES", &made.id).replace("MSG", &said.id));
+        let body = body.replace("SES", &made.id);
+        let answer = refused(&world, method, &path, body.as_bytes()).await;
+        assert_eq!(answer, (*status, code.to_string(), field.map(str::to_owned)), "{method} {part} {body}");
+    }
+    let mut after = world.store.snapshot();
+    after.audit = before.audit.clone();
+    // A keeper's no is remembered for whoever asks again, and changes nothing else.
+    after.verdicts = before.verdicts.clone();
+    assert_eq!(format!("{after:?}"), format!("{before:?}"));
+}
+
+#[tokio::test]
+async fn a_wish_about_a_scope_that_is_not_as_the_contract_says_is_refused_and_changes_nothing() {
+    let (scope, long) = ("sessions/SES/scope", "a".repeat(300));
+    let enter = |field: &str, value: &str| match field {
+        "name" => format!(r#"{{"enter":{{"name":"{value}"}}}}"#),
+        field => format!(r#"{{"enter":{{"name":"a","{field}":"{value}"}}}}"#),
+    };
+    let mut hostile = Vec::new();
+    let names =
+        ["", "-a", "--force", "A", "a/b", "..", "../a", "a..b", ".", "a.b", "a b", "a\\n", "\\u0000", "ä"];
+    for name in names.into_iter().chain([&long[..41]]) {
+        hostile.push((enter("name", name), "name"));
+    }
+    for (field, odd) in [("base", "~1"), ("branch", "a~1")] {
+        for value in
+            ["", "-a", "--all", "/a", "../a", ".a", "a b", "a\\tb", "a\\u0000", "a:b", "ä", odd, &long]
+        {
+            hostile.push((enter(field, value), field));
+        }
+    }
+    let (invalid, post) = ("invalid", "POST");
+    let mut cases: Vec<_> = hostile
+        .iter()
+        .map(|(body, field)| (post, scope, body.as_str(), 422, invalid, Some(*field)))
+        .collect();
+    let long_model = format!(r#"{{"set":{{"model":"{}"}}}}"#, "m".repeat(129));
+    let long_path = format!(r#"{{"relink":"/{}"}}"#, "d".repeat(4_095));
+    cases.extend([
+        (post, scope, "[]", 422, invalid, None),
+        (post, scope, "{}", 422, invalid, None),
+        (post, scope, r#"{"now":true}"#, 422, invalid, None),
+        (post, scope, r#"{"enter":{"name":"a"},"exit":true}"#, 422, invalid, None),
+        (post, scope, r#"{"set":{},"relink":"/srv"}"#, 422, invalid, None),
+        (post, scope, r#"{"enter":null}"#, 422, invalid, Some("enter")),
+        (post, scope, r#"{"enter":"a"}"#, 422, invalid, Some("enter")),
+        (post, scope, r#"{"enter":["a"]}"#, 422, invalid, Some("enter")),
+        (post, scope, r#"{"enter":{}}"#, 422, invalid, Some("enter")),
+        (post, scope, r#"{"enter":{"name":7}}"#, 422, invalid, Some("enter.name")),
+        (post, scope, r#"{"enter":{"name":"a","nmae":"b"}}"#, 422, invalid, Some("enter.nmae")),
+        (post, scope, r#"{"enter":{"name":"a"},"now":"yes"}"#, 422, invalid, Some("now")),
+        (post, scope, r#"{"enter":{"name":"a"},"new":true}"#, 422, invalid, Some("new")),
+        (post, scope, r#"{"exit":false}"#, 422, invalid, Some("exit")),
+        (post, scope, r#"{"exit":1}"#, 422, invalid, Some("exit")),
+        (post, scope, r#"{"exit":true}"#, 409, "not_in_worktree", None),
+        (post, scope, r#"{"set":{"agent":"-x"}}"#, 422, invalid, Some("agent")),
+        (post, scope, r#"{"set":{"agent":""}}"#, 422, invalid, Some("agent")),
+        (post, scope, r#"{"set":{"agent":"nobody"}}"#, 409, "unknown_agent", Some("agent")),
+        (post, scope, r#"{"set":{"model":"--x"}}"#, 422, invalid, Some("model")),
+        (post, scope, r#"{"set":{"mode":"a b"}}"#, 422, invalid, Some("mode")),
+        (post, scope, &long_model, 422, invalid, Some("model")),
+        (post, scope, r#"{"set":{"modle":"x"}}"#, 422, invalid, Some("set.modle")),
+        (post, scope, r#"{"relink":"srv"}"#, 422, invalid, Some("relink")),
+        (post, scope, r#"{"relink":"/a\u0000b"}"#, 422, invalid, Some("relink")),
+        (post, scope, &long_path, 422, invalid, Some("relink")),
+        (post, scope, r#"{"relink":"/gone"}"#, 409, "bad_directory", Some("directory")),
+        (post, "sessions/ses_1/scope", r#"{"exit":true}"#, 404, "not_found", None),
+        ("DELETE", scope, "", 409, "too_late", None),
+        ("GET", scope, "", 405, "method_not_allowed", None),
+    ]);
+    check_on_a_session(&cases).await;
+}
+
+#[tokio::test]
+async fn turns_epochs_and_deliveries_that_there_are_not_are_refused_and_change_nothing() {
+    let (post, patch, invalid, gone) = ("POST", "PATCH", "invalid", "not_found");
+    let (undo, fork, changes) = ("sessions/SES/undo", "sessions/SES/fork", "sessions/SES/changes");
+    let long = format!(r#"{{"title":"{}"}}"#, "t".repeat(201));
+    check_on_a_session(&[
+        (post, undo, "{}", 422, invalid, None),
+        (post, undo, "[1]", 422, invalid, None),
+        (post, undo, r#"{"turn":0}"#, 422, invalid, Some("turn")),
+        (post, undo, r#"{"turn":-1}"#, 422, invalid, Some("turn")),
+        (post, undo, r#"{"turn":1.5}"#, 422, invalid, Some("turn")),
+        (post, undo, r#"{"turn":2147483648}"#, 422, invalid, Some("turn")),
+        (post, undo, r#"{"turn":"1"}"#, 422, invalid, Some("turn")),
+        (post, undo, r#"{"turn":1,"now":true}"#, 422, invalid, Some("now")),
+        (post, undo, r#"{"turn":2147483647}"#, 404, gone, None),
+        (post, fork, "null", 422, invalid, None),
+        (post, fork, r#"{"at":0}"#, 422, invalid, Some("at")),
+        (post, fork, r#"{"at":"last"}"#, 422, invalid, Some("at")),
+        (post, fork, r#"{"at":9}"#, 404, gone, None),
+        (post, fork, r#"{"title":"\u0007"}"#, 422, invalid, Some("title")),
+        (post, fork, &long, 422, invalid, Some("title")),
+        (post, fork, r#"{"turn":1}"#, 422, invalid, Some("turn")),
+        ("GET", changes, "", 422, invalid, None),
+        ("GET", "sessions/SES/changes?turn=0", "", 422, invalid, Some("turn")),
+        ("GET", "sessions/SES/changes?turn=x", "", 422, invalid, Some("turn")),
+        ("GET", "sessions/SES/changes?turn=1&epoch=0", "", 422, invalid, Some("epoch")),
+        ("GET", "sessions/SES/changes?turn=9", "", 404, gone, None),
+        ("GET", "sessions/ses_1/readiness", "", 404, gone, None),
+        (patch, "messages/MSG", r#"{"held":true,"there":true}"#, 422, invalid, Some("there")),
+        (patch, "messages/MSG", r#"{"held":false,"there":"b"}"#, 422, invalid, Some("there")),
+        (patch, "messages/MSG", r#"{"there":true}"#, 422, invalid, None),
+        (patch, "messages/MSG", r#"{"text":"x","revision":0,"there":true}"#, 422, invalid, None),
+        (patch, "messages/MSG", r#"{"held":false,"there":true}"#, 409, "too_late", None),
+        (
+            post,
+            "messages",
+            r#"{"to":{"session":"SES"},"text":"x","delivery":"now"}"#,
+            422,
+            invalid,
+            Some("delivery"),
+        ),
+        (
+            post,
+            "messages",
+            r#"{"to":{"session":"SES"},"text":"x","delivery":1}"#,
+            422,
+            invalid,
+            Some("delivery"),
+        ),
+        (post, "messages", r#"{"to":{"session":"SES"},"text":"x","under":-1}"#, 422, invalid, Some("under")),
+        (
+            post,
+            "messages",
+            r#"{"to":{"session":"SES"},"text":"x","under":2147483648}"#,
+            422,
+            invalid,
+            Some("under"),
+        ),
+        (post, "messages", r#"{"to":{"session":"SES"},"text":"x","under":1}"#, 409, "other_scope", None),
+        (post, "messages", r#"{"to":{"new":{}},"text":"x","under":1}"#, 409, "other_scope", None),
+        (
+            post,
+            "messages",
+            r#"{"to":{"new":{"worktree":[]}},"text":"x"}"#,
+            422,
+            invalid,
+            Some("to.new.worktree"),
+        ),
+        (
+            post,
+            "messages",
+            r#"{"to":{"new":{"worktree":{"path":"/"}}},"text":"x"}"#,
+            422,
+            invalid,
+            Some("to.new.worktree.path"),
+        ),
+        (
+            post,
+            "messages",
+            r#"{"to":{"new":{"worktree":{"name":"../a"}}},"text":"x"}"#,
+            422,
+            invalid,
+            Some("name"),
+        ),
+        (
+            post,
+            "messages",
+            r#"{"to":{"new":{"worktree":{"base":"-a"}}},"text":"x"}"#,
+            422,
+            invalid,
+            Some("base"),
+        ),
+        (post, "sessions", r#"{"worktree":{"name":"-a"}}"#, 422, invalid, Some("name")),
+        (post, "sessions", r#"{"worktree":{"branch":"a b"}}"#, 422, invalid, Some("branch")),
+        (post, "sessions", r#"{"worktree":true}"#, 422, invalid, Some("worktree")),
+    ])
+    .await;
+}
+
 #[tokio::test]
 async fn hostile_addresses_are_refused() {
     let long = format!(r#"{{"to":{{"conversation":"api:a/{}"}},"text":"x"}}"#, "b".repeat(5_000));

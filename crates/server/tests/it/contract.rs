@@ -38,6 +38,7 @@ fn every_path_is_there() {
         "delete /api/v1/messages/{id}",
         "delete /api/v1/roots",
         "delete /api/v1/sessions/{id}/grants",
+        "delete /api/v1/sessions/{id}/scope",
         "delete /api/v1/tokens/{id}",
         "delete /api/v1/users/{id}/password",
         "get /api/v1/agents",
@@ -58,9 +59,11 @@ fn every_path_is_there() {
         "get /api/v1/route",
         "get /api/v1/sessions",
         "get /api/v1/sessions/{id}",
+        "get /api/v1/sessions/{id}/changes",
         "get /api/v1/sessions/{id}/facts",
         "get /api/v1/sessions/{id}/grants",
         "get /api/v1/sessions/{id}/queue",
+        "get /api/v1/sessions/{id}/readiness",
         "get /api/v1/sign-in",
         "get /api/v1/tokens",
         "get /api/v1/users",
@@ -82,7 +85,10 @@ fn every_path_is_there() {
         "post /api/v1/orgs",
         "post /api/v1/sessions",
         "post /api/v1/sessions/{id}/end",
+        "post /api/v1/sessions/{id}/fork",
         "post /api/v1/sessions/{id}/hand-over",
+        "post /api/v1/sessions/{id}/scope",
+        "post /api/v1/sessions/{id}/undo",
         "post /api/v1/sign-in",
         "post /api/v1/sign-out",
         "post /api/v1/tokens",
@@ -188,6 +194,15 @@ fn requests_refuse_what_they_do_not_know() {
         "OrgChange",
         "NewOrg",
         "NewOwner",
+        "EnterWorktree",
+        "OwnWorktree",
+        "ScopeEnter",
+        "ScopeExit",
+        "ScopeSet",
+        "ScopeSetting",
+        "ScopeRelink",
+        "UndoTurn",
+        "NewFork",
         "PasswordSignIn",
         "LinkSignIn",
     ] {
@@ -206,8 +221,9 @@ fn every_code_is_documented_where_it_can_be_met() {
         .collect();
     let known: Vec<&str> = api::Code::ALL.iter().map(|code| code.word()).collect();
     assert_eq!(words, known);
-    // Met by no operation, but where there is none or before there is one; and one that must not be met at all.
-    let elsewhere = ["no_such_path", "method_not_allowed", "needs_tls", "internal"];
+    // Met by no operation, but where there is none or before there is one; by whoever looks something up without HTTP; and
+    // one that must not be met at all.
+    let elsewhere = ["no_such_path", "method_not_allowed", "needs_tls", "stale", "internal"];
     let described = document["paths"].to_string();
     for word in known.iter().filter(|word| !elsewhere.contains(word)) {
         assert!(described.contains(&format!("`{word}`")), "{word}");

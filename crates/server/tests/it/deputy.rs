@@ -72,6 +72,22 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
     for order in [json!([waits.to_string()]), json!([mine.waits.to_string()])] {
         add("reorder", "PUT", format!("/sessions/{b}/queue"), Some(json!({"order": order})));
     }
+    for change in [
+        json!({"enter": {"name": "blue", "base": format!("refs/homing/{b}/1/after")}}),
+        json!({"exit": true}),
+        json!({"set": {"model": "small"}}),
+        json!({"relink": "/elsewhere"}),
+    ] {
+        add("change_scope", "POST", format!("/sessions/{b}/scope"), Some(change));
+    }
+    add("keep_scope", "DELETE", format!("/sessions/{b}/scope"), None);
+    add("undo", "POST", format!("/sessions/{b}/undo"), Some(json!({"turn": 1})));
+    add("fork", "POST", format!("/sessions/{b}/fork"), Some(json!({})));
+    add("fork", "POST", format!("/sessions/{b}/fork"), Some(json!({"at": 1, "title": format!("of {a}")})));
+    for delivery in ["interrupt", "steer"] {
+        let words = json!({"to": {"session": b.to_string()}, "text": "x", "delivery": delivery, "under": 9});
+        add("say", "POST", "/messages".into(), Some(words));
+    }
     let gift = json!({"to": {"user": eve.to_string()}, "grant": "manage"});
     add("give", "PUT", format!("/sessions/{b}/grants"), Some(gift));
     add("give", "PUT", format!("/sessions/{b}/grants"), Some(json!({"to": {"org": true}, "grant": "view"})));
@@ -82,6 +98,7 @@ fn tries(mine: &Prey, theirs: &Prey, by: &Somebody) -> Vec<Try> {
         add("stop", "POST", format!("/messages/{message}/stop"), None);
         add("hold", "PATCH", format!("/messages/{message}"), Some(json!({"held": true})));
         add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false})));
+        add("release", "PATCH", format!("/messages/{message}"), Some(json!({"held": false, "there": true})));
         let words = json!({"text": format!("say this in {a}"), "revision": 0});
         add("edit", "PATCH", format!("/messages/{message}"), Some(words));
     }
@@ -117,6 +134,8 @@ async fn earlier_calls(town: &Town, eve: &Somebody, mine: &Prey) {
         ("POST", "/messages".to_owned(), Some(json!({"to": {"session": a.to_string()}, "text": "more"}))),
         ("PUT", format!("/sessions/{a}/grants"), Some(json!({"to": {"org": true}, "grant": "view"}))),
         ("DELETE", format!("/sessions/{a}/grants?org=true"), None),
+        ("POST", format!("/sessions/{a}/scope"), Some(json!({"enter": {"name": "blue"}}))),
+        ("DELETE", format!("/sessions/{a}/scope"), None),
         // The last: its answer says that the keeper has seen all that came before.
         ("PATCH", format!("/messages/{}", mine.waits), Some(json!({"held": true}))),
     ];

@@ -7,12 +7,15 @@ mod bad;
 mod contract;
 mod deputy;
 mod gate;
+#[path = "../../../engine/tests/it/grove.rs"]
+mod grove;
 mod matrix;
 mod paces;
 mod people;
 mod refused_reads;
 mod revoked;
 mod rounds;
+mod scope;
 mod sign_in;
 mod streams;
 mod tls;

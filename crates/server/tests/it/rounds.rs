@@ -13,7 +13,7 @@ fn conversation(key: &str) -> To {
     To::conversation(format!("api:test/{key}"), None)
 }
 
-async fn settled(client: &Client, message: &str) -> Receipt {
+pub(crate) async fn settled(client: &Client, message: &str) -> Receipt {
     let query = MessageQuery { wait: Some(20), words: Some(true) };
     let receipt = client.receipt(message, &query).await.unwrap();
     assert!(receipt.state.is_final(), "{receipt:?}");
@@ -21,7 +21,7 @@ async fn settled(client: &Client, message: &str) -> Receipt {
 }
 
 /// Waits until the message's turn runs.
-async fn running(client: &Client, receipt: &Receipt) {
+pub(crate) async fn running(client: &Client, receipt: &Receipt) {
     let mut follow = client.follow(&receipt.session, 0);
     loop {
         if let api::client::Heard::Fact(Fact { what: What::Rule(RuleFact::Handed { .. }), .. }) =
@@ -32,7 +32,7 @@ async fn running(client: &Client, receipt: &Receipt) {
     }
 }
 
-fn code(error: ClientError) -> Code {
+pub(crate) fn code(error: ClientError) -> Code {
     error.problem().unwrap_or_else(|| panic!("{error}")).code
 }
 

@@ -318,7 +318,16 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
     script.get("/api/v1/facts").await;
     script.pages("/api/v1/bindings?").await;
     for session in [talk, &busy.session, ended, shared, &guessed.session, &guessed.ended] {
-        for part in ["", "/facts", "/facts?limit=2", "/queue", "/grants"] {
+        for part in [
+            "",
+            "/facts",
+            "/facts?limit=2",
+            "/queue",
+            "/grants",
+            "/changes?turn=1",
+            "/changes?turn=9",
+            "/readiness",
+        ] {
             script.get(&format!("/api/v1/sessions/{session}{part}")).await;
         }
         script.get(&format!("/api/v1/route?session={session}")).await;
@@ -360,11 +369,31 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
         script.ask("POST", "/api/v1/messages", say(json!({"session": session.to_string()}))).await;
         script.ask("POST", &format!("/api/v1/sessions/{session}/end"), None).await;
         script.ask("PATCH", &format!("/api/v1/sessions/{session}"), Some(json!({"title": "x"}))).await;
+        let scope = format!("/api/v1/sessions/{session}/scope");
+        for change in [json!({"enter": {"name": "blue"}}), json!({"exit": true}), json!({"relink": "/srv"})] {
+            script.ask("POST", &scope, Some(change)).await;
+        }
+        script.ask("DELETE", &scope, None).await;
+        for turn in [1, 9] {
+            script
+                .ask("POST", &format!("/api/v1/sessions/{session}/undo"), Some(json!({"turn": turn})))
+                .await;
+            script.ask("POST", &format!("/api/v1/sessions/{session}/fork"), Some(json!({"at": turn}))).await;
+        }
+        for (delivery, under) in [("interrupt", 0), ("steer", 9)] {
+            let to = json!({"session": session.to_string()});
+            let said = json!({"to": to, "text": "x", "delivery": delivery, "under": under});
+            script.ask("POST", "/api/v1/messages", Some(said)).await;
+        }
         let order = Some(json!({"order": [message.to_string()]}));
         script.ask("PUT", &format!("/api/v1/sessions/{session}/queue"), order).await;
     }
     script.ask("POST", "/api/v1/messages", say(json!({"conversation": conversation}))).await;
     script.ask("POST", &format!("/api/v1/messages/{message}/stop"), None).await;
+    for there in [false, true] {
+        let release = json!({"held": false, "there": there});
+        script.ask("PATCH", &format!("/api/v1/messages/{message}"), Some(release)).await;
+    }
     script.ask("DELETE", &format!("/api/v1/messages/{message}"), None).await;
     script.ask("POST", &format!("/api/v1/approvals/{approval}"), Some(json!({"answer": "yes"}))).await;
     script.ask("POST", &format!("/api/v1/users/{person}/disable"), None).await;

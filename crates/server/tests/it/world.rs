@@ -1,5 +1,6 @@
 //! A small world for one test: a server on a port of its own, with somebody who may ask.
 
+use crate::grove::Grove;
 use agent::{House, HouseConfig, InProcess};
 use api::client::Client;
 use api::tls::Trust;
@@ -113,6 +114,7 @@ pub(crate) struct World {
     pub(crate) store: MemoryStore,
     pub(crate) http: reqwest::Client,
     pub(crate) fence: Arc<Fence>,
+    pub(crate) grove: Arc<Grove>,
     clock: Arc<TestClock>,
     port: Arc<Port>,
     bob: OnceCell<Somebody>,
@@ -138,8 +140,8 @@ impl World {
     pub(crate) async fn with(limits: Limits, set_up: impl FnOnce(&mut ServerConfig)) -> Self {
         let store = MemoryStore::new(NodeId::from_bits(1));
         let fence = Arc::new(Fence::default());
-        let clock = Arc::new(TestClock::new());
-        let engine = start(&store, limits, fence.clone(), clock.clone()).await;
+        let (clock, grove) = (Arc::new(TestClock::new()), Arc::new(Grove::default()));
+        let engine = start(&store, limits, fence.clone(), clock.clone(), grove.clone()).await;
         let owner =
             NewPerson { person: ANN, handle: "ann".into(), name: None, email: None, role: Role::Owner };
         let org = OrgId::from_bits(1);
@@ -153,7 +155,7 @@ impl World {
             let full = TokenRow::full(token, hash_of(secret), ANN, purpose, engine.now());
             engine.add_token(TokenRow { client, ..full }).await.unwrap();
         }
-        Self::open(engine, store, fence, clock, Arc::new(Port::reserve()), set_up).await
+        Self::open(engine, store, fence, clock, grove, Arc::new(Port::reserve()), set_up).await
     }
 
     async fn open(
@@ -161,6 +163,7 @@ impl World {
         store: MemoryStore,
         fence: Arc<Fence>,
         clock: Arc<TestClock>,
+        grove: Arc<Grove>,
         port: Arc<Port>,
         set_up: impl FnOnce(&mut ServerConfig),
     ) -> Self {
@@ -179,7 +182,7 @@ impl World {
         let http = reqwest::Client::builder().tls_backend_preconfigured(tls);
         let http = http.no_proxy().redirect(redirect).build().unwrap();
         let bob = OnceCell::new();
-        Self { url, sign_in, engine, store, http, fence, clock, port, bob, stop: Some(stop), served }
+        Self { url, sign_in, engine, store, http, fence, grove, clock, port, bob, stop: Some(stop), served }
     }
 
     /// The server goes, and another one comes on the same port with what was durable.
@@ -187,9 +190,9 @@ impl World {
         self.close().await;
         self.engine.shutdown().await;
         let store = self.store.reopen();
-        let (fence, clock) = (self.fence.clone(), self.clock.clone());
-        let engine = start(&store, Limits::default(), fence.clone(), clock.clone()).await;
-        Self::open(engine, store, fence, clock, self.port.clone(), |_| {}).await
+        let (fence, clock, grove) = (self.fence.clone(), self.clock.clone(), self.grove.clone());
+        let engine = start(&store, Limits::default(), fence.clone(), clock.clone(), grove.clone()).await;
+        Self::open(engine, store, fence, clock, grove, self.port.clone(), |_| {}).await
     }
 
     /// Lets time pass, for the engine and its credentials.
@@ -266,8 +269,15 @@ pub(crate) fn trace() -> Trace {
     Trace { door: "test", correlation: "test".into(), address: None, key: None }
 }
 
-async fn start(store: &MemoryStore, limits: Limits, fence: Arc<Fence>, clock: Arc<TestClock>) -> Engine {
-    Engine::start(wiring(Arc::new(store.clone()), limits, fence, clock)).await.unwrap()
+async fn start(
+    store: &MemoryStore,
+    limits: Limits,
+    fence: Arc<Fence>,
+    clock: Arc<TestClock>,
+    trees: Arc<Grove>,
+) -> Engine {
+    let wiring = Wiring { trees, ..wiring(Arc::new(store.clone()), limits, fence, clock) };
+    Engine::start(wiring).await.unwrap()
 }
 
 /// What an engine is made of in a test.
@@ -286,7 +296,7 @@ pub(crate) fn wiring(
         agents: vec![Arc::new(agent), Arc::new(crate::accounts::Keyed::new())],
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),
-        trees: Arc::new(engine::NoTrees),
+        trees: Arc::new(Grove::default()),
         scripts: std::collections::BTreeMap::new(),
         clock,
         mint: Arc::new(mint),

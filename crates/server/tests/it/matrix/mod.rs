@@ -98,6 +98,7 @@ fn cells<'a>(rows: &'a [Row], callers: &'a [Caller]) -> Vec<Cell<'a>> {
             for &target in row.targets.iter().filter(|target| is_asked(caller, **target)) {
                 let expected = match expected(row.takes, &caller.is, target, row.fine) {
                     (403, None) => (403, Some(row.not_theirs)),
+                    (status, None) => (status, row.keeper),
                     expected => expected,
                 };
                 let cell = Cell { row, caller, target, expected };

@@ -32,6 +32,8 @@ pub(super) struct Row {
     pub(super) targets: Vec<Target>,
     /// The status of what may be done.
     pub(super) fine: u16,
+    /// The code of what may be done, where the session itself says no.
+    pub(super) keeper: Option<&'static str>,
     /// Whether it changes something: then what it is about is made for it alone.
     pub(super) changes: bool,
     /// Whether it changes the caller or their credential: then somebody like them asks instead.
@@ -52,6 +54,7 @@ fn row(operation: &'static str, takes: Takes, targets: Vec<Target>) -> Row {
         takes,
         targets,
         fine: 200,
+        keeper: None,
         changes: false,
         changes_caller: false,
         path: |_| vec![],
@@ -68,6 +71,9 @@ impl Row {
     }
     fn fine(self, fine: u16) -> Self {
         Self { fine, ..self }
+    }
+    fn keeper(self, code: &'static str) -> Self {
+        Self { fine: 409, keeper: Some(code), ..self }
     }
     fn changes(self) -> Self {
         Self { changes: true, ..self }
@@ -96,6 +102,7 @@ impl Row {
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = open_and_lists();
     rows.extend(sessions());
+    rows.extend(scopes());
     rows.extend(messages());
     rows.extend(new_sessions());
     rows.extend(agents());
@@ -209,11 +216,54 @@ fn sessions() -> Vec<Row> {
     ]
 }
 
+/// A turn is under way in each open session, so a change waits and an undo is refused.
+fn scopes() -> Vec<Row> {
+    let reads = |operation| on_session(operation, Right::Read, Grant::View, false);
+    let rules = |operation| on_session(operation, Right::Manage, Grant::Manage, true);
+    let changes = |takes| {
+        row("change_scope", takes, spots())
+            .changes()
+            .path(|names| vec![&names.session])
+            .not_theirs("directory_not_yours")
+    };
+    let undoes = Takes::Session { right: Right::Prompt, grant: Grant::Prompt, open: true, uses_agent: true };
+    vec![
+        rules("change_scope").way("enter").changes().body(|_| Some(json!({"enter": {"name": "blue"}}))),
+        rules("change_scope").way("model").changes().body(|_| Some(json!({"set": {"model": "small"}}))),
+        rules("change_scope")
+            .way("now")
+            .keeper("busy")
+            .body(|_| Some(json!({"set": {"model": "small"}, "now": true}))),
+        changes(Takes::Rescope(Target::Agent(Agent::Closed)))
+            .way("agent")
+            .body(|_| Some(json!({"set": {"agent": "closed"}}))),
+        changes(Takes::Rescope(Target::Theirs(true)))
+            .way("directory")
+            .body(|names| Some(json!({"relink": names.directory}))),
+        changes(Takes::Rescope(Target::Theirs(false)))
+            .way("directory of others")
+            .body(|_| Some(json!({"relink": "/elsewhere"}))),
+        rules("keep_scope").keeper("too_late"),
+        row("undo", undoes, spots())
+            .keeper("busy")
+            .path(|names| vec![&names.session])
+            .body(|_| Some(json!({"turn": 1}))),
+        row("fork", Takes::Fork, spots())
+            .fine(201)
+            .changes()
+            .path(|names| vec![&names.session])
+            .body(|_| Some(json!({"at": 1}))),
+        reads("changes").query(|_| "turn=1".into()),
+        reads("readiness"),
+    ]
+}
+
 fn messages() -> Vec<Row> {
     let stops = Takes::Session { right: Right::Prompt, grant: Grant::Prompt, open: false, uses_agent: true };
     let answers =
         Takes::Session { right: Right::Approve, grant: Grant::Prompt, open: true, uses_agent: false };
     let reads = Takes::Session { right: Right::Read, grant: Grant::View, open: false, uses_agent: false };
+    let rules = Takes::Session { right: Right::Manage, grant: Grant::Manage, open: true, uses_agent: false };
     let on_message =
         |operation, takes, targets| row(operation, takes, targets).path(|names| vec![&names.message]);
     vec![
@@ -223,6 +273,9 @@ fn messages() -> Vec<Row> {
             .fine(202)
             .changes()
             .body(|names| Some(json!({"to": {"session": names.session}, "text": "hello"}))),
+        row("say", Takes::Say, spots()).way("interrupt").fine(202).changes().body(|names| {
+            Some(json!({"to": {"session": names.session}, "text": "now", "delivery": "interrupt"}))
+        }),
         on_message("stop", stops, spots()).changes(),
         on_message("withdraw", Takes::Tend, spots_of_each()).changes(),
         on_message("change_message", Takes::Tend, spots_of_each())
@@ -233,6 +286,11 @@ fn messages() -> Vec<Row> {
             .way("release")
             .changes()
             .body(|_| Some(json!({"held": false}))),
+        // The session goes back with it, so it takes what a change of scope takes, whoever said it.
+        on_message("change_message", rules, spots_of_each())
+            .way("release there")
+            .changes()
+            .body(|_| Some(json!({"held": false, "there": true}))),
         on_message("change_message", Takes::Reword, spots_of_each())
             .way("words")
             .changes()
@@ -261,6 +319,10 @@ fn new_sessions() -> Vec<Row> {
             .way("directory")
             .not_theirs("directory_not_yours")
             .body(|names| Some(json!({"directory": names.directory}))),
+        makes(theirs())
+            .way("worktree")
+            .not_theirs("directory_not_yours")
+            .body(|names| Some(json!({"directory": names.directory, "worktree": {"name": "blue"}}))),
         says(agents())
             .way("agent")
             .body(|names| Some(json!({"to": {"new": {"agent": names.agent}}, "text": "hello"}))),

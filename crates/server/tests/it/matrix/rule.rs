@@ -127,6 +127,11 @@ pub(super) enum Takes {
     Tend,
     /// Other words: nobody's but the sender's.
     Reword,
+    /// Another agent or directory for a session: to rule it, and what a new one of that kind takes.
+    Rescope(Target),
+    /// A session of their own from what another one has said: to say something there, and to make a session. Where it acts is
+    /// theirs if they own the other one; a directory of that one's own is nobody else's to choose.
+    Fork,
     /// A new session with some agent, in some conversation or directory.
     Make,
     /// Something about the org.
@@ -193,6 +198,10 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
             let mine = if spot.mine { Ok(()) } else { Err((403, Some("not_your_words"))) };
             session(is, spot, Right::Prompt, Grant::Prompt).and(mine).and_then(|()| is_open(spot, true))
         }
+        (Takes::Rescope(to), Target::Session(spot)) => session(is, spot, Right::Manage, Grant::Manage)
+            .and_then(|()| make(is, to))
+            .and_then(|()| is_open(spot, true)),
+        (Takes::Fork, Target::Session(spot)) => fork(is, spot),
         (Takes::Make, target) => make(is, target),
         (Takes::Org { right: needs, role: least }, target) => unbound(is)
             .and_then(|()| right(is, needs))
@@ -330,6 +339,19 @@ fn make(is: &Is, target: Target) -> Step {
         Target::Theirs(false) => Err((403, None)),
         target => panic!("no session is made for {target:?}"),
     }
+}
+
+fn fork(is: &Is, spot: Spot) -> Step {
+    session(is, spot, Right::Prompt, Grant::Prompt)?;
+    agent_of(is, spot, true)?;
+    role(is, Role::Member)?;
+    unbound(is)?;
+    // The turn of an open one is under way, and there is nothing to begin from.
+    if !spot.ended {
+        return Err(GONE);
+    }
+    let owns = matches!(spot.stands, Stands::Own | Stands::OwnOfClosedAgent);
+    if owns { Ok(()) } else { Err((403, Some("directory_not_yours"))) }
 }
 
 fn sees(is: &Is, agent: Agent) -> Step {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use kernel::SessionId;
+use serde::{Deserialize, Serialize};
 
 use super::trouble::GitTrouble;
 
@@ -13,13 +14,51 @@ const BRANCH_BYTES_MAX: usize = 200;
 const REVISION_BYTES_MAX: usize = 250;
 
 /// The name of a worktree: `[a-z0-9][a-z0-9-]{0,62}`. It is a directory's name and a part of a branch's.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct WorktreeName(String);
 
+impl TryFrom<String> for WorktreeName {
+    type Error = GitTrouble;
+
+    fn try_from(text: String) -> Result<Self, GitTrouble> {
+        text.parse()
+    }
+}
+
+impl From<WorktreeName> for String {
+    fn from(WorktreeName(name): WorktreeName) -> Self {
+        name
+    }
+}
+
+/// What of a session's id makes the names of its worktrees its own. The beginning is the time, which others share.
+const TAIL: usize = 12;
+
 impl WorktreeName {
+    /// What a session calls `name` among all worktrees: two sessions that call theirs the same have two.
+    pub fn of(session: SessionId, name: &str) -> Result<Self, GitTrouble> {
+        format!("{name}{}", ending(session)).parse()
+    }
+
+    /// Whether it is one of that session's.
+    pub fn is_of(&self, session: SessionId) -> bool {
+        self.own(session).is_some()
+    }
+
+    /// What its session calls it, if it is one of that session's.
+    pub fn own(&self, session: SessionId) -> Option<&str> {
+        self.0.strip_suffix(&ending(session)).filter(|name| !name.is_empty())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn ending(session: SessionId) -> String {
+    let id = session.to_string();
+    format!("-{}", &id[id.len() - TAIL..])
 }
 
 impl fmt::Display for WorktreeName {
@@ -128,7 +167,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    pub(super) fn word(self) -> &'static str {
+    pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Before => "before",
             Self::After => "after",
@@ -197,6 +236,15 @@ mod tests {
         for good in ["a", "0", "a-b", "fix-42-", &long[1..]] {
             assert_eq!(good.parse::<WorktreeName>().unwrap().as_str(), good);
         }
+    }
+
+    #[test]
+    fn a_worktree_is_its_sessions_and_nobody_elses() {
+        let (mine, other) = (SessionId::from_bits(7), SessionId::from_bits(8));
+        let name = WorktreeName::of(mine, "blue").unwrap();
+        assert_eq!((name.own(mine), name.own(other)), (Some("blue"), None));
+        assert!(name.is_of(mine) && !name.is_of(other));
+        assert!(WorktreeName::of(mine, "../blue").is_err());
     }
 
     #[test]

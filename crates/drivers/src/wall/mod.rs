@@ -21,6 +21,8 @@ use agent::{Launch, Trouble};
 use kernel::SessionId;
 use serde::{Deserialize, Serialize};
 
+use crate::git::WorktreeName;
+
 pub use probe::{Tried, probe_wall};
 pub use prove::{Proof, Proving, prove_wall};
 pub(crate) use raise::Prepared;
@@ -82,6 +84,14 @@ impl DataPlace {
     /// Where a session without a directory of its own acts.
     pub(crate) fn work(&self, session: SessionId) -> PathBuf {
         self.path.join("work").join(session.to_string())
+    }
+
+    /// The root of the worktree that a directory is in, if it is one of that session's.
+    pub(crate) fn worktree(&self, session: SessionId, directory: &Path) -> Option<PathBuf> {
+        let all = self.path.join("worktrees");
+        let first = directory.strip_prefix(&all).ok()?.components().next()?;
+        let name: WorktreeName = first.as_os_str().to_str()?.parse().ok()?;
+        name.is_of(session).then(|| all.join(name.as_str()))
     }
 
     /// Where an agent finds what it needs to call back.
@@ -159,6 +169,12 @@ impl Wall {
                 own_directory(&work, wear.as_ref())?;
                 keep.push(work);
             }
+            if let Some(worktree) = data.worktree(launch.session, &directory) {
+                if let Some(wear) = &wear {
+                    wear.give_all(&worktree).map_err(|why| unreadable(&worktree, &why))?;
+                }
+                keep.push(worktree);
+            }
             if home.starts_with(&data.path) {
                 own_directory(&home, wear.as_ref())?;
             }
@@ -194,9 +210,13 @@ fn is_hidden(path: &Path, hide: &[PathBuf], keep: &[PathBuf]) -> bool {
     innermost(hide) > innermost(keep)
 }
 
+fn unreadable(path: &Path, why: &std::io::Error) -> Trouble {
+    Trouble::transient(format!("{}: {why}", path.display()))
+}
+
 /// Makes a directory that nobody but the agent's user may enter.
 fn own_directory(path: &Path, wear: Option<&Wear>) -> Result<(), Trouble> {
-    let trouble = |why: std::io::Error| Trouble::transient(format!("{}: {why}", path.display()));
+    let trouble = |why: std::io::Error| unreadable(path, &why);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(trouble)?;
     match wear {
         Some(wear) => wear.give(path).map_err(trouble),
@@ -233,6 +253,32 @@ mod tests {
             let why =
                 wall.around(&launch(hidden.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap_err();
             assert!(why.detail.contains("hidden from agents"), "{why:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_own_worktree_and_no_other() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataPlace::of(place.path()).unwrap();
+        let wall = Wall { data: Some(data.clone()), ..Wall::default() };
+        let root = |session: u128, name: &str| {
+            let name = WorktreeName::of(SessionId::from_bits(session), name).unwrap();
+            data.path.join("worktrees").join(name.as_str())
+        };
+        let (mine, other) = (root(1, "blue"), root(2, "blue"));
+        std::fs::create_dir_all(mine.join("crates")).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        let locks = data.path.join("attempts");
+        let around = |path: &Path| {
+            wall.around(&launch(path.to_str().unwrap()), Path::new("/home/x"), &locks).map(|around| around.keep)
+        };
+        let turns = data.turns(SessionId::from_bits(1));
+        assert_eq!(around(&mine.join("crates")).unwrap(), [turns.clone(), mine.clone()]);
+        // A link in one's own leads nowhere.
+        std::os::unix::fs::symlink(&other, mine.join("link")).unwrap();
+        for hidden in [other, mine.join("link"), data.path.join("worktrees"), mine.join("..")] {
+            let why = around(&hidden).unwrap_err();
+            assert!(why.detail.contains("hidden from agents"), "{}: {why:?}", hidden.display());
         }
     }
 

@@ -1,6 +1,7 @@
 //! A user of the operating system that an agent runs as in place of the server's.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Gid, Uid};
@@ -67,6 +68,29 @@ impl Wear {
     /// Gives that user a file or directory of ours.
     pub fn give(&self, path: &Path) -> io::Result<()> {
         std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
+    }
+
+    /// Gives that user a directory of ours with everything in it, the first time. Links are given, not followed; what
+    /// belongs to that user already is not looked into again.
+    pub fn give_all(&self, root: &Path) -> io::Result<()> {
+        if root.symlink_metadata()?.uid() == self.uid {
+            return Ok(());
+        }
+        let mut left = vec![root.to_path_buf()];
+        while let Some(path) = left.pop() {
+            for entry in std::fs::read_dir(&path)? {
+                let entry = entry?;
+                match entry.file_type()?.is_dir() {
+                    true => left.push(entry.path()),
+                    false => self.give(&entry.path())?,
+                }
+            }
+            if path != root {
+                self.give(&path)?;
+            }
+        }
+        // Last: whoever is killed before begins again.
+        self.give(root)
     }
 
     /// Becomes that user, for good. Only for a process with one thread.

@@ -318,6 +318,11 @@ pub enum Story {
     FileChanged { path: String, change: String },
     /// What the turn changed in the tree, as far as it is under version control. `cut` says that some of the patch is missing.
     Changes { files: Vec<FileChange>, patch: String, cut: bool },
+    /// How the agent comes to know what was said before, where it is not simply asked to go on: `way` is a stable word for
+    /// it, `turns` how many turns it was told, `text` the same for people.
+    Memory { way: String, turns: u64, text: String },
+    /// More of what a script of a worktree printed. `stage`: `setup` or `teardown`; `offset` counts its bytes.
+    Script { stage: String, offset: u64, output: String },
     /// The agent asks a person.
     Question { approval: String, tool: String, detail: String },
     /// What it has cost since the last time it said so.

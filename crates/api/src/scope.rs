@@ -381,6 +381,9 @@ pub struct ReadyPart {
     /// What can be done about it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// The session that works in the same directory and is waited for, if you may see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Since when, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<At>,

@@ -48,7 +48,7 @@ pub use ports::{
     CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Scripts, Seal, Side, TreeChange,
     TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
 };
-pub use ready::{ReadyView, remedy_words};
+pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};

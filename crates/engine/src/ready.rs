@@ -6,8 +6,8 @@ use crate::roster::{LOOK_MAX, LOOK_WAIT};
 use crate::{Engine, Refused};
 use agent::{Found, SignIn};
 use kernel::{
-    Act, Look, Moment, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session, SessionId, Stage,
-    Trouble, authorize, readiness, readiness_parts,
+    Act, Claim, Look, Moment, PartWhy, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session,
+    SessionId, Stage, Trouble, authorize, readiness, readiness_parts,
 };
 
 /// How ready a session is, and each part of it.
@@ -17,6 +17,17 @@ pub struct ReadyView {
     pub state: &'static str,
     /// All of its parts, the fine ones included.
     pub parts: Vec<ReadinessPart>,
+    /// Whose turn works in the directory, if this session has to wait for it.
+    pub neighbour: Option<Neighbour>,
+}
+
+/// A session whose turn works where another one wants to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Neighbour {
+    /// This one.
+    Session(SessionId),
+    /// One that whoever asks may not see.
+    Hidden,
 }
 
 impl Engine {
@@ -34,12 +45,28 @@ impl Engine {
         let now = self.now();
         let seen = self.seen_outside(&state, &scope, row.touched_at, now).await?;
         let parts = readiness_parts(&state, &seen, now);
+        let is_crowded = parts.iter().any(|part| part.why == Some(PartWhy::Crowded));
+        let neighbour = if is_crowded { self.neighbour(by, session, &scope).await? } else { None };
         let state = match readiness(&state, &seen, now) {
             Readiness::Ready => "ready",
             Readiness::Waiting { .. } => "waiting",
             Readiness::Blocked { .. } => "blocked",
         };
-        Ok(ReadyView { state, parts: parts.to_vec() })
+        Ok(ReadyView { state, parts: parts.to_vec(), neighbour })
+    }
+
+    /// Who works in the directory of a session, if it is somebody else.
+    async fn neighbour(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        scope: &Scope,
+    ) -> Result<Option<Neighbour>, Refused> {
+        let holder = self.store().holder(Claim::directory(&scope.directory)).await?;
+        let Some((other, _)) = holder.filter(|(other, _)| *other != session) else { return Ok(None) };
+        let found = self.store().session(other).await?;
+        let is_seen = found.is_some_and(|(record, _)| authorize(by, Act::Read, &record, ()).is_ok());
+        Ok(Some(if is_seen { Neighbour::Session(other) } else { Neighbour::Hidden }))
     }
 
     async fn seen_outside(

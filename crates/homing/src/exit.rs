@@ -186,6 +186,17 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::SessionEnded => "leave out --session to talk to this directory's conversation, or use --new",
         Code::UnknownAgent => "`homing agents` lists the agents there are",
         Code::BadDirectory => "name a directory that is there with --directory",
+        Code::Busy => {
+            "wait for the end of the turn, or stop it with `homing stop`; without --now a change waits by itself"
+        }
+        Code::ScopeChanging => {
+            "`homing show` says what it waits for; `homing scope keep` gives the change up"
+        }
+        Code::InWorktree => "leave it first: `homing scope exit`",
+        Code::NotInWorktree => "`homing scope enter NAME` goes into one",
+        Code::OtherScope => {
+            "go back there first (`homing scope enter NAME`, `homing scope exit`); `homing log` says where it was"
+        }
         Code::TooLate => "`homing show ID` says how it stands now",
         Code::Lapsed => {
             "to go on: homing send --session SESSION \"Go on. What you asked for is allowed once.\""

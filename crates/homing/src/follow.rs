@@ -118,6 +118,8 @@ impl<'a> Follower<'a> {
             | Story::Usage(_)
             | Story::Stopped { .. }
             | Story::Changes { .. }
+            | Story::Memory { .. }
+            | Story::Script { .. }
             | Story::Other { .. }
             | Story::Forgotten { .. } => {}
         }
@@ -190,7 +192,7 @@ pub(crate) fn conclude(receipt: &Receipt, screen: Screen) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     screen.say(format!("{} {}", screen.err(Look::Bad, &words::standing(receipt)), receipt.id));
-    if let Some(hint) = &receipt.hint {
+    if let Some(hint) = words::hint(receipt) {
         screen.say(format!("{} {hint}", screen.err(Look::Good, "hint:")));
     }
     Ok(Exit::Failed)

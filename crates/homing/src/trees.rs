@@ -43,6 +43,9 @@ const BYTES_MAX: u64 = 20 * 1024 * 1024 * 1024;
 /// What the snapshots of worktrees are kept under that no session asks to be removed.
 const NOBODY: SessionId = SessionId::from_bits(0);
 
+/// Why there is nothing to put back.
+const UNTRACKED: &str = "its directory is not under version control";
+
 fn name_of(session: SessionId, name: &str) -> Result<WorktreeName, String> {
     let id = session.to_string();
     let tail = &id[id.len() - TAIL..];
@@ -132,7 +135,9 @@ impl GitTrees {
         let (before, after) = (find(Side::Before).await, find(Side::After).await);
         let (before, after) = (before.map_err(|why| why.to_string())?, after.map_err(|why| why.to_string())?);
         let (Some(before), Some(after)) = (before, after) else {
-            return Err("nobody remembers how the tree was before it".to_owned());
+            let is_tracked = self.git.root_of(directory).is_ok_and(|root| root.is_some());
+            let why = if is_tracked { "nobody remembers how the tree was before it" } else { UNTRACKED };
+            return Err(why.to_owned());
         };
         let safety = SnapshotName { session, turn: u64::from(turn.0), moment: Moment::Safety };
         let undone = self.git.undo(directory, &before, &after, &safety, || true).await;

@@ -125,6 +125,8 @@ pub(crate) fn story(story: &Story) -> String {
             format!("{}{output}", if *failed { "failed: " } else { "" })
         }
         Story::Changes { files, .. } => changed(files),
+        Story::Memory { text, .. } => text.clone(),
+        Story::Script { stage, output, .. } => format!("({stage}) {}", output.trim_end()),
         Story::Question { approval, tool, detail } => format!("asks for {tool}: {detail} ({approval})"),
         Story::Usage(usage) => used(usage),
         Story::Finished { reason } => format!("finished: {reason}"),
@@ -227,6 +229,13 @@ pub(crate) fn plain(word: &str) -> String {
     match word {
         "asked" => "on request".to_owned(),
         "after_failure" => "the turn before it failed".to_owned(),
+        "other_scope" => "written for another scope".to_owned(),
+        "held_asked" => "held on request".to_owned(),
+        "held_after_failure" => "held, because a turn failed".to_owned(),
+        "held_other_scope" => "held, written for another scope".to_owned(),
+        "changing" => "the scope is about to change".to_owned(),
+        "errand" => "a worktree is being made, or a turn undone".to_owned(),
+        "crowded" => "others are first".to_owned(),
         // One befalls what waits, the other what runs.
         "not_allowed" | "revoked" => "its sender may no longer prompt here".to_owned(),
         other => other.replace('_', " "),
@@ -251,6 +260,22 @@ pub(crate) fn state(state: ReceiptState) -> &'static str {
 pub(crate) fn standing(receipt: &Receipt) -> String {
     let why = receipt.why.as_ref().map(|why| format!(" ({})", plain(why))).unwrap_or_default();
     format!("{}{why}", state(receipt.state))
+}
+
+/// How to go on with a message. The server's advice is for programs; where the command line has something better, it
+/// says that.
+pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
+    let id = &receipt.id;
+    match (receipt.state, receipt.why.as_deref()) {
+        (ReceiptState::Held, Some("other_scope")) => Some(format!(
+            "`homing queue release --here {id}` runs it where the session is now, `--there` where it was written for; \
+             `homing queue withdraw {id}` takes it back"
+        )),
+        (ReceiptState::Held, _) => Some(format!(
+            "`homing queue release {id}` lets it run, `homing queue withdraw {id}` takes it back"
+        )),
+        _ => receipt.hint.clone(),
+    }
 }
 
 /// What a session is doing, in one word.
@@ -383,8 +408,9 @@ pub(crate) fn readiness(ready: &api::Readiness) -> Vec<String> {
     let counts = |part: &&api::ReadyPart| part.state == "waiting" || part.state == "blocked";
     let line = |part: &api::ReadyPart| {
         let why = part.why.as_deref().map(|why| format!(" ({})", plain(why))).unwrap_or_default();
+        let who = part.session.as_deref().map(|who| format!(", {who} works there")).unwrap_or_default();
         let remedy = part.remedy.as_deref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
-        format!("{} {}{why}{remedy}", part.name, part.state)
+        format!("{} {}{why}{who}{remedy}", part.name, part.state)
     };
     match ready.state {
         api::Ready::Ready => vec!["yes".to_owned()],

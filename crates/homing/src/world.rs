@@ -77,7 +77,7 @@ impl Ground for LocalGround {
         if path.is_dir() || path.parent() == Some(&self.work) {
             return Ok(());
         }
-        Err(format!("{directory} is not there any more"))
+        Err(gone(directory))
     }
 
     fn prepare(&self, directory: &str) -> Result<(), String> {
@@ -91,8 +91,14 @@ impl Ground for LocalGround {
             // It had one true name when somebody was allowed to choose it. What it leads to now nobody was allowed.
             return Err(format!("{directory} leads to {} by now: make a session there", there.display()));
         }
-        if path.is_dir() { Ok(()) } else { Err(format!("{directory} is not there any more")) }
+        if path.is_dir() { Ok(()) } else { Err(gone(directory)) }
     }
+}
+
+fn gone(directory: &str) -> String {
+    format!(
+        "{directory} is not there any more: put it back, or say where it is now with `homing scope relink DIR`"
+    )
 }
 
 /// The machine's name, for people and for addresses of its terminals.

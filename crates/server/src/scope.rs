@@ -12,7 +12,7 @@ use api::{
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{Verb, who_changed};
+use engine::{Neighbour, Verb, who_changed};
 use kernel::{SessionId, Turn};
 
 problems! {
@@ -158,15 +158,26 @@ pub(crate) async fn readiness(
         "waiting" => Ready::Waiting,
         _ => Ready::Blocked,
     };
-    Ok(Json(Readiness { state, parts: view.parts.iter().map(part_form).collect() }))
+    let parts = view.parts.iter().map(|part| part_form(part, view.neighbour)).collect();
+    Ok(Json(Readiness { state, parts }))
 }
 
-fn part_form(part: &kernel::ReadinessPart) -> ReadyPart {
+fn part_form(part: &kernel::ReadinessPart, neighbour: Option<Neighbour>) -> ReadyPart {
+    let neighbour = neighbour.filter(|_| part.why == Some(kernel::PartWhy::Crowded));
     ReadyPart {
         name: part.name.word().to_owned(),
         state: part.state.word().to_owned(),
         why: part.why.map(|why| why.word().to_owned()),
-        remedy: part.remedy.map(|remedy| engine::remedy_words(remedy).to_owned()),
+        remedy: match neighbour {
+            Some(_) => {
+                Some("nothing: it goes on when the turn that works in its directory is over".to_owned())
+            }
+            None => part.remedy.map(|remedy| engine::remedy_words(remedy).to_owned()),
+        },
+        session: neighbour.and_then(|neighbour| match neighbour {
+            Neighbour::Session(session) => Some(session.to_string()),
+            Neighbour::Hidden => None,
+        }),
         since: part.since.map(at),
         until: part.until.map(at),
         advisory: part.advisory,

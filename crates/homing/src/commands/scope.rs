@@ -1,10 +1,10 @@
 //! `homing scope`: where and how a session acts, and what can be changed about it.
 
 use anyhow::Result;
-use api::client::Heard;
+use api::client::{Heard, Verdict};
 use api::{
-    EnterWorktree, Fact, RuleFact, ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting,
-    Session, What,
+    EnterWorktree, Fact, FactsQuery, RuleFact, ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet,
+    ScopeSetting, Session, StoryFact, What,
 };
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::remote::{Remote, Told};
 use crate::target::{path_text, session_or_here};
 use crate::words;
 
-/// The longest that a change is waited for; one that has to wait for a turn happens without us.
+/// The longest that a change is waited for; later it happens without us.
 const CHANGE_WAIT: Duration = Duration::from_secs(120);
 
 /// See where and how a session acts, or change it
@@ -92,37 +92,66 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
         }
     };
     let before = remote.client.session(&session).await.told()?;
-    remote.client.change_scope(&session, &request).await.told()?;
-    match tokio::time::timeout(CHANGE_WAIT, until_settled(&before, remote)).await {
+    let now = match remote.client.change_scope(&session, &request).await.told()? {
+        Verdict::Done(now) => now,
+        Verdict::Pending(_) => {
+            remote.screen.say("not decided yet; `homing scope` says later");
+            return Ok(Exit::Later);
+        }
+    };
+    match tokio::time::timeout(CHANGE_WAIT, until_settled(&before, &now, remote)).await {
         Ok(settled) => settled?,
         Err(_) => {
-            remote.screen.say("it waits for the turn under way; `homing log -f` tells when it happens");
+            remote
+                .screen
+                .say("not yet; `homing log -f` tells when it happens, `homing scope keep` gives it up");
             return Ok(Exit::Later);
         }
     }
     show(&remote.client.session(&session).await.told()?, remote)
 }
 
-/// Whether it happened, or why it did not, is in the log; a turn under way is not waited for.
-async fn until_settled(before: &Session, remote: &Remote) -> Result<()> {
-    let mut facts = remote.client.follow(&before.id, before.number);
-    let mut notice = String::new();
+/// Whether it happened, or why it did not, is in the log.
+async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Result<()> {
     // What is so already is never asked.
-    let now = remote.client.session(&before.id).await.told()?;
-    if now.number == before.number {
+    if !was_asked(before, now, remote).await? {
         return Ok(());
     }
+    if now.awake {
+        remote.screen.progress("it happens when the turn under way is over; Ctrl-C does not take it back");
+    }
+    let mut facts = remote.client.follow(&before.id, before.number);
+    let mut notice = String::new();
     loop {
         let Heard::Fact(Fact { what, .. }) = facts.next().await.told()? else { continue };
         match what {
             What::Rule(RuleFact::ScopeChanged { .. }) => return Ok(()),
             What::Rule(RuleFact::ScopeKept { .. }) => {
-                return Err(Trouble::new(Exit::Failed, format!("the scope stays as it was. {notice}")).into());
+                return Err(Trouble::new(Exit::Failed, format!("the scope stays as it was. {notice}"))
+                    .hint("nothing was changed: mend that, then ask again")
+                    .into());
             }
-            What::Story(story) => notice = words::story(&story.story),
-            What::Rule(_) | What::Other(_) => {}
+            What::Story(StoryFact { turn: 0, story, .. }) => notice = words::story(&story),
+            What::Story(_) | What::Rule(_) | What::Other(_) => {}
         }
     }
+}
+
+async fn was_asked(before: &Session, now: &Session, remote: &Remote) -> Result<bool> {
+    let mut after = before.number;
+    while after < now.number {
+        let query = FactsQuery { after: Some(after), limit: None };
+        let page = remote.client.facts(&before.id, &query).await.told()?;
+        if page.items.is_empty() {
+            break;
+        }
+        let asks = |fact: &Fact| matches!(fact.what, What::Rule(RuleFact::ChangeAsked { .. }));
+        if page.items.iter().any(asks) {
+            return Ok(true);
+        }
+        after = page.next;
+    }
+    Ok(false)
 }
 
 fn show(session: &Session, remote: &Remote) -> Result<Exit> {

@@ -76,7 +76,7 @@ fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
         ("changed", time::full(receipt.changed_at)),
     ]);
     pairs.extend(receipt.notice.clone().map(|notice| ("notice", notice)));
-    pairs.extend(receipt.hint.clone().map(|hint| ("hint", hint)));
+    pairs.extend(words::hint(receipt).map(|hint| ("hint", hint)));
     screen.pairs(&pairs)?;
     for (name, text) in [("said", &receipt.text), ("answer", &receipt.answer)] {
         if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use api::client::Heard;
-use api::{Fact, RuleFact, What};
+use api::{RuleFact, What};
 use std::time::Duration;
 
 use crate::exit::{Exit, Trouble};
@@ -32,7 +32,10 @@ pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
     remote.client.undo(&session, args.turn).await.told()?;
     match tokio::time::timeout(UNDO_WAIT, until_undone(&session, before, remote)).await {
         Ok(undone) => undone,
-        Err(_) => Ok(Exit::Later),
+        Err(_) => {
+            remote.screen.say("it takes long; `homing log -f` tells when it is done");
+            Ok(Exit::Later)
+        }
     }
 }
 
@@ -51,11 +54,12 @@ async fn until_undone(session: &str, after: u64, remote: &Remote) -> Result<Exit
                 return Ok(Exit::Done);
             }
             What::Rule(RuleFact::ErrandFailed { .. }) => {
-                return Err(Trouble::new(Exit::Failed, notice).into());
+                return Err(Trouble::new(Exit::Failed, notice)
+                    .hint("nothing was changed; `homing log` numbers the turns, `homing diff TURN` shows one")
+                    .into());
             }
             What::Story(story) => notice = words::story(&story.story),
             What::Rule(_) | What::Other(_) => {}
         }
-        let _: &Fact = &fact;
     }
 }

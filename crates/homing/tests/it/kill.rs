@@ -244,7 +244,7 @@ impl Log {
     }
 }
 
-fn facts(http: &Http, session: &str) -> Vec<Value> {
+pub(crate) fn facts(http: &Http, session: &str) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     loop {
         let after = all.len();

@@ -2,7 +2,7 @@
 //!
 //! `agents` is which agents there are, `talking` what people do, `stopping` how turns and sessions end, `serving` how
 //! servers come and go, `network` how they are reached from elsewhere, `people` a team's story, `caring` what keeps a machine
-//! well, `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `audited` whether the record of it
+//! well, `scope` and `scope_kill` where sessions act (in the `yard` of a real repository), `hostile` and `flood` what bad input may do, `attacks` where secrets are looked for, `audited` whether the record of it
 //! all can be trusted, `kill` and `orphans` what is left when something dies, `wall` what agents cannot reach. Nothing here
 //! knows a type of ours; the kit in `testkit` starts, asks and cleans up.
 
@@ -18,11 +18,14 @@ mod orphans;
 mod people;
 mod real;
 mod routing;
+mod scope;
+mod scope_kill;
 mod serving;
 mod signing_in;
 mod stopping;
 mod talking;
 mod wall;
+mod yard;
 
 use serde_json::Value;
 use testkit::{Homing, Setup};

@@ -1,0 +1,375 @@
+//! Where and how sessions act: the long story through worktrees and back, and what people type on the way.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::{Setup, eventually};
+
+use crate::yard::{BACKLOG_MAX, FIRST, Yard, git, last, repository, until};
+use crate::{EXE, text};
+
+/// Turns that are said at once.
+const BATCH: usize = 50;
+
+impl Yard {
+    /// So many turns, each of which says where it ran.
+    #[track_caller]
+    fn batch(&self, turns: usize) {
+        let said: Vec<String> = (0..turns).map(|turn| self.say(&format!("turn {turn}\n!run pwd"))).collect();
+        for message in said {
+            let receipt = self.homing.http().until_final_within(&message, BACKLOG_MAX);
+            assert_eq!(receipt["state"], "answered", "{receipt}");
+        }
+    }
+
+    #[track_caller]
+    fn settled(&self, message: &str) -> Value {
+        let receipt = self.homing.http().until_final(message);
+        assert_eq!(receipt["state"], "answered", "{receipt}");
+        receipt
+    }
+
+    /// Where a message's turn ran, by what its tool printed.
+    #[track_caller]
+    fn ran_in(&self, message: &str) -> String {
+        last(&text(&self.settled(message), "answer"))
+    }
+}
+
+#[test]
+fn over_200_turns_each_one_runs_where_its_scope_is_and_nothing_is_sent_twice() {
+    let yard = Yard::new();
+    let home = yard.place_text();
+    for _ in 0..2 {
+        yard.batch(BATCH);
+    }
+    // Three follow-ups for here, while a turn runs; then a worktree is asked for.
+    let mut gate = yard.gate("gate");
+    let running = yard.say(&format!("busy\n!run {} && pwd", gate.wait()));
+    yard.until_handed(&running);
+    let [here, nowhere, there] =
+        ["here", "nowhere", "there"].map(|word| yard.say(&format!("{word}\n!run pwd")));
+    yard.change(&json!({"enter": {"name": "shed"}}));
+    let late = yard.say("late\n!run pwd");
+    assert_eq!(yard.now()["epoch"], FIRST, "a turn runs, so nothing has changed");
+    gate.open();
+    let shed = text(&yard.until_epoch(1), "directory");
+    assert_ne!(shed, home);
+    assert_eq!(yard.ran_in(&running), home);
+    for message in [&here, &nowhere, &there, &late] {
+        yard.is_held(message);
+    }
+    let after = ["a", "b", "c"].map(|word| yard.say(&format!("{word}\n!run pwd")));
+    assert_eq!(after.map(|message| yard.ran_in(&message)), [&shed; 3].map(String::clone));
+
+    // Each of the held ones goes where somebody says.
+    yard.homing.run(&["queue", "withdraw", &nowhere]).expect(0);
+    yard.homing.run(&["queue", "release", "--here", &here]).expect(0);
+    assert_eq!(yard.ran_in(&here), shed);
+    yard.homing.run(&["queue", "release", "--there", &there]).expect(0);
+    assert_eq!(yard.ran_in(&there), home);
+    let back = yard.now();
+    assert_eq!((back["epoch"].as_u64(), &back["worktree"]), (Some(2), &Value::Null), "{back}");
+    yard.is_held(&late);
+
+    // The same worktree again, by its name; then out of it for good.
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    assert_eq!(text(&yard.now(), "directory"), shed);
+    for _ in 0..2 {
+        yard.batch(BATCH);
+    }
+    yard.homing.run(&["queue", "release", &late]).expect(0);
+    assert_eq!(yard.ran_in(&late), shed);
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    assert_eq!(yard.works_in(), home);
+
+    let told = yard.each_turn_ran_in_its_scope();
+    let directories: Vec<&String> = told.directories.values().collect();
+    assert_eq!(directories, [&home, &shed, &home, &shed, &home]);
+    let epochs = [&here, &there, &late].map(|message| told.ran[message].epoch);
+    assert_eq!(epochs, [1, 2, 3]);
+    assert!(!told.ran.contains_key(&nowhere), "what was withdrawn has no turn");
+    assert!(told.ran.len() > 4 * BATCH, "{}", told.ran.len());
+    assert_eq!(yard.count("handed"), told.ran.len(), "each turn's words were handed over once");
+}
+
+#[test]
+fn what_was_next_when_a_change_was_asked_still_runs_in_the_old_scope() {
+    let yard = Yard::new();
+    let home = yard.place_text();
+    // Somebody else works here, so what is said waits although nothing of ours runs.
+    let mut gate = yard.gate("gate");
+    let other = yard.homing.run(&["send", "--new", "--json", &format!("!run {}", gate.wait())]).json(0);
+    let other_session = text(&other, "session");
+    eventually("it works there", || {
+        let facts = crate::kill::facts(&yard.homing.http(), &other_session);
+        facts.iter().any(|fact| fact["type"] == "handed").then_some(())
+    });
+    let next = yard.say("next\n!run pwd");
+    eventually("it is told who is there", || {
+        let told = |fact: &Value| fact["text"].as_str().is_some_and(|text| text.contains(&other_session));
+        yard.facts().iter().any(told).then_some(())
+    });
+    let later = yard.say("later\n!run pwd");
+    yard.change(&json!({"enter": {"name": "shed"}}));
+    let shown = yard.homing.run(&["show", &yard.session]);
+    assert!(shown.expect(0).contains(&other_session), "who is in the way has a name: {}", shown.out);
+    gate.open();
+    assert_eq!(yard.ran_in(&next), home);
+    let shed = text(&yard.until_epoch(1), "directory");
+    yard.is_held(&later);
+    yard.homing.run(&["queue", "release", &later]).expect(0);
+    assert_eq!(yard.ran_in(&later), shed);
+    yard.each_turn_ran_in_its_scope();
+}
+
+#[test]
+fn a_worktree_is_entered_changed_shown_undone_and_left() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run(words);
+    let entered = run(&["scope", "enter", "shed"]);
+    let shed = text(&yard.now(), "directory");
+    assert!(entered.expect(0).contains(&shed) && entered.out.contains("shed (from"), "{}", entered.out);
+    assert_eq!(yard.works_in(), shed);
+
+    let turn = turn_of(&yard, "!run printf 'one\\n2\\n' > kept.txt; echo new > new.txt; rm -f gone");
+    let changed = run(&["diff", &turn]);
+    assert!(changed.expect(0).contains("+2\n") && changed.out.contains("new.txt"), "{}", changed.out);
+    let stat = run(&["diff", "--stat", &turn]);
+    assert_eq!(stat.expect(0).lines().count(), 3, "{}", stat.out);
+    let json = run(&["diff", "--json", &turn]).json(0);
+    let files: Vec<&Value> = json["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    assert_eq!((&json["known"], files), (&true.into(), vec![&json!("kept.txt"), &json!("new.txt")]));
+
+    // A turn is put back, or nothing is.
+    let second = turn_of(&yard, "!run echo three >> kept.txt");
+    let refused = run(&["undo", &turn]);
+    refused.expect(1);
+    assert!(refused.err.contains("kept.txt") && refused.err.contains("hint:"), "{}", refused.err);
+    run(&["undo", &second]).expect(0);
+    let undone = run(&["undo", &turn]);
+    assert!(undone.expect(0).contains("2 files"), "{}", undone.out);
+    assert_eq!(git(shed.as_ref(), &["status", "--porcelain"]), "");
+    assert_eq!(run(&["undo", "99"]).code, Some(3));
+
+    // A fork has a worktree of its own, with the tree as it was, and remembers.
+    let forked = run(&["fork", "--at", &turn]);
+    let fork = forked.expect(0).trim().to_owned();
+    let there = until(&yard.homing, &fork, |session| session["epoch"] == 1 && session["awake"] == false);
+    let place = text(&there, "directory");
+    assert!(place != shed && fs::read_to_string(format!("{place}/new.txt")).unwrap() == "new\n");
+    let said = run(&["send", "--follow", "--session", &fork, "!recall"]);
+    assert!(said.expect(0).contains("hello"), "{}", said.out);
+    let shown = run(&["show", &fork]);
+    assert!(shown.expect(0).contains(&format!("of {} after turn {turn}", yard.session)), "{}", shown.out);
+
+    let left = run(&["scope", "exit", "--json"]).json(0);
+    assert_eq!(text(&left, "directory"), yard.place_text());
+    let nothing = run(&["scope", "exit"]);
+    nothing.expect(1);
+    assert!(nothing.err.contains("hint:"), "{}", nothing.err);
+    assert_eq!(run(&["scope", "exit", "--json"]).json(1)["code"], "not_in_worktree");
+    // The worktree stays as it is.
+    assert_eq!(git(shed.as_ref(), &["status", "--porcelain"]), "");
+}
+
+/// The number of the turn that did this.
+#[track_caller]
+fn turn_of(yard: &Yard, words: &str) -> String {
+    let message = yard.say(words);
+    yard.settled(&message);
+    yard.each_turn_ran_in_its_scope().ran[&message].turn.to_string()
+}
+
+#[test]
+fn what_cannot_be_entered_changes_nothing_and_says_why() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run(words);
+    let unknown = run(&["scope", "enter", "shed", "--base", "nowhere"]);
+    unknown.expect(1);
+    assert!(unknown.err.contains("nowhere") && unknown.err.contains("stays as it"), "{}", unknown.err);
+    for name in ["../up", "-x", "A", "a b", ""] {
+        let refused = run(&["scope", "enter", "--", name]);
+        assert!(matches!(refused.code, Some(1 | 2)), "{name}: {refused:?}");
+        assert!(refused.err.contains("name"), "{name}: {}", refused.err);
+    }
+    let session = yard.now();
+    assert_eq!((session["epoch"].as_u64(), text(&session, "directory")), (Some(FIRST), yard.place_text()));
+    assert_eq!(yard.works_in(), yard.place_text());
+
+    // Outside of a repository there is nothing to enter, to show or to undo, and it is said so.
+    let plain = yard.homing.root().join("plain");
+    fs::create_dir(&plain).unwrap();
+    let elsewhere = |words: &[&str]| yard.homing.run_in(&plain, words);
+    elsewhere(&["send", "-f", "!run echo x > x"]).expect(0);
+    let refused = elsewhere(&["scope", "enter", "shed"]);
+    refused.expect(1);
+    assert!(refused.err.contains("git") || refused.err.contains("repository"), "{}", refused.err);
+    for verb in ["diff", "undo"] {
+        let refused = elsewhere(&[verb, "1"]);
+        refused.expect(1);
+        assert!(refused.err.contains("version control"), "{verb}: {}", refused.err);
+    }
+}
+
+#[test]
+fn a_change_waits_for_the_turn_unless_it_has_to_be_now_and_can_be_given_up() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run(words);
+    let mut gate = yard.gate("gate");
+    let running = yard.say(&format!("!run {}", gate.wait()));
+    yard.until_handed(&running);
+    let refused = run(&["scope", "set", "--model", "large", "--now"]);
+    refused.expect(1);
+    assert!(refused.err.contains("hint:"), "{}", refused.err);
+    assert_eq!(run(&["scope", "exit", "--now", "--json"]).json(1)["code"], "not_in_worktree");
+    assert_eq!(run(&["undo", "1", "--json"]).json(1)["code"], "busy");
+    yard.change(&json!({"set": {"model": "large"}}));
+    let shown = run(&["show"]);
+    assert!(shown.expect(0).contains("homing scope keep"), "{}", shown.out);
+    assert_eq!(run(&["scope", "exit", "--json"]).json(1)["code"], "scope_changing");
+    run(&["scope", "keep"]).expect(0);
+    gate.open();
+    yard.settled(&running);
+    assert_eq!(yard.now()["epoch"], FIRST);
+    let set = run(&["scope", "set", "--model", "large"]);
+    assert!(set.expect(0).contains("large"), "{}", set.out);
+    run(&["scope", "set", "--model", "large"]).expect(0);
+    assert_eq!(yard.now()["epoch"], 1, "what is so already is no change");
+    run(&["scope", "set"]).expect(2);
+    let unknown = run(&["scope", "set", "--agent", "nobody"]);
+    assert!(unknown.code == Some(1) && unknown.err.contains("homing agents"), "{}", unknown.err);
+}
+
+#[test]
+fn a_missing_directory_is_seen_with_its_reason_and_nothing_runs_elsewhere() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run_in(yard.homing.root(), words);
+    let (home, moved) = (yard.place_text(), yard.homing.root().canonicalize().unwrap().join("moved"));
+    fs::rename(&home, &moved).unwrap();
+    let shown = run(&["show", &yard.session]);
+    assert!(
+        shown.expect(0).contains("missing") && shown.out.contains("homing scope relink"),
+        "{}",
+        shown.out
+    );
+    let ready = yard.homing.http().get(&format!("/api/v1/sessions/{}/readiness", yard.session)).expect(200);
+    assert_eq!(ready["state"], "blocked");
+    // Whoever says something all the same is told; nothing ran, here or at home.
+    let said = run(&["send", "--follow", "--session", &yard.session, "!run pwd > ran; pwd"]);
+    said.expect(1);
+    assert!(said.err.contains(&home) && said.err.contains("homing scope relink"), "{}", said.err);
+    for place in [moved.as_path(), &yard.homing.home(), yard.homing.root()] {
+        assert!(!place.join("ran").exists(), "it ran in {}", place.display());
+    }
+    assert!(!fs::exists(&home).unwrap(), "nobody makes a directory that a person has moved");
+
+    let nowhere = run(&["scope", "relink", "--session", &yard.session, "nowhere"]);
+    nowhere.expect(1);
+    assert!(nowhere.err.contains("nowhere") && nowhere.err.contains("hint:"), "{}", nowhere.err);
+    run(&["scope", "relink", "--session", &yard.session, "moved"]).expect(0);
+    let ready = run(&["show", &yard.session]);
+    assert!(!ready.expect(0).contains("missing"), "{}", ready.out);
+    assert_eq!(yard.works_in(), moved.to_str().unwrap());
+}
+
+#[test]
+fn a_second_session_in_a_directory_waits_and_is_told_for_whom() {
+    let yard = Yard::new();
+    let mut gate = yard.gate("gate");
+    let running = yard.say(&format!("!run {}", gate.wait()));
+    yard.until_handed(&running);
+    let second = yard.homing.run(&["send", "--new", "--json", "!run pwd"]).json(0);
+    let session = text(&second, "session");
+    let shown = eventually("it waits", || {
+        let shown = yard.homing.run(&["show", &session]);
+        Some(shown.expect(0).to_owned()).filter(|shown| shown.contains(&yard.session))
+    });
+    assert!(shown.contains("waiting"), "{shown}");
+    let ready = yard.homing.http().get(&format!("/api/v1/sessions/{session}/readiness")).expect(200);
+    assert_eq!(ready["state"], "waiting", "{ready}");
+    gate.open();
+    yard.settled(&running);
+    let answer = text(&yard.settled(&text(&second, "id")), "answer");
+    assert_eq!(last(&answer), yard.place_text());
+    // Unless they may share.
+    let shared = Yard::of(Setup::new(EXE).config("directories = \"shared\"\n"));
+    let gate = shared.gate("gate");
+    shared.until_handed(&shared.say(&format!("!run {}", gate.wait())));
+    let beside = shared.homing.run(&["send", "--new", "--follow", "!run pwd"]);
+    assert_eq!(last(beside.expect(0)), shared.place_text());
+}
+
+#[test]
+fn words_go_into_a_turn_or_stop_it_first() {
+    let yard = Yard::new();
+    let run = |words: &[&str]| yard.homing.run(words);
+    let running = yard.say("!ask shell");
+    yard.until_handed(&running);
+    let steered = run(&["send", "--steer", "--json", "more"]).json(0);
+    let approval = eventually("it asks", || {
+        let page = run(&["approve", "--json"]).json(0);
+        page["items"].as_array().unwrap().first().map(|first| text(first, "id"))
+    });
+    eventually("the words are there", || {
+        let into = |fact: &Value| fact["type"] == "steered" && fact["message"] == steered["id"];
+        yard.facts().iter().any(into).then_some(())
+    });
+    run(&["approve", "yes", &approval]).expect(0);
+    let answer = text(&yard.settled(&running), "answer");
+    assert!(answer.contains("+more") && answer.contains("shell: allowed"), "{answer}");
+    assert_eq!(yard.settled(&text(&steered, "id"))["state"], "answered");
+
+    // Without a turn under way it waits like any other, and says so.
+    let alone = run(&["send", "--steer", "--follow", "alone"]);
+    assert!(alone.expect(0).contains("alone"), "{}", alone.out);
+
+    let hanging = yard.say("!hang");
+    yard.until_handed(&hanging);
+    let waiting = yard.say("waiting");
+    let first = run(&["send", "--interrupt", "--follow", "first"]);
+    assert!(first.expect(0).contains("first"), "{}", first.out);
+    assert_eq!(yard.homing.http().until_final(&hanging)["state"], "stopped");
+    yard.settled(&waiting);
+    let told = yard.each_turn_ran_in_its_scope();
+    assert!(told.ran[&waiting].turn > told.ran[&hanging].turn + 1, "{told:?}");
+    run(&["send", "--steer", "--interrupt", "both"]).expect(2);
+}
+
+#[test]
+fn a_session_that_begins_in_a_worktree_says_nothing_before_it_is_there() {
+    let yard = Yard::new();
+    let other = yard.homing.root().join("other");
+    repository(&other);
+    let said = yard.homing.run_in(&other, &["send", "--new", "--worktree", "--follow", "!run pwd"]);
+    let ran = last(said.expect(0));
+    assert!(ran.contains("worktrees"), "{ran}");
+    assert_eq!(git(&other, &["status", "--porcelain"]), "");
+    assert_eq!(git(&other, &["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn what_is_held_is_listed_with_its_reason_and_what_to_do() {
+    let yard = Yard::new();
+    let mut gate = yard.gate("gate");
+    let running = yard.say(&format!("!run {}", gate.wait()));
+    yard.until_handed(&running);
+    let held = yard.say("later");
+    yard.change(&json!({"set": {"model": "large"}}));
+    gate.open();
+    yard.until_epoch(1);
+    yard.is_held(&held);
+    let listed = yard.homing.run(&["queue"]);
+    assert!(listed.expect(0).contains("written for another scope"), "{}", listed.out);
+    let shown = yard.homing.run(&["show"]);
+    assert!(shown.expect(0).contains("--here") && shown.out.contains("--there"), "{}", shown.out);
+    let receipt = yard.homing.run(&["show", &held]);
+    assert!(receipt.expect(0).contains("homing queue release"), "{}", receipt.out);
+    let released = yard.homing.run(&["queue", "release", "--there", "--json", &held]).json(0);
+    assert_eq!(released["id"], held.as_str());
+    assert_eq!(yard.settled(&held)["state"], "answered");
+    assert_eq!(yard.now()["model"], Value::Null, "it went where it was written for");
+    let again = yard.homing.run(&["queue", "release", &held]);
+    again.expect(1);
+    assert!(again.err.contains("hint:"), "{}", again.err);
+}

@@ -1,0 +1,345 @@
+//! A server in front of a real git repository, for tests about scopes: what to say to it, and what its log says.
+//!
+//! `Gate` holds something up until the test lets it go on, and `Cut` ends the server at a run of git that the test chose.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Homing, Setup, eventually};
+
+use crate::{kill, text};
+
+/// Where a session begins: the epoch of a scope that was never changed.
+pub(crate) const FIRST: u64 = 0;
+/// A long queue is worked off by a machine that may have other things to do.
+pub(crate) const BACKLOG_MAX: Duration = Duration::from_secs(240);
+
+pub(crate) struct Yard {
+    pub(crate) homing: Homing,
+    /// The session that `homing` means in the repository.
+    pub(crate) session: String,
+    /// The repository.
+    pub(crate) place: PathBuf,
+}
+
+impl Yard {
+    pub(crate) fn new() -> Self {
+        Self::of(Setup::new(crate::EXE))
+    }
+
+    /// A repository with one commit, and a session that has said one thing in it.
+    #[track_caller]
+    pub(crate) fn of(setup: Setup) -> Self {
+        let homing = setup.start();
+        let place = homing.place().canonicalize().unwrap();
+        repository(&place);
+        let session = text(&homing.run(&["send", "--json", "hello"]).json(0), "session");
+        let yard = Self { homing, session, place };
+        yard.until(|session| session["awake"] == false);
+        yard
+    }
+
+    pub(crate) fn place_text(&self) -> String {
+        self.place.to_str().unwrap().to_owned()
+    }
+
+    /// The session as it is now.
+    #[track_caller]
+    pub(crate) fn now(&self) -> Value {
+        self.homing.http().get(&format!("/api/v1/sessions/{}", self.session)).expect(200)
+    }
+
+    /// The session once it is so.
+    #[track_caller]
+    pub(crate) fn until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+        until(&self.homing, &self.session, is_so)
+    }
+
+    #[track_caller]
+    pub(crate) fn until_epoch(&self, epoch: u64) -> Value {
+        self.until(|session| session["epoch"].as_u64() == Some(epoch))
+    }
+
+    /// Says something to the session, and answers the message.
+    #[track_caller]
+    pub(crate) fn say(&self, words: &str) -> String {
+        text(&self.homing.http().send(&json!({ "session": self.session }), words), "id")
+    }
+
+    /// Says something, and waits until it is over.
+    #[track_caller]
+    pub(crate) fn ask(&self, words: &str) -> String {
+        self.homing.http().converse(&json!({ "session": self.session }), words)
+    }
+
+    /// In which directory a turn works now, by what a tool of the agent prints.
+    #[track_caller]
+    pub(crate) fn works_in(&self) -> String {
+        last(&self.ask("where\n!run pwd"))
+    }
+
+    /// Asks for a change of scope, and does not wait for it.
+    #[track_caller]
+    pub(crate) fn change(&self, wanted: &Value) -> Value {
+        self.homing.http().post(&format!("/api/v1/sessions/{}/scope", self.session), wanted).expect(200)
+    }
+
+    #[track_caller]
+    pub(crate) fn receipt(&self, message: &str) -> Value {
+        self.homing.http().get(&format!("/api/v1/messages/{message}")).expect(200)
+    }
+
+    #[track_caller]
+    pub(crate) fn is_held(&self, message: &str) {
+        let receipt = eventually("it is held", || {
+            Some(self.receipt(message)).filter(|receipt| receipt["state"] == "held")
+        });
+        assert_eq!(receipt["why"], "other_scope", "{receipt}");
+    }
+
+    /// Every fact of the session; without a gap in their numbers.
+    #[track_caller]
+    pub(crate) fn facts(&self) -> Vec<Value> {
+        kill::facts(&self.homing.http(), &self.session)
+    }
+
+    /// How many facts of a kind there are.
+    #[track_caller]
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.facts().iter().filter(|fact| fact["type"] == kind).count()
+    }
+
+    /// Waits until the message's words have been handed to the agent.
+    #[track_caller]
+    pub(crate) fn until_handed(&self, message: &str) {
+        eventually("it is handed over", || {
+            let facts = self.facts();
+            let started = |fact: &&Value| fact["type"] == "turn_started" && fact["message"] == message;
+            let turn = &facts.iter().find(started)?["turn"];
+            facts.iter().any(|fact| fact["type"] == "handed" && fact["turn"] == *turn).then_some(())
+        });
+    }
+
+    pub(crate) fn git(&self, words: &[&str]) -> String {
+        git(&self.place, words)
+    }
+
+    pub(crate) fn write(&self, file: &str, words: &str) {
+        fs::write(self.place.join(file), words).unwrap();
+    }
+
+    pub(crate) fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.place.join(file)).unwrap()
+    }
+
+    pub(crate) fn gate(&self, name: &str) -> Gate {
+        Gate::at(&self.homing.root().join(name))
+    }
+
+    /// By the log and by what each answer says its tool printed: every turn ran once, in the directory of its epoch.
+    #[track_caller]
+    pub(crate) fn each_turn_ran_in_its_scope(&self) -> Told {
+        let told = Told::of(&self.facts());
+        let begun = self.homing.agent_log().into_iter().filter(|ran| ran.event == "start");
+        let mut begun_times = BTreeMap::<String, usize>::new();
+        begun.for_each(|ran| *begun_times.entry(ran.message).or_default() += 1);
+        for (message, ran) in &told.ran {
+            assert_eq!(begun_times.get(message), Some(&1), "{message} was acted on once");
+            let receipt = self.receipt(message);
+            let answer = receipt["answer"].as_str().unwrap_or_default();
+            if let Some(printed) = answer.lines().find(|line| line.starts_with('/')) {
+                assert_eq!(printed, ran.directory, "turn {} ran elsewhere: {receipt}", ran.turn);
+            }
+        }
+        told
+    }
+}
+
+/// A session once it is so.
+#[track_caller]
+pub(crate) fn until(homing: &Homing, session: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually("the session is so", || {
+        let path = format!("/api/v1/sessions/{session}");
+        let answered = homing.http().ask("GET", &path, &[], None).ok()?;
+        Some(answered.expect(200)).filter(|session| is_so(session))
+    })
+}
+
+/// Where a turn ran.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran {
+    pub(crate) turn: u64,
+    pub(crate) epoch: u64,
+    pub(crate) directory: String,
+}
+
+/// What a log tells of its turns.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// By message.
+    pub(crate) ran: BTreeMap<String, Ran>,
+    /// The directory of each epoch.
+    pub(crate) directories: BTreeMap<u64, String>,
+}
+
+impl Told {
+    /// Fails the test if a message has two turns, or a turn was begun under an epoch that was not the one of then.
+    #[track_caller]
+    pub(crate) fn of(facts: &[Value]) -> Self {
+        let mut told = Self { ran: BTreeMap::new(), directories: BTreeMap::new() };
+        let mut now = FIRST;
+        let mut running = String::new();
+        for fact in facts {
+            match fact["type"].as_str().unwrap_or_default() {
+                "opened" => drop(told.directories.insert(FIRST, text(fact, "directory"))),
+                "scope_changed" => {
+                    assert_eq!(fact["epoch"].as_u64(), Some(now + 1), "epochs have no gap: {fact}");
+                    now += 1;
+                    told.directories.insert(now, text(fact, "directory"));
+                }
+                "turn_started" => {
+                    running = text(fact, "message");
+                    let turn = fact["turn"].as_u64().unwrap();
+                    let ran = Ran { turn, epoch: now, directory: told.directories[&now].clone() };
+                    assert!(told.ran.insert(running.clone(), ran).is_none(), "a second turn: {fact}");
+                }
+                "attempt_started" => {
+                    assert_eq!(fact["fence"]["epoch"].as_u64(), Some(now), "under another epoch: {fact}");
+                    assert_eq!(fact["fence"]["turn"].as_u64(), Some(told.ran[&running].turn), "{fact}");
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
+/// A repository with one commit.
+#[track_caller]
+pub(crate) fn repository(place: &Path) {
+    fs::create_dir_all(place).unwrap();
+    git(place, &["init", "-q", "-b", "main"]);
+    fs::write(place.join("kept.txt"), "one\ntwo\n").unwrap();
+    fs::write(place.join(".gitignore"), "*.ignored\n").unwrap();
+    git(place, &["add", "."]);
+    git(place, &["commit", "-q", "-m", "first"]);
+}
+
+/// Git as a person runs it, with nobody's configuration.
+#[track_caller]
+pub(crate) fn git(place: &Path, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    for name in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{name}_NAME"), "somebody");
+        command.env(format!("GIT_{name}_EMAIL"), "somebody@example.org");
+    }
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let said = command.current_dir(place).args(words).output().expect("there is git");
+    assert!(said.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).trim_end().to_owned()
+}
+
+/// The last line.
+pub(crate) fn last(said: &str) -> String {
+    crate::last_line(said).to_owned()
+}
+
+/// Something to wait at. It is a pipe with a name that we keep open, so that nobody waits for us but at a `read`.
+pub(crate) struct Gate {
+    path: PathBuf,
+    pipe: File,
+}
+
+impl Gate {
+    #[track_caller]
+    pub(crate) fn at(path: &Path) -> Self {
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let pipe = File::options().read(true).write(true).open(path).unwrap();
+        Self { path: path.to_owned(), pipe }
+    }
+
+    /// For a shell: waits here.
+    pub(crate) fn wait(&self) -> String {
+        format!("read line < '{}'", self.path.display())
+    }
+
+    /// Lets one through.
+    pub(crate) fn open(&mut self) {
+        self.pipe.write_all(b"on\n").unwrap();
+    }
+}
+
+/// A git in front of the real one that ends the server at a chosen run.
+pub(crate) struct Cut {
+    place: tempfile::TempDir,
+}
+
+/// What becomes of the run of git at which the server is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Orphan {
+    /// It never begins.
+    Never,
+    /// It goes on beside the next server.
+    GoesOn,
+}
+
+impl Cut {
+    #[track_caller]
+    pub(crate) fn new() -> Self {
+        let (directory, real) = (tempfile::tempdir().unwrap(), real_git());
+        let place = directory.path();
+        // The parent is ended only if it is the server of the test and nothing else.
+        let lines = format!(
+            "#!/bin/sh\nplace='{place}'\nif [ -e \"$place/armed\" ]; then\n\
+             echo >> \"$place/runs\"\nread at orphan server < \"$place/armed\"\n\
+             if [ \"$(wc -l < \"$place/runs\")\" -ge \"$at\" ] && [ \"$PPID\" = \"$server\" ]; then\n\
+             kill -9 \"$server\"\nrm -f \"$place/armed\"\n[ \"$orphan\" = goes-on ] || exit 1\nfi\nfi\n\
+             exec '{real}' \"$@\"\n",
+            place = place.display(),
+            real = real.display(),
+        );
+        let program = place.join("git");
+        fs::write(&program, lines).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { place: directory }
+    }
+
+    /// The usual server, with this git.
+    pub(crate) fn setup(&self) -> Setup {
+        let rest = std::env::var("PATH").unwrap_or_default();
+        Setup::new(crate::EXE).variable("PATH", &format!("{}:{rest}", self.place.path().display()))
+    }
+
+    /// Ends the server at its run of git with this number, counted from now.
+    pub(crate) fn arm(&self, run: usize, orphan: Orphan, server: u32) {
+        let _ = fs::remove_file(self.place.path().join("runs"));
+        let orphan = if orphan == Orphan::GoesOn { "goes-on" } else { "never" };
+        let written = self.place.path().join("arming");
+        fs::write(&written, format!("{run} {orphan} {server}\n")).unwrap();
+        fs::rename(written, self.place.path().join("armed")).unwrap();
+    }
+
+    /// Whether it has happened.
+    pub(crate) fn has_cut(&self) -> bool {
+        !self.place.path().join("armed").exists()
+    }
+
+    /// Takes it back; answers whether it had happened.
+    pub(crate) fn disarm(&self) -> bool {
+        fs::remove_file(self.place.path().join("armed")).is_err()
+    }
+}
+
+fn real_git() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|place| place.join("git"))
+        .find(|git| git.is_file())
+        .expect("there is git")
+}

@@ -223,7 +223,7 @@ pub enum RuleFact {
     /// The agent's list is known for the scope of this epoch. `kind`: `commands` or `models`.
     Learned { kind: String, epoch: u32 },
     /// What was asked of the outside came back under another epoch, or twice, and was not applied. `kind`: `enter`, `undo`,
-    /// `commands`, `models`, `files`, `diff` or `summary`.
+    /// `commands`, `models`, `files` or `diff`.
     StaleErrand { errand: u32, epoch: u32, kind: String },
 }
 
@@ -323,6 +323,8 @@ pub enum Story {
     Memory { way: String, turns: u64, text: String },
     /// More of what a script of a worktree printed. `stage`: `setup` or `teardown`; `offset` counts its bytes.
     Script { stage: String, offset: u64, output: String },
+    /// A worktree of the session. `change`: `removed` or `restored`; the hidden ref keeps everything that was in it.
+    Worktree { name: String, change: String, reference: String },
     /// The agent asks a person.
     Question { approval: String, tool: String, detail: String },
     /// What it has cost since the last time it said so.

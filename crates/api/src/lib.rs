@@ -33,6 +33,7 @@ mod sign_in;
 pub mod tls;
 mod token;
 mod wall;
+mod worktree;
 
 pub use address::Address;
 pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn};
@@ -67,10 +68,14 @@ pub use route::{Explained, RouteQuery};
 pub use scope::{
     Changes, ChangesQuery, EnterWorktree, FileChange, NewFork, Origin, OwnWorktree, Readiness, Ready,
     ReadyPart, Scope, ScopeChange, ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet, ScopeSetting,
-    ScopeWorktree, UndoTurn, Worktree,
+    ScopeWorktree, UndoTurn,
 };
 pub use secret::Secret;
 pub use session::{IfNew, Made, NewSession, Session, SessionChange, SessionState, SessionsQuery, Which};
 pub use sign_in::{LinkSignIn, NewSignIn, PasswordSignIn, SignInFor, SignInWays, SignedIn};
 pub use token::{MadeToken, NewToken, Purpose, Token, TokensQuery};
 pub use wall::Wall;
+pub use worktree::{
+    Choices, CollectWorktrees, CollectedWorktree, CollectedWorktrees, Files, RemoveWorktreeQuery,
+    RemovedWorktree, RestoreWorktree, Worktree, Worktrees, WorktreesQuery, is_worktree_name,
+};

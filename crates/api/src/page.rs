@@ -41,4 +41,7 @@ pub struct FactsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,
+    /// Whether a stream also tells how ready the session is, at first and whenever that changes: events named `readiness`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readiness: Option<bool>,
 }

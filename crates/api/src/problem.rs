@@ -182,6 +182,9 @@ codes! {
     OtherScope = "other_scope", 409, "of another scope", "go back to the scope that it belongs to, or leave it";
     /// The scope has changed while it was looked up.
     Stale = "stale", 409, "the scope has changed meanwhile", "ask again";
+    /// A worktree stays as it is, because something is in the way.
+    WorktreeTrouble = "worktree_trouble", 409, "the worktree stays as it is",
+        "read the detail: git or a script has said what is in the way; nothing of it was lost";
     /// Somebody or something is called so already.
     Taken = "taken", 409, "taken already", "choose another name";
     /// An org always has an owner who can come in.

@@ -231,7 +231,7 @@ impl OwnWorktree {
     }
 }
 
-fn worktree_name(name: &str) -> Result<(), Invalid> {
+pub(crate) fn worktree_name(name: &str) -> Result<(), Invalid> {
     let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let plain = name.starts_with(small) && name.chars().all(|c| small(c) || c == '-');
     if plain && name.len() <= WORKTREE_LENGTH_MAX {
@@ -318,33 +318,6 @@ pub struct FileChange {
     /// Lines less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minus: Option<u64>,
-}
-
-/// A worktree that a session has, or has had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Worktree {
-    /// The session that made it.
-    pub session: String,
-    /// What it is called.
-    pub name: String,
-    /// Where it is.
-    pub directory: String,
-    /// Of which repository.
-    pub repository: String,
-    /// Its branch.
-    pub branch: String,
-    /// Commits that only it has.
-    pub ahead: u64,
-    /// Commits that only its base has.
-    pub behind: u64,
-    /// Files that are changed or new, and not committed.
-    pub dirty: u64,
-    /// How much room it takes, in bytes.
-    pub bytes: u64,
-    /// Whether the session is in it now.
-    pub in_use: bool,
-    /// When it was made.
-    pub made_at: At,
 }
 
 /// Whether a session can go on: one value, and each part of it.

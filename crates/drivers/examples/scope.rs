@@ -27,7 +27,8 @@ async fn main() {
     for number in 0..TIMES {
         let name = format!("ours-{number}").parse().expect("a name");
         let began = Instant::now();
-        let wish = Enter { repository: &repository, name, base: None, branch: None, is_new: true };
+        let wish =
+            Enter { repository: &repository, name, base: None, branch: None, is_new: true, session: None };
         root = git.enter(wish).await.expect("it can be entered").root;
         enter.push(began.elapsed().as_micros());
         let (branch, theirs) = (format!("theirs-{number}"), dir.join(format!("theirs-{number}")));

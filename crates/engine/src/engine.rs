@@ -78,6 +78,34 @@ pub struct Limits {
     pub commands_wait: Duration,
     /// Whether turns of several sessions may be under way in one directory.
     pub shared_directories: bool,
+    /// What becomes of worktrees that nobody is in.
+    pub worktrees: Collecting,
+}
+
+/// What becomes of worktrees that nobody is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collecting {
+    /// One that nobody has used for so long is removed.
+    pub keep: Duration,
+    /// What all may take together: with more, those that were not used for longest are removed. Zero is no bound.
+    pub disk_bytes_max: u64,
+    /// How long what is remembered of turns can be looked up, undone and forked.
+    pub snapshots: Duration,
+    /// How often it is looked. Zero is never.
+    pub every: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Default for Collecting {
+    fn default() -> Self {
+        Self {
+            keep: 30 * DAY,
+            disk_bytes_max: 20 * 1024 * 1024 * 1024,
+            snapshots: 120 * DAY,
+            every: Duration::from_secs(6 * 60 * 60),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -94,6 +122,7 @@ impl Default for Limits {
             words_bytes_max: 8 * 1024,
             commands_wait: Duration::from_secs(10),
             shared_directories: false,
+            worktrees: Collecting::default(),
         }
     }
 }
@@ -178,6 +207,7 @@ impl Engine {
         crate::sealer::start(&engine);
         crate::refused_reads::start(&engine);
         crate::people::write_uses_down(&engine);
+        crate::worktrees::start(&engine);
         Ok(engine)
     }
 

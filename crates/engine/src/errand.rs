@@ -4,7 +4,7 @@
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
 
 use crate::story::Story;
-use crate::{Engine, NewTree, Refused, Scripts};
+use crate::{Engine, EnteredTree, NewTree, RemovedTree, Scripts};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
     Attempt, Away, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn, What,
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// What an errand may be ahead of its keeper.
-const WORDS_AHEAD_MAX: usize = 32;
+pub(crate) const WORDS_AHEAD_MAX: usize = 32;
 /// What of a script's output people are shown in one fact, and in all of them.
 const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
@@ -32,6 +32,38 @@ pub(crate) enum Word {
     Story(Box<Entry>),
     /// It is over.
     Back { errand: Errand, came: Return },
+}
+
+/// What is done with a session's worktrees while it holds still. It changes nothing of the session itself.
+#[derive(Debug, Clone)]
+pub(crate) enum Chore {
+    Remove { name: String, teardown: bool },
+    Restore(RemovedTree),
+}
+
+impl Chore {
+    /// The worktree that it is about.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Remove { name, .. } => name,
+            Self::Restore(removed) => &removed.name,
+        }
+    }
+
+    /// How the audit calls it.
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Self::Remove { .. } => "remove_worktree",
+            Self::Restore(_) => "restore_worktree",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Chored {
+    Removed(RemovedTree),
+    Restored(EnteredTree),
 }
 
 /// Whom an errand is for.
@@ -101,11 +133,7 @@ fn kind_of(what: &What) -> ErrandKind {
 
 impl Engine {
     async fn go_out(&self, whom: &Outgoing, away: &Away, say: &mpsc::Sender<Word>) -> Return {
-        // A process that is kept stands where the session is about to leave, and a script of an earlier try may still run.
-        if let Some(agent) = &whom.agent {
-            agent.release(whom.session).await;
-            crate::turn::bury(&**agent, &TreeName::of(whom.session)).await;
-        }
+        self.nothing_left(whom).await;
         let done = match &away.what {
             What::Enter(wanted) => self.enter(whom, wanted, say).await,
             What::Undo { turn } => self.undo(whom, *turn, say).await,
@@ -155,47 +183,58 @@ impl Engine {
         Ok(Return::Undone)
     }
 
-    /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed. Answers what it printed.
-    ///
-    /// No turn of the session may run meanwhile.
-    pub async fn tear_down(
+    /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed.
+    async fn tear_down(
         &self,
-        session: SessionId,
-        scope: &Scope,
+        whom: &Outgoing,
         directory: &str,
-        whose: &str,
-    ) -> Result<String, Refused> {
-        let Some(Scripts { teardown: Some(teardown), wait, .. }) = self.scripts_of(&scope.agent) else {
-            return Ok(String::new());
+        say: &mpsc::Sender<Word>,
+    ) -> Result<(), String> {
+        let Some(Scripts { teardown: Some(teardown), wait, .. }) = self.scripts_of(&whom.scope.agent) else {
+            return Ok(());
         };
-        let agent = self.agents_by_name().get(&scope.agent).cloned();
-        let (scope, whose, term) = (scope.clone(), whose.to_owned(), Term(0));
-        let walled = self.needs_wall().await?;
-        let whom = Outgoing { session, scope, agent, whose, walled, term, fork_of: None };
-        let (say, mut words) = mpsc::channel(WORDS_AHEAD_MAX);
-        let gathering = async {
-            let mut printed = String::new();
-            while let Some(word) = words.recv().await {
-                if let Word::Story(story) = word
-                    && let Entry::Story { body, .. } = *story
-                {
-                    printed.push_str(&crate::story::output_of(&body).unwrap_or_default());
+        let mut output = Output::of("teardown", say);
+        let ran = run_script(&**teardown, whom, directory, *wait, &mut output).await;
+        output.end().await;
+        ran.map_err(|why| format!("its teardown failed: {why}; `homing log` has what it printed"))
+    }
+
+    /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile.
+    pub(crate) async fn do_chore(
+        &self,
+        whom: &Outgoing,
+        chore: Chore,
+        say: &mpsc::Sender<Word>,
+    ) -> Result<Chored, String> {
+        let told = |name: &str, change, reference: &str| {
+            Box::new(Story::Worktree { name, change, reference }.entry(Turn(0)))
+        };
+        match chore {
+            Chore::Remove { name, teardown } => {
+                let seen = self.trees().look(whom.session, &name).await?;
+                if let Some(seen) = seen.filter(|seen| teardown && !seen.is_missing) {
+                    self.nothing_left(whom).await;
+                    self.tear_down(whom, &seen.directory, say).await?;
                 }
+                let removed = self.trees().remove(whom.session, &name).await?;
+                let _ = say.send(Word::Story(told(&name, "removed", &removed.reference))).await;
+                Ok(Chored::Removed(removed))
             }
-            printed
-        };
-        let running = async {
-            let mut output = Output::of("teardown", &say);
-            let ran = run_script(&**teardown, &whom, directory, *wait, &mut output).await;
-            output.end().await;
-            drop(output);
-            drop(say);
-            ran
-        };
-        let (ran, printed) = tokio::join!(running, gathering);
-        let failed = |why| Refused::Unavailable(format!("its teardown failed: {why}; it printed: {printed}"));
-        ran.map_err(failed)?;
-        Ok(printed)
+            Chore::Restore(removed) => {
+                let (name, reference) = (removed.name.clone(), removed.reference.clone());
+                let entered = self.trees().restore(removed).await?;
+                let _ = say.send(Word::Story(told(&name, "restored", &reference))).await;
+                Ok(Chored::Restored(entered))
+            }
+        }
+    }
+
+    /// A process that is kept stands where the session is or was, and a script of an earlier try may still run.
+    async fn nothing_left(&self, whom: &Outgoing) {
+        if let Some(agent) = &whom.agent {
+            agent.release(whom.session).await;
+            crate::turn::bury(&**agent, &TreeName::of(whom.session)).await;
+        }
     }
 }
 

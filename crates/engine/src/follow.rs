@@ -5,9 +5,11 @@
 
 use crate::fanout::{Shared, Told, newer_than};
 use crate::people::LOOK_EVERY;
-use crate::{Engine, Refused};
+use crate::{Engine, ReadyView, Refused};
 use kernel::{Number, Principal, SessionId};
 use std::sync::Arc;
+use std::time::Duration;
+use store::StoredEntry;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
@@ -156,6 +158,11 @@ impl Follow {
         Some(())
     }
 
+    /// The same, and how ready the session is: at first, and whenever that changes.
+    pub fn with_readiness(self) -> ReadyFollow {
+        ReadyFollow { follow: self, told: None, look_at: Instant::now() }
+    }
+
     /// The number up to which everything was told.
     pub fn at(&self) -> Number {
         self.at
@@ -164,5 +171,72 @@ impl Follow {
     /// Whether everything that was there has been told, so that the next fact is a new one.
     pub fn is_caught_up(&self) -> bool {
         self.reading != Reading::Log && self.page.len() == 0
+    }
+}
+
+/// How long facts are waited for that follow each other, before it is looked how ready the session is after them.
+const READY_SOON: Duration = Duration::from_millis(50);
+/// How often it is looked although nothing was heard: a directory may go, or an agent come.
+const READY_EVERY: Duration = Duration::from_secs(15);
+
+/// What somebody hears who also wants to know how ready the session is.
+#[derive(Debug)]
+pub enum Heard {
+    /// A fact, or live words.
+    Told(Told),
+    /// How ready it is now.
+    Ready(ReadyView),
+}
+
+/// A session's facts, and how ready it is.
+#[derive(Debug)]
+pub struct ReadyFollow {
+    follow: Follow,
+    /// What was last told, without its times.
+    told: Option<Vec<(&'static str, &'static str)>>,
+    look_at: Instant,
+}
+
+impl ReadyFollow {
+    /// The next thing to tell; `None` is the end, as of the facts. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Heard> {
+        loop {
+            tokio::select! {
+                biased;
+                told = self.follow.next() => {
+                    let told = told?;
+                    if let Told::Fact(shared) = &told
+                        && let StoredEntry::Rule(_) = shared.fact.entry
+                    {
+                        self.look_at = self.look_at.min(Instant::now() + READY_SOON);
+                    }
+                    return Some(Heard::Told(told));
+                }
+                () = tokio::time::sleep_until(self.look_at) => {
+                    if let Some(ready) = self.changed().await {
+                        return Some(Heard::Ready(ready));
+                    }
+                }
+            }
+        }
+    }
+
+    /// How ready it is, if that is not what was told last. If it cannot be seen, it is looked again later.
+    async fn changed(&mut self) -> Option<ReadyView> {
+        let Follow { engine, by, session, .. } = &self.follow;
+        let (seen, now) = (engine.readiness(by, *session).await, engine.now());
+        self.look_at = Instant::now() + READY_EVERY;
+        let view = seen.ok()?;
+        // What is waited for until a moment is something else after it.
+        let deadlines = view.parts.iter().filter_map(|part| part.until).filter(|until| *until > now);
+        if let Some(next) = deadlines.min() {
+            let wait = Duration::from_millis(next.0 - now.0) + READY_SOON;
+            self.look_at = self.look_at.min(Instant::now() + wait);
+        }
+        let words = view.parts.iter().map(|part| (part.state.word(), part.why.map_or("", |why| why.word())));
+        let words = [(view.state, "")].into_iter().chain(words).collect();
+        let is_new = self.told.as_ref() != Some(&words);
+        self.told = Some(words);
+        is_new.then_some(view)
     }
 }

@@ -271,6 +271,9 @@ pub enum Refused {
     /// What was looked up belongs to a scope that is no more.
     #[error("the scope has changed while this was looked up: ask again")]
     Stale,
+    /// A worktree stays as it is, because something is in the way.
+    #[error("{why}")]
+    WorktreeTrouble { why: String },
     /// Somebody changed it in between.
     #[error("it was changed in the meantime: look again")]
     Changed,
@@ -349,6 +352,7 @@ impl Refused {
             Self::NotInWorktree => "not_in_worktree",
             Self::OtherScope => "other_scope",
             Self::Stale => "stale",
+            Self::WorktreeTrouble { .. } => "worktree_trouble",
             Self::DiskFull => "disk_full",
             Self::Unavailable(_) => "unavailable",
             Self::Unclear => "unclear",

@@ -6,6 +6,7 @@
 //! costs rows and no memory. `Keepers` sees to it that there is one at a time on this node.
 
 mod calling;
+mod chores;
 mod hear;
 mod memory;
 mod outside;
@@ -180,6 +181,7 @@ impl Keeper {
                 self.look_at = None;
                 self.called = self.drain().await?;
             }
+            self.do_chores(place).await?;
             self.match_outside().await?;
             if self.closing {
                 self.runner.iter_mut().for_each(Runner::stop);

@@ -2,7 +2,8 @@
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
-//! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside). `people` is who may do what, and how
+//! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside), `worktrees` (what
+//! becomes of them when nobody is in them). `people` is who may do what, and how
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
 //! database, no agent and no HTTP.
@@ -29,29 +30,31 @@ mod timer;
 mod transcript;
 mod turn;
 mod view;
+mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
-pub use engine::{Engine, Limits, Wiring};
+pub use engine::{Collecting, Engine, Limits, Wiring};
 pub use fanout::{Live, Shared, Told};
-pub use follow::Follow;
+pub use follow::{Follow, Heard, ReadyFollow};
 pub use inbound::{
     CallerKey, Granted, IfNew, IfNewWorktree, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part,
     Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb, right_word,
 };
 pub use intake::Made;
-pub use look::{Look, Sight};
+pub use look::{FILES_MAX, Look, Sight};
 pub use people::{
     AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_LENGTH,
     PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Scripts, Seal, Side, TreeChange,
-    TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
+    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, RemovedTree, Scripts, Seal, Side,
+    TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;
 pub use roster::Lists;
 pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
+pub use worktrees::{Gone, GoneWhy, WORKTREES_MAX, WorktreesView};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{

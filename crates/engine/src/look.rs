@@ -1,14 +1,17 @@
-//! What is only looked up outside: an agent's commands and models, what a turn changed.
+//! What is only looked up outside: an agent's commands and models, the files of the directory, what a turn changed.
 //!
 //! A look carries the epoch under which it was asked. What it finds goes through the session's keeper before anybody gets
 //! it: if the scope has changed meanwhile, that is recorded, and nobody gets it.
 
-use crate::{Engine, Refused, TreeChanges};
+use crate::{Engine, Refused, TreeChanges, TreeFiles};
 use agent::Choice;
 use kernel::{Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
 
 /// How often a result is brought to a keeper before we give up: each further time means that one has died.
 const BRING_MAX: usize = 3;
+
+/// Files of a directory that are told at once.
+pub const FILES_MAX: usize = 10_000;
 
 /// What can be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub enum Look {
     Commands,
     /// The agent's models.
     Models,
+    /// The files of the directory.
+    Files,
     /// What a turn changed.
     Diff { turn: Turn },
 }
@@ -28,6 +33,8 @@ pub enum Sight {
     Commands(Option<Vec<Choice>>),
     /// The agent's models, as far as it has listed them in this scope.
     Models(Option<Vec<Choice>>),
+    /// The files of the directory.
+    Files(TreeFiles),
     /// What a turn changed; none if its directory was not under version control.
     Diff(Option<TreeChanges>),
 }
@@ -38,6 +45,7 @@ impl Engine {
         let kind = match look {
             Look::Commands => ErrandKind::Commands,
             Look::Models => ErrandKind::Models,
+            Look::Files => ErrandKind::Files,
             Look::Diff { .. } => ErrandKind::Diff,
         };
         let engine = self.clone();
@@ -46,12 +54,21 @@ impl Engine {
             match look {
                 Look::Commands => Ok(Sight::Commands(listed.map(|lists| lists.commands))),
                 Look::Models => Ok(Sight::Models(listed.map(|lists| lists.models))),
+                Look::Files => engine.files_in(&scope.directory).await.map(Sight::Files),
                 Look::Diff { turn } => {
                     engine.trees().changes(&scope.directory, session, turn).await.map(Sight::Diff)
                 }
             }
         };
         self.look_with(by, session, kind, work).await
+    }
+
+    /// Under version control those that are tracked or would be; elsewhere all.
+    async fn files_in(&self, directory: &str) -> Result<TreeFiles, String> {
+        match self.trees().files(directory, FILES_MAX).await? {
+            Some(files) => Ok(files),
+            None => self.ground().files(directory, FILES_MAX).await,
+        }
     }
 
     /// Looks something up in a way of the caller's own: `work` is given the scope of now, and what it finds is given back

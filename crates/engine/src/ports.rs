@@ -34,6 +34,8 @@ pub trait Ground: Debug + Send + Sync + 'static {
     fn own(&self, session: SessionId) -> String;
     /// Whether a session can act there now, or why not. Makes nothing.
     fn look(&self, directory: &str) -> Result<(), String>;
+    /// The files that are there, at most so many. Links are named, and never followed.
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>>;
     /// Called before an agent starts there: makes a session's own directory, or says why there is none.
     fn prepare(&self, directory: &str) -> Result<(), String>;
 }
@@ -113,14 +115,20 @@ pub trait Trees: Debug + Send + Sync + 'static {
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, String>>;
-    /// The worktrees that we have made.
-    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>>;
-    /// Takes a worktree away; what was in it can be had back by `restore`. Answers what it is called from now on.
-    fn remove(&self, name: &str) -> TreeReply<'_, Result<String, String>>;
-    /// Gives a worktree back that was taken away.
-    fn restore(&self, removed: &str) -> TreeReply<'_, Result<EnteredTree, String>>;
-    /// Takes away what is old or too much, but none of those in use. Answers which.
-    fn collect(&self, in_use: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>>;
+    /// The worktrees that there are: whose, and what they are called. Looks into none.
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>>;
+    /// A session's worktree as it is now; none if it has none of that name.
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>>;
+    /// The worktrees that were removed and can be had back, the newest first.
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>>;
+    /// Removes a session's worktree, after everything in it is safe. Gone on with if it was cut short.
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>>;
+    /// Gives a worktree back as it was when it was removed.
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>>;
+    /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
+    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, String>>;
+    /// The files of a directory, at most so many; none outside of version control.
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>>;
 }
 
 /// What is run in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the wall,
@@ -208,9 +216,37 @@ pub struct UndoneTurn {
     pub files: Vec<String>,
 }
 
+/// Files of a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeFiles {
+    /// Their paths from there, in order.
+    pub paths: Vec<String>,
+    /// Whether there are more.
+    pub is_cut: bool,
+}
+
+/// A worktree that was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedTree {
+    /// The session that it was made for.
+    pub session: SessionId,
+    /// What it was called.
+    pub name: String,
+    /// Of which repository.
+    pub repository: String,
+    /// Its branch.
+    pub branch: String,
+    /// What keeps everything that was in it: a hidden ref of the repository.
+    pub reference: String,
+    /// When it was removed.
+    pub removed_at: Moment,
+}
+
 /// A worktree in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeSeen {
+    /// The session that it was made for.
+    pub session: SessionId,
     /// What it is called.
     pub name: String,
     /// Where it is.
@@ -229,6 +265,10 @@ pub struct TreeSeen {
     pub bytes: u64,
     /// When it was made.
     pub made_at: Moment,
+    /// When something was last done in it, as far as that can be seen.
+    pub used_at: Moment,
+    /// Its directory is not there, or not whole.
+    pub is_missing: bool,
 }
 
 /// Where nothing is under version control.
@@ -263,16 +303,25 @@ impl Trees for NoTrees {
     ) -> TreeReply<'_, Result<EnteredTree, String>> {
         none()
     }
-    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>> {
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn remove(&self, _: &str) -> TreeReply<'_, Result<String, String>> {
-        none()
+    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+        Box::pin(async { Ok(None) })
     }
-    fn restore(&self, _: &str) -> TreeReply<'_, Result<EnteredTree, String>> {
-        none()
-    }
-    fn collect(&self, _: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>> {
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+    fn remove(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+        none()
+    }
+    fn restore(&self, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        none()
+    }
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+        Box::pin(async { Ok(0) })
+    }
+    fn files(&self, _: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+        Box::pin(async { Ok(None) })
     }
 }

@@ -5,7 +5,7 @@
 //! offset), `said` (a part is complete: length and hash), `tool_call`, `tool_progress`, `tool_result`, `plan`,
 //! `file_changed`, `question`, `usage`, `notice`, `finished` (the agent's own word for why), `stopped`, `memory` (how the
 //! agent comes to know what was said before), `changes` (what a turn changed in its directory), `script` (what the setup
-//! of a worktree prints), `other`. When a tool began and ended is when its facts happened.
+//! or teardown of a worktree prints), `worktree` (one was removed or restored), `other`. When a tool began and ended is when its facts happened.
 
 mod progress;
 
@@ -51,6 +51,7 @@ pub(crate) enum Story<'a> {
     Memory { way: &'static str, turns: usize, text: &'a str },
     Changes(ChangesForm<'a>),
     Script { stage: &'static str, offset: u64, output: &'a str },
+    Worktree { name: &'a str, change: &'static str, reference: &'a str },
     Other { raw: &'a str },
 }
 
@@ -249,6 +250,7 @@ impl Story<'_> {
             Self::Memory { .. } => "memory",
             Self::Changes(_) => "changes",
             Self::Script { .. } => "script",
+            Self::Worktree { .. } => "worktree",
             Self::Other { .. } => "other",
         }
     }
@@ -266,15 +268,6 @@ pub(crate) fn words_of(body: &[u8]) -> Option<String> {
         text: String,
     }
     serde_json::from_slice(body).ok().map(|Words { text }| text)
-}
-
-/// What a script printed, in a stored `script`.
-pub(crate) fn output_of(body: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Printed {
-        output: String,
-    }
-    serde_json::from_slice(body).ok().map(|Printed { output }| output)
 }
 
 /// Which run of words is growing. A tool call, a question or the other kind of words ends it.

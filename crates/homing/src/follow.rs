@@ -98,7 +98,7 @@ impl<'a> Follower<'a> {
     fn story(&mut self, story: &Story) -> Result<Step> {
         match story {
             Story::Text { part, offset, text } => self.shown.text(*part, *offset, text)?,
-            Story::Notice { text } => self.shown.aside(text)?,
+            Story::Notice { text } | Story::Memory { text, .. } => self.shown.aside(text)?,
             Story::ToolCall { tool, input, .. } => self.shown.progress(&format!("· {tool}: {input}"))?,
             Story::Plan { .. } | Story::FileChanged { .. } => {
                 self.shown.progress(&format!("· {}", words::story(story)))?;
@@ -118,8 +118,8 @@ impl<'a> Follower<'a> {
             | Story::Usage(_)
             | Story::Stopped { .. }
             | Story::Changes { .. }
-            | Story::Memory { .. }
             | Story::Script { .. }
+            | Story::Worktree { .. }
             | Story::Other { .. }
             | Story::Forgotten { .. } => {}
         }

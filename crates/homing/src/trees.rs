@@ -2,54 +2,45 @@
 //!
 //! A worktree belongs to the session that made it: two sessions that call theirs the same have two.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drivers::git::{
-    Bounds, BranchName, Collected, Enter, Entered, FileChange, FileKind, Git, GitTrouble, Moment, Places,
-    Policy, SnapshotName, WorktreeName,
+    Bounds, BranchName, Enter, Entered, FileChange, FileKind, Files, Git, GitTrouble, Moment, Places,
+    RemovedWorktree, SnapshotName, WorktreeName,
 };
-use engine::{EnteredTree, NewTree, Side, TreeChange, TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn};
+use engine::{
+    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    UndoneTurn,
+};
 use kernel::{SessionId, Turn};
-
-/// What of a session's id makes the name of its worktrees its own. The beginning is the time, which others share.
-const TAIL: usize = 12;
 
 /// Git, for the engine.
 #[derive(Debug)]
 pub(crate) struct GitTrees {
     pub(crate) git: Git,
-    /// A worktree that was not used for so long is taken away.
-    pub(crate) age: Duration,
-    /// What all worktrees may take together.
-    pub(crate) bytes_max: u64,
 }
 
 impl GitTrees {
     /// Git as this machine has it, with its files below the data directory; none if it has none.
     pub(crate) fn open(data: &Path) -> Result<Self, GitTrouble> {
         let places = Places { worktrees: data.join("worktrees"), own: data.join("git") };
-        let git = Git::new(Path::new("git"), places, Bounds::default())?;
-        Ok(Self { git, age: AGE, bytes_max: BYTES_MAX })
+        Ok(Self { git: Git::new(Path::new("git"), places, Bounds::default())? })
     }
 }
 
-/// A worktree that nobody has used for so long goes.
-const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// What all worktrees may take together.
-const BYTES_MAX: u64 = 20 * 1024 * 1024 * 1024;
-
-/// What the snapshots of worktrees are kept under that no session asks to be removed.
-const NOBODY: SessionId = SessionId::from_bits(0);
+/// How a branch is called where there is none.
+const NO_BRANCH: &str = "(none)";
 
 /// Why there is nothing to put back.
 const UNTRACKED: &str = "its directory is not under version control";
 
 fn name_of(session: SessionId, name: &str) -> Result<WorktreeName, String> {
-    let id = session.to_string();
-    let tail = &id[id.len() - TAIL..];
-    format!("{name}-{tail}").parse().map_err(|why: GitTrouble| why.to_string())
+    WorktreeName::of(session, name).map_err(|why| why.to_string())
+}
+
+fn shown(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
@@ -63,7 +54,7 @@ fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
 fn entered_form(name: &str, entered: Entered) -> Result<EnteredTree, String> {
     let directory = entered.directory.into_os_string().into_string();
     let directory = directory.map_err(|_| "the worktree's path is not text".to_owned())?;
-    let branch = entered.branch.unwrap_or_else(|| "(none)".to_owned());
+    let branch = entered.branch.unwrap_or_else(|| NO_BRANCH.to_owned());
     Ok(EnteredTree { name: name.to_owned(), directory, branch })
 }
 
@@ -78,6 +69,7 @@ impl GitTrees {
             base: new.base.clone(),
             branch: branch.clone(),
             is_new,
+            session: Some(session),
         };
         // Who says from where means a new one; who only says its name means the one that is there, if it is.
         let there = match (&new.base, &new.branch) {
@@ -88,8 +80,21 @@ impl GitTrees {
             Err(GitTrouble::NoSuchWorktree(_)) => self.git.enter(enter(true)).await,
             there => there,
         };
-        let entered = entered.map_err(|why| why.to_string())?;
+        let entered = entered.map_err(|why| self.why_not(session, &new.name, why))?;
         entered_form(&new.name, entered)
+    }
+
+    /// The branch of a removed worktree stays where something was committed on it: whoever wants the same name again most
+    /// likely wants the same worktree again.
+    fn why_not(&self, session: SessionId, name: &str, why: GitTrouble) -> String {
+        let removed = self.git.removed().unwrap_or_default().into_iter();
+        let mut removed = removed.filter_map(removed_form);
+        match removed.find(|removed| removed.session == session && removed.name == name) {
+            Some(_) if matches!(why, GitTrouble::BranchTaken(_)) => {
+                format!("{why}; or have the worktree back that was removed: `homing worktree restore {name}`")
+            }
+            _ => why.to_string(),
+        }
     }
 
     async fn fork(
@@ -105,7 +110,8 @@ impl GitTrees {
         let after =
             after.ok_or_else(|| format!("nobody remembers the tree after turn {turn} of {origin}"))?;
         let name = name_of(session, &new.name)?;
-        let entered = self.git.restore(directory, &after, &name).await.map_err(|why| why.to_string())?;
+        let entered = self.git.fork(directory, &after, &name, Some(session)).await;
+        let entered = entered.map_err(|why| why.to_string())?;
         entered_form(&new.name, entered)
     }
 
@@ -142,48 +148,53 @@ impl GitTrees {
         let safety = SnapshotName { session, turn: u64::from(turn.0), moment: Moment::Safety };
         let undone = self.git.undo(directory, &before, &after, &safety, || true).await;
         let undone = undone.map_err(|why| why.to_string())?;
-        let shown = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
         Ok(UndoneTurn { files: undone.files.into_iter().map(shown).collect() })
     }
 
-    async fn list(&self) -> Result<Vec<TreeSeen>, String> {
-        let seen = self.git.list(None).await.map_err(|why| why.to_string())?;
-        Ok(seen.into_iter().map(seen_form).collect())
+    async fn look(&self, session: SessionId, name: String) -> Result<Option<TreeSeen>, String> {
+        // What cannot be a name is nobody's.
+        let Ok(full) = WorktreeName::of(session, &name) else { return Ok(None) };
+        let seen = self.git.look(&full).await.map_err(|why| why.to_string())?;
+        Ok(seen.filter(|seen| seen.session == Some(session)).map(|seen| seen_form(session, name, seen)))
     }
 
-    async fn remove(&self, name: String) -> Result<String, String> {
-        let name: WorktreeName = name.parse().map_err(|why: GitTrouble| why.to_string())?;
-        let snapshot = SnapshotName { session: NOBODY, turn: 0, moment: Moment::Removed };
-        let removed = self.git.remove(&name, &snapshot).await.map_err(|why| why.to_string())?;
-        Ok(removed.snapshot.reference)
+    async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, String> {
+        let full = name_of(session, &name)?;
+        let snapshot = SnapshotName { session, turn: 0, moment: Moment::Removed };
+        let gone = self.git.remove(&full, &snapshot).await.map_err(|why| why.to_string())?;
+        let removed = self.git.removed().map_err(|why| why.to_string())?;
+        let removed = removed.into_iter().find(|removed| removed.snapshot == gone.snapshot);
+        let removed = removed.and_then(removed_form);
+        removed.ok_or_else(|| format!("it is gone, and kept as {}", gone.snapshot.reference))
     }
 
-    async fn collect(&self, in_use: Vec<String>) -> Result<Vec<String>, String> {
-        let in_use: BTreeSet<WorktreeName> = in_use.iter().filter_map(|name| name.parse().ok()).collect();
-        let policy = Policy {
-            age: self.age,
-            bytes_max: self.bytes_max,
-            snapshot_age: self.age * 4,
-            in_use,
-            session: NOBODY,
-        };
-        let collected = self.git.collect(&policy).await.map_err(|why| why.to_string())?;
-        Ok(collected.into_iter().filter_map(told).collect())
+    async fn restore(&self, wanted: RemovedTree) -> Result<EnteredTree, String> {
+        let full = name_of(wanted.session, &wanted.name)?;
+        let removed = self.git.removed().map_err(|why| why.to_string())?;
+        let mut removed = removed.into_iter();
+        let found = removed
+            .find(|removed| removed.name == full && removed.snapshot.reference == wanted.reference)
+            .ok_or_else(|| format!("nothing is kept as {}", wanted.reference))?;
+        let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
+        entered_form(&wanted.name, entered.map_err(|why| why.to_string())?)
     }
 }
 
-fn told(collected: Collected) -> Option<String> {
-    match collected {
-        Collected::Worktree { name, snapshot, .. } => Some(format!(
-            "worktree {} was taken away; it can be had back as {}",
-            name.as_str(),
-            snapshot.reference
-        )),
-        Collected::Kept { name, why } => {
-            Some(format!("worktree {} could not be taken away: {why}", name.as_str()))
-        }
-        Collected::Snapshot { .. } => None,
-    }
+fn removed_form(removed: RemovedWorktree) -> Option<RemovedTree> {
+    let session = removed.session()?;
+    Some(RemovedTree {
+        session,
+        name: removed.name.own(session)?.to_owned(),
+        repository: shown(removed.repository),
+        branch: removed.branch.unwrap_or_else(|| NO_BRANCH.to_owned()),
+        reference: removed.snapshot.reference,
+        removed_at: kernel::Moment(removed.removed_at_ms),
+    })
+}
+
+/// Files of a directory, for the engine.
+pub(crate) fn files_form(files: Files) -> TreeFiles {
+    TreeFiles { paths: files.paths.into_iter().map(shown).collect(), is_cut: files.is_cut }
 }
 
 fn change_form(change: FileChange) -> TreeChange {
@@ -198,18 +209,20 @@ fn change_form(change: FileChange) -> TreeChange {
     TreeChange { path, kind, plus: lines(change.plus), minus: lines(change.minus) }
 }
 
-fn seen_form(seen: drivers::git::WorktreeSeen) -> TreeSeen {
-    let shown = |path: std::path::PathBuf| path.to_string_lossy().into_owned();
+fn seen_form(session: SessionId, name: String, seen: drivers::git::WorktreeSeen) -> TreeSeen {
     TreeSeen {
-        name: seen.name.as_str().to_owned(),
+        session,
+        name,
         directory: shown(seen.directory),
         repository: shown(seen.repository),
-        branch: seen.branch.unwrap_or_else(|| "(none)".to_owned()),
+        branch: seen.branch.unwrap_or_else(|| NO_BRANCH.to_owned()),
         ahead: seen.ahead,
         behind: seen.behind,
         dirty: seen.dirty + seen.untracked,
         bytes: seen.size_bytes,
         made_at: kernel::Moment(seen.made_at_ms),
+        used_at: kernel::Moment(seen.used_at_ms),
+        is_missing: seen.is_missing,
     }
 }
 
@@ -260,20 +273,43 @@ impl Trees for GitTrees {
         Box::pin(Self::fork(self, session, new, origin, turn))
     }
 
-    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>> {
-        Box::pin(Self::list(self))
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+        let own = |(name, session): (WorktreeName, Option<SessionId>)| {
+            let session = session?;
+            Some((session, name.own(session)?.to_owned()))
+        };
+        let names = self.git.names().map_err(|why| why.to_string());
+        Box::pin(async move { Ok(names?.into_iter().filter_map(own).collect()) })
     }
 
-    fn remove(&self, name: &str) -> TreeReply<'_, Result<String, String>> {
-        Box::pin(Self::remove(self, name.to_owned()))
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+        Box::pin(Self::look(self, session, name.to_owned()))
     }
 
-    fn restore(&self, removed: &str) -> TreeReply<'_, Result<EnteredTree, String>> {
-        let removed = removed.to_owned();
-        Box::pin(async move { Err(format!("{removed} cannot be restored yet")) })
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+        let removed = self.git.removed().map_err(|why| why.to_string());
+        Box::pin(async move { Ok(removed?.into_iter().filter_map(removed_form).collect()) })
     }
 
-    fn collect(&self, in_use: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>> {
-        Box::pin(Self::collect(self, in_use))
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+        Box::pin(Self::remove(self, session, name.to_owned()))
+    }
+
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        Box::pin(Self::restore(self, removed))
+    }
+
+    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, String>> {
+        Box::pin(
+            async move { self.git.sweep(age).await.map(|gone| gone.len()).map_err(|why| why.to_string()) },
+        )
+    }
+
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+        let directory = PathBuf::from(directory);
+        Box::pin(async move {
+            let files = self.git.files(&directory, count_max).await.map_err(|why| why.to_string())?;
+            Ok(files.map(files_form))
+        })
     }
 }

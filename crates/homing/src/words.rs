@@ -127,6 +127,7 @@ pub(crate) fn story(story: &Story) -> String {
         Story::Changes { files, .. } => changed(files),
         Story::Memory { text, .. } => text.clone(),
         Story::Script { stage, output, .. } => format!("({stage}) {}", output.trim_end()),
+        Story::Worktree { name, change, reference } => worktree(name, change, reference),
         Story::Question { approval, tool, detail } => format!("asks for {tool}: {detail} ({approval})"),
         Story::Usage(usage) => used(usage),
         Story::Finished { reason } => format!("finished: {reason}"),
@@ -134,6 +135,13 @@ pub(crate) fn story(story: &Story) -> String {
         Story::Stopped { killed, gone } => verified(*killed, *gone),
         Story::Other { raw } => raw.clone(),
         Story::Forgotten { kind } => format!("({kind}, forgotten)"),
+    }
+}
+
+fn worktree(name: &str, change: &str, reference: &str) -> String {
+    match change {
+        "removed" => format!("worktree {name} was removed; everything in it is kept as {reference}"),
+        _ => format!("worktree {name} was {change}, from {reference}"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chacha20poly1305::Key;
 use chacha20poly1305::aead::Generate;
-use engine::{Clock, Ground, Mint};
+use engine::{Clock, Ground, Mint, TreeFiles, TreeReply};
 use kernel::{Moment, SessionId};
 
 /// The system's clock.
@@ -78,6 +78,14 @@ impl Ground for LocalGround {
             return Ok(());
         }
         Err(gone(directory))
+    }
+
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
+        let directory = PathBuf::from(directory);
+        Box::pin(async move {
+            let files = drivers::git::plain_files(&directory, count_max).await;
+            files.map(crate::trees::files_form).map_err(|why| why.to_string())
+        })
     }
 
     fn prepare(&self, directory: &str) -> Result<(), String> {

@@ -148,13 +148,12 @@ pub enum ErrandKind {
     Models,
     Files,
     Diff,
-    Summary,
 }
 
 impl ErrandKind {
     /// Every kind there is, for tables and tests.
-    pub const ALL: [Self; 7] =
-        [Self::Enter, Self::Undo, Self::Commands, Self::Models, Self::Files, Self::Diff, Self::Summary];
+    pub const ALL: [Self; 6] =
+        [Self::Enter, Self::Undo, Self::Commands, Self::Models, Self::Files, Self::Diff];
 }
 
 /// What an errand brings back.

@@ -237,6 +237,21 @@ impl FromRequestParts<Door> for Named {
     }
 }
 
+/// The name of a worktree in a path. What cannot be one names nothing.
+pub(crate) struct TreeName(pub(crate) String);
+
+impl FromStr for TreeName {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        if api::is_worktree_name(name) { Ok(Self(name.to_owned())) } else { Err(()) }
+    }
+}
+
+impl Kind for TreeName {
+    const WHAT: &'static str = "worktree";
+}
+
 /// What an id names, for people.
 pub(crate) trait Kind {
     const WHAT: &'static str;

@@ -4,14 +4,15 @@ use crate::asked::{Caller, Id, Query, json_bytes, limit};
 use crate::door::Door;
 use crate::openapi::problems;
 use crate::problem::{Answer, No};
+use crate::scope::ready_form;
 use crate::sessions::SessionName;
 use crate::stream::{self, Source};
-use crate::wire::{fact_frame, live_frame, write_fact};
+use crate::wire::{fact_frame, live_frame, ready_frame, write_fact};
 use api::{Code, Facts, FactsQuery, NUMBER_MAX};
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use engine::{Follow, Told};
+use engine::{Follow, Heard, ReadyFollow, Told};
 use http::{HeaderMap, StatusCode};
 use kernel::{Number, SessionId};
 use std::io::Write;
@@ -40,6 +41,7 @@ pub(crate) struct LastHeader {
 ///
 /// A page in JSON; or, under `Accept: text/event-stream`, every fact after a number and those to come, one event each,
 /// whose `id` is the fact's number. Events named `live` have no `id`: words ahead of the log, which come again as facts.
+/// With `readiness=true`, events named `readiness` (without `id`, too) say how ready the session is whenever that changes.
 /// A reader that is too slow is cut off, and comes back with the last number it has.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/facts", tag = "facts", operation_id = "facts", params(SessionName, FactsQuery, LastHeader),
@@ -64,7 +66,10 @@ pub(crate) async fn facts(
         drop(headers);
         let place = stream::place(&door)?;
         let follow = door.engine.follow(&caller.by, session, after).await?;
-        return Ok(stream::respond(&door, place, follow));
+        return Ok(match query.readiness {
+            Some(true) => stream::respond(&door, place, follow.with_readiness()),
+            Some(false) | None => stream::respond(&door, place, follow),
+        });
     }
     let facts = door.engine.facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
     let next = facts.last().map_or(after, |shared| shared.fact.number);
@@ -94,11 +99,24 @@ fn last_event(headers: &HeaderMap) -> Answer<Option<Number>> {
     number("Last-Event-ID", parsed.ok_or_else(not)?).map(Some)
 }
 
+impl Source for ReadyFollow {
+    async fn next(&mut self) -> Option<Bytes> {
+        Some(match ReadyFollow::next(self).await? {
+            Heard::Told(told) => frame_of(&told),
+            Heard::Ready(view) => ready_frame(&ready_form(&view)),
+        })
+    }
+}
+
+fn frame_of(told: &Told) -> Bytes {
+    match told {
+        Told::Fact(shared) => fact_frame(shared),
+        Told::Live(live) => live_frame(live),
+    }
+}
+
 impl Source for Follow {
     async fn next(&mut self) -> Option<Bytes> {
-        Some(match Follow::next(self).await? {
-            Told::Fact(shared) => fact_frame(&shared),
-            Told::Live(live) => live_frame(&live),
-        })
+        Some(frame_of(&Follow::next(self).await?))
     }
 }

@@ -21,6 +21,7 @@ mod heads;
 mod health;
 mod hosts;
 mod listen;
+mod looks;
 mod me;
 mod messages;
 mod metrics;
@@ -45,6 +46,7 @@ mod tokens;
 mod users;
 mod wall;
 mod wire;
+mod worktrees;
 
 pub use listen::{Bound, url_of};
 pub use oidc::{CreateAs, OidcConfig};

@@ -4,8 +4,8 @@ use crate::asked::json_bytes;
 use crate::door::Door;
 use crate::problem::No;
 use crate::{
-    agents, approvals, audit, bindings, facts, gate, grants, groups, heads, health, me, messages, nodes,
-    orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users, wall,
+    agents, approvals, audit, bindings, facts, gate, grants, groups, heads, health, looks, me, messages,
+    nodes, orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users, wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -149,6 +149,13 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(scope::fork))
         .routes(routes!(scope::changes))
         .routes(routes!(scope::readiness))
+        .routes(routes!(looks::commands))
+        .routes(routes!(looks::models))
+        .routes(routes!(looks::files))
+        .routes(routes!(worktrees::list))
+        .routes(routes!(worktrees::collect))
+        .routes(routes!(worktrees::remove))
+        .routes(routes!(worktrees::restore))
         .routes(routes!(facts::facts))
         .routes(routes!(heads::heads))
         .routes(routes!(queue::queue, queue::reorder))

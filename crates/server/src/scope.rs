@@ -12,7 +12,7 @@ use api::{
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{Neighbour, Verb, who_changed};
+use engine::{Neighbour, ReadyView, Verb, who_changed};
 use kernel::{SessionId, Turn};
 
 problems! {
@@ -152,14 +152,18 @@ pub(crate) async fn readiness(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> Answer<Json<Readiness>> {
-    let view = door.engine.readiness(&caller.by, session).await?;
+    Ok(Json(ready_form(&door.engine.readiness(&caller.by, session).await?)))
+}
+
+/// How ready a session is, on the wire.
+pub(crate) fn ready_form(view: &ReadyView) -> Readiness {
     let state = match view.state {
         "ready" => Ready::Ready,
         "waiting" => Ready::Waiting,
         _ => Ready::Blocked,
     };
     let parts = view.parts.iter().map(|part| part_form(part, view.neighbour)).collect();
-    Ok(Json(Readiness { state, parts }))
+    Readiness { state, parts }
 }
 
 fn part_form(part: &kernel::ReadinessPart, neighbour: Option<Neighbour>) -> ReadyPart {

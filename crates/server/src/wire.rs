@@ -67,6 +67,14 @@ pub(crate) fn live_frame(live: &Live) -> Bytes {
     live.frame.get_or_init(frame).clone()
 }
 
+/// How ready a session is, as a stream sends it: without an `id:`, too.
+pub(crate) fn ready_frame(ready: &api::Readiness) -> Bytes {
+    let mut bytes = b"event: readiness\ndata: ".to_vec();
+    write_json(&mut bytes, ready);
+    bytes.extend_from_slice(b"\n\n");
+    Bytes::from(bytes)
+}
+
 /// A fact as one JSON object.
 pub(crate) fn write_fact(bytes: &mut Vec<u8>, fact: &StoredFact) {
     let (number, at) = (fact.number, at(fact.at));

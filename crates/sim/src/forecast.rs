@@ -93,6 +93,7 @@ impl Forecast {
             words_bytes_max: dice.weigh(&[(3, 8 * 1024), (1, 16)]),
             commands_wait: Duration::from_secs(10),
             shared_directories: false,
+            worktrees: engine::Collecting::default(),
         };
         Self {
             odds,

@@ -67,6 +67,9 @@ impl engine::Ground for FirmGround {
     fn look(&self, _: &str) -> Result<(), String> {
         Ok(())
     }
+    fn files(&self, _: &str, _: usize) -> engine::TreeReply<'_, Result<engine::TreeFiles, String>> {
+        Box::pin(async { Ok(engine::TreeFiles::default()) })
+    }
 
     fn prepare(&self, _directory: &str) -> Result<(), String> {
         Ok(())

@@ -308,6 +308,7 @@ impl Store for Weather {
         Door create(wish: Authorized<Create>) -> Creation;
         Read verdict(request: RequestId) -> Option<Verdict>;
         Write rebind(wish: Authorized<Rebind>) -> Rebinding;
+        Write permit(wish: Authorized<Permit>) -> Permitting;
         Write retitle(wish: Authorized<Retitle>) -> Retitling;
         Write audit(entry: AuditEntry) -> ();
         Read load(session: SessionId) -> Option<Loaded>;

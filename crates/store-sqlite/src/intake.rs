@@ -15,7 +15,7 @@ use kernel::{
 use rusqlite::{OptionalExtension, params};
 use store::{
     About, Acceptance, Accepted, Asking, AuditEntry, AuditRow, Create, Creation, Into, Key, NewMessage,
-    NewRequest, NewSession, Rebind, Rebinding, Retitle, Retitling, Wish, record,
+    NewRequest, NewSession, Permit, Permitting, Rebind, Rebinding, Retitle, Retitling, Wish, record,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -208,6 +208,15 @@ pub(crate) fn retitle(desk: &mut Desk, wish: &Authorized<Retitle>) -> Result<Ret
     )?;
     desk.done(who, &About::session(*session), trail)?;
     Ok(Retitling::Done)
+}
+
+pub(crate) fn permit(desk: &mut Desk, wish: &Authorized<Permit>) -> Result<Permitting, Trouble> {
+    let (by, Permit { session, subject, trail }) = (wish.by(), wish.wish());
+    let who = desk.who(by.org, by.person)?.filter(|who| who.stands(wish.witness()));
+    let kept = desk.kept(*session)?.filter(|kept| kept.bears(by.org, *session, wish.witness()));
+    let (Some(who), Some(_)) = (who, kept) else { return Ok(Permitting::Moved) };
+    desk.done(who, &About::session(*session).and(Some(subject)), trail)?;
+    Ok(Permitting::Done)
 }
 
 /// Writes down that something was refused.

@@ -87,6 +87,9 @@ impl Store for SqliteStore {
     fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
         self.write(0, move |desk| intake::rebind(desk, &wish))
     }
+    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
+        self.write(0, move |desk| intake::permit(desk, &wish))
+    }
     fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
         self.write(0, move |desk| intake::retitle(desk, &wish))
     }

@@ -69,6 +69,10 @@ pub trait Store: Send + Sync + 'static {
     /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
     fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling>;
 
+    /// Writes down that somebody was allowed to do something to a session that is not done in the store. Compares the
+    /// witness, so that whoever does it then was still allowed to. One transaction with its audit entry.
+    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting>;
+
     /// Writes down that something was refused.
     fn audit(&self, entry: AuditEntry) -> Reply<'_, ()>;
 
@@ -565,6 +569,26 @@ pub enum Rebinding {
     Moved,
     /// The session has ended.
     Ended(EndWhy),
+}
+
+/// Something that is done to what a session has outside of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permit {
+    /// The session.
+    pub session: SessionId,
+    /// What it is done to, in one word.
+    pub subject: String,
+    /// What the audit entry says.
+    pub trail: Trail,
+}
+
+/// Whether it may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permitting {
+    /// It may, and that is written down.
+    Done,
+    /// The right is gone, or changed: look again.
+    Moved,
 }
 
 /// Changes what a session is called, or whether lists show it.

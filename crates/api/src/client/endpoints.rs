@@ -134,6 +134,57 @@ impl Client {
         self.get(&format!("/api/v1/sessions/{session}/readiness"), &NoQuery {}).await
     }
 
+    /// The agent's slash commands in the scope of a session.
+    pub async fn commands(&self, session: &str) -> Result<Choices, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/commands"), &NoQuery {}).await
+    }
+
+    /// The agent's models in the scope of a session.
+    pub async fn models(&self, session: &str) -> Result<Choices, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/models"), &NoQuery {}).await
+    }
+
+    /// The files of a session's directory.
+    pub async fn files(&self, session: &str) -> Result<Files, ClientError> {
+        self.get(&format!("/api/v1/sessions/{session}/files"), &NoQuery {}).await
+    }
+
+    /// Worktrees, of all sessions or of one.
+    pub async fn worktrees(&self, query: &WorktreesQuery) -> Result<Worktrees, ClientError> {
+        self.get("/api/v1/worktrees", query).await
+    }
+
+    /// Removes a worktree; everything in it can be had back.
+    pub async fn remove_worktree(
+        &self,
+        session: &str,
+        name: &str,
+        query: RemoveWorktreeQuery,
+    ) -> Result<RemovedWorktree, ClientError> {
+        let teardown = query.teardown.map(|teardown| format!("?teardown={teardown}")).unwrap_or_default();
+        let path = format!("/api/v1/sessions/{session}/worktrees/{name}{teardown}");
+        Ok(self.change(Method::DELETE, &path, NO_BODY).await?.body)
+    }
+
+    /// Gives a worktree back that was removed.
+    pub async fn restore_worktree(
+        &self,
+        session: &str,
+        name: &str,
+        restore: &RestoreWorktree,
+    ) -> Result<Worktree, ClientError> {
+        let path = format!("/api/v1/sessions/{session}/worktrees/{name}/restore");
+        Ok(self.change(Method::POST, &path, Some(restore)).await?.body)
+    }
+
+    /// Removes worktrees whose time is over, or says which.
+    pub async fn collect_worktrees(
+        &self,
+        collect: CollectWorktrees,
+    ) -> Result<CollectedWorktrees, ClientError> {
+        Ok(self.change(Method::POST, "/api/v1/worktrees/collect", Some(&collect)).await?.body)
+    }
+
     /// Makes a fork of a session.
     pub async fn fork(&self, session: &str, new: &NewFork) -> Result<Made, ClientError> {
         let path = format!("/api/v1/sessions/{session}/fork");

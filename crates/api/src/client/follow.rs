@@ -72,6 +72,10 @@ impl Follow {
         if frame.name.as_deref() == Some("live") {
             return serde_json::from_str(&frame.lines).map(|live| Some(Heard::Live(live))).map_err(garbled);
         }
+        // Other names are for those who asked for them, or newer than us.
+        if frame.name.is_some() {
+            return Ok(None);
+        }
         let fact: Fact = serde_json::from_str(&frame.lines).map_err(garbled)?;
         if fact.number <= self.at {
             return Ok(None);

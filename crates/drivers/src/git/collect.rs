@@ -1,6 +1,6 @@
 //! Removing worktrees that nobody uses, by age and by what they take, and snapshots that are too old.
 //!
-//! A worktree goes only by `remove`, so it can be had again until its snapshot expires.
+//! A worktree goes only by `remove`, so it can be had again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,6 +16,9 @@ use super::names::{HIDDEN, Moment, SnapshotName, WorktreeName};
 use super::trouble::GitTrouble;
 use super::{Git, now_ms};
 
+/// What the last part of the refs of removed worktrees begins with.
+const REMOVED: &str = Moment::Removed.word();
+
 /// What may go.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -23,7 +26,7 @@ pub struct Policy {
     pub age: Duration,
     /// What all worktrees may take together; those that were not used for longest go first.
     pub bytes_max: u64,
-    /// Snapshots that are older.
+    /// Snapshots of turns that are older.
     pub snapshot_age: Duration,
     /// Worktrees that must stay, whatever their age.
     pub in_use: BTreeSet<WorktreeName>,
@@ -70,14 +73,22 @@ impl Git {
             }
             collected.push(outcome);
         }
+        collected.extend(self.sweep(policy.snapshot_age).await?);
+        Ok(collected)
+    }
+
+    /// Deletes what a kill has left to be deleted, and the snapshots of turns that are older. Those of removed worktrees
+    /// stay: what was never committed is nowhere else.
+    pub async fn sweep(&self, age: Duration) -> Result<Vec<Collected>, GitTrouble> {
         self.empty_trash().await?;
+        let mut expired = Vec::new();
         for common in self.repositories() {
             // A repository that is gone has no snapshots any more.
             if let Ok(repository) = Repository::at_common(&common) {
-                collected.extend(self.expire(&repository, policy.snapshot_age).await?);
+                expired.extend(self.expire(&repository, age).await?);
             }
         }
-        Ok(collected)
+        Ok(expired)
     }
 
     async fn collect_one(&self, seen: WorktreeSeen, session: SessionId, now: u64) -> Collected {
@@ -105,7 +116,8 @@ impl Git {
         for line in out.lines() {
             let words: Vec<&str> = line.splitn(3, ' ').collect();
             let [time, id, reference] = words[..] else { continue };
-            if time.parse::<u64>().is_ok_and(|time| time <= before) {
+            let is_removed = reference.rsplit('/').next().is_some_and(|last| last.starts_with(REMOVED));
+            if !is_removed && time.parse::<u64>().is_ok_and(|time| time <= before) {
                 wishes.push_str(&format!("delete {reference} {id}\n"));
                 remove_lock_of(&repository.common, reference);
                 expired.push(Collected::Snapshot {

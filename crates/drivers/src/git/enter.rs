@@ -9,6 +9,8 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use kernel::SessionId;
+
 use super::find::{Repository, read_line};
 use super::inside::Inside;
 use super::names::{BranchName, WorktreeName, check_revision, is_object_id};
@@ -35,6 +37,8 @@ pub struct Enter<'a> {
     pub branch: Option<BranchName>,
     /// A new worktree, or one that exists.
     pub is_new: bool,
+    /// The session that it is made for.
+    pub session: Option<SessionId>,
 }
 
 /// A worktree that is ready.
@@ -112,6 +116,7 @@ impl Git {
             id: free_id(from, &enter.name)?,
             made_at_ms: now_ms(),
             restoring: None,
+            session: enter.session.map(|session| session.to_string()),
             state: State::Making,
         };
         self.write_record(&enter.name, &record)?;

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use kernel::SessionId;
+
 use super::find::Repository;
 use super::names::WorktreeName;
 use super::record::{Record, State};
@@ -15,6 +17,8 @@ use super::{Git, blocking};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreeSeen {
     pub name: WorktreeName,
+    /// The session that it was made for.
+    pub session: Option<SessionId>,
     pub directory: PathBuf,
     /// The root of the working tree it was made from.
     pub repository: PathBuf,
@@ -51,12 +55,26 @@ impl Git {
         Ok(seen)
     }
 
+    /// Which worktrees of ours there are, and the sessions that they were made for. Looks into none.
+    pub fn names(&self) -> Result<Vec<(WorktreeName, Option<SessionId>)>, GitTrouble> {
+        Ok(self.records()?.into_iter().map(|(name, record)| (name, session_of(&record))).collect())
+    }
+
+    /// One worktree of ours; none if there is none of that name.
+    pub async fn look(&self, name: &WorktreeName) -> Result<Option<WorktreeSeen>, GitTrouble> {
+        match self.record(name)? {
+            Some(record) => self.look_into(name.clone(), &record).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn look_into(&self, name: WorktreeName, record: &Record) -> Result<WorktreeSeen, GitTrouble> {
         let root = self.worktree(&name);
         let directory = root.clone();
         let size_bytes = blocking(move || Ok(size_of(&root))).await?;
         let mut seen = WorktreeSeen {
             name,
+            session: session_of(record),
             directory,
             repository: record.home.clone(),
             branch: record.branch.as_deref().and_then(short),
@@ -122,7 +140,11 @@ impl Git {
     }
 }
 
-fn short(branch: &str) -> Option<String> {
+fn session_of(record: &Record) -> Option<SessionId> {
+    record.session.as_deref()?.parse().ok()
+}
+
+pub(super) fn short(branch: &str) -> Option<String> {
     branch.strip_prefix("refs/heads/").map(str::to_owned)
 }
 

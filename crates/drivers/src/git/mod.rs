@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `find` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `collect`. `leftovers` takes away what a
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `files`, `collect`. `leftovers` takes away what a
 //! killed git has left. `names` are names that are safe, `inside` reaches files without following links, `record` remembers
 //! which worktrees are ours, `trouble` says what went wrong and what to do about it.
 //!
@@ -12,6 +12,7 @@
 mod collect;
 mod diff;
 mod enter;
+mod files;
 mod find;
 mod include;
 mod inside;
@@ -37,8 +38,10 @@ use std::time::Duration;
 pub use collect::{Collected, Policy};
 pub use diff::{Changes, FileChange, FileKind};
 pub use enter::{Enter, Entered};
+pub use files::{Files, plain_files};
 pub use list::WorktreeSeen;
 pub use names::{BranchName, Moment, SnapshotName, WorktreeName};
+pub use record::RemovedWorktree;
 pub use remove::Removed;
 pub use scripts::{Scripts, ScriptsConfig, scripts_of};
 pub use snapshot::Snapshot;

@@ -199,6 +199,11 @@ impl SnapshotName {
         format!("{HIDDEN}{}/{}/{}", self.session, self.turn, self.moment.word())
     }
 
+    /// Whose snapshot a hidden ref is.
+    pub(super) fn session_in(reference: &str) -> Option<SessionId> {
+        reference.strip_prefix(HIDDEN)?.split('/').next()?.parse().ok()
+    }
+
     pub(super) fn numbered(&self, number: usize) -> String {
         match number {
             1 => self.reference(),

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use kernel::SessionId;
+
 use super::Git;
 use super::names::WorktreeName;
 use super::shadow::write_whole;
+use super::snapshot::Snapshot;
 use super::trouble::GitTrouble;
 
 /// A worktree of ours. The file is there as long as anything of the worktree is.
@@ -29,6 +32,9 @@ pub(super) struct Record {
     /// The commit of the snapshot that it is made from, instead of from its base.
     #[serde(default)]
     pub(super) restoring: Option<String>,
+    /// The id of the session that it was made for.
+    #[serde(default)]
+    pub(super) session: Option<String>,
     pub(super) state: State,
 }
 
@@ -103,6 +109,64 @@ impl Git {
             // Removed in between is as good as not there.
             found.extend(self.record(&name)?.map(|record| (name, record)));
         }
+        Ok(found)
+    }
+}
+
+/// A worktree that was removed, and how to have it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedWorktree {
+    pub name: WorktreeName,
+    /// The root of the working tree it was made from.
+    pub repository: PathBuf,
+    /// Without `refs/heads/`; none if it was on no branch of its own.
+    pub branch: Option<String>,
+    pub snapshot: Snapshot,
+    pub removed_at_ms: u64,
+    /// The id of the session that it was made for.
+    pub(super) session: Option<String>,
+}
+
+impl RemovedWorktree {
+    /// The session that it was made for.
+    pub fn session(&self) -> Option<SessionId> {
+        self.session.as_deref()?.parse().ok()
+    }
+}
+
+impl Git {
+    /// One removal of one worktree has one file, however often it is gone on with.
+    fn removed_path(&self, name: &WorktreeName, commit: &str) -> PathBuf {
+        self.places.own.join("removed").join(format!("{name}.{commit}.json"))
+    }
+
+    pub(super) fn note_removed(&self, removed: &RemovedWorktree) -> Result<(), GitTrouble> {
+        let path = self.removed_path(&removed.name, &removed.snapshot.commit);
+        let text = serde_json::to_vec(removed).map_err(|why| odd(&path, &why))?;
+        super::make_private(&self.places.own.join("removed"))?;
+        write_whole(&path, &text)
+    }
+
+    pub(super) fn forget_removed(&self, name: &WorktreeName, commit: &str) -> Result<(), GitTrouble> {
+        let path = self.removed_path(name, commit);
+        match fs::remove_file(&path) {
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitTrouble::disk(&path)(why)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Worktrees that were removed and not restored since, the newest first.
+    pub fn removed(&self) -> Result<Vec<RemovedWorktree>, GitTrouble> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.places.own.join("removed")).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match fs::read(&path) {
+                Ok(text) => found.push(serde_json::from_slice(&text).map_err(|why| odd(&path, &why))?),
+                Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+                Err(why) => return Err(GitTrouble::disk(&path)(why)),
+            }
+        }
+        found.sort_by_key(|removed: &RemovedWorktree| std::cmp::Reverse(removed.removed_at_ms));
         Ok(found)
     }
 }

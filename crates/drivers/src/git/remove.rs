@@ -12,11 +12,11 @@ use super::enter::checked_out_at;
 use super::find::{Repository, bytes_path, read_line};
 use super::leftovers::remove_lock_of;
 use super::names::{SnapshotName, WorktreeName};
-use super::record::{Record, State};
+use super::record::{Record, RemovedWorktree, State};
 use super::shadow::{Shadow, remove_tree};
 use super::snapshot::{Beside, Snapshot};
 use super::trouble::GitTrouble;
-use super::{blocking, make_private};
+use super::{blocking, make_private, now_ms};
 
 /// Where directories wait to be deleted, and where no worktree can be: its name begins with a dot.
 const TRASH: &str = ".trash";
@@ -153,8 +153,19 @@ impl Git {
         remove_tree(&self.shadow_dir(&root))?;
         self.remove_later(trash).await?;
         self.step()?;
+        let branch = record.branch.as_deref().and_then(super::list::short);
+        let snapshot = Snapshot { repository: record.common, reference, commit, tree };
+        self.note_removed(&RemovedWorktree {
+            name: name.clone(),
+            repository: record.home,
+            branch,
+            snapshot: snapshot.clone(),
+            removed_at_ms: now_ms(),
+            session: record.session,
+        })?;
+        self.step()?;
         self.forget_record(name)?;
-        Ok(Snapshot { repository: record.common, reference, commit, tree })
+        Ok(snapshot)
     }
 
     /// Whether nobody has written to it between the snapshot and the move.

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use kernel::SessionId;
+
 use super::enter::{Entered, checked_out_at, free_id};
 use super::find::Repository;
-use super::names::{BranchName, WorktreeName};
+use super::names::{BranchName, SnapshotName, WorktreeName};
 use super::record::{Record, State};
 use super::shadow::Shadow;
 use super::snapshot::{Snapshot, Staged, split_at_byte};
@@ -23,17 +25,22 @@ impl Git {
         snapshot: &Snapshot,
         name: &WorktreeName,
     ) -> Result<Entered, GitTrouble> {
-        self.make_from(repository, snapshot, name, None).await
+        let session = SnapshotName::session_in(&snapshot.reference);
+        let made = self.make_from(repository, snapshot, name, session, None).await?;
+        // It is not removed any more. The snapshot stays.
+        self.forget_removed(name, &snapshot.commit)?;
+        Ok(made)
     }
 
-    /// The same on a new branch, `homing/NAME`: to go on from a snapshot beside whoever went on from there already.
+    /// The same for another session, on a new branch, `homing/NAME`: to go on from a snapshot beside whoever went on from there already.
     pub async fn fork(
         &self,
         repository: &Path,
         snapshot: &Snapshot,
         name: &WorktreeName,
+        session: Option<SessionId>,
     ) -> Result<Entered, GitTrouble> {
-        self.make_from(repository, snapshot, name, Some(BranchName::of(name))).await
+        self.make_from(repository, snapshot, name, session, Some(BranchName::of(name))).await
     }
 
     async fn make_from(
@@ -41,6 +48,7 @@ impl Git {
         repository: &Path,
         snapshot: &Snapshot,
         name: &WorktreeName,
+        session: Option<SessionId>,
         branch: Option<BranchName>,
     ) -> Result<Entered, GitTrouble> {
         let from = Repository::must_be_around(repository)?;
@@ -59,7 +67,7 @@ impl Git {
             Some(record) => {
                 return Err(GitTrouble::NameTaken { name: name.clone(), repository: record.home });
             }
-            None => self.plan_again(name, &from, &found, branch).await?,
+            None => self.plan_again(name, &from, &found, session, branch).await?,
         };
         self.make(name, record, &from).await?;
         self.entered(name, &from, home)
@@ -70,6 +78,7 @@ impl Git {
         name: &WorktreeName,
         from: &Repository,
         found: &Snapshot,
+        session: Option<SessionId>,
         new_branch: Option<BranchName>,
     ) -> Result<Record, GitTrouble> {
         let root = self.worktree(name);
@@ -105,6 +114,7 @@ impl Git {
             id: free_id(from, name)?,
             made_at_ms: now_ms(),
             restoring: Some(found.commit.clone()),
+            session: session.map(|session| session.to_string()),
             state: State::Making,
         };
         self.write_record(name, &record)?;

@@ -25,7 +25,7 @@ use super::{Git, blocking};
 const APART_MAX: usize = 10_000;
 
 /// A working tree at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The common directory of the repository it is in.
     pub repository: PathBuf,

@@ -42,7 +42,13 @@ impl Keeper {
     }
 
     async fn set_out(&mut self, away: &Away) -> Result<(), Stop> {
-        let whom = Outgoing {
+        let whom = self.outgoing().await?;
+        self.outing = Some(Outing::begin(&self.engine, whom, away));
+        Ok(())
+    }
+
+    pub(super) async fn outgoing(&self) -> Result<Outgoing, Stop> {
+        Ok(Outgoing {
             session: self.session,
             scope: self.scope.clone(),
             agent: self.agent(),
@@ -51,9 +57,7 @@ impl Keeper {
             term: self.term,
             // The tree of a fork is made once, from its origin's; later it enters worktrees like anybody.
             fork_of: self.origin.filter(|_| self.state.pending().is_some_and(|pending| pending.from_start)),
-        };
-        self.outing = Some(Outing::begin(&self.engine, whom, away));
-        Ok(())
+        })
     }
 
     /// What an attempt that we lost has changed is seen once nothing of it is left.

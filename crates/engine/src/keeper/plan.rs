@@ -32,6 +32,8 @@ pub(super) struct News {
     pub(super) crowded_by: Option<String>,
     /// Messages whose senders lost the right to say them.
     pub(super) revoked: Vec<MessageId>,
+    /// What was done by nobody's wish.
+    pub(super) own_acts: Vec<&'static str>,
 }
 
 /// What a step will write.
@@ -103,6 +105,7 @@ impl Keeper {
             plan.fresh.push(errand.epoch == plan.after.epoch());
             plan.tell(Command::Return { errand, came }, Cause::Runner);
         }
+        plan.own_acts.extend(news.own_acts.iter().map(|verb| (*verb, None)));
         plan.settle(slot, &self.state)
     }
 

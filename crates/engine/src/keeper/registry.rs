@@ -3,14 +3,15 @@
 //! A call is never lost: a keeper that wants to rest gives its place up under the same lock under which callers look
 //! for it, and only if nobody has called since it last looked at the inbox.
 
-use crate::Engine;
+use crate::errand::{Chore, Chored};
 use crate::lease::Lease;
-use kernel::{Claim, Errand, Return, SessionId};
+use crate::{Engine, Refused};
+use kernel::{Authorized, Claim, Errand, Return, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::StoreError;
+use store::{Permit, StoreError};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// Unfinished sessions looked up at once when the node starts.
@@ -34,6 +35,8 @@ struct House {
     offered: BTreeMap<SessionId, Claim>,
     /// What was looked up outside for a session, for its keeper to say whether it counts.
     brought: BTreeMap<SessionId, Vec<Brought>>,
+    /// What is to be done with the worktrees of a session while it holds still.
+    chores: BTreeMap<SessionId, Vec<Wanted>>,
 }
 
 /// Something that was looked up outside. It is no wish, and need not survive a crash: whoever brings it asks again.
@@ -48,6 +51,15 @@ impl Brought {
     pub(super) fn tell(self, counts: bool) {
         let _ = self.counts.send(counts); // Whoever has given up does not want to know.
     }
+}
+
+/// A chore for a keeper. It is no wish, and need not survive a crash: whoever wants it asks again.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) chore: Chore,
+    /// Who may have it done; nobody if it is our own doing.
+    pub(crate) permit: Option<Authorized<Permit>>,
+    pub(crate) tell: oneshot::Sender<Result<Chored, Refused>>,
 }
 
 /// How a keeper is called.
@@ -117,6 +129,11 @@ impl Keepers {
         self.house().brought.remove(&session).unwrap_or_default()
     }
 
+    /// What is to be done for this session while it holds still.
+    pub(super) fn chores(&self, session: SessionId) -> Vec<Wanted> {
+        self.house().chores.remove(&session).unwrap_or_default()
+    }
+
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
     /// which buries it.
     pub(crate) async fn close(&self, wait: Duration) {
@@ -161,6 +178,24 @@ impl Engine {
     pub(crate) fn bring(&self, session: SessionId, errand: Errand, came: Return) -> oneshot::Receiver<bool> {
         let (counts, told) = oneshot::channel();
         self.call(session, Bell::ring, Some(Brought { errand, came, counts }));
+        told
+    }
+
+    /// Lets the session's keeper do something with its worktrees, when nothing else of the session goes on. An error means
+    /// that no keeper has done it.
+    pub(crate) fn hold_still(
+        &self,
+        session: SessionId,
+        chore: Chore,
+        permit: Option<Authorized<Permit>>,
+    ) -> oneshot::Receiver<Result<Chored, Refused>> {
+        let (tell, told) = oneshot::channel();
+        let mut house = self.keepers().house();
+        if !*self.keepers().closing.borrow() {
+            house.chores.entry(session).or_default().push(Wanted { chore, permit, tell });
+        }
+        drop(house);
+        self.keep(session);
         told
     }
 
@@ -293,6 +328,7 @@ impl Place {
         if house.kept.get(&self.session).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
             house.kept.remove(&self.session);
             house.brought.remove(&self.session);
+            house.chores.remove(&self.session);
             self.engine.keepers().emptier.notify_one();
         }
     }

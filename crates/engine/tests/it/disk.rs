@@ -67,6 +67,7 @@ impl Store for Disk {
         ask(wish: Authorized<NewRequest>) -> Asking;
         verdict(request: RequestId) -> Option<Verdict>;
         rebind(wish: Authorized<Rebind>) -> Rebinding;
+        permit(wish: Authorized<Permit>) -> Permitting;
         retitle(wish: Authorized<Retitle>) -> Retitling;
         audit(entry: AuditEntry) -> ();
         load(session: SessionId) -> Option<Loaded>;

@@ -1,7 +1,10 @@
 //! Working trees of a test: nothing is stored on a disk, everything takes as long as a test says, and each act is noted.
 
-use engine::{EnteredTree, NewTree, Side, TreeChange, TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn};
-use kernel::{SessionId, Turn};
+use engine::{
+    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    UndoneTurn,
+};
+use kernel::{Moment, SessionId, Turn};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +19,11 @@ pub(crate) struct Grove {
     pub(crate) is_blind: AtomicBool,
     /// Files that were touched since, whatever is to be undone.
     pub(crate) trodden: Mutex<Vec<String>>,
+    /// When its worktrees were last used.
+    pub(crate) used_ms: AtomicU64,
     seen: Mutex<BTreeSet<(SessionId, Turn, bool)>>,
+    here: Mutex<BTreeSet<(SessionId, String)>>,
+    removed: Mutex<Vec<RemovedTree>>,
     notes: Mutex<Vec<String>>,
 }
 
@@ -46,10 +53,14 @@ fn entered(name: String) -> EnteredTree {
 }
 
 impl Trees for Grove {
-    fn enter(&self, _: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
         Box::pin(async move {
             self.act(format!("enter {} from {}", new.name, new.directory)).await;
-            if new.name == "broken" { Err("it is broken".to_owned()) } else { Ok(entered(new.name)) }
+            if new.name == "broken" {
+                return Err("it is broken".to_owned());
+            }
+            self.here.lock().unwrap().insert((session, new.name.clone()));
+            Ok(entered(new.name))
         })
     }
     fn remember(
@@ -109,18 +120,72 @@ impl Trees for Grove {
             Ok(entered(new.name))
         })
     }
-    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+        let names = self.here.lock().unwrap().iter().cloned().collect();
+        Box::pin(async { Ok(names) })
     }
-    fn remove(&self, name: &str) -> TreeReply<'_, Result<String, String>> {
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+        let here = self.here.lock().unwrap().contains(&(session, name.to_owned()));
+        let used_at = Moment(self.used_ms.load(Ordering::Relaxed));
+        let seen = here.then(|| seen(session, name, used_at));
+        Box::pin(async { Ok(seen) })
+    }
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+        let removed = self.removed.lock().unwrap().iter().rev().cloned().collect();
+        Box::pin(async { Ok(removed) })
+    }
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
         let name = name.to_owned();
-        Box::pin(async { Ok(name) })
+        Box::pin(async move {
+            self.act(format!("remove {name}")).await;
+            self.here.lock().unwrap().remove(&(session, name.clone()));
+            let mut removed = self.removed.lock().unwrap();
+            let gone = RemovedTree {
+                session,
+                reference: format!("refs/homing/{name}/{}", removed.len()),
+                name,
+                repository: "/srv/shop".to_owned(),
+                branch: "topic".to_owned(),
+                removed_at: Moment(1),
+            };
+            removed.push(gone.clone());
+            Ok(gone)
+        })
     }
-    fn restore(&self, removed: &str) -> TreeReply<'_, Result<EnteredTree, String>> {
-        let name = removed.to_owned();
-        Box::pin(async { Ok(entered(name)) })
+    fn restore(&self, gone: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        Box::pin(async move {
+            self.act(format!("restore {}", gone.name)).await;
+            self.removed.lock().unwrap().retain(|other| *other != gone);
+            self.here.lock().unwrap().insert((gone.session, gone.name.clone()));
+            Ok(entered(gone.name))
+        })
     }
-    fn collect(&self, _: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+        Box::pin(async {
+            self.act("sweep".to_owned()).await;
+            Ok(0)
+        })
+    }
+    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+        let files =
+            is_tree(directory).then(|| TreeFiles { paths: vec![format!("{directory}/a")], is_cut: false });
+        Box::pin(async { Ok(files) })
+    }
+}
+
+fn seen(session: SessionId, name: &str, used_at: Moment) -> TreeSeen {
+    TreeSeen {
+        session,
+        name: name.to_owned(),
+        directory: format!("/trees/{name}"),
+        repository: "/srv/shop".to_owned(),
+        branch: "topic".to_owned(),
+        ahead: 1,
+        behind: 2,
+        dirty: 3,
+        bytes: 4,
+        made_at: Moment(0),
+        used_at,
+        is_missing: false,
     }
 }

@@ -15,6 +15,7 @@ mod scope;
 mod steer;
 mod tireless;
 mod vocabulary;
+mod worktrees;
 mod world;
 
 use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told, Verb};

@@ -7,7 +7,8 @@ use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Engine, Granted, Ground, IfNew, Inbound,
     Limits, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView, Refused,
-    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, Verb, Wall, Wiring,
+    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply, Verb,
+    Wall, Wiring,
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
@@ -80,6 +81,10 @@ impl Ground for Meadow {
     }
     fn look(&self, _: &str) -> Result<(), String> {
         Ok(())
+    }
+    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
+        let paths: Vec<_> = ["a.txt", "b/c.txt"].into_iter().take(count_max).map(str::to_owned).collect();
+        Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
     }
 
     fn prepare(&self, directory: &str) -> Result<(), String> {

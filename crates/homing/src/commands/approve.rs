@@ -69,8 +69,11 @@ async fn list(remote: &Remote) -> Result<Exit> {
 /// What is asked, which the log knows.
 async fn question(approval: &Approval, remote: &Remote) -> Result<String> {
     let number = remote.client.session(&approval.session).await.told()?.number;
-    let query =
-        FactsQuery { after: Some(number.saturating_sub(LAST_FACTS)), limit: u32::try_from(LAST_FACTS).ok() };
+    let query = FactsQuery {
+        after: Some(number.saturating_sub(LAST_FACTS)),
+        limit: u32::try_from(LAST_FACTS).ok(),
+        readiness: None,
+    };
     let facts = remote.client.facts(&approval.session, &query).await.told()?;
     let words = facts.items.into_iter().find_map(|fact| match fact.what {
         What::Story(told) => match told.story {

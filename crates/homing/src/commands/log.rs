@@ -43,7 +43,11 @@ async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
     let mut names = Names::default();
     let limit = u32::try_from(LIMIT_MAX).ok();
     loop {
-        let page = remote.client.facts(session, &FactsQuery { after: Some(after), limit }).await.told()?;
+        let page = remote
+            .client
+            .facts(session, &FactsQuery { after: Some(after), limit, readiness: None })
+            .await
+            .told()?;
         if page.items.is_empty() {
             return Ok(Exit::Done);
         }

@@ -34,3 +34,4 @@ pub(crate) mod undo;
 pub(crate) mod up;
 pub(crate) mod user;
 pub(crate) mod whoami;
+pub(crate) mod worktree;

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use api::client::{Heard, Verdict};
 use api::{
-    EnterWorktree, Fact, FactsQuery, RuleFact, ScopeEnter, ScopeExit, ScopeRelink, ScopeRequest, ScopeSet,
-    ScopeSetting, Session, StoryFact, What,
+    Choices, EnterWorktree, Fact, FactsQuery, Files, RuleFact, ScopeEnter, ScopeExit, ScopeRelink,
+    ScopeRequest, ScopeSet, ScopeSetting, Session, StoryFact, What,
 };
 use std::time::Duration;
 
@@ -61,6 +61,12 @@ enum ScopeVerb {
     Relink { directory: String },
     /// Give up a change that has not begun
     Keep,
+    /// List the agent's slash commands
+    Commands,
+    /// List the agent's models
+    Models,
+    /// List the files of the directory
+    Files,
 }
 
 pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
@@ -71,6 +77,11 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
         Some(ScopeVerb::Keep) => {
             return show(&remote.client.keep_scope(&session).await.told()?.into_inner(), remote);
         }
+        Some(ScopeVerb::Commands) => {
+            return choices(&remote.client.commands(&session).await.told()?, remote);
+        }
+        Some(ScopeVerb::Models) => return choices(&remote.client.models(&session).await.told()?, remote),
+        Some(ScopeVerb::Files) => return files(&remote.client.files(&session).await.told()?, remote),
         Some(ScopeVerb::Enter { name, base, branch }) => {
             ScopeRequest::Enter(ScopeEnter { enter: EnterWorktree { name, base, branch }, now })
         }
@@ -140,7 +151,7 @@ async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Resu
 async fn was_asked(before: &Session, now: &Session, remote: &Remote) -> Result<bool> {
     let mut after = before.number;
     while after < now.number {
-        let query = FactsQuery { after: Some(after), limit: None };
+        let query = FactsQuery { after: Some(after), limit: None, readiness: None };
         let page = remote.client.facts(&before.id, &query).await.told()?;
         if page.items.is_empty() {
             break;
@@ -152,6 +163,34 @@ async fn was_asked(before: &Session, now: &Session, remote: &Remote) -> Result<b
         after = page.next;
     }
     Ok(false)
+}
+
+fn choices(choices: &Choices, remote: &Remote) -> Result<Exit> {
+    if remote.screen.json {
+        remote.screen.object(choices)?;
+        return Ok(Exit::Done);
+    }
+    let row = |choice: &api::Choice| vec![choice.name.clone(), choice.description.clone()];
+    let rows: Vec<Vec<String>> = choices.items.iter().map(row).collect();
+    remote.screen.table(&["NAME", "WHAT IT IS"], &rows)?;
+    if !choices.known {
+        remote.screen.say("the agent has not said it in this scope yet; it does when a turn starts");
+    }
+    Ok(Exit::Done)
+}
+
+fn files(files: &Files, remote: &Remote) -> Result<Exit> {
+    if remote.screen.json {
+        remote.screen.object(files)?;
+        return Ok(Exit::Done);
+    }
+    for path in &files.items {
+        remote.screen.line(path)?;
+    }
+    if files.more {
+        remote.screen.say("there are more");
+    }
+    Ok(Exit::Done)
 }
 
 fn show(session: &Session, remote: &Remote) -> Result<Exit> {

@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 use crate::exit::{Exit, Trouble};
 use agents::{AgentTable, Enabled};
 use oidc::OidcTable;
-use units::Span;
+use units::{Size, Span};
 
 /// Every key with its default and what it means.
 pub(crate) const DEFAULT: &str = include_str!("../../default.toml");
@@ -60,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) tls: TlsTable,
     limits: Limits,
     policy: Policy,
+    /// What becomes of worktrees that nobody is in.
+    worktrees: WorktreesTable,
     /// The identity provider at which people may sign in.
     oidc: OidcTable,
     /// What agents must not see.
@@ -122,6 +124,16 @@ struct Limits {
     words_wait: Span,
     words_bytes_max: usize,
     commands_wait: Span,
+}
+
+/// What becomes of worktrees that nobody is in.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+struct WorktreesTable {
+    keep: Span,
+    disk_max: Size,
+    snapshots: Span,
+    every: Span,
 }
 
 /// Whether turns of several sessions may be under way in one directory.
@@ -334,6 +346,12 @@ impl Config {
             words_bytes_max,
             commands_wait: Duration::from_millis(self.limits.commands_wait.0),
             shared_directories: self.directories == Directories::Shared,
+            worktrees: engine::Collecting {
+                keep: Duration::from_millis(self.worktrees.keep.0),
+                disk_bytes_max: self.worktrees.disk_max.0,
+                snapshots: Duration::from_millis(self.worktrees.snapshots.0),
+                every: Duration::from_millis(self.worktrees.every.0),
+            },
         }
     }
 

@@ -257,7 +257,7 @@ impl Dice {
     }
 
     fn kind(&mut self) -> &'static str {
-        ["commands", "models", "files", "diff", "summary", "enter", "undo"][self.roll(7) as usize]
+        ["commands", "models", "files", "diff", "enter", "undo"][self.roll(6) as usize]
     }
 
     fn under(&mut self) -> String {

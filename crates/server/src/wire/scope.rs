@@ -142,6 +142,5 @@ fn errand_word(kind: ErrandKind) -> &'static str {
         ErrandKind::Models => "models",
         ErrandKind::Files => "files",
         ErrandKind::Diff => "diff",
-        ErrandKind::Summary => "summary",
     }
 }

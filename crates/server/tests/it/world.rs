@@ -6,7 +6,7 @@ use api::client::Client;
 use api::tls::Trust;
 use engine::{
     AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, Mint, NewOrg, NewPerson, Part, Proof,
-    Purpose, SignInFor, TokenRow, Trace, Wall, Wiring, hash_of,
+    Purpose, SignInFor, TokenRow, Trace, TreeFiles, TreeReply, Wall, Wiring, hash_of,
 };
 use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId};
 use server::{Server, ServerConfig};
@@ -85,6 +85,10 @@ impl Ground for Meadow {
     }
     fn look(&self, _: &str) -> Result<(), String> {
         Ok(())
+    }
+    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
+        let paths: Vec<_> = ["a.txt", "b/c.txt"].into_iter().take(count_max).map(str::to_owned).collect();
+        Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
     }
 
     fn prepare(&self, _: &str) -> Result<(), String> {

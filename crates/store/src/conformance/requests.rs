@@ -203,7 +203,16 @@ pub async fn rebinding_compares_the_right<F: Fixture>() {
     let wish = Retitle { session: ses(1), title: None, archived: Some(true), trail: trail("retitle", 3_000) };
     let wish = authorize(&me(), Act::Rule, &record, wish).unwrap();
     assert_eq!(on.store().retitle(wish).await.unwrap(), Retitling::Moved);
+    let permit =
+        || Permit { session: ses(1), subject: "blue".into(), trail: trail("remove_worktree", 3_000) };
+    let wish = authorize(&me(), Act::Rule, &record, permit()).unwrap();
+    assert_eq!(on.store().permit(wish).await.unwrap(), Permitting::Moved);
     assert_eq!(picture(&on).await, before);
+    let (record, _) = on.store().session(ses(1)).await.unwrap().unwrap();
+    let (acts_before, wish) =
+        (acts(on.store()).await, authorize(&me(), Act::Rule, &record, permit()).unwrap());
+    assert_eq!(on.store().permit(wish).await.unwrap(), Permitting::Done);
+    assert_eq!(acts(on.store()).await, acts_before + 1, "what is done elsewhere leaves its trace here");
 }
 
 pub async fn a_title_and_the_archive_can_be_changed_one_by_one<F: Fixture>() {

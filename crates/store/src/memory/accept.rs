@@ -162,6 +162,15 @@ impl Contents {
         Retitling::Done
     }
 
+    pub(super) fn permit(&mut self, wish: &Authorized<Permit>) -> Permitting {
+        let (by, Permit { session, subject, trail }) = (wish.by(), wish.wish());
+        if !self.sessions.get(session).is_some_and(|kept| self.may_still(by, kept, wish.witness())) {
+            return Permitting::Moved;
+        }
+        self.done(by, About::session(*session).and(Some(subject)), trail);
+        Permitting::Done
+    }
+
     /// The key is looked up before anything else is: a repeated wish gets its answer whatever has happened since.
     pub(super) fn known(&self, by: &Principal, key: Option<&Key>, now: Moment) -> Known {
         let Some(key) = key else { return Known::Never };

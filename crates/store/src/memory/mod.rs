@@ -127,6 +127,9 @@ impl Store for MemoryStore {
     fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
         self.step(move |contents| contents.retitle(&wish))
     }
+    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
+        self.step(move |contents| contents.permit(&wish))
+    }
     fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
         self.step(move |contents| contents.refused(&entry))
     }

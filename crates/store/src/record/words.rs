@@ -98,7 +98,6 @@ words! {
         ErrandKind::Models = "models",
         ErrandKind::Files = "files",
         ErrandKind::Diff = "diff",
-        ErrandKind::Summary = "summary",
     }
     /// What a person may do with a session.
     Grant: grant_word, grant_parse {

@@ -226,14 +226,12 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"learned":{"kind":"models","epoch":1}}
         {"learned":{"kind":"files","epoch":1}}
         {"learned":{"kind":"diff","epoch":1}}
-        {"learned":{"kind":"summary","epoch":1}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"enter"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"undo"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"commands"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"models"}}
         {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"files"}}
-        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"diff"}}
-        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"summary"}}"#]].assert_eq(&stored.join("\n"));
+        {"stale_errand":{"errand":{"epoch":1,"number":4},"kind":"diff"}}"#]].assert_eq(&stored.join("\n"));
 }
 
 #[test]

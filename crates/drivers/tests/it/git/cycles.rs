@@ -199,10 +199,10 @@ async fn a_fork_goes_on_beside_the_first() {
     let after = yard.git.snapshot(&root, &snapshot_name(1, Moment::After)).await.unwrap().unwrap();
     let files = everything(&root);
     write(&root.join("a.txt"), b"after the second turn");
-    let fork = yard.git.fork(&yard.repository, &after, &named("two")).await.unwrap();
+    let fork = yard.git.fork(&yard.repository, &after, &named("two"), None).await.unwrap();
     assert_eq!(difference(&files, &everything(&fork.root)), [""; 0]);
     assert_eq!(fork.branch.as_deref(), Some("homing/two"));
-    assert_eq!(fork, yard.git.fork(&yard.repository, &after, &named("two")).await.unwrap());
+    assert_eq!(fork, yard.git.fork(&yard.repository, &after, &named("two"), None).await.unwrap());
     assert_eq!(plain(&fork.root, &["status", "--porcelain"]), " M a.txt\n?? new");
     // Without a branch of its own it is on none: the first one has it.
     let beside = yard.git.restore(&yard.repository, &after, &named("three")).await.unwrap();
@@ -297,10 +297,48 @@ async fn what_nobody_uses_goes_by_age_and_by_size() {
     assert_eq!(by_age.len(), 2, "{by_age:?}");
     let left = yard.git.list(None).await.unwrap();
     assert_eq!(left.iter().map(|each| each.name.as_str()).collect::<Vec<_>>(), ["used"]);
+    yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::After)).await.unwrap();
     let expired = yard.git.collect(&policy(day, u64::MAX, 0)).await.unwrap();
-    assert!(
-        expired.len() >= 3 && expired.iter().all(|each| matches!(each, Collected::Snapshot { .. })),
-        "{expired:?}"
-    );
-    assert_eq!(yard.plain(&["for-each-ref", "refs/homing"]), "");
+    let [Collected::Snapshot { reference, .. }] = &expired[..] else { panic!("{expired:?}") };
+    assert!(reference.ends_with("/1/after"), "what was in a removed worktree is kept: {reference}");
+    // One was restored since; the others can be.
+    let removed = yard.git.removed().unwrap();
+    let names: BTreeSet<_> = removed.iter().map(|removed| removed.name.as_str()).collect();
+    assert_eq!(names, BTreeSet::from(["first", "second"]), "{removed:?}");
+    for removed in removed {
+        let again = yard.git.restore(&removed.repository, &removed.snapshot, &removed.name).await.unwrap();
+        assert_eq!(fs::read(again.root.join("work")).unwrap(), [1; 50_000]);
+    }
+    assert!(yard.git.removed().unwrap().is_empty(), "what was restored is not removed any more");
+}
+
+#[tokio::test]
+async fn the_files_of_a_directory_are_those_that_git_would_keep_and_no_link_leads_out() {
+    let yard = Yard::new();
+    let outside = tempfile::tempdir().unwrap();
+    write(&outside.path().join("secret"), b"hush");
+    let top = &yard.repository;
+    write(&top.join(".gitignore"), b"ignored\n");
+    write(&top.join("ignored"), b"no");
+    write(&top.join("within/new \u{fc}"), b"yes");
+    std::os::unix::fs::symlink(outside.path(), top.join("within/link")).unwrap();
+    let files =
+        async |directory: &std::path::Path, max| yard.git.files(directory, max).await.unwrap().unwrap();
+    let shown = |files: &homing_drivers::git::Files| {
+        files.paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let within = files(&top.join("within"), 10).await;
+    assert_eq!((shown(&within), within.is_cut), (vec!["link".to_owned(), "new \u{fc}".to_owned()], false));
+    let all = files(top, 1_000).await;
+    assert!(shown(&all).contains(&"within/link".to_owned()) && !shown(&all).contains(&"ignored".to_owned()));
+    assert!(!shown(&all).iter().any(|path| path.contains("secret") || path.contains(".git/")), "{all:?}");
+    let first = files(top, 1).await;
+    assert_eq!((first.paths.len(), first.is_cut), (1, true));
+    // Outside of version control everything is named, and nothing behind a link.
+    let plain = homing_drivers::git::plain_files(outside.path(), 10).await.unwrap();
+    assert_eq!(shown(&plain), ["secret"]);
+    std::os::unix::fs::symlink(top, outside.path().join("link")).unwrap();
+    let plain = homing_drivers::git::plain_files(outside.path(), 10).await.unwrap();
+    assert_eq!(shown(&plain), ["link", "secret"]);
+    assert!(yard.git.files(outside.path(), 10).await.unwrap().is_none());
 }

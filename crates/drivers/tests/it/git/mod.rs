@@ -61,7 +61,14 @@ impl Yard {
     }
 
     fn wish(&self, name: &str) -> Enter<'_> {
-        Enter { repository: &self.repository, name: named(name), base: None, branch: None, is_new: true }
+        Enter {
+            repository: &self.repository,
+            name: named(name),
+            base: None,
+            branch: None,
+            is_new: true,
+            session: None,
+        }
     }
 
     async fn enter(&self, name: &str) -> Entered {

@@ -21,6 +21,8 @@ pub(super) struct Names {
     pub(super) heir: String,
     /// A name that nobody has used.
     pub(super) fresh: String,
+    /// A worktree that there is not.
+    pub(super) worktree: String,
 }
 
 /// One way of asking an operation.
@@ -81,6 +83,10 @@ impl Row {
     fn changes_caller(self) -> Self {
         Self { changes: true, changes_caller: true, ..self }
     }
+    /// What is asked about is not there, and only whoever may ask is told so.
+    fn finds_nothing(self) -> Self {
+        Self { fine: 404, keeper: Some("not_found"), ..self }
+    }
     fn path(self, path: fn(&Names) -> Vec<&String>) -> Self {
         Self { path, ..self }
     }
@@ -103,6 +109,7 @@ pub(super) fn rows() -> Vec<Row> {
     let mut rows = open_and_lists();
     rows.extend(sessions());
     rows.extend(scopes());
+    rows.extend(worktrees());
     rows.extend(messages());
     rows.extend(new_sessions());
     rows.extend(agents());
@@ -255,6 +262,31 @@ fn scopes() -> Vec<Row> {
             .body(|_| Some(json!({"at": 1}))),
         reads("changes").query(|_| "turn=1".into()),
         reads("readiness"),
+        reads("commands"),
+        reads("models"),
+        reads("files"),
+    ]
+}
+
+/// Nobody has a worktree here, so whoever may remove one is told that there is none.
+fn worktrees() -> Vec<Row> {
+    let manages = |operation| {
+        on_session(operation, Right::Manage, Grant::Manage, false)
+            .finds_nothing()
+            .path(|names| vec![&names.session, &names.worktree])
+    };
+    let rules = Takes::Org { right: Right::Manage, role: Role::Viewer };
+    vec![
+        row("worktrees", Takes::Read, vec![Target::Nothing]),
+        on_session("worktrees", Right::Read, Grant::View, false)
+            .way("of a session")
+            .path(|_| vec![])
+            .query(|names| format!("session={}", names.session)),
+        manages("remove_worktree"),
+        manages("restore_worktree").body(|_| Some(json!({}))),
+        row("collect_worktrees", rules, vec![Target::Nothing])
+            .way("dry")
+            .body(|_| Some(json!({"dry_run": true}))),
     ]
 }
 

@@ -1,0 +1,191 @@
+//! Worktrees that sessions have, or have had; and what is looked up in the scope of a session.
+
+use crate::{At, Choice, Invalid};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// The longest name of a hidden ref.
+const REFERENCE_LENGTH_MAX: usize = 255;
+
+/// A worktree that a session has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Worktree {
+    /// The session that it was made for.
+    pub session: String,
+    /// What it is called.
+    pub name: String,
+    /// Where it is.
+    pub directory: String,
+    /// Of which repository.
+    pub repository: String,
+    /// Its branch.
+    pub branch: String,
+    /// Commits that only it has.
+    pub ahead: u64,
+    /// Commits that only its base has.
+    pub behind: u64,
+    /// Files that are changed or new, and not committed.
+    pub dirty: u64,
+    /// How much room it takes, in bytes.
+    pub bytes: u64,
+    /// Whether the session is in it now.
+    pub in_use: bool,
+    /// Whether its directory is gone, or not whole.
+    pub missing: bool,
+    /// When it was made.
+    pub made_at: At,
+    /// When something was last done in it, as far as that can be seen.
+    pub used_at: At,
+}
+
+/// A worktree that was removed, and can be had back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RemovedWorktree {
+    /// The session that it was made for.
+    pub session: String,
+    /// What it was called.
+    pub name: String,
+    /// Of which repository.
+    pub repository: String,
+    /// Its branch.
+    pub branch: String,
+    /// The hidden ref of the repository that keeps everything that was in it.
+    pub reference: String,
+    /// When it was removed.
+    pub removed_at: At,
+}
+
+/// Somebody's worktrees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Worktrees {
+    /// Those that are there.
+    pub items: Vec<Worktree>,
+    /// Those that were removed and can be had back, the newest first.
+    pub removed: Vec<RemovedWorktree>,
+    /// Whether there are more; name a session to see all of its own.
+    pub more: bool,
+}
+
+/// Which worktrees.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WorktreesQuery {
+    /// Only those of this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(pattern = "^ses_[0-9a-hjkmnp-tv-z]{26}$")]
+    pub session: Option<String>,
+}
+
+/// How a worktree is removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RemoveWorktreeQuery {
+    /// `false` leaves out the agent's teardown script; it runs if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teardown: Option<bool>,
+}
+
+/// Which removal of a worktree is taken back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreWorktree {
+    /// The one that kept it under this ref; the last one if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 255, pattern = "^refs/homing/[A-Za-z0-9_/-]+$")]
+    pub reference: Option<String>,
+}
+
+impl RestoreWorktree {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_/-".contains(c);
+        let is_good = |reference: &str| {
+            let rest = reference.strip_prefix("refs/homing/");
+            reference.len() <= REFERENCE_LENGTH_MAX
+                && rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(plain))
+        };
+        match &self.reference {
+            Some(reference) if !is_good(reference) => {
+                let reason = "must be one that the list of worktrees names".to_owned();
+                Err(Invalid { field: "reference", reason })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Removes worktrees that nobody has used for long, or that take too much room together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CollectWorktrees {
+    /// Only say which.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Worktrees whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CollectedWorktrees {
+    /// Each of them, the one that was not used for longest first.
+    pub items: Vec<CollectedWorktree>,
+}
+
+/// A worktree whose time is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CollectedWorktree {
+    /// The session that it was made for.
+    pub session: String,
+    /// What it is called.
+    pub name: String,
+    /// How much room it takes, in bytes.
+    pub bytes: u64,
+    /// Why: `age` or `disk`.
+    pub why: String,
+    /// What keeps everything that was in it, if it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Why it is still there, if it could not be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What can be chosen in the scope of a session, from the agent's own list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Choices {
+    /// Whether the agent has said it in this scope; it does when a turn starts.
+    pub known: bool,
+    /// The list.
+    pub items: Vec<Choice>,
+}
+
+/// Files of a session's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Files {
+    /// Their paths from there.
+    pub items: Vec<String>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// Whether this can be the name of a worktree.
+pub fn is_worktree_name(name: &str) -> bool {
+    crate::scope::worktree_name(name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_refs_of_ours_can_be_named() {
+        let check =
+            |reference: &str| RestoreWorktree { reference: Some(reference.to_owned()) }.check().is_ok();
+        assert!(check("refs/homing/ses_1/0/removed-2"));
+        for bad in ["", "refs/heads/main", "refs/homing/", "refs/homing/a b", "--all", "refs/homing/../x"] {
+            assert!(!check(bad), "{bad}");
+        }
+        assert!(RestoreWorktree::default().check().is_ok());
+    }
+}

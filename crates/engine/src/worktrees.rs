@@ -1,0 +1,416 @@
+//! What becomes of worktrees when nobody is in them: they are listed, removed, restored, and collected.
+//!
+//! A worktree belongs to its session, so whoever may see or manage the session may see or manage it. Removing keeps
+//! everything on a hidden ref; it is done by the session's keeper (`keeper/chores.rs`), so that nobody walks in meanwhile.
+
+use crate::errand::{Chore, Chored};
+use crate::intake::RESOLVE_MAX;
+use crate::view::{may_read, readable};
+use crate::{Collecting, Engine, EnteredTree, Refused, RemovedTree, Trace, TreeSeen};
+use kernel::{Act, Moment, Principal, SessionId, authorize, authorize_right};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use store::{Permit, SessionRow};
+
+/// Worktrees that are looked into for one list, and removed ones that it names.
+pub const WORKTREES_MAX: usize = 200;
+/// How long a chore may take that somebody waits for. What takes longer goes on without them.
+const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
+
+/// Somebody's worktrees.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorktreesView {
+    /// Those that are there, and whether their session is in them now.
+    pub here: Vec<(TreeSeen, bool)>,
+    /// Those that were removed and can be had back, the newest first.
+    pub removed: Vec<RemovedTree>,
+    /// Whether there are more.
+    pub is_cut: bool,
+}
+
+/// A worktree that was collected, or would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// The worktree as it was.
+    pub seen: TreeSeen,
+    /// Why it goes.
+    pub why: GoneWhy,
+    /// What keeps what was in it; or why it is still there. None if it was only asked what would go.
+    pub came: Option<Result<RemovedTree, Refused>>,
+}
+
+/// Why a worktree goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoneWhy {
+    /// Nobody has used it for long.
+    Age,
+    /// All of them together take too much.
+    Disk,
+}
+
+/// Collects from time to time, as long as the engine lives.
+pub(crate) fn start(engine: &Engine) {
+    let every = engine.limits().worktrees.every;
+    if every.is_zero() {
+        return;
+    }
+    let collecting = engine.clone();
+    engine.spawn(async move {
+        loop {
+            tokio::time::sleep(every).await;
+            collecting.collect_all().await;
+        }
+    });
+}
+
+impl Engine {
+    /// The worktrees of the sessions that the caller may see, or of one of them.
+    pub async fn worktrees(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, Refused> {
+        may_read(by, "session")?;
+        if let Some(session) = of {
+            self.seen(by, session).await?;
+        }
+        let mut visible = Visible { engine: self, by, known: BTreeMap::new() };
+        let mut view = WorktreesView::default();
+        for (session, name) in self.trees().names().await.map_err(Refused::Unavailable)? {
+            let Some(row) = visible.row(session, of).await? else { continue };
+            if view.here.len() == WORKTREES_MAX {
+                view.is_cut = true;
+                break;
+            }
+            let in_use = is_in(&row, &name);
+            let seen = self.trees().look(session, &name).await.map_err(Refused::Unavailable)?;
+            view.here.extend(seen.map(|seen| (seen, in_use)));
+        }
+        for removed in self.trees().removed().await.map_err(Refused::Unavailable)? {
+            if visible.row(removed.session, of).await?.is_none() {
+                continue;
+            }
+            if view.removed.len() == WORKTREES_MAX {
+                view.is_cut = true;
+                break;
+            }
+            view.removed.push(removed);
+        }
+        Ok(view)
+    }
+
+    /// Removes a worktree that its session is not in. Everything in it can be had back. Asked again, it answers the same.
+    pub async fn remove_worktree(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        teardown: bool,
+        trace: Trace,
+    ) -> Result<RemovedTree, Refused> {
+        let result = self.remove_worktree_now(by, session, name, teardown, &trace).await;
+        self.note_refusal(by, "remove_worktree", &trace, Some(session.to_string()), result).await
+    }
+
+    async fn remove_worktree_now(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        teardown: bool,
+        trace: &Trace,
+    ) -> Result<RemovedTree, Refused> {
+        self.may_rule(by, session).await?;
+        if !self.has_worktree(session, name).await? {
+            let before = self.removed_of(session, name).await?.into_iter().next();
+            return before.ok_or(Refused::NotFound { what: "worktree" });
+        }
+        let chore = Chore::Remove { name: name.to_owned(), teardown };
+        match self.chore(by, session, chore, trace).await? {
+            Chored::Removed(removed) => Ok(removed),
+            Chored::Restored(_) => Err(Refused::Unclear),
+        }
+    }
+
+    /// Gives a worktree back as it was when it was removed: the last time, or that of a reference. Asked again, it answers
+    /// the same.
+    pub async fn restore_worktree(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        reference: Option<&str>,
+        trace: Trace,
+    ) -> Result<TreeSeen, Refused> {
+        let result = self.restore_worktree_now(by, session, name, reference, &trace).await;
+        self.note_refusal(by, "restore_worktree", &trace, Some(session.to_string()), result).await
+    }
+
+    async fn restore_worktree_now(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        name: &str,
+        reference: Option<&str>,
+        trace: &Trace,
+    ) -> Result<TreeSeen, Refused> {
+        self.may_rule(by, session).await?;
+        let mut removed = self.removed_of(session, name).await?.into_iter();
+        let removed = removed.find(|removed| reference.is_none_or(|wanted| removed.reference == wanted));
+        match (removed, self.has_worktree(session, name).await?) {
+            (Some(_), true) => return Err(Refused::Taken { what: "worktree" }),
+            (Some(removed), false) => {
+                let _: EnteredTree = match self.chore(by, session, Chore::Restore(removed), trace).await? {
+                    Chored::Restored(entered) => entered,
+                    Chored::Removed(_) => return Err(Refused::Unclear),
+                };
+            }
+            // Whoever asks again has it.
+            (None, true) if reference.is_none() => {}
+            (None, _) => return Err(Refused::NotFound { what: "worktree" }),
+        }
+        let seen = self.trees().look(session, name).await.map_err(Refused::Unavailable)?;
+        seen.ok_or(Refused::NotFound { what: "worktree" })
+    }
+
+    async fn may_rule(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
+        let denied = |denied| Refused::denied(denied, "session");
+        authorize_right(by, Act::Rule).map_err(denied)?;
+        let record = self.record(session).await?;
+        authorize(by, Act::Rule, &record, ()).map(drop).map_err(denied)
+    }
+
+    async fn has_worktree(&self, session: SessionId, name: &str) -> Result<bool, Refused> {
+        let names = self.trees().names().await.map_err(Refused::Unavailable)?;
+        Ok(names.iter().any(|(of, known)| *of == session && known == name))
+    }
+
+    async fn removed_of(&self, session: SessionId, name: &str) -> Result<Vec<RemovedTree>, Refused> {
+        let mut removed = self.trees().removed().await.map_err(Refused::Unavailable)?;
+        removed.retain(|removed| removed.session == session && removed.name == name);
+        Ok(removed)
+    }
+
+    /// The right is compared again when the keeper begins.
+    async fn chore(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        chore: Chore,
+        trace: &Trace,
+    ) -> Result<Chored, Refused> {
+        let mut by = by.clone();
+        for _ in 0..RESOLVE_MAX {
+            let record = self.record(session).await?;
+            let (subject, trail) = (chore.name().to_owned(), self.trail(chore.verb(), trace));
+            let permit = authorize(&by, Act::Rule, &record, Permit { session, subject, trail });
+            let permit = permit.map_err(|denied| Refused::denied(denied, "session"))?;
+            match self.done_by_keeper(session, chore.clone(), Some(permit)).await {
+                Err(Refused::Changed) => by = self.again(&by).await?,
+                done => return done,
+            }
+        }
+        Err(Refused::Changed)
+    }
+
+    async fn done_by_keeper(
+        &self,
+        session: SessionId,
+        chore: Chore,
+        permit: Option<kernel::Authorized<Permit>>,
+    ) -> Result<Chored, Refused> {
+        let told = self.hold_still(session, chore, permit);
+        match tokio::time::timeout(CHORE_WAIT, told).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) | Err(_) => Err(Refused::Unavailable("nobody keeps this session just now".to_owned())),
+        }
+    }
+
+    /// Removes the worktrees whose time is over, of the sessions that the caller may manage; or says which those are.
+    pub async fn collect_worktrees(
+        &self,
+        by: &Principal,
+        dry_run: bool,
+        trace: Trace,
+    ) -> Result<Vec<Gone>, Refused> {
+        let result = self.collect_worktrees_now(by, dry_run, &trace).await;
+        self.note_refusal(by, "collect_worktrees", &trace, None, result).await
+    }
+
+    async fn collect_worktrees_now(
+        &self,
+        by: &Principal,
+        dry_run: bool,
+        trace: &Trace,
+    ) -> Result<Vec<Gone>, Refused> {
+        if by.bound.is_some() {
+            return Err(Refused::BoundElsewhere);
+        }
+        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
+        let mut gone = Vec::new();
+        for (seen, why) in self.due_to_go().await? {
+            if self.may_rule(by, seen.session).await.is_err() {
+                continue;
+            }
+            let came = match dry_run {
+                true => None,
+                false => {
+                    let (session, name) = (seen.session, seen.name.as_str());
+                    Some(self.remove_worktree(by, session, name, true, trace.clone()).await)
+                }
+            };
+            gone.push(Gone { seen, why, came });
+        }
+        Ok(gone)
+    }
+
+    /// Removes every worktree whose time is over, and what is remembered of turns for longer than it should be.
+    async fn collect_all(&self) {
+        match self.due_to_go().await {
+            Ok(due) => {
+                for (seen, why) in due {
+                    self.collect_one(&seen, why).await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "worktrees could not be looked at; later again"),
+        }
+        match self.trees().sweep(self.limits().worktrees.snapshots).await {
+            Ok(0) => {}
+            Ok(snapshots) => tracing::info!(snapshots, "snapshots of turns have expired"),
+            Err(error) => tracing::warn!(error, "snapshots could not be cleared away; later again"),
+        }
+    }
+
+    async fn collect_one(&self, seen: &TreeSeen, why: GoneWhy) {
+        let (session, name, bytes) = (seen.session, seen.name.as_str(), seen.bytes);
+        let chore = Chore::Remove { name: name.to_owned(), teardown: true };
+        match self.done_by_keeper(session, chore, None).await {
+            Ok(Chored::Removed(removed)) => {
+                let reference = removed.reference;
+                tracing::info!(%session, name, bytes, ?why, reference, "a worktree was collected");
+            }
+            Ok(Chored::Restored(_)) => {}
+            Err(error) => tracing::warn!(%session, name, %error, "a worktree could not be collected"),
+        }
+    }
+
+    /// The worktrees whose time is over, with why. None of those that a session is in.
+    async fn due_to_go(&self) -> Result<Vec<(TreeSeen, GoneWhy)>, Refused> {
+        let names = self.trees().names().await.map_err(Refused::Unavailable)?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let in_use = self.store().worktrees_in_use().await?;
+        let in_use: BTreeSet<_> = in_use.into_iter().map(|row| (row.session, row.name)).collect();
+        let mut all = Vec::new();
+        for (session, name) in names {
+            // One that a removal was quicker to take is gone; one that cannot be looked into stays.
+            let Ok(Some(mut seen)) = self.trees().look(session, &name).await else { continue };
+            match self.store().session(session).await? {
+                Some((_, row)) => seen.used_at = seen.used_at.max(row.touched_at),
+                // Whose it is, nobody knows: no keeper could remove it.
+                None => continue,
+            }
+            let stays = in_use.contains(&(session, name));
+            all.push((seen, stays));
+        }
+        Ok(to_go(all, &self.limits().worktrees, self.now()))
+    }
+}
+
+fn is_in(row: &SessionRow, name: &str) -> bool {
+    let inside = row.scope.worktree.as_ref().is_some_and(|worktree| worktree.name == name);
+    inside && row.ended.is_none()
+}
+
+/// Which of these go, those that were not used for longest first. Those that stay count for the disk all the same.
+fn to_go(all: Vec<(TreeSeen, bool)>, limits: &Collecting, now: Moment) -> Vec<(TreeSeen, GoneWhy)> {
+    let mut bytes: u64 = all.iter().map(|(seen, _)| seen.bytes).sum();
+    let mut free: Vec<_> = all.into_iter().filter(|(_, stays)| !stays).map(|(seen, _)| seen).collect();
+    free.sort_by_key(|seen| (seen.used_at, seen.session));
+    let mut due = Vec::new();
+    for seen in free {
+        let unused = Duration::from_millis(now.0.saturating_sub(seen.used_at.0));
+        let why = if unused >= limits.keep {
+            GoneWhy::Age
+        } else if limits.disk_bytes_max > 0 && bytes > limits.disk_bytes_max {
+            GoneWhy::Disk
+        } else {
+            continue;
+        };
+        bytes = bytes.saturating_sub(seen.bytes);
+        due.push((seen, why));
+    }
+    due
+}
+
+/// Which sessions the caller may see, each looked up once.
+struct Visible<'a> {
+    engine: &'a Engine,
+    by: &'a Principal,
+    known: BTreeMap<SessionId, Option<SessionRow>>,
+}
+
+impl Visible<'_> {
+    async fn row(
+        &mut self,
+        session: SessionId,
+        of: Option<SessionId>,
+    ) -> Result<Option<SessionRow>, Refused> {
+        if of.is_some_and(|of| of != session) {
+            return Ok(None);
+        }
+        if let Some(known) = self.known.get(&session) {
+            return Ok(known.clone());
+        }
+        let found = self.engine.store().session(session).await?;
+        let may = |record: &kernel::Record| readable(self.by, record, "session").is_ok();
+        let row = found.filter(|(record, _)| may(record)).map(|(_, row)| row);
+        self.known.insert(session, row.clone());
+        Ok(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+    fn tree(session: u128, used_days: u64, bytes: u64) -> TreeSeen {
+        TreeSeen {
+            session: SessionId::from_bits(session),
+            name: "blue".to_owned(),
+            directory: String::new(),
+            repository: String::new(),
+            branch: String::new(),
+            ahead: 0,
+            behind: 0,
+            dirty: 0,
+            bytes,
+            made_at: Moment(0),
+            used_at: Moment(used_days * DAY_MS),
+            is_missing: false,
+        }
+    }
+
+    fn gone(all: &[(u128, u64, u64, bool)], disk_bytes_max: u64) -> Vec<(u128, GoneWhy)> {
+        let limits = Collecting { disk_bytes_max, ..Collecting::default() };
+        let all = all.iter().map(|(session, used, bytes, stays)| (tree(*session, *used, *bytes), *stays));
+        let due = to_go(all.collect(), &limits, Moment(100 * DAY_MS));
+        due.into_iter().map(|(seen, why)| (seen.session.bits(), why)).collect()
+    }
+
+    #[test]
+    fn what_nobody_has_used_for_long_goes_and_what_somebody_is_in_stays() {
+        let all = [(1, 70, 1, false), (2, 71, 1, false), (3, 0, 1, true), (4, 0, 1, false)];
+        assert_eq!(gone(&all, 0), [(4, GoneWhy::Age), (1, GoneWhy::Age)]);
+    }
+
+    #[test]
+    fn beyond_the_quota_the_longest_unused_go_first_and_no_more_than_needed() {
+        let all = [(1, 90, 10, false), (2, 95, 10, false), (3, 99, 10, true), (4, 80, 10, false)];
+        assert_eq!(gone(&all, 40), []);
+        assert_eq!(gone(&all, 39), [(4, GoneWhy::Disk)]);
+        assert_eq!(gone(&all, 20), [(4, GoneWhy::Disk), (1, GoneWhy::Disk)]);
+        assert_eq!(gone(&all, 1), [(4, GoneWhy::Disk), (1, GoneWhy::Disk), (2, GoneWhy::Disk)]);
+        // What goes by its age makes room, too.
+        assert_eq!(gone(&[(1, 0, 30, false), (2, 90, 10, false)], 20), [(1, GoneWhy::Age)]);
+    }
+}

@@ -1,0 +1,241 @@
+//! Worktrees that nobody is in are removed, restored and collected; those that somebody is in are not.
+
+use crate::puppet::Puppet;
+use crate::scope::enter;
+use crate::vocabulary::{of_type, stories};
+use crate::world::{World, trace};
+use agent::{AgentEvent, Trouble};
+use engine::{Collecting, GoneWhy, Heard, Limits, Look, Refused, Scripts, Sight, Told, TreeFiles};
+use kernel::{Change, Grant, Grantee, Number, Role, SessionId, To};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl World {
+    /// A session that has entered a worktree and left it.
+    async fn left(&self) -> SessionId {
+        let session = self.shop().await;
+        self.change(session, enter("blue")).await.unwrap();
+        self.arrived(session, 1).await;
+        self.change(session, Change::Exit).await.unwrap();
+        self.arrived(session, 2).await;
+        session
+    }
+
+    async fn remove(&self, session: SessionId) -> Result<String, Refused> {
+        let removed = self.engine.remove_worktree(&self.me, session, "blue", true, trace(None)).await?;
+        Ok(removed.reference)
+    }
+
+    fn audited(&self, verb: &str) -> usize {
+        let rows = self.store.snapshot().audit;
+        rows.iter().filter(|row| row.verb == verb && row.refused.is_none()).count()
+    }
+}
+
+fn teardown(says: Vec<AgentEvent>) -> Scripts {
+    let script: Arc<dyn agent::Agent> = Arc::new(Puppet { says, ..Puppet::default() });
+    Scripts { setup: None, teardown: Some(script), wait: Duration::from_secs(60) }
+}
+
+fn printed(text: &str) -> AgentEvent {
+    AgentEvent::Text { text: text.to_owned() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worktree_goes_only_when_its_session_is_not_in_it_and_nothing_goes_on() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    assert_eq!(world.remove(session).await, Err(Refused::NotFound { what: "worktree" }));
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 1).await;
+    assert_eq!(world.remove(session).await, Err(Refused::InWorktree));
+    let view = world.engine.worktrees(&world.me, None).await.unwrap();
+    assert_eq!(
+        view.here.iter().map(|(seen, in_use)| (seen.session, *in_use)).collect::<Vec<_>>(),
+        [(session, true)]
+    );
+
+    let slow = world.say(To::Session(session), "!sleep 5000").await.unwrap().accepted.message;
+    world.house_has_handed(slow).await;
+    world.change(session, Change::Exit).await.unwrap();
+    assert_eq!(world.remove(session).await, Err(Refused::Busy));
+    world.settled(slow).await;
+    world.arrived(session, 2).await;
+    assert_eq!(world.times_noted("remove blue"), 0);
+    let reference = world.remove(session).await.unwrap();
+    let told = of_type(&stories(&world, session).await, "worktree");
+    assert_eq!((&told[0]["change"], &told[0]["reference"]), (&"removed".into(), &reference.clone().into()));
+    // Asked again it answers the same, and does nothing.
+    assert_eq!(world.remove(session).await, Ok(reference.clone()));
+    assert_eq!((world.times_noted("remove blue"), world.audited("remove_worktree")), (1, 1));
+    let view = world.engine.worktrees(&world.me, Some(session)).await.unwrap();
+    assert_eq!((view.here.len(), view.removed[0].reference.as_str()), (0, reference.as_str()));
+}
+
+impl World {
+    fn times_noted(&self, note: &str) -> usize {
+        self.grove.notes().iter().filter(|other| *other == note).count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_while_a_worktree_goes_waits_and_nobody_walks_in() {
+    let world = World::new().await;
+    let session = world.left().await;
+    world.grove.act_ms.store(10_000, Ordering::Relaxed);
+    let (engine, me) = (world.engine.clone(), world.me.clone());
+    let removing =
+        tokio::spawn(async move { engine.remove_worktree(&me, session, "blue", true, trace(None)).await });
+    while world.times_noted("begin remove blue") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let said = world.say(To::Session(session), "hello").await.unwrap().accepted.message;
+    assert_eq!(world.change(session, enter("blue")).await, Ok(engine::Granted::Pending));
+    removing.await.unwrap().unwrap();
+    world.arrived(session, 3).await;
+    assert!(world.settled(said).await.row.state.is_final());
+    let notes = world.grove.notes();
+    let at = |wanted: &str| notes.iter().rposition(|note| note == wanted).unwrap();
+    assert!(at("remove blue") < at("begin enter blue from /srv/shop"), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_worktree_of_an_ended_session_goes_and_comes_back() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 1).await;
+    world.ask(engine::Verb::End { session }).await.unwrap();
+    let reference = world.remove(session).await.unwrap();
+    let restore = async |reference: Option<&str>| {
+        world.engine.restore_worktree(&world.me, session, "blue", reference, trace(None)).await
+    };
+    assert_eq!(restore(Some("refs/homing/other")).await, Err(Refused::NotFound { what: "worktree" }));
+    assert_eq!(restore(Some(&reference)).await.unwrap().name, "blue");
+    assert_eq!(restore(None).await.unwrap().name, "blue", "asked again it answers the same");
+    assert_eq!(world.times_noted("restore blue"), 1);
+    let told = of_type(&stories(&world, session).await, "worktree");
+    assert_eq!(told.iter().map(|story| story["change"].clone()).collect::<Vec<_>>(), ["removed", "restored"]);
+    let ended = world.engine.session(&world.me, session).await.unwrap();
+    assert!(ended.ended.is_some(), "and the session stays ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_teardown_says_goodbye_and_one_that_fails_leaves_the_worktree() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    let failed = AgentEvent::Failed(Trouble::refused("exit code 1"));
+    world.scripts.insert("scripted".to_owned(), teardown(vec![printed("no\n"), failed]));
+    world.restart().await;
+    let Err(Refused::WorktreeTrouble { why }) = world.remove(session).await else { panic!("it failed") };
+    assert!(why.contains("exit code 1"), "{why}");
+    assert_eq!(world.times_noted("remove blue"), 0);
+    let done = AgentEvent::Finished { native: None, reason: String::new() };
+    world.scripts.insert("scripted".to_owned(), teardown(vec![printed("bye\n"), done]));
+    world.restart().await;
+    world.remove(session).await.unwrap();
+    let told = of_type(&stories(&world, session).await, "script");
+    let told: Vec<_> = told.iter().map(|story| (&story["stage"], &story["output"])).collect();
+    assert_eq!(told, [(&"teardown".into(), &"no\n".into()), (&"teardown".into(), &"bye\n".into())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_manages_a_session_removes_its_worktrees_and_only_who_sees_it_sees_them() {
+    let world = World::new().await;
+    let session = world.left().await;
+    let bob = world.let_in("bob", Role::Member).await;
+    let remove = async |by| world.engine.remove_worktree(by, session, "blue", true, trace(None)).await;
+    assert_eq!(remove(&bob).await, Err(Refused::NotFound { what: "session" }));
+    assert_eq!(world.engine.worktrees(&bob, None).await.unwrap(), engine::WorktreesView::default());
+    world.give(session, Grantee::Person(bob.person), Grant::Prompt).await;
+    assert_eq!(world.engine.worktrees(&bob, None).await.unwrap().here.len(), 1);
+    assert_eq!(remove(&bob).await, Err(Refused::Needs(Grant::Manage)));
+    assert!(world.engine.collect_worktrees(&bob, false, trace(None)).await.unwrap().is_empty());
+    world.give(session, Grantee::Person(bob.person), Grant::Manage).await;
+    assert!(remove(&bob).await.is_ok());
+}
+
+fn collecting() -> Limits {
+    let worktrees = Collecting { every: Duration::from_secs(24 * 60 * 60), ..Collecting::default() };
+    Limits { worktrees, ..Limits::default() }
+}
+
+const MONTH: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
+#[tokio::test(start_paused = true)]
+async fn the_server_collects_what_nobody_is_in_and_nobody_has_used_for_long() {
+    let world = World::with(collecting(), kernel::Policy::default()).await;
+    let (gone, kept) = (world.left().await, world.shop().await);
+    world.change(kept, enter("red")).await.unwrap();
+    world.arrived(kept, 1).await;
+    let due = world.engine.collect_worktrees(&world.me, true, trace(None)).await.unwrap();
+    assert!(due.is_empty(), "nothing is old: {due:?}");
+    tokio::time::sleep(MONTH).await;
+    while world.times_noted("sweep") < 32 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let view = world.engine.worktrees(&world.me, None).await.unwrap();
+    assert_eq!(view.here.iter().map(|(seen, _)| seen.name.as_str()).collect::<Vec<_>>(), ["red"]);
+    assert_eq!(view.removed.iter().map(|removed| removed.session).collect::<Vec<_>>(), [gone]);
+    assert_eq!(world.own_acts("remove_worktree").len(), 1, "and the audit says that nobody asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_removes_nothing() {
+    let worktrees = Collecting { every: Duration::ZERO, ..Collecting::default() };
+    let world = World::with(Limits { worktrees, ..Limits::default() }, kernel::Policy::default()).await;
+    let session = world.left().await;
+    tokio::time::sleep(MONTH).await;
+    let due = world.engine.collect_worktrees(&world.me, true, trace(None)).await.unwrap();
+    let [due] = &due[..] else { panic!("{due:?}") };
+    assert_eq!((due.seen.session, due.why, due.came.is_none()), (session, GoneWhy::Age, true));
+    assert_eq!(world.times_noted("remove blue"), 0);
+    let gone = world.engine.collect_worktrees(&world.me, false, trace(None)).await.unwrap();
+    assert!(matches!(&gone[0].came, Some(Ok(removed)) if removed.name == "blue"), "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_files_of_a_scope_are_those_of_its_tree_or_of_its_directory() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let files = async |session| world.engine.look(&world.me, session, Look::Files).await.unwrap();
+    let tree = TreeFiles { paths: vec!["/srv/shop/a".to_owned()], is_cut: false };
+    assert_eq!(files(session).await, Sight::Files(tree));
+    let elsewhere = world.say(To::New, "hello").await.unwrap().accepted;
+    world.settled(elsewhere.message).await;
+    let plain = TreeFiles { paths: vec!["a.txt".to_owned(), "b/c.txt".to_owned()], is_cut: false };
+    assert_eq!(files(elsewhere.session).await, Sight::Files(plain));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let at = world.engine.session(&world.me, session).await.unwrap().at;
+    let follow = world.engine.follow(&world.me, session, at).await.unwrap();
+    let mut follow = follow.with_readiness();
+    let Some(Heard::Ready(first)) = follow.next().await else { panic!("at first it is said") };
+    assert_eq!(first.state, "ready");
+    let said = world.say(To::Session(session), "!ask shell").await.unwrap().accepted.message;
+    let mut states = Vec::new();
+    while states.last() != Some(&"waiting") {
+        match follow.next().await.expect("it goes on") {
+            Heard::Ready(ready) => states.push(ready.state),
+            Heard::Told(Told::Fact(_) | Told::Live(_)) => {}
+        }
+    }
+    let open = world.engine.approvals(&world.me, 1).await.unwrap()[0].approval;
+    world.ask(engine::Verb::Answer { approval: open, answer: kernel::Answer::Yes }).await.unwrap();
+    world.settled(said).await;
+    loop {
+        if let Heard::Ready(ready) = follow.next().await.expect("it goes on")
+            && ready.state == "ready"
+        {
+            break;
+        }
+    }
+    // Whoever did not ask for it hears facts and words only, as ever.
+    let mut plain = world.engine.follow(&world.me, session, Number(0)).await.unwrap();
+    assert!(matches!(plain.next().await, Some(Told::Fact(_))));
+}

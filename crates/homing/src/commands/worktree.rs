@@ -1,0 +1,175 @@
+//! `homing worktree`: the worktrees of sessions; remove them safely, have them back.
+
+use anyhow::Result;
+use api::{CollectWorktrees, RemoveWorktreeQuery, RestoreWorktree, Worktrees, WorktreesQuery};
+
+use crate::exit::{Exit, Trouble};
+use crate::remote::{Remote, Told};
+use crate::{time, world};
+
+/// List worktrees, remove them, or have them back
+///
+/// A worktree belongs to the session that entered it. Whatever is removed is kept first, committed or not, on a hidden ref
+/// of the repository, and can be had back.
+#[derive(clap::Args)]
+pub(crate) struct WorktreeArgs {
+    /// Only this session's [default: all that you may see]
+    #[arg(long, short, global = true)]
+    session: Option<String>,
+    #[command(subcommand)]
+    verb: Option<WorktreeVerb>,
+}
+
+#[derive(clap::Subcommand)]
+enum WorktreeVerb {
+    /// List them, and those that can be had back
+    Ls,
+    /// Remove one that its session is not in
+    Rm {
+        name: String,
+        /// Leave out the teardown script
+        #[arg(long)]
+        skip_teardown: bool,
+    },
+    /// Have one back, as it was when it was removed
+    Restore {
+        name: String,
+        /// What keeps it, if it was removed several times [default: the last]
+        #[arg(long, value_name = "REF")]
+        reference: Option<String>,
+    },
+    /// Remove those that nobody has used for long, or that take too much room
+    Gc {
+        /// Only say which
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit> {
+    let session = args.session;
+    match args.verb.unwrap_or(WorktreeVerb::Ls) {
+        WorktreeVerb::Ls => list(&all(session, remote).await?, remote)?,
+        WorktreeVerb::Rm { name, skip_teardown } => {
+            let session = whose(session, &name, remote).await?;
+            let query = RemoveWorktreeQuery { teardown: skip_teardown.then_some(false) };
+            let removed = remote.client.remove_worktree(&session, &name, query).await.told()?;
+            let words = format!(
+                "{name} is gone; `homing worktree restore {name}` brings it back, from {}",
+                removed.reference
+            );
+            remote.done(&removed, words)?;
+        }
+        WorktreeVerb::Restore { name, reference } => {
+            let session = whose(session, &name, remote).await?;
+            let restore = RestoreWorktree { reference };
+            let restored = remote.client.restore_worktree(&session, &name, &restore).await.told()?;
+            remote.done(&restored, format!("{name} is in {} again", restored.directory))?;
+        }
+        WorktreeVerb::Gc { dry_run } => collect(dry_run, remote).await?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn all(session: Option<String>, remote: &Remote) -> Result<Worktrees> {
+    Ok(remote.client.worktrees(&WorktreesQuery { session }).await.told()?)
+}
+
+/// The session that was named, or the only one with a worktree of this name.
+async fn whose(session: Option<String>, name: &str, remote: &Remote) -> Result<String> {
+    if let Some(session) = session {
+        return Ok(session);
+    }
+    let known = all(None, remote).await?;
+    let here = known.items.iter().map(|tree| (&tree.name, &tree.session));
+    let gone = known.removed.iter().map(|tree| (&tree.name, &tree.session));
+    let mut sessions: Vec<&String> =
+        here.chain(gone).filter(|(other, _)| *other == name).map(|(_, session)| session).collect();
+    sessions.sort();
+    sessions.dedup();
+    match sessions[..] {
+        [session] => Ok(session.clone()),
+        [] => Err(Trouble::new(Exit::NotFound, format!("there is no worktree called {name}"))
+            .hint("`homing worktree ls` lists them")
+            .into()),
+        _ => Err(Trouble::new(Exit::Usage, format!("several sessions have a worktree called {name}"))
+            .hint("say which with --session; `homing worktree ls` lists them")
+            .into()),
+    }
+}
+
+fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
+    if remote.screen.json {
+        remote.screen.object(known)?;
+        return Ok(());
+    }
+    let now = world::now();
+    let row = |tree: &api::Worktree| {
+        let state = match (tree.in_use, tree.missing, tree.dirty) {
+            (_, true, _) => "missing".to_owned(),
+            (true, false, dirty) => format!("in use, {dirty} dirty"),
+            (false, false, 0) => "clean".to_owned(),
+            (false, false, dirty) => format!("{dirty} dirty"),
+        };
+        vec![
+            tree.name.clone(),
+            tree.session.clone(),
+            tree.branch.clone(),
+            format!("+{} -{}", tree.ahead, tree.behind),
+            state,
+            size(tree.bytes),
+            time::ago(tree.used_at, now),
+        ]
+    };
+    let rows: Vec<Vec<String>> = known.items.iter().map(row).collect();
+    remote.screen.table(&["NAME", "SESSION", "BRANCH", "COMMITS", "STATE", "SIZE", "USED"], &rows)?;
+    if !known.removed.is_empty() {
+        remote.screen.line("")?;
+        let row = |tree: &api::RemovedWorktree| {
+            let when = time::ago(tree.removed_at, now);
+            vec![tree.name.clone(), tree.session.clone(), when, tree.reference.clone()]
+        };
+        let rows: Vec<Vec<String>> = known.removed.iter().map(row).collect();
+        remote.screen.table(&["REMOVED", "SESSION", "WHEN", "KEPT AS"], &rows)?;
+    }
+    if known.more {
+        remote.screen.say("there are more; --session shows those of one");
+    }
+    Ok(())
+}
+
+async fn collect(dry_run: bool, remote: &Remote) -> Result<()> {
+    let collected = remote.client.collect_worktrees(CollectWorktrees { dry_run }).await.told()?;
+    if remote.screen.json {
+        remote.screen.object(&collected)?;
+        return Ok(());
+    }
+    for tree in &collected.items {
+        let came = match (&tree.reference, &tree.problem) {
+            (Some(reference), _) => format!("removed, kept as {reference}"),
+            (None, Some(problem)) => format!("stays: {problem}"),
+            (None, None) => "would be removed".to_owned(),
+        };
+        let why = if tree.why == "age" { "not used for long" } else { "too much room" };
+        remote.screen.line(format!(
+            "{} of {} ({}, {why}): {came}",
+            tree.name,
+            tree.session,
+            size(tree.bytes)
+        ))?;
+    }
+    if collected.items.is_empty() {
+        remote.screen.say("there is nothing to remove");
+    }
+    Ok(())
+}
+
+/// Bytes, for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{} KiB", bytes / 1_024),
+        1_048_576..1_073_741_824 => format!("{} MiB", bytes / 1_048_576),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}

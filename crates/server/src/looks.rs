@@ -1,0 +1,77 @@
+//! What is looked up in the scope of a session: its agent's commands and models, the files of its directory.
+//!
+//! What was looked up in one scope is given to nobody when the session is in another one meanwhile: 409 `stale`.
+
+use crate::asked::{Caller, Id, Json};
+use crate::door::Door;
+use crate::openapi::problems;
+use crate::problem::{Answer, No};
+use crate::sessions::SessionName;
+use api::{Choices, Code, Files};
+use axum::extract::State;
+use engine::{Choice, Look, Sight};
+use kernel::SessionId;
+
+problems! {
+    LookProblems = [NotFound, RightMissing, Stale];
+}
+
+/// See the agent's slash commands
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/commands", tag = "sessions", operation_id = "commands", params(SessionName),
+    responses((status = 200, description = "What the agent has listed in this scope.", body = Choices), LookProblems),
+)]
+pub(crate) async fn commands(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Choices>> {
+    match door.engine.look(&caller.by, session, Look::Commands).await? {
+        Sight::Commands(listed) => Ok(Json(choices_form(listed))),
+        _ => Err(other_sight()),
+    }
+}
+
+/// See the agent's models
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/models", tag = "sessions", operation_id = "models", params(SessionName),
+    responses((status = 200, description = "What the agent has listed in this scope.", body = Choices), LookProblems),
+)]
+pub(crate) async fn models(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Choices>> {
+    match door.engine.look(&caller.by, session, Look::Models).await? {
+        Sight::Models(listed) => Ok(Json(choices_form(listed))),
+        _ => Err(other_sight()),
+    }
+}
+
+/// See the files of a session's directory
+///
+/// Under version control those that are tracked or could be; elsewhere all of them. Links are named, and never followed.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{id}/files", tag = "sessions", operation_id = "files", params(SessionName),
+    responses((status = 200, description = "The first ten thousand of them.", body = Files), LookProblems),
+)]
+pub(crate) async fn files(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(session): Id<SessionId>,
+) -> Answer<Json<Files>> {
+    match door.engine.look(&caller.by, session, Look::Files).await? {
+        Sight::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
+        _ => Err(other_sight()),
+    }
+}
+
+fn choices_form(listed: Option<Vec<Choice>>) -> Choices {
+    let form = |choice: Choice| api::Choice { name: choice.name, description: choice.description };
+    let known = listed.is_some();
+    Choices { known, items: listed.unwrap_or_default().into_iter().map(form).collect() }
+}
+
+fn other_sight() -> No {
+    No::new(Code::Internal, "something else was looked up than was asked")
+}

@@ -1,0 +1,166 @@
+//! Worktrees: list them, remove them safely, have them back.
+
+use crate::asked::{Body, Caller, Json, Pair, Query, TreeName, id};
+use crate::door::Door;
+use crate::openapi::{KeyHeader, problems};
+use crate::problem::Answer;
+use crate::wire::at;
+use api::{
+    CollectWorktrees, CollectedWorktree, CollectedWorktrees, RemoveWorktreeQuery, RemovedWorktree,
+    RestoreWorktree, Worktree, Worktrees, WorktreesQuery,
+};
+use axum::extract::State;
+use engine::{Gone, GoneWhy, RemovedTree, TreeSeen};
+use kernel::SessionId;
+
+problems! {
+    ListProblems = [Invalid, NotFound, RightMissing];
+    RemoveProblems = [Invalid, NotFound, NotAllowed, RightMissing, BoundElsewhere, Changed, Busy, ScopeChanging,
+        InWorktree, WorktreeTrouble, DiskFull, Unclear];
+    RestoreProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        BoundElsewhere, Changed, Busy, ScopeChanging, Taken, WorktreeTrouble, DiskFull, Unclear];
+    CollectProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, RightMissing, BoundElsewhere,
+        DiskFull, Unclear];
+}
+
+/// A worktree in a path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct WorktreePath {
+    /// The session that it was made for.
+    #[param(pattern = "^ses_[0-9a-hjkmnp-tv-z]{26}$")]
+    id: String,
+    /// What it is called.
+    #[param(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    name: String,
+}
+
+/// List worktrees
+///
+/// Those of every session that you may see: how much is in them, whether their session is in them now, and those that were
+/// removed and can be had back.
+#[utoipa::path(
+    get, path = "/api/v1/worktrees", tag = "worktrees", operation_id = "worktrees", params(WorktreesQuery),
+    responses((status = 200, description = "The worktrees.", body = Worktrees), ListProblems),
+)]
+pub(crate) async fn list(
+    State(door): State<Door>,
+    caller: Caller,
+    Query(query): Query<WorktreesQuery>,
+) -> Answer<Json<Worktrees>> {
+    let of = query.session.as_deref().map(|session| id::<SessionId>("session", session)).transpose()?;
+    let view = door.engine.worktrees(&caller.by, of).await?;
+    Ok(Json(Worktrees {
+        items: view.here.into_iter().map(|(seen, in_use)| seen_form(seen, in_use)).collect(),
+        removed: view.removed.into_iter().map(removed_form).collect(),
+        more: view.is_cut,
+    }))
+}
+
+/// Remove a worktree
+///
+/// Only if its session is not in it. The agent's teardown script runs first, then everything that is in it, committed or
+/// not, is kept on a hidden ref of its repository. Asked again, it answers the same.
+#[utoipa::path(
+    delete, path = "/api/v1/sessions/{id}/worktrees/{name}", tag = "worktrees", operation_id = "remove_worktree",
+    params(WorktreePath, RemoveWorktreeQuery, KeyHeader),
+    responses((status = 200, description = "It is gone, and can be had back.", body = RemovedWorktree), RemoveProblems),
+)]
+pub(crate) async fn remove(
+    State(door): State<Door>,
+    caller: Caller,
+    Pair(session, TreeName(name)): Pair<SessionId, TreeName>,
+    Query(query): Query<RemoveWorktreeQuery>,
+) -> Answer<Json<RemovedWorktree>> {
+    let teardown = query.teardown.unwrap_or(true);
+    let removed = door.engine.remove_worktree(&caller.by, session, &name, teardown, caller.trace).await?;
+    Ok(Json(removed_form(removed)))
+}
+
+/// Have a worktree back that was removed
+///
+/// Every file is as it was, also what was never committed. Asked again, it answers the same.
+#[utoipa::path(
+    post, path = "/api/v1/sessions/{id}/worktrees/{name}/restore", tag = "worktrees",
+    operation_id = "restore_worktree", params(WorktreePath, KeyHeader), request_body = RestoreWorktree,
+    responses((status = 200, description = "It is there again.", body = Worktree), RestoreProblems),
+)]
+pub(crate) async fn restore(
+    State(door): State<Door>,
+    caller: Caller,
+    Pair(session, TreeName(name)): Pair<SessionId, TreeName>,
+    Body(restore): Body<RestoreWorktree>,
+) -> Answer<Json<Worktree>> {
+    restore.check()?;
+    let reference = restore.reference.as_deref();
+    let seen = door.engine.restore_worktree(&caller.by, session, &name, reference, caller.trace).await?;
+    Ok(Json(seen_form(seen, false)))
+}
+
+/// Remove worktrees whose time is over
+///
+/// Those of sessions that you manage, which nobody is in, and which were not used for long or take too much room. The
+/// server does the same from time to time.
+#[utoipa::path(
+    post, path = "/api/v1/worktrees/collect", tag = "worktrees", operation_id = "collect_worktrees", params(KeyHeader),
+    request_body = CollectWorktrees,
+    responses((status = 200, description = "Which went, or would go.", body = CollectedWorktrees), CollectProblems),
+)]
+pub(crate) async fn collect(
+    State(door): State<Door>,
+    caller: Caller,
+    Body(CollectWorktrees { dry_run }): Body<CollectWorktrees>,
+) -> Answer<Json<CollectedWorktrees>> {
+    let gone = door.engine.collect_worktrees(&caller.by, dry_run, caller.trace).await?;
+    Ok(Json(CollectedWorktrees { items: gone.into_iter().map(gone_form).collect() }))
+}
+
+fn seen_form(seen: TreeSeen, in_use: bool) -> Worktree {
+    Worktree {
+        session: seen.session.to_string(),
+        name: seen.name,
+        directory: seen.directory,
+        repository: seen.repository,
+        branch: seen.branch,
+        ahead: seen.ahead,
+        behind: seen.behind,
+        dirty: seen.dirty,
+        bytes: seen.bytes,
+        in_use,
+        missing: seen.is_missing,
+        made_at: at(seen.made_at),
+        used_at: at(seen.used_at),
+    }
+}
+
+fn removed_form(removed: RemovedTree) -> RemovedWorktree {
+    RemovedWorktree {
+        session: removed.session.to_string(),
+        name: removed.name,
+        repository: removed.repository,
+        branch: removed.branch,
+        reference: removed.reference,
+        removed_at: at(removed.removed_at),
+    }
+}
+
+fn gone_form(Gone { seen, why, came }: Gone) -> CollectedWorktree {
+    let (reference, problem) = match came {
+        Some(Ok(removed)) => (Some(removed.reference), None),
+        Some(Err(refused)) => (None, Some(refused.to_string())),
+        None => (None, None),
+    };
+    let why = match why {
+        GoneWhy::Age => "age",
+        GoneWhy::Disk => "disk",
+    };
+    CollectedWorktree {
+        session: seen.session.to_string(),
+        name: seen.name,
+        bytes: seen.bytes,
+        why: why.to_owned(),
+        reference,
+        problem,
+    }
+}

@@ -132,7 +132,8 @@ class Tables:
         return [name for name, digest in self.seen.items() if before.get(name) != digest]
 
     def is_quiet(self):
-        """Nothing waits for a keeper, and what runs waits for an answer and is not about to be stopped."""
+        """Nothing waits for a keeper, what runs waits for an answer and is not about to be stopped, and no worktree is
+        being made."""
         busy = self.column(
             """
             SELECT EXISTS (SELECT 1 FROM inbox) OR EXISTS (
@@ -140,6 +141,11 @@ class Tables:
                     NOT EXISTS (SELECT 1 FROM approvals AS a WHERE a.sid = m.sid AND a.state = 'open')
                     OR EXISTS (SELECT 1 FROM facts AS f WHERE f.sid = m.sid AND f.number > m.first AND f.rule = 1
                                AND (f.fact LIKE '{"stop_asked"%' OR f.fact LIKE '{"end_asked"%'))
+                )
+            ) OR EXISTS (
+                SELECT 1 FROM facts AS f WHERE f.rule = 1 AND f.fact LIKE '{"errand_started"%' AND NOT EXISTS (
+                    SELECT 1 FROM facts AS g WHERE g.sid = f.sid AND g.number > f.number AND g.rule = 1
+                    AND (g.fact LIKE '{"scope_changed"%' OR g.fact LIKE '{"errand_failed"%' OR g.fact LIKE '{"undone"%')
                 )
             )
             """
@@ -235,9 +241,15 @@ class Aim:
             body["directory"] = str(DATA.parent)
         if isinstance(body.get("revision"), int) and body["revision"] >= 0 and self.roll(2):
             body["revision"] = 0
+        if str(body.get("relink", "")).startswith("/") and self.roll(4):
+            body["relink"] = str(DATA.parent)
+        # The turns and epochs that the ground has; most sessions have no more.
+        for name, first in (("turn", 1), ("at", 1), ("under", 0)):
+            if isinstance(body.get(name), int) and body[name] >= first and self.roll(2):
+                body[name] = first + self.roll(2)
         if isinstance(body.get("order"), list) and all(ID.fullmatch(str(one)) for one in body["order"]):
             body["order"] = self.order(path) if self.roll(2) else body["order"]
-        for name in ("to", "new", "if_new"):
+        for name in ("to", "new", "if_new", "set"):
             self.body(body.get(name), path)
 
     def order(self, path):
@@ -258,6 +270,8 @@ def before_call(context, case, **kwargs):
     for query in [case.query or {}]:
         for name in sorted({"session", "user", "group", "who"} & set(query)):
             query[name] = aim.id(query[name])
+        if str(query.get("turn")).isdecimal() and aim.roll(2):
+            query["turn"] = 1 + aim.roll(2)
         # A receipt that never becomes final would be waited for to the end.
         if str(query.get("wait")).isdecimal() and int(query["wait"]) <= 60:
             query["wait"] = 0 if aim.roll(32) else 1
@@ -275,8 +289,15 @@ JUDGED = {"requests", "keys", "counters"}
 # Statuses of the HTTP layer itself, which speaks before we do and has no words of ours: a head that is too long.
 NOT_OURS = {414, 431}
 # What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, a query
-# cannot say "one of these", each agent takes variables of its own, and what ends must end later than now.
-BEYOND_SCHEMA = {("bad_cursor", "cursor"), ("invalid", "route"), ("invalid", "secrets"), ("invalid", "expires")}
+# cannot say "one of these", each agent takes variables of its own, what ends must end later than now, and only what is
+# released goes anywhere.
+BEYOND_SCHEMA = {
+    ("bad_cursor", "cursor"),
+    ("invalid", "route"),
+    ("invalid", "secrets"),
+    ("invalid", "expires"),
+    ("invalid", "there"),
+}
 # The same: a query that has to name one of these.
 GRANTEES = {"user", "group", "org"}
 

@@ -6,6 +6,8 @@
 use crate::object::{object, whole, whole_maybe};
 use crate::{At, Invalid};
 use serde::{Deserialize, Deserializer, Serialize, de};
+use utoipa::openapi::Schema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::{IntoParams, ToSchema};
 
 /// The longest name of a worktree.
@@ -148,10 +150,16 @@ pub struct ScopeEnter {
 #[serde(deny_unknown_fields)]
 pub struct ScopeExit {
     /// `true`; whoever does not want to leave asks for nothing.
+    #[schema(schema_with = only_true)]
     pub exit: bool,
     /// Not if it has to wait.
     #[serde(default)]
     pub now: bool,
+}
+
+fn only_true() -> Schema {
+    let flag = ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
+    flag.description(Some("`true`; whoever does not want to leave asks for nothing.")).into()
 }
 
 /// Another agent, model or mode.

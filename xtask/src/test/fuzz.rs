@@ -110,6 +110,7 @@ impl Fuzz {
     fn run(&self, lane: &Lane, seed: u64) -> Result<Counts> {
         let place = self.place.join(lane.name);
         fs::create_dir_all(place.join("data"))?;
+        make_repository(&place)?;
         let mut server = Server::start(&self.homing, &place)?;
         let asked = self.ask(lane, seed, &server, &place).with_context(|| format!("the lane {}", lane.name));
         let log = || fs::read_to_string(place.join("server.log")).unwrap_or_default();
@@ -145,6 +146,19 @@ impl Fuzz {
         }
         serde_json::from_str(&fs::read_to_string(report)?).context("the hooks' report")
     }
+}
+
+/// Sessions may go into worktrees: of a repository of the lane's own, in which everything is ignored but one file.
+fn make_repository(place: &Path) -> Result<()> {
+    fs::write(place.join(".gitignore"), "*\n")?;
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=fuzz", "-c", "user.email=fuzz@localhost", "-c", "commit.gpgsign=false"]);
+        tools::run(git.args(arguments).current_dir(place).env("GIT_CONFIG_GLOBAL", "/dev/null"))
+    };
+    git(&["init", "--quiet"])?;
+    git(&["add", "--force", ".gitignore"])?;
+    git(&["commit", "--quiet", "--message", "ground"])
 }
 
 /// The last lines of a text, none of them endless: requests at the edges are long.

@@ -12,6 +12,9 @@ const WORKTREE_BYTES_MAX: usize = 40;
 /// The longest revision or branch.
 const REVISION_BYTES_MAX: usize = 255;
 
+/// What every name of a snapshot has in it, and no branch that is named after a worktree.
+const SNAPSHOTS: &str = "homing/ses_";
+
 impl Engine {
     /// Whether this caller may have a scope changed so, as far as that can be said before it happens.
     pub(super) fn check_change(&self, by: &Principal, change: &Change) -> Result<(), Refused> {
@@ -107,6 +110,13 @@ pub(super) fn check_worktree(wanted: &NewWorktree) -> Result<(), Refused> {
                 || named.starts_with('-')
                 || named.chars().any(|character| character.is_control() || character == ' ')
         };
+        // Whoever may not see a session does not get its tree, either; whoever may makes a fork of it.
+        if named.as_ref().is_some_and(|named| named.contains(SNAPSHOTS)) {
+            return Err(Refused::Invalid {
+                field,
+                reason: "a session's snapshot: fork the session".to_owned(),
+            });
+        }
         if named.as_ref().is_some_and(odd) {
             let reason =
                 format!("must have 1 to {REVISION_BYTES_MAX} bytes without blanks, and not begin with -");

@@ -43,10 +43,10 @@ async fn a_message_makes_the_whole_round() {
         "Queued",
         "TurnStarted",
         "AttemptStarted",
+        "Learned",
+        "Learned",
         "Confirmed",
         "Handed",
-        "Learned",
-        "Learned",
         "TurnEnded",
     ]
     .map(String::from);

@@ -1,0 +1,159 @@
+//! A worktree's whole life with the real git and a real `sh`: set up, worked in behind the wall, left, removed with
+//! everything that was never committed, and had back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use testkit::Setup;
+
+use crate::text;
+use crate::yard::{Yard, git};
+
+const SCRIPTS: &str = "[agents.scripted.worktree]\n\
+    setup = \"echo set up in $(basename $PWD); echo made > made.ignored\"\n\
+    teardown = \"echo torn down; rm -f made.ignored\"\n";
+
+/// Everything below a directory but git's own file: what it is, its mode, and its bytes or where it leads.
+fn everything(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![root.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).unwrap().map(Result::unwrap) {
+            let (path, about) = (entry.path(), entry.metadata().unwrap());
+            let bytes = match (about.is_dir(), about.is_symlink()) {
+                (true, _) => Vec::new(),
+                (_, true) => fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                _ if path == root.join(".git") => Vec::new(),
+                _ => fs::read(&path).unwrap(),
+            };
+            found.insert(path.strip_prefix(root).unwrap().to_owned(), (about.permissions().mode(), bytes));
+            if about.is_dir() {
+                left.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn make_a_mess(root: &Path) {
+    fs::write(root.join("kept.txt"), "one\nchanged\n").unwrap();
+    fs::write(root.join("staged"), "staged").unwrap();
+    git(root, &["add", "staged"]);
+    fs::create_dir_all(root.join("new \u{fc}/deep/empty")).unwrap();
+    fs::write(root.join("new \u{fc}/deep/-file"), [0, 159, 146, 150]).unwrap();
+    fs::write(root.join("build.ignored"), "built").unwrap();
+    fs::write(root.join("run"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(root.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("/etc/hostname", root.join("link")).unwrap();
+    fs::write(root.join("committed"), "committed").unwrap();
+    git(root, &["add", "committed"]);
+    git(root, &["commit", "-q", "-m", "never pushed", "committed"]);
+}
+
+fn scripts_said(yard: &Yard) -> Vec<(String, String)> {
+    let facts = yard.facts();
+    let scripts = facts.iter().filter(|fact| fact["type"] == "script");
+    scripts.map(|fact| (text(fact, "stage"), text(fact, "output"))).collect()
+}
+
+#[test]
+fn a_worktree_is_set_up_worked_in_removed_and_had_back_to_the_last_byte() {
+    let yard = Yard::of(Setup::new(crate::EXE).config(SCRIPTS));
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let root = PathBuf::from(text(&yard.now(), "directory"));
+    let named = root.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(scripts_said(&yard), [("setup".to_owned(), format!("set up in {named}\n"))]);
+    // Behind the wall the agent has its own worktree, git included, and nothing beside it.
+    let data = yard.homing.data();
+    let said = yard.ask(&format!(
+        "!run cat made.ignored; git log -1 --format=%s; ls {}; cat {}/token; echo over",
+        data.join("worktrees").display(),
+        data.display()
+    ));
+    assert!(said.contains("made") && said.contains("first") && said.contains("over"), "{said}");
+    let token = fs::read_to_string(data.join("token")).unwrap();
+    assert!(!said.contains(token.trim()), "{said}");
+    make_a_mess(&root);
+    let http = yard.homing.http();
+    let at = format!("/api/v1/sessions/{}/worktrees/blue", yard.session);
+    let no = http.must("DELETE", &at, &[], None);
+    assert_eq!(no.expect(409)["code"], "in_worktree");
+    let files = yard.homing.run(&["scope", "files"]);
+    assert!(
+        files.expect(0).contains("new \u{fc}/deep/-file") && !files.out.contains("ignored"),
+        "{}",
+        files.out
+    );
+
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    let listed = yard.homing.run(&["worktree", "ls", "--json"]).json(0);
+    let tree = &listed["items"][0];
+    assert_eq!((&tree["name"], &tree["in_use"], &tree["ahead"]), (&"blue".into(), &false.into(), &1.into()));
+    assert!(tree["dirty"].as_u64().unwrap() >= 4 && tree["bytes"].as_u64().unwrap() > 0, "{tree}");
+    let nothing = yard.homing.run(&["worktree", "gc", "--dry-run", "--json"]).json(0);
+    assert_eq!(nothing["items"], json!([]), "it was used just now");
+
+    let mut before = everything(&root);
+    before.remove(Path::new("made.ignored")); // The teardown takes it away.
+    let removed = yard.homing.run(&["worktree", "rm", "blue", "--json"]).json(0);
+    assert!(!root.exists());
+    assert_eq!(scripts_said(&yard)[1], ("teardown".to_owned(), "torn down\n".to_owned()));
+    let told: Vec<Value> = yard.facts().into_iter().filter(|fact| fact["type"] == "worktree").collect();
+    assert_eq!((&told[0]["change"], &told[0]["reference"]), (&"removed".into(), &removed["reference"]));
+    git(&yard.place, &["rev-parse", "--verify", &text(&removed, "reference")]);
+    let log = yard.homing.run(&["log"]);
+    assert!(log.expect(0).contains("worktree blue was removed"), "{}", log.out);
+
+    let restored = yard.homing.run(&["worktree", "restore", "blue", "--json"]).json(0);
+    assert_eq!(text(&restored, "directory"), root.to_str().unwrap());
+    assert_eq!(everything(&root), before);
+    assert_eq!(git(&root, &["diff", "--cached", "--name-only"]), "staged");
+    assert_eq!(git(&root, &["log", "-1", "--format=%s"]), "never pushed");
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    assert!(yard.ask("!run cat kept.txt").contains("changed"), "and the session works in it again");
+}
+
+#[test]
+fn what_takes_too_much_room_is_collected_and_a_dry_run_says_so_first() {
+    let yard = Yard::of(Setup::new(crate::EXE).config("[worktrees]\ndisk_max = \"1B\"\nevery = \"0s\"\n"));
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    let root = PathBuf::from(text(&yard.now(), "directory"));
+    fs::write(root.join("work"), "never committed").unwrap();
+    let due = |dry: &[&str]| yard.homing.run(&[&["worktree", "gc", "--json"], dry].concat()).json(0);
+    assert_eq!(due(&[])["items"], json!([]), "somebody is in it");
+    yard.homing.run(&["end", &yard.session]).expect(0);
+    let dry = due(&["--dry-run"]);
+    assert_eq!((&dry["items"][0]["name"], &dry["items"][0]["why"]), (&"blue".into(), &"disk".into()));
+    assert!(root.join("work").exists(), "nothing went");
+    let gone = due(&[]);
+    assert!(gone["items"][0]["reference"].as_str().unwrap().starts_with("refs/homing/"), "{gone}");
+    assert!(!root.exists());
+    yard.homing.run(&["worktree", "restore", "blue"]).expect(0);
+    assert_eq!(fs::read_to_string(root.join("work")).unwrap(), "never committed");
+}
+
+#[test]
+fn a_fork_has_a_worktree_of_its_own_with_the_tree_as_it_was_after_that_turn() {
+    let yard = Yard::new();
+    yard.ask("!run echo after-two > kept.txt; echo new > untracked");
+    let turn = yard.facts().iter().filter(|fact| fact["type"] == "turn_ended").count();
+    yard.ask("!run echo after-three > kept.txt; rm untracked");
+    let at = turn.to_string();
+    let made = yard.homing.run(&["fork", &yard.session, "--at", &at, "--json"]).json(0);
+    let fork = text(&made, "id");
+    let now = crate::yard::until(&yard.homing, &fork, |session| session["epoch"].as_u64() == Some(1));
+    let root = PathBuf::from(text(&now, "directory"));
+    assert_ne!(root, yard.place);
+    assert_eq!(fs::read_to_string(root.join("kept.txt")).unwrap(), "after-two\n");
+    assert_eq!(fs::read_to_string(root.join("untracked")).unwrap(), "new\n");
+    // On a branch of its own, at the commit of then, with nothing committed.
+    let branch = git(&root, &["branch", "--show-current"]);
+    assert!(branch.starts_with("homing/"), "{branch}");
+    assert_eq!(git(&root, &["rev-parse", "HEAD"]), git(&yard.place, &["rev-parse", "main"]));
+    assert_eq!(fs::read_to_string(yard.place.join("kept.txt")).unwrap(), "after-three\n");
+    let said = yard.homing.http().converse(&json!({ "session": fork }), "!run cat kept.txt; pwd");
+    assert!(said.contains("after-two") && said.contains(root.to_str().unwrap()), "{said}");
+}

@@ -144,7 +144,8 @@ impl Engine {
         }
         let org = self.store().org(by.org).await?.map(|org| org.name).unwrap_or_default();
         let Scope { agent, model, mode, .. } = row.scope;
-        let left_out = read.left_out();
+        let waiting = self.store().queue(session).await?.len() as u32;
+        let left_out = read.left_out(waiting);
         let (title, by_handle, at) = (row.title, by.handle.clone(), self.now());
         let mut export =
             Export { session, org, title, agent, model, mode, by: by_handle, at, left_out, turns: vec![] };
@@ -217,19 +218,14 @@ struct Reading {
     dropped: u32,
     stories: usize,
     story_bytes: usize,
-    unfinished: BTreeSet<MessageId>,
     questions: BTreeSet<kernel::ApprovalId>,
     changes: u32,
 }
 
 impl Reading {
-    fn left_out(&self) -> LeftOut {
-        LeftOut {
-            turns: self.dropped,
-            messages: self.unfinished.len() as u32,
-            questions: self.questions.len() as u32,
-            changes: self.changes,
-        }
+    fn left_out(&self, messages: u32) -> LeftOut {
+        let questions = self.questions.len() as u32;
+        LeftOut { turns: self.dropped, messages, questions, changes: self.changes }
     }
 
     fn take(&mut self, fact: StoredFact) {
@@ -246,12 +242,6 @@ impl Reading {
             Fact::ScopeChanged { scope, .. } => (self.scope_agent, self.changes) = (scope.agent, 0),
             Fact::ChangeAsked { .. } => self.changes = 1,
             Fact::ScopeKept { .. } => self.changes = 0,
-            Fact::Queued { message, .. } => {
-                self.unfinished.insert(message);
-            }
-            Fact::Withdrawn { message, .. } | Fact::MessageRefused { message, .. } => {
-                self.unfinished.remove(&message);
-            }
             Fact::TurnStarted { turn, message } => self.begin(at, turn, message),
             Fact::Steered { message, .. } => {
                 self.running.iter_mut().for_each(|over| over.messages.push(message));
@@ -279,7 +269,6 @@ impl Reading {
 
     fn end(&mut self, at: Moment, outcome: Outcome) {
         let Some(mut over) = self.running.take() else { return };
-        self.unfinished.retain(|message| !over.messages.contains(message));
         over.past.outcome = outcome;
         if over.there.is_empty() {
             over.past.ended_at = at;

@@ -184,7 +184,8 @@ impl<'a> Retelling<'a> {
         for story in &past.story {
             let body = retold(fence.turn, &story.body);
             let entry = Entry::Story { turn: fence.turn, kind: story.kind.clone(), body };
-            self.facts.push(NewFact { at: self.now, cause: Cause::Runner, entry });
+            // How long something took is in these moments, and no rule reads them.
+            self.facts.push(NewFact { at: story.at, cause: Cause::Runner, entry });
         }
         self.end(message, fence, past.outcome)
     }

@@ -191,7 +191,10 @@ async fn ended_in_one_lives_in_the_other(town: &Town, id: &str, x: &Side, y: &Si
     assert_eq!(open["items"][0]["id"], json!(y.asks), "nobody has answered it for them");
     assert_eq!(say(town, &y.who, id, "more").await.1, y.session);
     for (one, other) in [(x, y), (y, x)] {
-        let audit = get(town, &one.who, "/audit?limit=500").await.to_string();
+        // What they have tried with the other's ids is there as what they typed, and refused.
+        let audit = get(town, &one.who, "/audit?limit=500").await;
+        let done = audit["items"].as_array().unwrap().iter().filter(|entry| entry["refused"].is_null());
+        let audit = Value::Array(done.cloned().collect()).to_string();
         assert!(audit.contains(&one.session) && audit.contains("\"import\""), "{audit}");
         assert!(!audit.contains(&other.session) && !audit.contains(&other.runs), "{audit}");
     }
@@ -213,7 +216,8 @@ async fn two_servers_with_the_same_id_do_not_touch() {
     assert!(answer.starts_with("#1 ") && answer.contains("> ann:\n> hello"), "{answer}");
     assert!(answer.contains("> the agent:\n> #1 hello") && answer.contains("what was that?"), "{answer}");
     let told = followed(&here, &here.host, &id, "\"turn_ended\",\"turn\":3").await;
-    assert!(told.contains(r#""type":"memory","way":"told_again","turns":2"#), "{told}");
+    let way = told.lines().find(|line| line.contains("told_again")).expect("the log says so");
+    assert!(way.contains(r#""type":"memory""#) && way.contains(r#""turns":2"#), "{way}");
     assert_eq!(get(&there, &there.host, &format!("/sessions/{id}")).await, before);
     // And there it goes on with its own memory.
     let (message, _) = say(&there, &there.host, &id, "and you?").await;
@@ -290,7 +294,7 @@ async fn every_outcome_comes_along() {
     let file = file_of("far", &turns);
     let session = import(&town, &town.host, &file).await;
     let client = Client::new(&town.url, &town.host.token).unwrap();
-    let facts = client.facts(&session, &api::FactsQuery::default()).await.unwrap();
+    let facts = client.facts(&session, &api::FactsQuery { after: None, limit: Some(500) }).await.unwrap();
     let ends: Vec<_> = facts
         .items
         .iter()

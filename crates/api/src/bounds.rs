@@ -6,6 +6,8 @@ pub const TEXT_LENGTH_MAX: usize = 1024 * 1024;
 pub const PARTS_MAX: usize = 32;
 /// A request's body in bytes: the longest text, and some room for what is around it.
 pub const BODY_BYTES_MAX: usize = TEXT_LENGTH_MAX + 64 * 1024;
+/// The file of a conversation in bytes: the longest that is made, and some room.
+pub const IMPORT_BYTES_MAX: usize = 24 * 1024 * 1024;
 /// Characters in a title.
 pub const TITLE_LENGTH_MAX: usize = 200;
 /// Characters of an agent's name.

@@ -335,10 +335,40 @@ pub enum Story {
     Finished { reason: String },
     /// What was seen when the turn was stopped.
     Stopped { killed: u32, gone: bool },
+    /// The conversation, or this turn, was had elsewhere. Told before anything of it.
+    Imported(Box<Imported>),
     /// Something the agent said that we do not understand.
     Other { raw: String },
     /// Words that were forgotten on somebody's request; `kind` is what they were.
     Forgotten { kind: String },
+}
+
+/// Where something was before it came here, as its file says. Moments are milliseconds of Unix time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Imported {
+    /// The same in words.
+    pub text: String,
+    /// The session there.
+    pub session: String,
+    /// The turn's number there; 0 for the conversation as a whole.
+    pub there: u32,
+    /// The agent there; empty if nobody knows.
+    pub agent: String,
+    /// When it began; for the whole, when it was exported.
+    pub began_ms: u64,
+    /// When it was over.
+    pub ended_ms: u64,
+    /// Who has said what the turn is about, in the order of its messages. Here they have the importer as their sender.
+    pub said: Vec<SaidThere>,
+}
+
+/// Who said something elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SaidThere {
+    /// Their handle there.
+    pub by: String,
+    /// When.
+    pub at_ms: u64,
 }
 
 /// How an attempt was started. Never a secret.

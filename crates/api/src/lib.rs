@@ -14,6 +14,7 @@ mod binding;
 mod bounds;
 mod check;
 pub mod client;
+mod export;
 mod fact;
 mod grant;
 mod group;
@@ -42,9 +43,13 @@ pub use at::{At, NotAMoment};
 pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};
 pub use binding::{Binding, Move};
 pub use bounds::*;
+pub use export::{
+    EXPORT_FORMAT, EXPORT_TYPE, EXPORT_VERSION, ExportEnd, ExportHeader, ExportLine, ExportStory, ExportTurn,
+    ExportWords, ImportQuery, LeftOut,
+};
 pub use fact::{
-    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Launched, Live, Outcome, PlanStep, RuleFact,
-    Story, StoryFact, Usage, What,
+    About, Choice, EndWhy, Fact, Facts, Failure, Fence, Head, Imported, Launched, Live, Outcome, PlanStep,
+    RuleFact, SaidThere, Story, StoryFact, Usage, What,
 };
 pub use grant::{
     Grant, Granted, Grantee, GranteeQuery, NewGrant, Root, RootQuery, TakenBack, ToGroup, ToOrg, ToUser,

@@ -185,6 +185,8 @@ codes! {
     /// A worktree stays as it is, because something is in the way.
     WorktreeTrouble = "worktree_trouble", 409, "the worktree stays as it is",
         "read the detail: git or a script has said what is in the way; nothing of it was lost";
+    /// The conversation is here already.
+    AlreadyImported = "already_imported", 409, "imported before", "go on in the session that the detail names";
     /// Somebody or something is called so already.
     Taken = "taken", 409, "taken already", "choose another name";
     /// An org always has an owner who can come in.
@@ -204,6 +206,12 @@ codes! {
         "use the address that the server printed at its start, or add the name to its allowed hosts";
     /// Something about the request is wrong.
     Invalid = "invalid", 422, "invalid request", "mend the field; GET /api/v1/openapi.json says what it may be";
+    /// Not an export, or a broken one.
+    BadExport = "bad_export", 422, "not an export",
+        "send a file as GET /api/v1/sessions/{id}/export gives it, whole and unchanged";
+    /// An export of a version that is not known here.
+    UnknownVersion = "unknown_version", 422, "an export of another version",
+        "use a server of the version that made it, or a newer one";
     /// Not an address, or not in its canonical spelling.
     BadAddress = "bad_address", 422, "not an address",
         "write scheme:PART/PART with every byte but letters, digits and . _ ~ - as % and two upper-case hex digits";

@@ -165,6 +165,12 @@ pub struct Session {
     /// Of which session it is a fork, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The id that it had elsewhere, if it was imported. It answers to it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_as: Option<String>,
+    /// The org that it was in then, as its file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<String>,
     /// When it was made.
     pub made_at: At,
     /// When something was last said in it.

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Gauges, NewOrg, Purpose, Store, TokenRow};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 /// How long turns may take to end when the node goes down, on top of the agents' own grace.
@@ -133,6 +133,8 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
+    /// Places for conversations that are being taken in or out.
+    exchange: Semaphore,
     agents: BTreeMap<String, Arc<dyn Agent>>,
     default_agent: String,
     trees: Arc<dyn Trees>,
@@ -176,6 +178,7 @@ impl Engine {
         let keepers = Keepers::new(crate::lease::Lease::new(wiring.store.node().term));
         let engine = Self(Arc::new(Inner {
             store: wiring.store,
+            exchange: Semaphore::new(crate::export::AT_ONCE),
             agents,
             default_agent: wiring.default_agent,
             ground: wiring.ground,
@@ -325,6 +328,10 @@ impl Engine {
     /// Now.
     pub fn now(&self) -> Moment {
         self.0.clock.now()
+    }
+
+    pub(crate) fn exchange(&self) -> &Semaphore {
+        &self.0.exchange
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -235,6 +235,12 @@ pub enum Refused {
     /// The key was used for another wish.
     #[error("this idempotency key was used for another request")]
     KeyReused,
+    /// The conversation is here already.
+    #[error("this conversation is here already, as session {session}")]
+    AlreadyImported { session: SessionId },
+    /// Not an export, or not one that can be read here.
+    #[error("line {line}: {reason}")]
+    BadExport { line: usize, reason: String },
     /// Too many messages of this session are unfinished.
     #[error("this session already has {limit} unfinished messages")]
     QueueFull { limit: u32 },
@@ -339,6 +345,8 @@ impl Refused {
             Self::Needs(_) => "not_allowed",
             Self::NotYourWords => "not_your_words",
             Self::KeyReused => "idempotency_conflict",
+            Self::AlreadyImported { .. } => "already_imported",
+            Self::BadExport { .. } => "bad_export",
             Self::QueueFull { .. } => "queue_full",
             Self::TooManyOpen { .. } => "too_many_open_sessions",
             Self::UnknownAgent { .. } => "unknown_agent",

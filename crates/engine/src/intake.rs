@@ -6,6 +6,7 @@
 
 mod fork;
 mod fresh;
+mod import;
 mod scope;
 
 use crate::inbound::{body_hash, encode_parts};
@@ -255,7 +256,7 @@ impl Engine {
             let chosen = chosen_directory(&if_new, &session);
             let agent = session.scope.agent.clone();
             let fresh = Fresh { address: bind.as_ref(), agent: &agent, directory: chosen.as_deref() };
-            let wish = Create { session, key: key.clone(), trail: self.trail("make", trace) };
+            let wish = Create { session, past: None, key: key.clone(), trail: self.trail("make", trace) };
             let allowed = authorize_new(&by, fresh, wish).map_err(|d| Refused::denied(d, "session"))?;
             match self.create_surely(&by, allowed).await {
                 Ok(Some(made)) => return Ok(made),
@@ -280,6 +281,7 @@ impl Engine {
         match self.surely(async move { engine.create(allowed).await }).await? {
             Creation::Done(session) => Ok(Some(Made { session, repeated: false })),
             Creation::Before(session) => Ok(Some(Made { session, repeated: true })),
+            Creation::Already(session) => Err(Refused::AlreadyImported { session }),
             Creation::Conflict => Err(Refused::KeyReused),
             Creation::Moved => Ok(None),
             Creation::TooManyOpen => Err(Refused::TooManyOpen { limit: self.limits().open_max }),

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
-//! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside), `worktrees` (what
+//! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
 //! becomes of them when nobody is in them). `people` is who may do what, and how
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
@@ -12,6 +12,7 @@ mod accounts;
 mod changes;
 mod engine;
 mod errand;
+mod export;
 mod fanout;
 mod follow;
 mod inbound;
@@ -34,6 +35,10 @@ mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use engine::{Collecting, Engine, Limits, Wiring};
+pub use export::{
+    Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
+    PastTurn, PastWords,
+};
 pub use fanout::{Live, Shared, Told};
 pub use follow::{Follow, Heard, ReadyFollow};
 pub use inbound::{

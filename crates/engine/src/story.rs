@@ -4,7 +4,8 @@
 //! attempt was started), `about` (what the agent says about itself), `text` and `reasoning` (words with their part and
 //! offset), `said` (a part is complete: length and hash), `tool_call`, `tool_progress`, `tool_result`, `plan`,
 //! `file_changed`, `question`, `usage`, `notice`, `finished` (the agent's own word for why), `stopped`, `memory` (how the
-//! agent comes to know what was said before), `changes` (what a turn changed in its directory), `script` (what the setup
+//! agent comes to know what was said before), `imported` (where a conversation or a turn was before, who spoke in it and
+//! when), `changes` (what a turn changed in its directory), `script` (what the setup
 //! or teardown of a worktree prints), `worktree` (one was removed or restored), `other`. When a tool began and ended is when its facts happened.
 
 mod progress;
@@ -49,6 +50,7 @@ pub(crate) enum Story<'a> {
     Finished { reason: &'a str },
     Stopped { killed: u32, gone: bool },
     Memory { way: &'static str, turns: usize, text: &'a str },
+    Imported(&'a Imported),
     Changes(ChangesForm<'a>),
     Script { stage: &'static str, offset: u64, output: &'a str },
     Worktree { name: &'a str, change: &'static str, reference: &'a str },
@@ -72,6 +74,28 @@ pub(crate) struct LaunchForm<'a> {
     pub(crate) bypasses: bool,
     /// `house`, or the id of the person whose sign-in it is.
     pub(crate) account: String,
+}
+
+/// Where something was before it came here. Moments are milliseconds of Unix time.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Imported {
+    pub(crate) text: String,
+    /// The session there.
+    pub(crate) session: String,
+    /// The turn's number there; 0 for the conversation as a whole.
+    pub(crate) there: u32,
+    /// The agent there, if anybody knows.
+    pub(crate) agent: String,
+    pub(crate) began_ms: u64,
+    pub(crate) ended_ms: u64,
+    /// Who has said what the turn is about, in the order of its messages.
+    pub(crate) said: Vec<SaidThere>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SaidThere {
+    pub(crate) by: String,
+    pub(crate) at_ms: u64,
 }
 
 /// What a turn changed, in bounds.
@@ -248,6 +272,7 @@ impl Story<'_> {
             Self::Finished { .. } => "finished",
             Self::Stopped { .. } => "stopped",
             Self::Memory { .. } => "memory",
+            Self::Imported(_) => "imported",
             Self::Changes(_) => "changes",
             Self::Script { .. } => "script",
             Self::Worktree { .. } => "worktree",
@@ -268,6 +293,18 @@ pub(crate) fn words_of(body: &[u8]) -> Option<String> {
         text: String,
     }
     serde_json::from_slice(body).ok().map(|Words { text }| text)
+}
+
+/// What was told of a turn elsewhere, as a fact of this turn. `body` is a JSON object without version and turn.
+pub(crate) fn retold(turn: Turn, body: &[u8]) -> Bytes {
+    let head = format!("{{\"v\":{V},\"turn\":{},", turn.0);
+    let rest = body.strip_prefix(b"{").unwrap_or(b"}");
+    Bytes::from([head.as_bytes(), rest].concat())
+}
+
+/// What a stored `imported` says.
+pub(crate) fn imported_of(body: &[u8]) -> Option<Imported> {
+    serde_json::from_slice(body).ok()
 }
 
 /// Which run of words is growing. A tool call, a question or the other kind of words ends it.

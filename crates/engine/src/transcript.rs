@@ -5,7 +5,7 @@
 
 use crate::Engine;
 use crate::inbound::plain_text;
-use crate::story::words_of;
+use crate::story::{imported_of, words_of};
 use kernel::{Fact, MessageId, Number, OrgId, Outcome, SessionId, Turn};
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -33,6 +33,8 @@ struct Turned {
     turn: Turn,
     /// What it began with, and what was said into it.
     messages: Vec<MessageId>,
+    /// Who said them, if that was elsewhere.
+    there: Vec<String>,
     answer: String,
     outcome: Option<Outcome>,
 }
@@ -144,6 +146,12 @@ impl Reading {
             StoredEntry::Rule(Fact::TurnEnded { outcome, .. }) => {
                 self.turns.back_mut().into_iter().for_each(|turned| turned.outcome = Some(outcome));
             }
+            StoredEntry::Story { turn, kind, body: Some(body) } if kind == "imported" => {
+                let ours = self.turns.back_mut().filter(|turned| turned.turn == turn);
+                let said = imported_of(&body).map(|there| there.said).unwrap_or_default();
+                ours.into_iter()
+                    .for_each(|turned| turned.there = said.iter().map(|s| s.by.clone()).collect());
+            }
             StoredEntry::Story { turn, kind, body: Some(body) } if kind == "text" => {
                 self.take_answer(turn, &words_of(&body).unwrap_or_default());
             }
@@ -180,7 +188,7 @@ fn cut(mut told: String, room: usize) -> String {
 
 async fn tell(engine: &Engine, org: OrgId, turned: &Turned) -> Result<String, StoreError> {
     let mut told = String::new();
-    for message in &turned.messages {
+    for (at, message) in turned.messages.iter().enumerate() {
         let words = engine.store().words(*message).await?;
         let by = engine.store().receipt(*message).await?.map(|(_, row)| row.by);
         let handle = match by {
@@ -189,7 +197,8 @@ async fn tell(engine: &Engine, org: OrgId, turned: &Turned) -> Result<String, St
         };
         let words = words.and_then(|words| plain_text(&words));
         let words = words.unwrap_or_else(|| "(these words were forgotten)".to_owned());
-        quote(&mut told, handle.as_deref().unwrap_or("somebody"), &words);
+        let who = turned.there.get(at).or(handle.as_ref());
+        quote(&mut told, who.map_or("somebody", String::as_str), &words);
     }
     quote(&mut told, "the agent", &turned.answer);
     if let Some(how) = turned.outcome.and_then(how_it_ended) {

@@ -8,7 +8,7 @@ use crate::people::LOOK_EVERY;
 use crate::{Engine, Lists, Refused};
 use kernel::{
     Act, Address, ApprovalId, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
-    agent_grant_of, authorize, authorize_address, authorize_right, grant_of, route,
+    agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,6 +141,13 @@ impl Engine {
             StoredEntry::Story { body: None, .. } | StoredEntry::Rule(_) => None,
         });
         Ok(bodies.collect())
+    }
+
+    /// Which session the caller means by an id: it may be a name that one of their org came here with. Whatever they may not
+    /// see makes no difference.
+    pub async fn meant(&self, by: &Principal, id: SessionId) -> Result<SessionId, Refused> {
+        let named = self.store().named(by.org, id).await?;
+        meant(by, id, &named).map_err(|_| Refused::NotFound { what: "session" })
     }
 
     /// A session.

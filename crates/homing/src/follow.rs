@@ -120,6 +120,7 @@ impl<'a> Follower<'a> {
             | Story::Changes { .. }
             | Story::Script { .. }
             | Story::Worktree { .. }
+            | Story::Imported(_)
             | Story::Other { .. }
             | Story::Forgotten { .. } => {}
         }

@@ -132,6 +132,7 @@ pub(crate) fn story(story: &Story) -> String {
         Story::Usage(usage) => used(usage),
         Story::Finished { reason } => format!("finished: {reason}"),
         Story::Notice { text } => text.clone(),
+        Story::Imported(there) => there.text.clone(),
         Story::Stopped { killed, gone } => verified(*killed, *gone),
         Story::Other { raw } => raw.clone(),
         Story::Forgotten { kind } => format!("({kind}, forgotten)"),

@@ -39,7 +39,7 @@ pub use readiness::{
     Look, PartName, PartState, PartWhy, Readiness, ReadinessPart, Remedy, Seen, Trouble, readiness,
     readiness_parts,
 };
-pub use route::{EndWhy, Found, NoRoute, Route, To, route};
+pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
 pub use rules::{Asks, Effect, Judgement, Question, Rule, judge, may_answer};
 pub use scope::{
     Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, Setting, What, Worktree,

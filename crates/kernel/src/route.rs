@@ -2,8 +2,11 @@
 //!
 //! Whoever sends says one of three things, and there is no fourth and no default. `route` looks at what the store found
 //! for it and names the session, or refuses. It never puts another session in the place of the one that was named.
+//!
+//! An id may be a name that a session brought along from elsewhere. `meant` says which session of the caller's own org is
+//! meant by it, before anything else is asked; from there on there is only the id that was minted here.
 
-use crate::{Address, SessionId};
+use crate::{Address, PersonId, Principal, Record, SessionId, grant_of};
 
 /// What the sender wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +60,39 @@ pub enum EndWhy {
     Asked,
     /// The agent confirmed that its conversation is gone.
     Gone,
+}
+
+/// A session that can be meant by an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The session, and who may touch it.
+    pub record: Record,
+    /// Who brought it here under this name; none if the id is its own.
+    pub imported_by: Option<PersonId>,
+}
+
+/// Nobody can say which session is meant: several that the caller may see came here under this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ambiguous;
+
+/// The session that this caller means by an id, of all that answer to it. What they may not see does not count, so it makes
+/// no difference to them that it is there. What they have brought themselves comes first, then whose own id it is: whatever
+/// others share with them later, the id goes on to mean the same.
+pub fn meant(by: &Principal, id: SessionId, named: &[Named]) -> Result<SessionId, Ambiguous> {
+    let seen = |named: &&Named| grant_of(by, &named.record).is_some();
+    let ranks: [&dyn Fn(&Named) -> bool; 3] =
+        [&|named| named.imported_by == Some(by.person), &|named| named.imported_by.is_none(), &|named| {
+            named.imported_by.is_some_and(|other| other != by.person)
+        }];
+    for rank in ranks {
+        let mut those = named.iter().filter(|named| rank(named)).filter(seen);
+        match (those.next(), those.next()) {
+            (None, _) => {}
+            (Some(one), None) => return Ok(one.record.session),
+            (Some(_), Some(_)) => return Err(Ambiguous),
+        }
+    }
+    Ok(id)
 }
 
 /// The one resolver.

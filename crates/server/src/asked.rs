@@ -48,7 +48,7 @@ impl FromRequestParts<Door> for Caller {
     type Rejection = No;
 
     async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
-        let by = parts.extensions.remove::<Arc<Principal>>();
+        let by = parts.extensions.get::<Arc<Principal>>().cloned();
         let by = by.ok_or_else(|| No::new(Code::Unauthenticated, "this needs a credential"))?;
         Ok(Self { by, trace: trace_of(parts)? })
     }
@@ -97,30 +97,40 @@ impl<T: DeserializeOwned> FromRequest<Door> for Body<T> {
             let detail = "the body must be said to be JSON";
             return Err(No::new(Code::UnsupportedMediaType, detail).at("Content-Type"));
         }
-        let read = tokio::time::timeout(door.config.body_max, read_all(request.into_body())).await;
-        let bytes = read.map_err(|_| No::new(Code::TooSlow, "the body did not arrive in time"))??;
-        parse(&bytes).map(Self)
+        parse(&whole_body(request, door, BODY_BYTES_MAX).await?).map(Self)
     }
 }
 
+/// All of a body, if it comes in time and is not longer than this.
+pub(crate) async fn whole_body(request: Request, door: &Door, max: usize) -> Answer<Bytes> {
+    let read = tokio::time::timeout(door.config.body_max, read_all(request.into_body(), max)).await;
+    read.map_err(|_| No::new(Code::TooSlow, "the body did not arrive in time"))?
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
+    is_kind(headers, "application/json")
+}
+
+/// Whether this is what the body is said to be.
+pub(crate) fn is_kind(headers: &HeaderMap, wanted: &str) -> bool {
     let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) else {
         return false;
     };
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json")
+    kind.eq_ignore_ascii_case(wanted)
 }
 
-async fn read_all(mut body: axum::body::Body) -> Answer<Bytes> {
-    let expected = axum::body::HttpBody::size_hint(&body).lower().min(BODY_BYTES_MAX as u64) as usize;
+async fn read_all(mut body: axum::body::Body, max: usize) -> Answer<Bytes> {
+    let expected =
+        axum::body::HttpBody::size_hint(&body).lower().min(max.min(BODY_BYTES_MAX) as u64) as usize;
     let mut bytes = BytesMut::with_capacity(expected);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| No::new(Code::TooSlow, "the connection broke in the body"))?;
         let Ok(chunk) = frame.into_data() else { continue };
-        if bytes.len() + chunk.len() > BODY_BYTES_MAX {
+        if bytes.len() + chunk.len() > max {
             drop(bytes);
             drain(body).await;
-            return Err(No::new(Code::TooLarge, format!("the body is longer than {BODY_BYTES_MAX} bytes")));
+            return Err(No::new(Code::TooLarge, format!("the body is longer than {max} bytes")));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -200,7 +210,11 @@ impl<T: FromStr + Kind> FromRequestParts<Door> for Id<T> {
     async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
         let params = RawPathParams::from_request_parts(parts, door).await;
         let id = params.ok().and_then(|params| params.iter().next().and_then(|(_, id)| id.parse().ok()));
-        id.map(Self).ok_or_else(|| No::not_found(T::WHAT))
+        let id: T = id.ok_or_else(|| No::not_found(T::WHAT))?;
+        match parts.extensions.get::<Arc<Principal>>().cloned() {
+            Some(by) => id.meant(door, &by).await.map(Self),
+            None => Ok(Self(id)),
+        }
     }
 }
 
@@ -216,7 +230,12 @@ impl<A: FromStr + Kind, B: FromStr + Kind> FromRequestParts<Door> for Pair<A, B>
         let mut params = params.iter().map(|(_, id)| id);
         let first = params.next().and_then(|id| id.parse().ok()).ok_or_else(|| No::not_found(A::WHAT))?;
         let second = params.next().and_then(|id| id.parse().ok()).ok_or_else(|| No::not_found(B::WHAT))?;
-        Ok(Self(first, second))
+        let by = parts.extensions.get::<Arc<Principal>>().cloned();
+        let (first, second): (A, B) = (first, second);
+        match by {
+            Some(by) => Ok(Self(first.meant(door, &by).await?, second.meant(door, &by).await?)),
+            None => Ok(Self(first, second)),
+        }
     }
 }
 
@@ -253,8 +272,13 @@ impl Kind for TreeName {
 }
 
 /// What an id names, for people.
-pub(crate) trait Kind {
+pub(crate) trait Kind: Sized + Send {
     const WHAT: &'static str;
+
+    /// What the caller means by it: an id is its own, but for sessions, which may have come here under another one.
+    fn meant(self, _: &Door, _: &Principal) -> impl Future<Output = Answer<Self>> + Send {
+        std::future::ready(Ok(self))
+    }
 }
 
 impl Kind for kernel::MessageId {
@@ -263,6 +287,10 @@ impl Kind for kernel::MessageId {
 
 impl Kind for kernel::SessionId {
     const WHAT: &'static str = "session";
+
+    async fn meant(self, door: &Door, by: &Principal) -> Answer<Self> {
+        Ok(door.engine.meant(by, self).await?)
+    }
 }
 
 impl Kind for kernel::ApprovalId {
@@ -285,6 +313,16 @@ impl Kind for kernel::TokenId {
 pub(crate) fn id<T: FromStr<Err = kernel::NotAnId>>(field: &'static str, text: &str) -> Answer<T> {
     text.parse()
         .map_err(|error: kernel::NotAnId| No::new(Code::Invalid, format!("{field}: {error}")).at(field))
+}
+
+/// The session that is meant by an id in a body or a query.
+pub(crate) async fn session_id(
+    field: &'static str,
+    text: &str,
+    door: &Door,
+    by: &Principal,
+) -> Answer<kernel::SessionId> {
+    id::<kernel::SessionId>(field, text)?.meant(door, by).await
 }
 
 /// An address in a body or a query.

@@ -1,6 +1,6 @@
 //! Which conversation belongs to which session.
 
-use crate::asked::{Body, Caller, Json, Query, address, id, limit};
+use crate::asked::{Body, Caller, Json, Query, address, limit, session_id};
 use crate::cursor;
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
@@ -54,7 +54,7 @@ pub(crate) async fn rebind(
     Body(to): Body<Move>,
 ) -> Answer<Json<Move>> {
     let address = address("address", &to.address)?;
-    let session = id("session", &to.session)?;
+    let session = session_id("session", &to.session, &door, &caller.by).await?;
     door.engine.rebind(&caller.by, address, session, caller.trace).await?;
     Ok(Json(to))
 }

@@ -12,6 +12,7 @@ mod audit;
 mod bindings;
 mod cursor;
 mod door;
+mod exchange;
 mod facts;
 mod gate;
 mod grants;

@@ -1,6 +1,6 @@
 //! Messages and their receipts.
 
-use crate::asked::{Body, Caller, Id, Json, Query, address, id, json_bytes};
+use crate::asked::{Body, Caller, Id, Json, Query, address, json_bytes, session_id};
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::{Answer, No};
@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::{Accepted, Granted, Inbound, Part, ReceiptView, Verb, who_changed};
 use http::{HeaderName, HeaderValue, StatusCode};
-use kernel::MessageId;
+use kernel::{MessageId, Principal};
 use std::time::Duration;
 
 problems! {
@@ -44,7 +44,7 @@ pub(crate) async fn say(
     message.check()?;
     let (delivery, under) = message.delivery();
     let (to, parts) = message.into_parts();
-    let (to, if_new) = destination(to)?;
+    let (to, if_new) = destination(&door, &caller.by, to).await?;
     let inbound = Inbound {
         by: caller.by.as_ref().clone(),
         to,
@@ -71,9 +71,12 @@ pub(crate) fn mark_repeated(response: &mut Response) {
     response.headers_mut().insert(name, HeaderValue::from_static("true"));
 }
 
-fn destination(to: To) -> Answer<(kernel::To, engine::IfNew)> {
+async fn destination(door: &Door, by: &Principal, to: To) -> Answer<(kernel::To, engine::IfNew)> {
     Ok(match to {
-        To::Session(to) => (kernel::To::Session(id("session", &to.session)?), engine::IfNew::default()),
+        To::Session(to) => {
+            let session = session_id("session", &to.session, door, by).await?;
+            (kernel::To::Session(session), engine::IfNew::default())
+        }
         To::Conversation(to) => {
             let address = address("conversation", &to.conversation)?;
             (kernel::To::Conversation(address), to.if_new.map(if_new).unwrap_or_default())

@@ -4,8 +4,9 @@ use crate::asked::json_bytes;
 use crate::door::Door;
 use crate::problem::No;
 use crate::{
-    agents, approvals, audit, bindings, facts, gate, grants, groups, heads, health, looks, me, messages,
-    nodes, orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users, wall, worktrees,
+    agents, approvals, audit, bindings, exchange, facts, gate, grants, groups, heads, health, looks, me,
+    messages, nodes, orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users, wall,
+    worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -147,6 +148,8 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(scope::change, scope::keep))
         .routes(routes!(scope::undo))
         .routes(routes!(scope::fork))
+        .routes(routes!(exchange::export))
+        .routes(routes!(exchange::import))
         .routes(routes!(scope::changes))
         .routes(routes!(scope::readiness))
         .routes(routes!(looks::commands))

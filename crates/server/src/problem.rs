@@ -67,6 +67,8 @@ impl From<Refused> for No {
             Refused::Needs(_) => no(Code::NotAllowed),
             Refused::NotYourWords => no(Code::NotYourWords),
             Refused::KeyReused => no(Code::IdempotencyConflict),
+            Refused::AlreadyImported { .. } => no(Code::AlreadyImported),
+            Refused::BadExport { .. } => no(Code::BadExport),
             Refused::QueueFull { .. } => no(Code::QueueFull),
             Refused::TooManyOpen { .. } => no(Code::TooManyOpenSessions),
             Refused::UnknownAgent { known, .. } => {
@@ -154,6 +156,8 @@ mod tests {
             (403, Refused::Needs(Grant::Manage)),
             (403, Refused::NotYourWords),
             (409, Refused::KeyReused),
+            (409, Refused::AlreadyImported { session }),
+            (422, Refused::BadExport { line: 1, reason: "no header".into() }),
             (429, Refused::QueueFull { limit: 1 }),
             (429, Refused::TooManyOpen { limit: 1 }),
             (409, Refused::UnknownAgent { name: "x".into(), known: vec!["scripted".into()] }),

@@ -1,6 +1,6 @@
 //! Where a message would go: the same lookups and the same function as for a real one.
 
-use crate::asked::{Caller, Json, Query, address, id};
+use crate::asked::{Caller, Json, Query, address, session_id};
 use crate::door::Door;
 use crate::openapi::problems;
 use crate::problem::{Answer, No};
@@ -28,7 +28,7 @@ pub(crate) async fn explain(
     Query(query): Query<RouteQuery>,
 ) -> Answer<Json<Explained>> {
     let to = match (query.session, query.conversation, query.new) {
-        (Some(session), None, None) => To::Session(id("session", &session)?),
+        (Some(session), None, None) => To::Session(session_id("session", &session, &door, &caller.by).await?),
         (None, Some(conversation), None) => To::Conversation(address("conversation", &conversation)?),
         (None, None, Some(true)) => To::New,
         _ => {

@@ -202,6 +202,8 @@ pub(crate) fn session_form(row: SessionRow) -> Session {
             .map(|worktree| api::ScopeWorktree { name: worktree.name, home: worktree.home }),
         epoch: row.epoch.0,
         origin: row.origin.map(origin_form),
+        imported_as: row.import.as_ref().map(|import| import.id.to_string()),
+        imported_from: row.import.map(|import| import.org),
         made_at: at(row.made_at),
         touched_at: at(row.touched_at),
         links: links(format!("/api/v1/sessions/{}", row.session), row.session),

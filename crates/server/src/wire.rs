@@ -219,14 +219,18 @@ fn failure_form(failure: Failure) -> api::Failure {
 }
 
 fn outcome_form(turn: u32, outcome: Outcome) -> api::RuleFact {
-    let (outcome, failure) = match outcome {
+    let (outcome, failure) = outcome_words(outcome);
+    api::RuleFact::TurnEnded { turn, outcome, failure }
+}
+
+pub(crate) fn outcome_words(outcome: Outcome) -> (api::Outcome, Option<api::Failure>) {
+    match outcome {
         Outcome::Answered => (api::Outcome::Answered, None),
         Outcome::Stopped => (api::Outcome::Stopped, None),
         Outcome::Interrupted => (api::Outcome::Interrupted, None),
         Outcome::Failed(failure) => (api::Outcome::Failed, Some(failure_form(failure))),
         Outcome::TimedOut => (api::Outcome::TimeLimit, None),
-    };
-    api::RuleFact::TurnEnded { turn, outcome, failure }
+    }
 }
 
 fn stop_form(turn: u32, why: StopWhy) -> api::RuleFact {

@@ -1,6 +1,6 @@
 //! Worktrees: list them, remove them safely, have them back.
 
-use crate::asked::{Body, Caller, Json, Pair, Query, TreeName, id};
+use crate::asked::{Body, Caller, Json, Pair, Query, TreeName, session_id};
 use crate::door::Door;
 use crate::openapi::{KeyHeader, problems};
 use crate::problem::Answer;
@@ -49,7 +49,10 @@ pub(crate) async fn list(
     caller: Caller,
     Query(query): Query<WorktreesQuery>,
 ) -> Answer<Json<Worktrees>> {
-    let of = query.session.as_deref().map(|session| id::<SessionId>("session", session)).transpose()?;
+    let of = match &query.session {
+        Some(session) => Some(session_id("session", session, &door, &caller.by).await?),
+        None => None,
+    };
     let view = door.engine.worktrees(&caller.by, of).await?;
     Ok(Json(Worktrees {
         items: view.here.into_iter().map(|(seen, in_use)| seen_form(seen, in_use)).collect(),

@@ -305,6 +305,7 @@ impl Store for Weather {
 
     pass! {
         Read find(org: OrgId, to: To) -> Finding;
+        Read named(org: OrgId, id: SessionId) -> Vec<kernel::Named>;
         Door create(wish: Authorized<Create>) -> Creation;
         Read verdict(request: RequestId) -> Option<Verdict>;
         Write rebind(wish: Authorized<Rebind>) -> Rebinding;

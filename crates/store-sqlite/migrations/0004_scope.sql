@@ -1,5 +1,5 @@
 -- Scopes that change by epochs, messages that say how they are to be delivered, answers of every form, sessions that are
--- forks, and rules for what agents ask.
+-- forks or were brought here from elsewhere, and rules for what agents ask.
 
 ALTER TABLE messages ADD COLUMN delivery TEXT NOT NULL DEFAULT 'queue';
 ALTER TABLE messages ADD COLUMN under INTEGER; -- the epoch that its sender saw, if they said so
@@ -12,6 +12,10 @@ ALTER TABLE sessions ADD COLUMN in_worktree INTEGER NOT NULL DEFAULT 0; -- wheth
 ALTER TABLE sessions ADD COLUMN origin BLOB;          -- the session that it is a fork of
 ALTER TABLE sessions ADD COLUMN origin_turn INTEGER;  -- the last turn that both have
 ALTER TABLE sessions ADD COLUMN enter TEXT;           -- the worktree that it was made to go into first
+ALTER TABLE sessions ADD COLUMN imported BLOB;        -- the id that it had elsewhere; it answers to it in its org
+ALTER TABLE sessions ADD COLUMN imported_by INTEGER;  -- pid of who brought it here
+ALTER TABLE sessions ADD COLUMN imported_from TEXT;   -- the org that it was in, as its file says
+CREATE INDEX sessions_imported ON sessions (imported) WHERE imported IS NOT NULL;
 CREATE INDEX sessions_in_worktree ON sessions (id) WHERE in_worktree = 1 AND ended IS NULL;
 
 -- Where and how a session acted under each epoch; follows from the facts. Whatever has a fact has been opened.

@@ -72,6 +72,27 @@ fn is_full(desk: &Desk, claim: &Claim, max: u32, sid: Sid) -> Result<bool, Troub
     Ok(own == 0 && holders >= i64::from(max))
 }
 
+/// Writes the log of a session that was made just now and was elsewhere before.
+pub(crate) fn write_past(desk: &mut Desk, session: SessionId, facts: Vec<NewFact>) -> Result<(), Trouble> {
+    let kept = desk.kept(session)?;
+    let kept = kept.ok_or_else(|| Trouble::Damaged(format!("there is no session {session}")))?;
+    let append = Append {
+        session,
+        term: kept.term,
+        after: kept.number,
+        facts,
+        drained: Vec::new(),
+        verdicts: Vec::new(),
+        claims: Vec::new(),
+        starts: None,
+        replies: Vec::new(),
+        wake_at: None,
+        awake: false,
+        own_acts: Vec::new(),
+    };
+    write(desk, &kept, &append).map(drop)
+}
+
 fn write(desk: &mut Desk, kept: &Kept, append: &Append) -> Result<Number, Trouble> {
     let mut pending = Pending::new(kept);
     let mut number = append.after;

@@ -4,6 +4,7 @@
 //! happened since; then whatever was seen when it was routed and authorized; then the limits; then, and only then, the
 //! rows.
 
+use crate::append;
 use crate::columns::{self, Bits, Columns, Id, Json, int};
 use crate::desk::{Desk, Kept, Pid, Sid, Who};
 use crate::projection::UNSEEN_SEAT;
@@ -15,7 +16,7 @@ use kernel::{
 use rusqlite::{OptionalExtension, params};
 use store::{
     About, Acceptance, Accepted, Asking, AuditEntry, AuditRow, Create, Creation, Into, Key, NewMessage,
-    NewRequest, NewSession, Permit, Permitting, Rebind, Rebinding, Retitle, Retitling, Wish, record,
+    NewRequest, NewSession, Past, Permit, Permitting, Rebind, Rebinding, Retitle, Retitling, Wish, record,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -70,6 +71,7 @@ pub(crate) fn accept(desk: &mut Desk, wish: &Authorized<NewMessage>) -> Result<A
             Err(NotMade::OrgTooManyOpen) => Ok(Acceptance::OrgTooManyOpen),
             Ok(()) => {
                 let sid = make(desk, who, by.org, fresh, 1, new.trail.at)?;
+                share(desk, who, by.org, sid, new.trail.at)?;
                 say(desk, who, by, sid, fresh.session, Some(fresh.previous), new)
             }
         },
@@ -117,7 +119,7 @@ fn say(
 }
 
 pub(crate) fn create(desk: &mut Desk, wish: &Authorized<Create>) -> Result<Creation, Trouble> {
-    let (by, Create { session: fresh, key, trail }) = (wish.by(), wish.wish());
+    let (by, Create { session: fresh, past, key, trail }) = (wish.by(), wish.wish());
     let Some(who) = desk.who(by.org, by.person)? else { return Ok(Creation::Moved) };
     match known(desk, who.pid, key.as_ref(), trail.at)? {
         Known::Never => {}
@@ -130,11 +132,66 @@ pub(crate) fn create(desk: &mut Desk, wish: &Authorized<Create>) -> Result<Creat
         Err(NotMade::OrgTooManyOpen) => return Ok(Creation::OrgTooManyOpen),
         Ok(()) => {}
     }
-    make(desk, who, by.org, fresh, 0, trail.at)?;
-    put_into_inbox(desk, fresh.session, trail.at, Item::Wake)?;
+    match past {
+        Some(past) => {
+            if let Some(there) = imported(desk, who.pid, past.import.id)? {
+                return Ok(Creation::Already(there));
+            }
+            let sid = make(desk, who, by.org, fresh, past.messages.len() as u32, trail.at)?;
+            write_past(desk, who, sid, fresh.session, past, trail.at)?;
+        }
+        None => {
+            let sid = make(desk, who, by.org, fresh, 0, trail.at)?;
+            share(desk, who, by.org, sid, trail.at)?;
+            put_into_inbox(desk, fresh.session, trail.at, Item::Wake)?;
+        }
+    }
     remember(desk, who.pid, key.as_ref(), fresh.session.stored(), trail.at)?;
     desk.done(who, &About::session(fresh.session), trail)?;
     Ok(Creation::Done(fresh.session))
+}
+
+/// What this person has brought here under this name, and still owns.
+fn imported(desk: &Desk, by: Pid, id: SessionId) -> Result<Option<SessionId>, Trouble> {
+    let mut query = desk.db().prepare_cached(IMPORTED)?;
+    let found = query.query_row(params![id.stored(), by], |row| row.get(0).map(SessionId::read));
+    Ok(found.optional()?)
+}
+
+pub(crate) const IMPORTED: &str =
+    "SELECT id FROM sessions WHERE imported = ?1 AND imported_by = ?2 AND owner = ?2 ORDER BY sid LIMIT 1";
+
+/// What was said elsewhere, then the log that tells of it: after it nothing waits.
+fn write_past(
+    desk: &mut Desk,
+    who: Who,
+    sid: Sid,
+    session: SessionId,
+    past: &Past,
+    at: Moment,
+) -> Result<(), Trouble> {
+    desk.run(
+        "UPDATE sessions SET imported = ?2, imported_by = ?3, imported_from = ?4 WHERE sid = ?1",
+        params![sid, past.import.id.stored(), who.pid, past.import.org],
+    )?;
+    for said in &past.messages {
+        let body = desk.keep_words(&said.words)?;
+        desk.run(
+            "INSERT INTO messages (id, sid, by, body, created, if_new_ignored, accepted_at, state, pending,
+                                   revision, seat, changed_at, delivery)
+             VALUES (?1, ?2, ?3, ?4, 0, 0, ?5, 'waiting', 1, 0, ?6, ?5, ?7)",
+            params![
+                said.message.stored(),
+                sid,
+                who.pid,
+                body,
+                int(at.0),
+                UNSEEN_SEAT,
+                record::delivery_word(said.delivery),
+            ],
+        )?;
+    }
+    append::write_past(desk, session, past.facts.clone())
 }
 
 pub(crate) fn ask(desk: &mut Desk, wish: &Authorized<NewRequest>) -> Result<Asking, Trouble> {
@@ -404,14 +461,13 @@ fn make(
     let sid = desk.db().last_insert_rowid();
     desk.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [who.pid])?;
     desk.run("UPDATE orgs SET opened = opened + 1 WHERE oid = ?1", [who.oid])?;
-    share(desk, who, org, sid, at)?;
     if let Some(address) = &fresh.bind {
         bind(desk, org, address, sid, who.pid, at)?;
     }
     Ok(sid)
 }
 
-/// Gives everybody in the org what the org gives them on every new session.
+/// Gives everybody in the org what the org gives them on every new session. What was said elsewhere was not said to them.
 fn share(desk: &Desk, who: Who, org: OrgId, sid: Sid, at: Moment) -> Result<(), Trouble> {
     let (kind, grantee) = columns::grantee(Grantee::Org, org);
     desk.run(

@@ -4,7 +4,7 @@ use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
 use crate::change::{MEMBERS, OF_ORG, OTHER_OWNERS, UNFINISHED_OF, owned_ids_sql};
 use crate::desk::{KEPT, WHO};
 use crate::files::plan_once;
-use crate::intake::{CLEAR_KEYS, LIMITS};
+use crate::intake::{CLEAR_KEYS, IMPORTED, LIMITS};
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
 use crate::migrations::migrate;
 use crate::people::{self, somebody_sql};
@@ -65,6 +65,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (view::SCOPE.into(), "PRIMARY KEY"),
         (view::HOLDER.into(), "PRIMARY KEY"),
         (view::WORKTREES.into(), "sessions_in_worktree"),
+        (view::NAMED[0].into(), "sqlite_autoindex_sessions_1"),
+        (view::NAMED[1].into(), "sessions_imported"),
+        (IMPORTED.into(), "sessions_imported"),
         (rules::RULES.into(), "rules_of_org"),
         (rules::CLEAR_RULES.into(), "rules_of_org"),
         (token_sql(tokens::BY_HASH), "sqlite_autoindex_tokens_2"),

@@ -8,12 +8,12 @@ use crate::writer::Writer;
 use crate::{append, audit, change, desk::Desk, intake, log, outbox, people, rules, timer, tokens, view};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Number, OrgId, PersonId,
+    Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
     Principal, Record, RequestId, Scope, SessionId, To, TokenId, Turn,
 };
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use store::*;
 
@@ -23,6 +23,8 @@ pub struct SqliteStore {
     reader: Reader,
     writer: Writer,
     node: Mutex<NodeRow>,
+    /// Whether any session has come here under another id. Where none has, nobody asks for one.
+    has_imports: AtomicBool,
     lock: Lock,
 }
 
@@ -31,9 +33,12 @@ impl SqliteStore {
     /// new store; one that cannot be used is left as it is.
     pub fn open(dir: &Path, options: &Options) -> Result<Self, OpenError> {
         let Opened { lock, files, desk, node } = open::open(dir, options)?;
+        let has_imports = AtomicBool::new(
+            view::any_imports(desk.db()).map_err(|error| OpenError::Damaged(error.to_string()))?,
+        );
         let reader = Reader::start(&files)?;
         let writer = Writer::start(files, desk)?;
-        Ok(Self { reader, writer, node: Mutex::new(node), lock })
+        Ok(Self { reader, writer, node: Mutex::new(node), has_imports, lock })
     }
 
     fn write<'a, T, F>(&'a self, bytes: usize, work: F) -> Reply<'a, T>
@@ -68,11 +73,21 @@ impl Store for SqliteStore {
     fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
         self.ask_reader(move |db| view::find(db, org, &to))
     }
+    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
+        if !self.has_imports.load(Ordering::Acquire) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        self.ask_reader(move |db| view::named(db, org, id))
+    }
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
         self.write(wish.wish().words.len(), move |desk| intake::accept(desk, &wish))
     }
     fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        self.write(0, move |desk| intake::create(desk, &wish))
+        let bytes = wish.wish().past.as_ref().map_or(0, Past::bytes);
+        if wish.wish().past.is_some() {
+            self.has_imports.store(true, Ordering::Release); // Before it is there, so that nobody misses it.
+        }
+        self.write(bytes, move |desk| intake::create(desk, &wish))
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
         let bytes = match &wish.wish().wish {
@@ -104,11 +119,7 @@ impl Store for SqliteStore {
         self.ask_reader(move |db| log::inbox(db, session, limit))
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
-        let words = |new: &NewFact| match &new.entry {
-            Entry::Rule(_) => 0,
-            Entry::Story { body, .. } => body.len(),
-        };
-        let bytes = append.facts.iter().map(words).sum();
+        let bytes = append.facts.iter().map(NewFact::bytes).sum();
         self.write(bytes, move |desk| append::append(desk, &append))
     }
     fn checkpoint(&self, session: SessionId, at: Number, facts: Vec<Fact>) -> Reply<'_, ()> {

@@ -8,13 +8,13 @@ use crate::columns::{Bits, Columns, Id, grantee, int, rows};
 use crate::desk::{Pid, Sid, who};
 use crate::trouble::Trouble;
 use kernel::{
-    Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, OrgId, Principal, Record,
-    Scope, SessionId, To, Turn, grant_of,
+    Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, OrgId, Principal,
+    Record, Scope, SessionId, To, Turn, grant_of,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Finding, Head, ReceiptRow, ReceiptState, Seer, SessionRow,
-    SessionsQuery, Which, WorktreeRow, record,
+    ApprovalRow, ApprovalState, BindingRow, Finding, Head, Import, ReceiptRow, ReceiptState, Seer,
+    SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
 pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, Trouble> {
@@ -58,7 +58,7 @@ fn bound_now_or_before(db: &Connection, org: OrgId, address: &Address) -> Result
 /// The columns of a session's row, in the order in which `session_row` reads them.
 const SESSION: &str =
     "s.id, p.org, p.person, s.title, s.scope, s.ended, s.archived, s.awake, s.pending, s.number,
-    s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid";
+    s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid, s.imported, s.imported_from";
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
     let row = Columns(row);
@@ -70,6 +70,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
         scope: record::decode_scope(row.bytes(4)?)?,
         epoch: row.epoch(12)?,
         origin: row.origin(13)?,
+        import: import(&row)?,
         ended: row.word_maybe(5, record::end_parse)?,
         archived: row.flag(6)?,
         awake: row.flag(7)?,
@@ -78,6 +79,37 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
         made_at: row.moment(10)?,
         touched_at: row.moment(11)?,
     })
+}
+
+fn import(row: &Columns<'_>) -> Result<Option<Import>, Trouble> {
+    let org = row.text_maybe(18)?.unwrap_or_default().to_owned();
+    Ok(row.id_maybe(17)?.map(|id| Import { id, org }))
+}
+
+/// The sessions of an org that answer to an id, and who brought them here under it.
+pub(crate) const NAMED: [&str; 2] = [
+    "SELECT s.id, NULL FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?2 AND p.org = ?1",
+    "SELECT s.id, i.person FROM sessions s JOIN persons p ON p.pid = s.owner JOIN persons i ON i.pid = s.imported_by
+     WHERE s.imported = ?2 AND p.org = ?1 ORDER BY s.sid",
+];
+
+pub(crate) fn named(db: &Connection, org: OrgId, id: SessionId) -> Result<Vec<Named>, Trouble> {
+    let mut named = Vec::new();
+    for sql in NAMED {
+        let found = read_all(db, sql, params![org.stored(), id.stored()], |row| {
+            let row = Columns(row);
+            Ok((row.id(0)?, row.id_maybe(1)?))
+        })?;
+        for (session, imported_by) in found {
+            named.push(Named { record: record_of(db, session)?, imported_by });
+        }
+    }
+    Ok(named)
+}
+
+/// Whether any session was ever brought here from elsewhere.
+pub(crate) fn any_imports(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("SELECT EXISTS (SELECT 1 FROM sessions WHERE imported IS NOT NULL)", [], |row| row.get(0))
 }
 
 pub(crate) fn session(db: &Connection, session: SessionId) -> Result<Option<(Record, SessionRow)>, Trouble> {

@@ -10,8 +10,8 @@ use crate::rows::*;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, ApprovalId, Authorized, Change, Claim, Delivery, EndWhy, Epoch, Fact, MessageId, Moment,
-    NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, Scope, SessionId,
-    Term, To, TokenId, Turn,
+    Named, NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, Scope,
+    SessionId, Term, To, TokenId, Turn,
 };
 use std::future::Future;
 use std::net::IpAddr;
@@ -47,6 +47,10 @@ pub trait Store: Send + Sync + 'static {
     /// What is there for this `To`, in this org; with the session's access record if there is a session.
     fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding>;
 
+    /// Every session of this org that answers to an id: the one whose own it is, and those that came here under it. A store
+    /// into which none ever came need not look.
+    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>>;
+
     /// Promises a message. When this answers `Done`, a power cut cannot lose it.
     ///
     /// One transaction: the key is looked up (before anything else), the witness is compared, the limits are counted,
@@ -54,7 +58,7 @@ pub trait Store: Send + Sync + 'static {
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance>;
 
     /// Makes a session that nobody has said anything to yet. One transaction, like `accept`; a `Wake` in its inbox lets
-    /// the keeper open it.
+    /// the keeper open it. One that was imported has its past from the beginning: the facts that open it are in it.
     fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation>;
 
     /// Promises that the keeper will see a wish that is not a message. One transaction, like `accept`.
@@ -371,10 +375,42 @@ pub struct NewSession {
 pub struct Create {
     /// The session.
     pub session: NewSession,
+    /// What it brings along from elsewhere.
+    pub past: Option<Past>,
     /// The same key gets the same session.
     pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
+}
+
+/// A conversation that was had elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// What the session was called there. It answers to this in its org, too.
+    pub import: Import,
+    /// What was said, in this order; all of it has ended when `facts` are told.
+    pub messages: Vec<PastMessage>,
+    /// The log, from the fact that opens the session on. Nothing waits or runs after it.
+    pub facts: Vec<NewFact>,
+}
+
+impl Past {
+    /// How many bytes of words there are to be written.
+    pub fn bytes(&self) -> usize {
+        let said = self.messages.iter().map(|said| said.words.len());
+        said.chain(self.facts.iter().map(NewFact::bytes)).sum()
+    }
+}
+
+/// A message of a conversation that was had elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastMessage {
+    /// Minted by us.
+    pub message: MessageId,
+    /// Its parts, encoded once; opaque here.
+    pub words: Bytes,
+    /// How it reached the turn.
+    pub delivery: Delivery,
 }
 
 /// What came of it.
@@ -382,6 +418,8 @@ pub struct Create {
 pub enum Creation {
     /// It is there.
     Done(SessionId),
+    /// This person has brought it here before, and still owns it.
+    Already(SessionId),
     /// It was made before, under the same key.
     Before(SessionId),
     /// The key was used for something else.
@@ -710,6 +748,16 @@ pub struct NewFact {
     pub cause: Cause,
     /// What happened.
     pub entry: Entry,
+}
+
+impl NewFact {
+    /// How many bytes of words it has.
+    pub fn bytes(&self) -> usize {
+        match &self.entry {
+            Entry::Rule(_) => 0,
+            Entry::Story { body, .. } => body.len(),
+        }
+    }
 }
 
 /// What a fact followed from.

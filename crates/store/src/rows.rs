@@ -70,6 +70,8 @@ pub struct SessionRow {
     pub epoch: Epoch,
     /// Of which session it is a fork.
     pub origin: Option<Origin>,
+    /// What it was elsewhere, if it was brought here.
+    pub import: Option<Import>,
     pub ended: Option<EndWhy>,
     pub archived: bool,
     /// Whether a turn is under way.
@@ -81,6 +83,15 @@ pub struct SessionRow {
     pub made_at: Moment,
     /// When something was last said in it, by a person or (at the end of a turn) by the agent.
     pub touched_at: Moment,
+}
+
+/// What a session was elsewhere, as the file says that it was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// The id that it had there.
+    pub id: SessionId,
+    /// The org that it was in.
+    pub org: String,
 }
 
 /// An open session that acts in a worktree.

@@ -44,6 +44,20 @@ impl Client {
         Ok(answered.body)
     }
 
+    /// The conversation of a session as a file, as far as it is over.
+    pub async fn export(&self, session: &str) -> Result<Vec<u8>, ClientError> {
+        let request = self.request(Method::GET, &format!("/api/v1/sessions/{session}/export"));
+        Ok(self.fetch(request).await?.bytes)
+    }
+
+    /// Makes a session with the conversation of such a file.
+    pub async fn import(&self, file: Vec<u8>, query: &ImportQuery) -> Result<Made, ClientError> {
+        let key = uuid::Uuid::new_v4().simple().to_string();
+        let request = self.request(Method::POST, "/api/v1/sessions/import").query(query);
+        let request = request.header("Idempotency-Key", key).header("Content-Type", EXPORT_TYPE).body(file);
+        Ok(self.send(request).await?.body)
+    }
+
     /// How a message stands; waits up to `query.wait` seconds for it to become final.
     pub async fn receipt(&self, message: &str, query: &MessageQuery) -> Result<Receipt, ClientError> {
         self.get(&format!("/api/v1/messages/{message}"), query).await

@@ -84,6 +84,13 @@ pub(crate) struct Answered<T> {
     pub(crate) body: T,
 }
 
+/// The same before it is read.
+struct Fetched {
+    status: StatusCode,
+    repeated: bool,
+    bytes: Vec<u8>,
+}
+
 impl Client {
     /// A client of the server at `base` (`http://127.0.0.1:4747`, without a path), which believes the authorities of this
     /// system.
@@ -175,6 +182,12 @@ impl Client {
         &self,
         request: RequestBuilder,
     ) -> Result<Answered<T>, ClientError> {
+        let Fetched { status, repeated, bytes } = self.fetch(request).await?;
+        let body = serde_json::from_slice(&bytes).map_err(|error| self.garbled(&error.to_string()))?;
+        Ok(Answered { status, repeated, body })
+    }
+
+    async fn fetch(&self, request: RequestBuilder) -> Result<Fetched, ClientError> {
         let mut response = request.timeout(REQUEST_MAX).send().await.map_err(|error| self.failed(&error))?;
         let status = response.status();
         let repeated = response.headers().contains_key("Idempotent-Replayed");
@@ -188,8 +201,7 @@ impl Client {
         if !status.is_success() {
             return Err(self.refused(status, &bytes));
         }
-        let body = serde_json::from_slice(&bytes).map_err(|error| self.garbled(&error.to_string()))?;
-        Ok(Answered { status, repeated, body })
+        Ok(Fetched { status, repeated, bytes })
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {

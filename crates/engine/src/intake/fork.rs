@@ -48,7 +48,8 @@ impl Engine {
             let chosen = (record.owner != by.person).then(|| new.scope.directory.clone());
             let agent = new.scope.agent.clone();
             let fresh = Fresh { address: None, agent: &agent, directory: chosen.as_deref() };
-            let wish = Create { session: new, key: key.clone(), trail: self.trail("fork", trace) };
+            let wish =
+                Create { session: new, past: None, key: key.clone(), trail: self.trail("fork", trace) };
             let allowed = authorize_new(&by, fresh, wish).map_err(denied)?;
             match self.create_surely(&by, allowed).await? {
                 Some(made) => return Ok(made),
@@ -72,7 +73,9 @@ impl Engine {
         };
         let row = row.filter(|row| row.state.is_final()).ok_or(no_turn.clone())?;
         let (Some(turn), Some(epoch)) = (row.turn, row.epoch) else { return Err(no_turn) };
-        let ran_in = self.store().scope(of, epoch).await?.ok_or(no_turn)?;
+        let ran_in = self.store().scope(of, epoch).await?.ok_or(no_turn.clone())?;
+        // A turn that ran elsewhere is gone on with where its session is now.
+        let ran_in = if ran_in.agent.is_empty() { self.scope_now(of).await?.ok_or(no_turn)? } else { ran_in };
         let session = self.mint_session();
         let enter = self.tree_after(of, turn, &ran_in).await;
         let directory = match &ran_in.worktree {
@@ -90,6 +93,10 @@ impl Engine {
             open_max: self.limits().open_max,
             org_open_max: self.org_open_max(by).await?,
         })
+    }
+
+    async fn scope_now(&self, session: SessionId) -> Result<Option<Scope>, Refused> {
+        Ok(self.store().session(session).await?.map(|(_, row)| row.scope))
     }
 
     /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.

@@ -62,6 +62,7 @@ impl Store for Disk {
 
     pass! {
         find(org: OrgId, to: To) -> Finding;
+        named(org: OrgId, id: SessionId) -> Vec<kernel::Named>;
         accept(wish: Authorized<NewMessage>) -> Acceptance;
         create(wish: Authorized<Create>) -> Creation;
         ask(wish: Authorized<NewRequest>) -> Asking;

@@ -60,6 +60,11 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
     let fork =
         session.origin.clone().map(|origin| format!("of {} after turn {}", origin.session, origin.turn));
     pairs.extend(fork.map(|fork| ("fork", fork)));
+    let imported = session.imported_as.as_ref().map(|there| {
+        let org = session.imported_from.as_deref().unwrap_or_default();
+        format!("as {there}, from {org}")
+    });
+    pairs.extend(imported.map(|imported| ("imported", imported)));
     pairs.extend(words::readiness(ready).into_iter().map(|line| ("ready", line)));
     pairs.push(("made", time::full(session.made_at)));
     pairs.push(("last", time::full(session.touched_at)));

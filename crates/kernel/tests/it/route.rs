@@ -1,7 +1,10 @@
 //! The one resolver: every wish with everything that can be found for it.
 
 use expect_test::expect;
-use homing_kernel::{Address, EndWhy, Found, NoRoute, Part, Route, SessionId, To, route};
+use homing_kernel::{
+    Address, Ambiguous, EndWhy, Found, Grant, Grantee, Named, NoRoute, OrgId, Part, PersonId, Principal,
+    Record, Route, SessionId, To, Turn, meant, route,
+};
 use std::fmt::Write;
 
 /// The named session is 1; the address's is 1 or 2. Nothing else than what was named is ever put in its place.
@@ -75,4 +78,45 @@ fn in_words(routed: &Result<Route, NoRoute>) -> String {
         Err(NoRoute::Unknown) => "nowhere: unknown".into(),
         Err(NoRoute::Ended(session, why)) => format!("nowhere: {} has ended ({why:?})", session.bits()),
     }
+}
+
+#[test]
+fn an_id_means_what_the_caller_can_see_and_goes_on_to_mean_it() {
+    let (id, me, friend, other) =
+        (session(9), PersonId::from_bits(1), PersonId::from_bits(2), OrgId::from_bits(2));
+    let by = Principal::member(OrgId::from_bits(1), me, "me");
+    let owned = |bits, owner| Record {
+        session: session(bits),
+        org: by.org,
+        owner,
+        agent: "scripted".into(),
+        grants: vec![],
+        revision: 1,
+    };
+    let shared = |bits| Record { grants: vec![(Grantee::Org, Grant::View)], ..owned(bits, friend) };
+    let own = |record| Named { record, imported_by: None };
+    let from = |record, who| Named { record, imported_by: Some(who) };
+    let means = |named: &[Named]| meant(&by, id, named);
+    assert_eq!(means(&[]), Ok(id), "what nothing answers to is itself");
+    assert_eq!(means(&[own(owned(9, friend))]), Ok(id));
+    let mine = from(owned(1, me), me);
+    assert_eq!(means(std::slice::from_ref(&mine)), Ok(session(1)));
+    // Whatever others have or share later, it stays what it was.
+    for more in
+        [own(owned(9, friend)), own(shared(9)), from(owned(2, friend), friend), from(shared(2), friend)]
+    {
+        assert_eq!(means(&[more.clone(), mine.clone()]), Ok(session(1)), "{more:?}");
+    }
+    assert_eq!(means(&[own(shared(9)), from(shared(2), friend)]), Ok(id));
+    assert_eq!(means(&[own(owned(9, friend)), from(shared(2), friend)]), Ok(session(2)));
+    // What cannot be told apart is not guessed.
+    assert_eq!(means(&[from(shared(2), friend), from(shared(3), friend)]), Err(Ambiguous));
+    assert_eq!(means(&[from(owned(1, me), me), from(owned(2, me), me), own(shared(9))]), Err(Ambiguous));
+    // Of another org nothing is ever meant.
+    let elsewhere = Record { org: other, ..shared(2) };
+    assert_eq!(means(&[from(elsewhere.clone(), me)]), Ok(id));
+    assert_eq!(means(&[from(elsewhere, friend), from(owned(1, me), me)]), Ok(session(1)));
+    let bound = Principal { bound: Some((session(1), Turn(1))), ..by.clone() };
+    assert_eq!(meant(&bound, id, &[from(owned(1, me), me)]), Ok(session(1)));
+    assert_eq!(meant(&bound, id, &[from(owned(2, me), me)]), Ok(id));
 }

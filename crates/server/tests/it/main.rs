@@ -9,6 +9,7 @@ mod deputy;
 mod gate;
 #[path = "../../../engine/tests/it/grove.rs"]
 mod grove;
+mod imported;
 mod matrix;
 mod paces;
 mod people;

@@ -83,6 +83,8 @@ async fn other_life(town: &Town, near: Near) -> (Somebody, Guessed) {
     let (by, conversation) = (town.now(&y).await, "web:yves/1".to_owned());
     let bind = Some(conversation.parse().unwrap());
     town.engine.make(&by, IfNew::default(), bind, trace()).await.unwrap();
+    let file = town.ask(Some(&y.token), "POST", "/api/v1/sessions/import").body(one_turn(brought_by_both()));
+    assert_eq!(file.header("content-type", api::EXPORT_TYPE).send().await.unwrap().status(), 201);
     let token = town.token(&y, Rights::ALL).await.by.credential.unwrap();
     // People of one org see its groups, so the one of the same org has none.
     let group = match near {
@@ -226,6 +228,18 @@ impl Script<'_> {
             Some(body) => ask.json(body),
             None => ask,
         };
+        self.tell(method, path, ask).await
+    }
+
+    /// Brings a conversation that had this id elsewhere.
+    async fn import(&mut self, id: SessionId) {
+        let path = "/api/v1/sessions/import";
+        let ask = self.town.ask(Some(self.token), "POST", path).header("x-correlation-id", "twin");
+        let ask = ask.header("content-type", api::EXPORT_TYPE).body(one_turn(id));
+        self.tell("POST", path, ask).await;
+    }
+
+    async fn tell(&mut self, method: &str, path: &str, ask: reqwest::RequestBuilder) -> Option<String> {
         let response = ask.send().await.unwrap();
         let mut told =
             format!("{method} {} → {}\n", path.split("cursor=").next().unwrap(), response.status());
@@ -350,6 +364,7 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
     }
     script.get(&format!("/api/v1/tokens?user={}", guessed.person)).await;
     refusals(&mut script, guessed).await;
+    imports(&mut script, guessed).await;
     script.stream(&format!("/api/v1/sessions/{talk}/facts"), "\"turn_ended\"").await;
     script.stream("/api/v1/facts", &shared.to_string()).await;
     sealed(town, near, x).await;
@@ -399,6 +414,38 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
     script.ask("POST", &format!("/api/v1/users/{person}/disable"), None).await;
     script.ask("DELETE", &format!("/api/v1/groups/{group}"), None).await;
     script.ask("DELETE", &format!("/api/v1/tokens/{token}"), None).await;
+}
+
+/// What both have brought under one name, and what the other's own session is called.
+async fn imports(script: &mut Script<'_>, guessed: &Guessed) {
+    for id in [brought_by_both(), guessed.session] {
+        script.get(&format!("/api/v1/sessions/{id}")).await;
+        script.import(id).await;
+        script.import(id).await;
+        for part in ["", "/facts", "/queue", "/grants", "/export"] {
+            script.get(&format!("/api/v1/sessions/{id}{part}")).await;
+        }
+        script.get(&format!("/api/v1/route?session={id}")).await;
+        script.ask("POST", &format!("/api/v1/sessions/{id}/end"), None).await;
+    }
+}
+
+fn brought_by_both() -> SessionId {
+    SessionId::from_bits(6 << 110)
+}
+
+/// The file of a conversation of one turn.
+fn one_turn(id: SessionId) -> String {
+    let at = "2001-09-09T01:46:40.000Z";
+    let left_out = json!({"turns": 0, "messages": 0, "questions": 0, "changes": 0});
+    let said = json!([{"by": "zoe", "at": at, "parts": [{"type": "text", "text": "hello"}]}]);
+    let lines = [
+        json!({"type": "header", "format": "homing-session", "version": 1, "session": id.to_string(), "org": "far",
+            "by": "zoe", "at": at, "left_out": left_out}),
+        json!({"type": "turn", "turn": 1, "began_at": at, "ended_at": at, "said": said, "story": [], "outcome": "answered"}),
+        json!({"type": "end", "turns": 1}),
+    ];
+    lines.map(|line| format!("{line}\n")).concat()
 }
 
 /// Waits until every entry of the org is in the chain, which takes about a second.

@@ -312,6 +312,7 @@ pub async fn a_session_can_be_made_before_anybody_says_anything<F: Fixture>() {
     let on = peopled::<F>().await;
     let create = |n, body| Create {
         session: fresh_session(n, Some(address("a")), None),
+        past: None,
         key: Some(key("create", "k", body)),
         trail: trail("create", 1_000 + u64::from(n)),
     };

@@ -497,7 +497,8 @@ pub async fn a_new_session_is_shared_as_the_org_says<F: Fixture>() {
         (Some(Grant::Prompt), Some(7), None)
     );
     open(store, 2).await;
-    let created = Create { session: fresh_session(3, None, None), key: None, trail: trail("create", 1) };
+    let created =
+        Create { session: fresh_session(3, None, None), past: None, key: None, trail: trail("create", 1) };
     let created = kernel::authorize_new(&me(), anywhere(None), created).unwrap();
     assert_eq!(store.create(created).await.unwrap(), Creation::Done(ses(3)));
     say(store, &stranger(), To::New, line(4)).await;

@@ -46,7 +46,7 @@ pub async fn an_org_has_only_so_many_open_sessions<F: Fixture>() {
     let before = picture(&on).await;
     assert_eq!(send(store, &friend(), To::New, three(4)).await, Acceptance::OrgTooManyOpen);
     let fresh = NewSession { org_open_max: 3, ..fresh_session(4, None, None) };
-    let create = Create { session: fresh, key: None, trail: trail("create", 1) };
+    let create = Create { session: fresh, past: None, key: None, trail: trail("create", 1) };
     let create = kernel::authorize_new(&friend(), anywhere(None), create).unwrap();
     assert_eq!(store.create(create).await.unwrap(), Creation::OrgTooManyOpen);
     assert_eq!(picture(&on).await, before);

@@ -8,6 +8,7 @@ mod accept;
 mod append;
 mod chain;
 mod grants;
+mod import;
 mod life;
 mod limits;
 mod outbox;
@@ -25,6 +26,7 @@ pub use accept::*;
 pub use append::*;
 pub use chain::*;
 pub use grants::*;
+pub use import::*;
 pub use life::*;
 pub use limits::*;
 pub use outbox::*;
@@ -234,6 +236,11 @@ macro_rules! conformance {
             each_org_has_a_chain_of_its_own_without_gaps,
             an_entry_is_sealed_once_even_if_two_seal_at_once,
             an_entry_that_was_changed_is_found,
+            // import
+            an_import_is_there_with_its_whole_past,
+            an_imports_name_is_known_in_its_org_only,
+            what_somebody_has_imported_they_import_once,
+            an_import_is_nobody_elses_whatever_the_org_shares,
             // people
             the_machines_person_is_made_once,
 

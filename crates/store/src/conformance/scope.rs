@@ -248,7 +248,7 @@ pub async fn a_fork_knows_what_it_came_from<F: Fixture>() {
     let (base, branch) = (Some("main".into()), None);
     let enter = Some(NewWorktree { name: "fork".into(), base, branch });
     let fork = NewSession { origin, enter: enter.clone(), ..fresh_session(2, None, None) };
-    let create = Create { session: fork, key: None, trail: trail("fork", 1_100) };
+    let create = Create { session: fork, past: None, key: None, trail: trail("fork", 1_100) };
     let wish = authorize_new(&me(), anywhere(None), create).unwrap();
     assert_eq!(on.store().create(wish).await.unwrap(), Creation::Done(ses(2)));
     let on = on.reopen().await;
@@ -319,6 +319,7 @@ pub async fn worktrees_are_in_use_until_they_are_left<F: Fixture>() {
     say(store, &stranger(), To::New, line(3)).await;
     let create = Create {
         session: NewSession { scope: within("made"), ..fresh_session(4, None, None) },
+        past: None,
         key: None,
         trail: trail("create", 1_100),
     };

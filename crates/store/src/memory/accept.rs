@@ -3,8 +3,8 @@
 use super::contents::{Contents, Kept, Outcome, Remembered, Said};
 use crate::*;
 use kernel::{
-    Address, Authorized, EndWhy, Found, Grantee, MessageId, Moment, OrgId, Principal, Record, SessionId,
-    Term, To, Witness,
+    Address, Authorized, EndWhy, Found, Grantee, MessageId, Moment, Named, OrgId, Principal, Record,
+    SessionId, Term, To, Witness,
 };
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ impl Contents {
     }
 
     pub(super) fn create(&mut self, wish: &Authorized<Create>) -> Result<Creation, StoreError> {
-        let (by, Create { session: fresh, key, trail }) = (wish.by(), wish.wish());
+        let (by, Create { session: fresh, past, key, trail }) = (wish.by(), wish.wish());
         match self.known(by, key.as_ref(), trail.at) {
             Known::Never => {}
             Known::Before(Outcome::Session(session)) => return Ok(Creation::Before(session)),
@@ -87,13 +87,57 @@ impl Contents {
             Err(NotMade::TooManyOpen) => Ok(Creation::TooManyOpen),
             Err(NotMade::OrgTooManyOpen) => Ok(Creation::OrgTooManyOpen),
             Ok(()) => {
+                if let Some(there) = past.as_ref().and_then(|past| self.imported(by, past.import.id)) {
+                    return Ok(Creation::Already(there));
+                }
                 self.make(by, fresh, trail.at);
-                self.put_into_inbox(fresh.session, trail.at, InboxItem::Wake);
+                match past {
+                    Some(past) => self.write_past(by, fresh.session, past.clone(), trail.at),
+                    None => self.put_into_inbox(fresh.session, trail.at, InboxItem::Wake),
+                }
                 self.remember(by, key.as_ref(), Outcome::Session(fresh.session));
                 self.done(by, About::session(fresh.session), trail);
                 Ok(Creation::Done(fresh.session))
             }
         }
+    }
+
+    pub(super) fn named(&self, org: OrgId, id: SessionId) -> Vec<Named> {
+        let here = self.sessions.values().filter(|kept| kept.record.org == org);
+        let named = here.filter_map(|kept| {
+            let by = kept.import.as_ref().filter(|(import, _)| import.id == id).map(|(_, by)| *by);
+            let answers = kept.record.session == id || by.is_some();
+            answers.then(|| Named { record: kept.record.clone(), imported_by: by })
+        });
+        named.collect()
+    }
+
+    /// What this person has brought here under this name, and still owns.
+    fn imported(&self, by: &Principal, id: SessionId) -> Option<SessionId> {
+        let theirs = self.sessions.values().filter(|kept| {
+            kept.import.as_ref().is_some_and(|(import, who)| import.id == id && *who == by.person)
+                && (kept.record.org, kept.record.owner) == (by.org, by.person)
+        });
+        theirs.map(|kept| kept.record.session).next()
+    }
+
+    fn write_past(&mut self, by: &Principal, session: SessionId, past: Past, at: Moment) {
+        let Past { import, messages, facts } = past;
+        for PastMessage { message, words, delivery } in messages {
+            let (created, previous, if_new_ignored) = (false, None, false);
+            let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
+            let said = Said { by: by.person, delivery, reply: None, accepted, words };
+            self.messages.insert(message, said);
+            self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));
+        }
+        let place = self.next_place();
+        let Some(kept) = self.sessions.get_mut(&session) else { return };
+        kept.import = Some((import, by.person));
+        // What was said elsewhere was not said to everybody here.
+        kept.given.clear();
+        kept.record.grants.clear();
+        kept.place = place;
+        facts.into_iter().for_each(|new| kept.write(new));
     }
 
     pub(super) fn ask(&mut self, wish: &Authorized<NewRequest>) -> Result<Asking, StoreError> {
@@ -256,6 +300,7 @@ impl Contents {
             title,
             scope,
             origin,
+            import: None,
             enter,
             archived: false,
             made_at: at,

@@ -222,7 +222,7 @@ impl Contents {
 }
 
 impl Kept {
-    fn write(&mut self, new: NewFact) {
+    pub(super) fn write(&mut self, new: NewFact) {
         let NewFact { at, cause, entry } = new;
         let number = self.at().next();
         let entry = match entry {

@@ -68,6 +68,8 @@ pub(super) struct Kept {
     pub(super) title: Option<String>,
     pub(super) scope: Scope,
     pub(super) origin: Option<kernel::Origin>,
+    /// What it was elsewhere, and who brought it here.
+    pub(super) import: Option<(Import, PersonId)>,
     pub(super) enter: Option<kernel::NewWorktree>,
     pub(super) archived: bool,
     pub(super) made_at: Moment,

@@ -19,8 +19,8 @@ use crate::*;
 use bytes::Bytes;
 use contents::Contents;
 use kernel::{
-    Address, ApprovalId, Authorized, Claim, Fact, Grant, MessageId, Moment, NodeId, Number, OrgId, PersonId,
-    Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
+    Address, ApprovalId, Authorized, Claim, Fact, Grant, MessageId, Moment, Named, NodeId, Number, OrgId,
+    PersonId, Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -108,6 +108,9 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
         self.step(move |contents| contents.find(org, &to))
+    }
+    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
+        self.step(move |contents| contents.named(org, id))
     }
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
         self.try_step(move |contents| contents.accept(&wish))

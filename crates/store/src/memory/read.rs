@@ -35,6 +35,7 @@ impl Contents {
             scope: kept.scope.clone(),
             epoch: kept.projection.scopes.keys().next_back().copied().unwrap_or_default(),
             origin: kept.origin,
+            import: kept.import.as_ref().map(|(import, _)| import.clone()),
             ended: kept.projection.ended,
             archived: kept.archived,
             awake: kept.awake,

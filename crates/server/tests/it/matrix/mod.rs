@@ -170,7 +170,10 @@ async fn ask(
     };
     let mut request = scene.town.ask(token, method, &path);
     if let Some(body) = (cell.row.body)(&names) {
-        request = request.json(&body);
+        request = match (cell.row.kind, body) {
+            (Some(kind), Value::String(text)) => request.header("content-type", kind).body(text),
+            (_, body) => request.json(&body),
+        };
     }
     if let Some(accept) = cell.row.accept {
         request = request.header("accept", accept);

@@ -1,7 +1,7 @@
 //! The table: every operation of the interface, what it takes, what it is asked about, and how it is asked.
 
 use super::rule::{Agent, Spot, Stands, Takes, Target, Which, Whom};
-use kernel::{Grant, Right, Rights, Role};
+use kernel::{Grant, Right, Rights, Role, SessionId};
 use serde_json::{Value, json};
 
 /// Names and ids that a request is made of.
@@ -45,6 +45,8 @@ pub(super) struct Row {
     pub(super) query: fn(&Names) -> String,
     pub(super) body: fn(&Names) -> Option<Value>,
     pub(super) accept: Option<&'static str>,
+    /// What the body is, if it is a text and not JSON.
+    pub(super) kind: Option<&'static str>,
     /// The code of a 403 that the rule leaves to the row.
     pub(super) not_theirs: &'static str,
 }
@@ -63,6 +65,7 @@ fn row(operation: &'static str, takes: Takes, targets: Vec<Target>) -> Row {
         query: |_| String::new(),
         body: |_| None,
         accept: None,
+        kind: None,
         not_theirs: "",
     }
 }
@@ -98,6 +101,9 @@ impl Row {
     }
     fn accept(self, accept: &'static str) -> Self {
         Self { accept: Some(accept), ..self }
+    }
+    fn kind(self, kind: &'static str) -> Self {
+        Self { kind: Some(kind), ..self }
     }
     fn not_theirs(self, not_theirs: &'static str) -> Self {
         Self { not_theirs, ..self }
@@ -205,6 +211,7 @@ fn sessions() -> Vec<Row> {
         reads("facts"),
         reads("facts").way("stream").accept("text/event-stream"),
         reads("queue"),
+        reads("export"),
         row("explain", Takes::Explain, spots())
             .way("session")
             .query(|names| format!("session={}", names.session)),
@@ -341,6 +348,10 @@ fn new_sessions() -> Vec<Row> {
     let agents = || AGENTS.map(Target::Agent).to_vec();
     let theirs = || vec![Target::Theirs(true), Target::Theirs(false)];
     let says = |targets| row("say", Takes::Make, targets).fine(202).changes();
+    let imports = |targets| {
+        let row = row("import", Takes::Make, targets).fine(201).changes().kind(api::EXPORT_TYPE);
+        row.body(|names| Some(Value::String(empty_export(&names.fresh))))
+    };
     vec![
         makes(agents()).way("agent").body(|names| Some(json!({"agent": names.agent}))),
         makes(theirs())
@@ -355,6 +366,11 @@ fn new_sessions() -> Vec<Row> {
             .way("worktree")
             .not_theirs("directory_not_yours")
             .body(|names| Some(json!({"directory": names.directory, "worktree": {"name": "blue"}}))),
+        imports(agents()).way("agent").query(|names| format!("agent={}", names.agent)),
+        imports(theirs())
+            .way("directory")
+            .not_theirs("directory_not_yours")
+            .query(|names| format!("directory={}", names.directory)),
         says(agents())
             .way("agent")
             .body(|names| Some(json!({"to": {"new": {"agent": names.agent}}, "text": "hello"}))),
@@ -363,6 +379,17 @@ fn new_sessions() -> Vec<Row> {
             .not_theirs("directory_not_yours")
             .body(|names| Some(json!({"to": {"new": {"directory": names.directory}}, "text": "hello"}))),
     ]
+}
+
+/// The file of a session of its own in which nothing was said.
+fn empty_export(name: &str) -> String {
+    let bits = name.bytes().fold(7, |bits: u128, byte| bits.wrapping_mul(131).wrapping_add(byte.into()));
+    let header = json!({
+        "type": "header", "format": "homing-session", "version": 1, "org": "far", "by": "eve",
+        "session": SessionId::from_bits(bits).to_string(), "at": "2026-01-01T00:00:00.000Z",
+        "left_out": {"turns": 0, "messages": 0, "questions": 0, "changes": 0},
+    });
+    format!("{header}\n{}\n", json!({"type": "end", "turns": 0}))
 }
 
 fn agents() -> Vec<Row> {

@@ -1,0 +1,222 @@
+//! A conversation as a file: JSON Lines, a header first, then a line per turn that is over, then the end.
+//!
+//! A file without its end was cut on its way and is refused as a whole. What it says of people are names, not ids: who
+//! somebody is elsewhere is nobody's business here.
+
+use crate::bounds::*;
+use crate::{At, Failure, IfNew, Invalid, Outcome, Part, Story};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// What the header calls itself.
+pub const EXPORT_FORMAT: &str = "homing-session";
+/// The version of the form.
+pub const EXPORT_VERSION: u32 = 1;
+/// What kind of text it is.
+pub const EXPORT_TYPE: &str = "application/jsonl";
+
+/// One line of an export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ExportLine {
+    /// The first line.
+    Header(Box<ExportHeader>),
+    /// A turn that is over.
+    Turn(Box<ExportTurn>),
+    /// The last line.
+    End(ExportEnd),
+}
+
+/// Which conversation it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportHeader {
+    /// Always `homing-session`.
+    pub format: String,
+    /// The version of the form: 1.
+    pub version: u32,
+    /// The session's id where it comes from.
+    #[schema(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    pub session: String,
+    /// The org that it is in there.
+    #[schema(max_length = 64)]
+    pub org: String,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// The agent that was there last; empty if nobody knows.
+    #[serde(default)]
+    #[schema(max_length = 64)]
+    pub agent: String,
+    /// Its model, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128)]
+    pub model: Option<String>,
+    /// Its mode, where one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 128)]
+    pub mode: Option<String>,
+    /// Who took it along, by their handle.
+    #[schema(max_length = 64)]
+    pub by: String,
+    /// When.
+    pub at: At,
+    /// What did not go along.
+    pub left_out: LeftOut,
+}
+
+/// How much of a session did not go along.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// The oldest turns, for which there was no room.
+    pub turns: u32,
+    /// Messages that wait, are held, or are being worked on.
+    pub messages: u32,
+    /// Questions that nobody has answered yet.
+    pub questions: u32,
+    /// Changes of scope that have not happened yet.
+    pub changes: u32,
+}
+
+/// A turn that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportTurn {
+    /// Its number there. Each is greater than the one before.
+    #[schema(minimum = 1)]
+    pub turn: u32,
+    /// The agent that ran it; empty if nobody knows.
+    #[serde(default)]
+    #[schema(max_length = 64)]
+    pub agent: String,
+    /// When it began.
+    pub began_at: At,
+    /// When it was over.
+    pub ended_at: At,
+    /// What it began with, then what was said into it.
+    #[schema(min_items = 1, max_items = 64)]
+    pub said: Vec<ExportWords>,
+    /// What there was to see, in order.
+    pub story: Vec<ExportStory>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How the agent failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// What somebody said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportWords {
+    /// Who, by their handle there.
+    #[schema(max_length = 64)]
+    pub by: String,
+    /// When.
+    pub at: At,
+    /// What; nothing if the words were forgotten.
+    #[schema(max_items = 32)]
+    pub parts: Vec<Part>,
+}
+
+/// Something that there was to see in a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExportStory {
+    /// When.
+    pub at: At,
+    /// What.
+    #[serde(flatten)]
+    pub story: Story,
+}
+
+/// The last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportEnd {
+    /// How many turns there are.
+    pub turns: u32,
+}
+
+/// How the session is made that a conversation is brought into.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ImportQuery {
+    /// The agent's name; the default agent if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub agent: Option<String>,
+    /// The directory it works in, absolute; one of its own if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
+    pub directory: Option<String>,
+    /// What people call it; as there, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
+    pub title: Option<String>,
+}
+
+impl ImportQuery {
+    /// How it is made.
+    pub fn into_if_new(self) -> IfNew {
+        let Self { agent, directory, title } = self;
+        IfNew { agent, directory, title, ..IfNew::default() }
+    }
+}
+
+impl ExportHeader {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        IfNew { title: self.title.clone(), ..IfNew::default() }.check()?;
+        short("org", &self.org, NAME_LENGTH_MAX)?;
+        short("by", &self.by, HANDLE_LENGTH_MAX)?;
+        short("agent", &self.agent, AGENT_LENGTH_MAX)
+    }
+}
+
+impl ExportTurn {
+    /// Whether every field is as the schema says.
+    pub fn check(&self) -> Result<(), Invalid> {
+        short("agent", &self.agent, AGENT_LENGTH_MAX)?;
+        self.said.iter().try_for_each(|said| {
+            short("by", &said.by, HANDLE_LENGTH_MAX)?;
+            let bytes: usize = said.parts.iter().map(|Part::Text { text }| text.len()).sum();
+            if said.parts.len() > PARTS_MAX || bytes > TEXT_LENGTH_MAX {
+                let reason = format!("more than {PARTS_MAX} parts, or than {TEXT_LENGTH_MAX} bytes of text");
+                return Err(Invalid { field: "parts", reason });
+            }
+            Ok(())
+        })?;
+        self.story.iter().try_for_each(|told| check_story(&told.story))
+    }
+}
+
+/// Numbers that readers count with are numbers that they can keep.
+fn check_story(story: &Story) -> Result<(), Invalid> {
+    let counts = match story {
+        Story::Text { offset, .. } | Story::Reasoning { offset, .. } | Story::ToolProgress { offset, .. } => {
+            vec![*offset]
+        }
+        Story::Said { length, .. } => vec![*length],
+        Story::Usage(usage) => {
+            let maybe = [usage.cost_micros, usage.window_used, usage.window_size];
+            let counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens];
+            counts.into_iter().chain(maybe.into_iter().flatten()).collect()
+        }
+        _ => Vec::new(),
+    };
+    if counts.into_iter().any(|count| count > NUMBER_MAX) {
+        return Err(Invalid { field: "story", reason: format!("a number is greater than {NUMBER_MAX}") });
+    }
+    Ok(())
+}
+
+fn short(field: &'static str, text: &str, max: usize) -> Result<(), Invalid> {
+    if text.chars().count() > max || text.chars().any(char::is_control) {
+        let reason = format!("longer than {max} characters, or has control characters in it");
+        return Err(Invalid { field, reason });
+    }
+    Ok(())
+}

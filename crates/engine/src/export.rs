@@ -1,0 +1,312 @@
+//! A conversation as it leaves for elsewhere, and as it comes from there: what was said in turns that are over, by whom,
+//! and what came of it.
+//!
+//! What still waits or is asked stays where it is, and it is said how much of it there is. Nothing goes along that means
+//! something only here: no directory, no id of a person, no name that an agent has for the conversation.
+
+use crate::inbound::Part;
+use crate::{Engine, Refused};
+use bytes::Bytes;
+use kernel::{
+    Act, Fact, MessageId, Moment, Number, Outcome, Principal, Scope, SessionId, Turn, authorize_right,
+};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+use store::{StoredEntry, StoredFact};
+use tokio::sync::SemaphorePermit;
+
+/// Exports and imports that may be under way at once: each is held in memory as a whole.
+pub(crate) const AT_ONCE: usize = 4;
+/// How long one more waits for its place.
+const PLACE_WAIT: Duration = Duration::from_secs(5);
+/// What an export holds at the most, in bytes of words. The newest turns are kept.
+pub const PAST_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Turns in an export or an import: it becomes one transaction, for which others wait.
+pub const PAST_TURNS_MAX: usize = 2_000;
+/// What there is to see of all these turns together, in facts.
+pub const PAST_STORIES_MAX: usize = 20_000;
+/// Messages of one turn.
+pub const PAST_SAID_MAX: usize = 64;
+/// Facts read at once, and bytes of them.
+const PAGE: (usize, usize) = (512, 1024 * 1024);
+
+/// What people were shown of a turn that means something elsewhere, too. How the agent was started, what it asked, and what
+/// it was told of earlier turns does not.
+pub const PAST_KINDS: [&str; 14] = [
+    "text",
+    "reasoning",
+    "said",
+    "tool_call",
+    "tool_progress",
+    "tool_result",
+    "plan",
+    "file_changed",
+    "usage",
+    "notice",
+    "finished",
+    "stopped",
+    "changes",
+    "other",
+];
+
+/// A conversation, as far as it is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// Which session it is, where it comes from.
+    pub session: SessionId,
+    /// The org that it was in.
+    pub org: String,
+    /// What people call it.
+    pub title: Option<String>,
+    /// The agent that was there last.
+    pub agent: String,
+    /// Its model, where one was chosen.
+    pub model: Option<String>,
+    /// Its mode, where one was chosen.
+    pub mode: Option<String>,
+    /// Who took it along, by their handle.
+    pub by: String,
+    /// When.
+    pub at: Moment,
+    /// What did not go along.
+    pub left_out: LeftOut,
+    /// The turns, oldest first.
+    pub turns: Vec<PastTurn>,
+}
+
+/// What did not go along.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Turns for which there was no room: the oldest.
+    pub turns: u32,
+    /// Messages that wait, are held, or are being worked on.
+    pub messages: u32,
+    /// Questions that nobody has answered yet.
+    pub questions: u32,
+    /// Changes of scope that have not happened yet.
+    pub changes: u32,
+}
+
+/// A turn that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastTurn {
+    /// Its number, where it ran.
+    pub turn: u32,
+    /// The agent that ran it; empty if nobody knows.
+    pub agent: String,
+    /// When it began.
+    pub began_at: Moment,
+    /// When it was over.
+    pub ended_at: Moment,
+    /// What it began with, and what was said into it.
+    pub said: Vec<PastWords>,
+    /// What there was to see.
+    pub story: Vec<PastStory>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What somebody said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastWords {
+    /// Who, by the handle that they had there.
+    pub by: String,
+    /// When it was accepted.
+    pub at: Moment,
+    /// What. None if the words were forgotten.
+    pub parts: Vec<Part>,
+}
+
+/// Something that people were shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastStory {
+    /// When.
+    pub at: Moment,
+    /// One of `PAST_KINDS`.
+    pub kind: String,
+    /// A JSON object with its `type`. Version and turn, which are in it where it is stored, mean nothing elsewhere.
+    pub body: Bytes,
+}
+
+impl Engine {
+    /// A session's conversation, as far as it is over, for whoever may read it.
+    pub async fn export(&self, by: &Principal, session: SessionId) -> Result<Export, Refused> {
+        let (_, row) = self.seen(by, session).await?;
+        let _place = self.place_at_exchange().await?;
+        let mut read = Reading::default();
+        let mut after = Number(0);
+        while after < row.at {
+            let page = self.store().facts(session, after, PAGE.0, PAGE.1).await?;
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            let seen = page.into_iter().filter(|fact| fact.number <= row.at);
+            seen.for_each(|fact| read.take(fact));
+        }
+        let org = self.store().org(by.org).await?.map(|org| org.name).unwrap_or_default();
+        let Scope { agent, model, mode, .. } = row.scope;
+        let waiting = self.store().queue(session).await?.len() as u32;
+        let left_out = read.left_out(waiting);
+        let (title, by_handle, at) = (row.title, by.handle.clone(), self.now());
+        let mut export =
+            Export { session, org, title, agent, model, mode, by: by_handle, at, left_out, turns: vec![] };
+        let mut bytes = 0;
+        // From the newest on: what does not fit any more is older than what does.
+        while let Some(over) = read.over.pop_back() {
+            let past = self.past(by, over).await?;
+            bytes += past.bytes();
+            if bytes > PAST_BYTES_MAX {
+                export.left_out.turns += read.over.len() as u32 + 1;
+                break;
+            }
+            export.turns.push(past);
+        }
+        export.turns.reverse();
+        Ok(export)
+    }
+
+    /// Room for one more conversation in memory, for whoever may make sessions at all.
+    pub async fn place_for_import(&self, by: &Principal) -> Result<SemaphorePermit<'_>, Refused> {
+        authorize_right(by, Act::Say).map_err(|denied| Refused::denied(denied, "session"))?;
+        self.place_at_exchange().await
+    }
+
+    async fn place_at_exchange(&self) -> Result<SemaphorePermit<'_>, Refused> {
+        let place = tokio::time::timeout(PLACE_WAIT, self.exchange().acquire()).await;
+        let busy = || Refused::Unavailable("other conversations are being taken in or out".to_owned());
+        place.ok().and_then(Result::ok).ok_or_else(busy)
+    }
+
+    async fn past(&self, by: &Principal, over: Over) -> Result<PastTurn, Refused> {
+        let Over { mut past, messages, mut there, .. } = over;
+        for message in messages {
+            let Some((_, row)) = self.store().receipt(message).await? else { continue };
+            let words = self.store().words(message).await?;
+            let parts = words.and_then(|words| serde_json::from_slice(&words).ok()).unwrap_or_default();
+            let handle = self.handle_of(by, row.by).await?.unwrap_or_else(|| "somebody".to_owned());
+            // What came from elsewhere goes on with the names and the moments that it came with.
+            let (by, at) = there.pop_front().unwrap_or((handle, row.accepted_at));
+            past.said.push(PastWords { by, at, parts });
+        }
+        Ok(past)
+    }
+}
+
+impl PastTurn {
+    /// How many bytes of words it has.
+    pub(crate) fn bytes(&self) -> usize {
+        let said = self.said.iter().flat_map(|said| said.parts.iter().map(|Part::Text { text }| text.len()));
+        said.sum::<usize>() + self.story.iter().map(|story| story.body.len()).sum::<usize>()
+    }
+}
+
+/// A turn that is over, with the names of its messages.
+#[derive(Debug)]
+struct Over {
+    past: PastTurn,
+    messages: Vec<MessageId>,
+    /// Who said them, and when, if that was elsewhere.
+    there: VecDeque<(String, Moment)>,
+    story_bytes: usize,
+}
+
+/// A log on its way through.
+#[derive(Debug, Default)]
+struct Reading {
+    over: VecDeque<Over>,
+    running: Option<Over>,
+    scope_agent: String,
+    dropped: u32,
+    stories: usize,
+    story_bytes: usize,
+    questions: BTreeSet<kernel::ApprovalId>,
+    changes: u32,
+}
+
+impl Reading {
+    fn left_out(&self, messages: u32) -> LeftOut {
+        let questions = self.questions.len() as u32;
+        LeftOut { turns: self.dropped, messages, questions, changes: self.changes }
+    }
+
+    fn take(&mut self, fact: StoredFact) {
+        match fact.entry {
+            StoredEntry::Rule(rule) => self.take_rule(fact.at, rule),
+            StoredEntry::Story { turn, kind, body: Some(body) } => self.take_story(fact.at, turn, kind, body),
+            StoredEntry::Story { .. } => {}
+        }
+    }
+
+    fn take_rule(&mut self, at: Moment, fact: Fact) {
+        match fact {
+            Fact::Opened { scope, .. } => self.scope_agent = scope.agent,
+            Fact::ScopeChanged { scope, .. } => (self.scope_agent, self.changes) = (scope.agent, 0),
+            Fact::ChangeAsked { .. } => self.changes = 1,
+            Fact::ScopeKept { .. } => self.changes = 0,
+            Fact::TurnStarted { turn, message } => self.begin(at, turn, message),
+            Fact::Steered { message, .. } => {
+                self.running.iter_mut().for_each(|over| over.messages.push(message));
+            }
+            Fact::Missed { message } => {
+                self.running.iter_mut().for_each(|over| over.messages.retain(|other| *other != message));
+            }
+            Fact::Asked { approval, .. } => {
+                self.questions.insert(approval);
+            }
+            Fact::Answered { approval, .. } | Fact::Lapsed { approval } => {
+                self.questions.remove(&approval);
+            }
+            Fact::TurnEnded { outcome, .. } => self.end(at, outcome),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, at: Moment, turn: Turn, message: MessageId) {
+        let (said, story, outcome) = (Vec::new(), Vec::new(), Outcome::Answered);
+        let agent = self.scope_agent.clone();
+        let past = PastTurn { turn: turn.0, agent, began_at: at, ended_at: at, said, story, outcome };
+        self.running = Some(Over { past, messages: vec![message], there: VecDeque::new(), story_bytes: 0 });
+    }
+
+    fn end(&mut self, at: Moment, outcome: Outcome) {
+        let Some(mut over) = self.running.take() else { return };
+        over.past.outcome = outcome;
+        if over.there.is_empty() {
+            over.past.ended_at = at;
+        }
+        self.stories += over.past.story.len();
+        self.story_bytes += over.story_bytes;
+        self.over.push_back(over);
+        while self.over.len() > PAST_TURNS_MAX
+            || self.over.len() > 1 && (self.stories > PAST_STORIES_MAX || self.story_bytes > PAST_BYTES_MAX)
+        {
+            let Some(oldest) = self.over.pop_front() else { break };
+            self.stories -= oldest.past.story.len();
+            self.story_bytes -= oldest.story_bytes;
+            self.dropped += 1;
+        }
+    }
+
+    fn take_story(&mut self, at: Moment, turn: Turn, kind: String, body: Bytes) {
+        let Some(over) = self.running.as_mut().filter(|over| over.past.turn == turn.0) else { return };
+        if kind == "imported" {
+            return over.came_from(&body);
+        }
+        // One turn alone never takes more than there is room for.
+        let room =
+            over.past.story.len() < PAST_STORIES_MAX && over.story_bytes + body.len() <= PAST_BYTES_MAX / 2;
+        if PAST_KINDS.contains(&kind.as_str()) && room {
+            over.story_bytes += body.len();
+            over.past.story.push(PastStory { at, kind, body });
+        }
+    }
+}
+
+impl Over {
+    /// The turn did not run here.
+    fn came_from(&mut self, body: &[u8]) {
+        let Some(there) = crate::story::imported_of(body) else { return };
+        (self.past.agent, self.past.began_at, self.past.ended_at) =
+            (there.agent, Moment(there.began_ms), Moment(there.ended_ms));
+        self.there = there.said.into_iter().map(|said| (said.by, Moment(said.at_ms))).collect();
+    }
+}

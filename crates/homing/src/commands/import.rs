@@ -1,0 +1,65 @@
+//! `homing import`: a new session with the conversation of a file.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use api::{IMPORT_BYTES_MAX, ImportQuery};
+
+use crate::exit::{Exit, Trouble};
+use crate::remote::{Remote, Told};
+use crate::target::path_text;
+
+/// Make a session with the conversation of a file
+///
+/// The file is one that `homing export` wrote, here or elsewhere. The session is yours alone until you share it; it has an
+/// id of its own and answers to the one that it had, too. The agent is told the conversation with the next message.
+#[derive(clap::Args)]
+pub(crate) struct ImportArgs {
+    /// The file; `-` is standard input
+    file: PathBuf,
+    /// What to call it [default: what it was called]
+    #[arg(long)]
+    title: Option<String>,
+    /// The directory it works in [default: one of its own]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<String>,
+    /// The agent [default: the default agent]
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+pub(crate) async fn import(args: ImportArgs, remote: &Remote) -> Result<Exit> {
+    let file = read(&args.file)?;
+    let directory = match args.directory {
+        Some(named) if !remote.is_elsewhere => Some(path_text(&std::path::absolute(named)?)?),
+        named => named,
+    };
+    let query = ImportQuery { agent: args.agent, directory, title: args.title };
+    let made = remote.client.import(file, &query).await.told()?;
+    if remote.screen.json {
+        remote.screen.object(&made)?;
+    } else {
+        remote.screen.line(&made.id)?;
+        remote.screen.progress(format!("go on with `homing send --session {} …`", made.id));
+    }
+    Ok(Exit::Done)
+}
+
+/// A file that is too long is not read to its end.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let from: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(path).with_context(|| path.display().to_string())?)
+    };
+    let mut file = Vec::new();
+    from.take(IMPORT_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut file)
+        .with_context(|| path.display().to_string())?;
+    if file.len() > IMPORT_BYTES_MAX {
+        let what = format!("{} is longer than {IMPORT_BYTES_MAX} bytes", path.display());
+        return Err(Trouble::new(Exit::Usage, what).hint("is it a file that `homing export` wrote?").into());
+    }
+    Ok(file)
+}

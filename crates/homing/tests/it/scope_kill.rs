@@ -470,9 +470,11 @@ fn a_worktree_is_removed_and_restored_from_every_run_of_git_and_no_byte_is_lost(
         }
         assert!(!shed.exists());
         let restore_cut = yard.cut_worktree(&cut, point, "POST", "/restore");
-        if !yard.has_worktree() {
+        let had = yard.has_worktree();
+        if !had {
             yard.worktree("POST", "/restore").expect("a server").expect(200);
         }
+        assert!(shed.exists(), "{point:?}: cut {removal_cut} {restore_cut}, there {had}");
         assert_eq!(everything(&shed), all);
         assert_eq!(git(&shed, &["branch", "--show-current"]), yard.branch_of_shed());
         yard.homing.until_nothing_is_left();

@@ -39,10 +39,9 @@ impl Yard {
         let homing = setup.start();
         let place = homing.place().canonicalize().unwrap();
         repository(&place);
-        let session = text(&homing.run(&["send", "--json", "hello"]).json(0), "session");
-        let yard = Self { homing, session, place };
-        yard.until(|session| session["awake"] == false);
-        yard
+        let said = homing.run(&["send", "--json", "hello"]).json(0);
+        homing.http().until_final(&text(&said, "id"));
+        Self { session: text(&said, "session"), homing, place }
     }
 
     pub(crate) fn place_text(&self) -> String {

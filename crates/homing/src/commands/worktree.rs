@@ -72,7 +72,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
 }
 
 async fn all(session: Option<String>, remote: &Remote) -> Result<Worktrees> {
-    Ok(remote.client.worktrees(&WorktreesQuery { session }).await.told()?)
+    remote.client.worktrees(&WorktreesQuery { session }).await.told()
 }
 
 /// The session that was named, or the only one with a worktree of this name.

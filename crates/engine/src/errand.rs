@@ -179,7 +179,7 @@ impl Engine {
     async fn undo(&self, whom: &Outgoing, turn: Turn, say: &mpsc::Sender<Word>) -> Result<Return, String> {
         let undone = self.trees().undo(&whom.scope.directory, whom.session, turn).await;
         let undone = undone.map_err(|why| format!("turn {turn} could not be undone: {why}"))?;
-        notice(say, turn, &format!("turn {turn} undone: {} files are as before", undone.files.len())).await;
+        notice(say, turn, &undone_words(turn, undone.files.len())).await;
         Ok(Return::Undone)
     }
 
@@ -235,6 +235,14 @@ impl Engine {
             agent.release(whom.session).await;
             crate::turn::bury(&**agent, &TreeName::of(whom.session)).await;
         }
+    }
+}
+
+fn undone_words(turn: Turn, files: usize) -> String {
+    match files {
+        0 => format!("turn {turn} changed no file"),
+        1 => format!("turn {turn} undone: 1 file is as before"),
+        files => format!("turn {turn} undone: {files} files are as before"),
     }
 }
 

@@ -153,8 +153,9 @@ impl Engine {
         self.may_rule(by, session).await?;
         let mut removed = self.removed_of(session, name).await?.into_iter();
         let removed = removed.find(|removed| reference.is_none_or(|wanted| removed.reference == wanted));
-        match (removed, self.has_worktree(session, name).await?) {
+        match (removed, self.is_whole(session, name).await?) {
             (Some(_), true) => return Err(Refused::Taken { what: "worktree" }),
+            // One whose removal or restoring was cut short is gone on with.
             (Some(removed), false) => {
                 let _: EnteredTree = match self.chore(by, session, Chore::Restore(removed), trace).await? {
                     Chored::Restored(entered) => entered,
@@ -179,6 +180,15 @@ impl Engine {
     async fn has_worktree(&self, session: SessionId, name: &str) -> Result<bool, Refused> {
         let names = self.trees().names().await.map_err(Refused::Unavailable)?;
         Ok(names.iter().any(|(of, known)| *of == session && known == name))
+    }
+
+    /// Whether it is there, and not half of it.
+    async fn is_whole(&self, session: SessionId, name: &str) -> Result<bool, Refused> {
+        if !self.has_worktree(session, name).await? {
+            return Ok(false);
+        }
+        let seen = self.trees().look(session, name).await.map_err(Refused::Unavailable)?;
+        Ok(seen.is_some_and(|seen| !seen.is_missing))
     }
 
     async fn removed_of(&self, session: SessionId, name: &str) -> Result<Vec<RemovedTree>, Refused> {

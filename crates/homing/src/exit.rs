@@ -147,7 +147,12 @@ fn refused(problem: Box<Problem>) -> Trouble {
         _ if problem.status == 503 => Exit::Later,
         _ => Exit::Failed,
     };
-    let hint = hint(problem.code).map_or_else(|| problem.hint.clone(), str::to_owned);
+    let hint = match problem.code {
+        // A turn has a number and no id.
+        Code::NotFound if problem.detail.contains("turn") => Some("`homing log` numbers the turns"),
+        code => hint(code),
+    };
+    let hint = hint.map_or_else(|| problem.hint.clone(), str::to_owned);
     Trouble { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }
 }
 
@@ -185,7 +190,8 @@ fn hint(code: Code) -> Option<&'static str> {
         }
         Code::SessionEnded => "leave out --session to talk to this directory's conversation, or use --new",
         Code::UnknownAgent => "`homing agents` lists the agents there are",
-        Code::BadDirectory => "name a directory that is there with --directory",
+        Code::BadDirectory => "name a directory that is there",
+        Code::Invalid => "mend what is named; `--help` says what it may be",
         Code::Busy => {
             "wait for the end of the turn, or stop it with `homing stop`; without --now a change waits by itself"
         }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use kernel::SessionId;
 
-use super::Git;
 use super::names::WorktreeName;
 use super::shadow::write_whole;
 use super::snapshot::Snapshot;
 use super::trouble::GitTrouble;
+use super::{Git, now_ms};
 
 /// A worktree of ours. The file is there as long as anything of the worktree is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,9 +155,9 @@ impl Git {
         }
     }
 
-    /// Worktrees that were removed and not restored since, the newest first.
+    /// Worktrees that were removed and not restored since, the newest first; also those whose removal is not over yet.
     pub fn removed(&self) -> Result<Vec<RemovedWorktree>, GitTrouble> {
-        let mut found = Vec::new();
+        let mut found: Vec<RemovedWorktree> = Vec::new();
         for entry in fs::read_dir(self.places.own.join("removed")).into_iter().flatten().flatten() {
             let path = entry.path();
             match fs::read(&path) {
@@ -166,9 +166,34 @@ impl Git {
                 Err(why) => return Err(GitTrouble::disk(&path)(why)),
             }
         }
-        found.sort_by_key(|removed: &RemovedWorktree| std::cmp::Reverse(removed.removed_at_ms));
-        Ok(found)
+        let noted: Vec<String> = found.iter().map(|removed| removed.snapshot.commit.clone()).collect();
+        let cut_short = self.records()?.into_iter().filter_map(|(name, record)| being_removed(name, record));
+        found.extend(cut_short.filter(|removed| !noted.contains(&removed.snapshot.commit)));
+        // Whoever gave it back may have been killed before this was forgotten.
+        let mut gone = Vec::new();
+        for removed in found {
+            let record = self.record(&removed.name)?.filter(|record| record.state == State::Made);
+            let is_back = |record: Record| record.restoring.as_ref() == Some(&removed.snapshot.commit);
+            if !record.is_some_and(is_back) {
+                gone.push(removed);
+            }
+        }
+        gone.sort_by_key(|removed: &RemovedWorktree| std::cmp::Reverse(removed.removed_at_ms));
+        Ok(gone)
     }
+}
+
+/// One whose removal was cut short when everything in it was safe already.
+fn being_removed(name: WorktreeName, record: Record) -> Option<RemovedWorktree> {
+    let State::Removing { reference, commit, tree } = record.state else { return None };
+    Some(RemovedWorktree {
+        name,
+        repository: record.home,
+        branch: record.branch.as_deref().and_then(super::list::short),
+        snapshot: Snapshot { repository: record.common, reference, commit, tree },
+        removed_at_ms: now_ms(),
+        session: record.session,
+    })
 }
 
 fn odd(path: &Path, why: &serde_json::Error) -> GitTrouble {

@@ -135,12 +135,15 @@ impl Git {
             self.remove_later(trash.clone()).await?;
             fs::rename(&root, &trash).map_err(GitTrouble::disk(&root))?;
             self.step()?;
-            if let Err(why) = self.check_unchanged(&root, &trash).await {
-                fs::rename(&trash, &root).map_err(GitTrouble::disk(&root))?;
-                record.state = State::Made;
-                self.write_record(name, &record)?;
-                return Err(why);
-            }
+        }
+        // Whoever moved it may have been killed before they looked.
+        if fs::symlink_metadata(&trash).is_ok()
+            && let Err(why) = self.check_unchanged(&root, &trash).await
+        {
+            fs::rename(&trash, &root).map_err(GitTrouble::disk(&root))?;
+            record.state = State::Made;
+            self.write_record(name, &record)?;
+            return Err(why);
         }
         let admin = record.admin();
         // The name may be somebody else's by now.

@@ -151,7 +151,7 @@ async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Resu
 async fn was_asked(before: &Session, now: &Session, remote: &Remote) -> Result<bool> {
     let mut after = before.number;
     while after < now.number {
-        let query = FactsQuery { after: Some(after), limit: None, readiness: None };
+        let query = FactsQuery { after: Some(after), ..FactsQuery::default() };
         let page = remote.client.facts(&before.id, &query).await.told()?;
         if page.items.is_empty() {
             break;

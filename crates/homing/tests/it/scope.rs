@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::{Setup, eventually};
 
-use crate::yard::{BACKLOG_MAX, FIRST, Yard, git, last, repository, until};
+use crate::yard::{BACKLOG_MAX, Cut, FIRST, Yard, git, last, repository, until};
 use crate::{EXE, text};
 
 /// Turns that are said at once.
@@ -372,4 +372,41 @@ fn what_is_held_is_listed_with_its_reason_and_what_to_do() {
     let again = yard.homing.run(&["queue", "release", &held]);
     again.expect(1);
     assert!(again.err.contains("hint:"), "{}", again.err);
+}
+
+#[test]
+fn what_was_looked_up_in_another_scope_reaches_nobody_and_is_recorded_once() {
+    let slow = Cut::new();
+    let yard = Yard::of(slow.setup());
+    let path = format!("/api/v1/sessions/{}/files", yard.session);
+    let look = || {
+        let (http, path) = (yard.homing.http(), path.clone());
+        std::thread::spawn(move || http.get(&path))
+    };
+    // Elsewhere, and elsewhere and back: what was asked before belongs to neither.
+    for (round, models) in [vec!["large"], vec!["", "large"]].into_iter().enumerate() {
+        let epoch = yard.now()["epoch"].as_u64().unwrap();
+        let mut gate = yard.gate(&format!("gate{round}"));
+        slow.hold("ls-files", &gate);
+        let late = [look(), look()];
+        eventually("both are being looked up", || (slow.waiting() == 2).then_some(()));
+        for model in &models {
+            yard.homing.run(&["scope", "set", "--model", model]).expect(0);
+        }
+        slow.hold_no_more();
+        for _ in &late {
+            gate.open();
+        }
+        for late in late {
+            assert_eq!(text(&late.join().unwrap().expect(409), "code"), "stale");
+        }
+        let facts = yard.facts();
+        let is_ours = |fact: &&Value| fact["type"] == "stale_errand" && fact["epoch"].as_u64() == Some(epoch);
+        let stale: Vec<&Value> = facts.iter().filter(is_ours).map(|fact| &fact["kind"]).collect();
+        assert_eq!(stale, ["files"], "recorded once");
+        assert_eq!(yard.now()["epoch"].as_u64(), Some(epoch + models.len() as u64));
+        let files = look().join().unwrap().expect(200);
+        assert_eq!(files["items"], json!([".gitignore", "kept.txt"]));
+    }
+    assert_eq!(yard.works_in(), yard.place_text());
 }

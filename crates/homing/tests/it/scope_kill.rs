@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::{Homing, eventually};
 
-use crate::yard::{Cut, FIRST, Orphan, Yard, git, last, until};
+use crate::yard::{Cut, FIRST, Orphan, Yard, everything, git, last, until};
 use crate::{EXE, sessions, text};
 
 /// More runs of git than any operation has.
@@ -448,5 +448,83 @@ impl Yard {
     }
 }
 
-// Removing a worktree and having it back are cut here, too, once there is a request for them: `points()`, the worktree there
-// or not there, and every byte of it in one of the two.
+#[test]
+fn a_worktree_is_removed_and_restored_from_every_run_of_git_and_no_byte_is_lost() {
+    let cut = Cut::new();
+    let mut yard = Yard::of(cut.setup());
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    let directory = text(&yard.now(), "directory");
+    let shed = Path::new(&directory).to_owned();
+    fs::write(shed.join("kept.txt"), "changed").unwrap();
+    fs::write(shed.join("new.txt"), "new").unwrap();
+    fs::write(shed.join("x.ignored"), "ignored").unwrap();
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    let all = everything(&shed);
+    let (mut removals, mut restores) = (0, 0);
+    for point in points() {
+        let removal_cut = yard.cut_worktree(&cut, point, "DELETE", "");
+        // It is there, or it can be had back; then it is asked for again, as somebody without an answer would.
+        if yard.has_worktree() {
+            assert_eq!(everything(&shed), all);
+            yard.worktree("DELETE", "").expect("a server").expect(200);
+        }
+        assert!(!shed.exists());
+        let restore_cut = yard.cut_worktree(&cut, point, "POST", "/restore");
+        let had = yard.has_worktree();
+        if !had {
+            yard.worktree("POST", "/restore").expect("a server").expect(200);
+        }
+        assert!(shed.exists(), "{point:?}: cut {removal_cut} {restore_cut}, there {had}");
+        assert_eq!(everything(&shed), all);
+        assert_eq!(git(&shed, &["branch", "--show-current"]), yard.branch_of_shed());
+        yard.homing.until_nothing_is_left();
+        removals += usize::from(removal_cut);
+        restores += usize::from(restore_cut);
+        if !removal_cut && !restore_cut {
+            break;
+        }
+    }
+    println!("cut at {removals} runs of git while removing, at {restores} while restoring");
+    assert!((3..RUNS_MAX).contains(&removals) && (3..RUNS_MAX).contains(&restores));
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    yard.goes_on_in(&directory);
+    yard.git(&["fsck", "--no-dangling"]);
+}
+
+impl Yard {
+    /// What is asked about the worktree, if there was an answer.
+    fn worktree(&self, method: &str, verb: &str) -> Option<testkit::Answered> {
+        let path = format!("/api/v1/sessions/{}/worktrees/shed{verb}", self.session);
+        let body = (method == "POST").then(|| json!({}));
+        self.homing.http().ask(method, &path, &[], body.as_ref()).ok()
+    }
+
+    /// Asks it with a cut at that run of git; answers whether it was cut, with a new server in place.
+    #[track_caller]
+    fn cut_worktree(&mut self, cut: &Cut, point: (usize, Orphan), method: &str, verb: &str) -> bool {
+        cut.arm(point.0, point.1, self.homing.pid());
+        let answered = self.worktree(method, verb);
+        let was_cut = self.begin_and_wait(cut, |_| answered.is_some());
+        if !was_cut {
+            answered.expect("an answer").expect(200);
+        }
+        was_cut
+    }
+
+    /// Whether the list has it, whole.
+    #[track_caller]
+    fn has_worktree(&self) -> bool {
+        let list = self.homing.http().get(&format!("/api/v1/worktrees?session={}", self.session)).expect(200);
+        let items = list["items"].as_array().unwrap();
+        let is_there = items.iter().any(|item| item["name"] == "shed" && item["missing"] == false);
+        let removed = list["removed"].as_array().unwrap();
+        assert!(is_there || !items.is_empty() || !removed.is_empty(), "nobody knows of it any more: {list}");
+        is_there
+    }
+
+    #[track_caller]
+    fn branch_of_shed(&self) -> String {
+        let list = self.homing.http().get(&format!("/api/v1/worktrees?session={}", self.session)).expect(200);
+        text(&list["items"][0], "branch")
+    }
+}

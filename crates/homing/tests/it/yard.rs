@@ -39,10 +39,9 @@ impl Yard {
         let homing = setup.start();
         let place = homing.place().canonicalize().unwrap();
         repository(&place);
-        let session = text(&homing.run(&["send", "--json", "hello"]).json(0), "session");
-        let yard = Self { homing, session, place };
-        yard.until(|session| session["awake"] == false);
-        yard
+        let said = homing.run(&["send", "--json", "hello"]).json(0);
+        homing.http().until_final(&text(&said, "id"));
+        Self { session: text(&said, "session"), homing, place }
     }
 
     pub(crate) fn place_text(&self) -> String {
@@ -245,6 +244,24 @@ pub(crate) fn git(place: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&said.stdout).trim_end().to_owned()
 }
 
+/// Every file below a directory with what is in it, but for git's own.
+pub(crate) fn everything(place: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(place).unwrap().map(Result::unwrap).filter(|entry| entry.file_name() != ".git")
+    {
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            all.extend(everything(&path));
+        } else if kind.is_symlink() {
+            all.insert(path.clone(), fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes());
+        } else {
+            all.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
 /// The last line.
 pub(crate) fn last(said: &str) -> String {
     crate::last_line(said).to_owned()
@@ -275,7 +292,7 @@ impl Gate {
     }
 }
 
-/// A git in front of the real one that ends the server at a chosen run.
+/// A git in front of the real one that ends the server at a chosen run, or waits at a gate.
 pub(crate) struct Cut {
     place: tempfile::TempDir,
 }
@@ -296,7 +313,10 @@ impl Cut {
         let place = directory.path();
         // The parent is ended only if it is the server of the test and nothing else.
         let lines = format!(
-            "#!/bin/sh\nplace='{place}'\nif [ -e \"$place/armed\" ]; then\n\
+            "#!/bin/sh\nplace='{place}'\n\
+             if [ -e \"$place/slow\" ]; then\nread word gate < \"$place/slow\"\n\
+             case \" $* \" in *\" $word \"*) echo >> \"$place/waiting\"; read line < \"$gate\" ;; esac\nfi\n\
+             if [ -e \"$place/armed\" ]; then\n\
              echo >> \"$place/runs\"\nread at orphan server < \"$place/armed\"\n\
              if [ \"$(wc -l < \"$place/runs\")\" -ge \"$at\" ] && [ \"$PPID\" = \"$server\" ]; then\n\
              kill -9 \"$server\"\nrm -f \"$place/armed\"\n[ \"$orphan\" = goes-on ] || exit 1\nfi\nfi\n\
@@ -323,6 +343,22 @@ impl Cut {
         let written = self.place.path().join("arming");
         fs::write(&written, format!("{run} {orphan} {server}\n")).unwrap();
         fs::rename(written, self.place.path().join("armed")).unwrap();
+    }
+
+    /// From now on every run of git with this word waits at the gate.
+    pub(crate) fn hold(&self, word: &str, gate: &Gate) {
+        let _ = fs::remove_file(self.place.path().join("waiting"));
+        fs::write(self.place.path().join("slow"), format!("{word} {}\n", gate.path.display())).unwrap();
+    }
+
+    /// How many have come to the gate.
+    pub(crate) fn waiting(&self) -> usize {
+        fs::read_to_string(self.place.path().join("waiting")).unwrap_or_default().lines().count()
+    }
+
+    /// No run of git waits from now on, but for those that do already.
+    pub(crate) fn hold_no_more(&self) {
+        fs::remove_file(self.place.path().join("slow")).unwrap();
     }
 
     /// Whether it has happened.

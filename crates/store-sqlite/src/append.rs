@@ -88,6 +88,7 @@ pub(crate) fn write_past(desk: &mut Desk, session: SessionId, facts: Vec<NewFact
         replies: Vec::new(),
         wake_at: None,
         awake: false,
+        rules: Vec::new(),
         own_acts: Vec::new(),
     };
     write(desk, &kept, &append).map(drop)

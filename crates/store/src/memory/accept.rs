@@ -126,7 +126,7 @@ impl Contents {
         for PastMessage { message, words, delivery } in messages {
             let (created, previous, if_new_ignored) = (false, None, false);
             let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
-            let said = Said { by: by.person, delivery, reply: None, accepted, words };
+            let said = Said { by: by.person, delivery, unattended: false, reply: None, accepted, words };
             self.messages.insert(message, said);
             self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));
         }

@@ -2,12 +2,13 @@
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
-//! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside). `people` is who may do what, and how
+//! `fanout`, `view` and `follow` (facts out), `look` (what is only looked up outside). `approvals` is what agents ask. `people` is who may do what, and how
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
 //! database, no agent and no HTTP.
 
 mod accounts;
+mod approvals;
 mod changes;
 mod engine;
 mod errand;
@@ -31,6 +32,7 @@ mod turn;
 mod view;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
+pub use approvals::{ApprovalView, QuestionOption, QuestionWords, RULES_MAX, Remember, Settled};
 pub use engine::{Engine, Limits, Wiring};
 pub use fanout::{Live, Shared, Told};
 pub use follow::Follow;
@@ -41,8 +43,8 @@ pub use inbound::{
 pub use intake::Made;
 pub use look::{Look, Sight};
 pub use people::{
-    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_LENGTH,
-    PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
+    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, NewRule,
+    PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
     CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, Scripts, Seal, Side, TreeChange,
@@ -57,8 +59,8 @@ pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_chan
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Gauges, GrantRow,
     GroupRow, Head, LoginRow, NewOrg, NewPerson, NodeRow, OrgRow, OrgSettings, PersonRow, Purpose,
-    ReceiptRow, ReceiptState, Resource, RootRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView,
-    Which,
+    ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact,
+    TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, Found, MemoryMove, Setup, SignIn};

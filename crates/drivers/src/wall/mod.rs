@@ -270,7 +270,8 @@ mod tests {
         std::fs::create_dir_all(&other).unwrap();
         let locks = data.path.join("attempts");
         let around = |path: &Path| {
-            wall.around(&launch(path.to_str().unwrap()), Path::new("/home/x"), &locks).map(|around| around.keep)
+            wall.around(&launch(path.to_str().unwrap()), Path::new("/home/x"), &locks)
+                .map(|around| around.keep)
         };
         let turns = data.turns(SessionId::from_bits(1));
         assert_eq!(around(&mine.join("crates")).unwrap(), [turns.clone(), mine.clone()]);

@@ -56,6 +56,10 @@ pub const NUMBER_MAX: u64 = (1 << 53) - 1;
 pub const SESSION_PATTERN: &str = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$";
 /// What every message id looks like.
 pub const MESSAGE_PATTERN: &str = "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$";
+/// The name of a tool in a rule, in characters.
+pub const TOOL_LENGTH_MAX: usize = 256;
+/// What every rule's id looks like.
+pub const RULE_PATTERN: &str = "^rul_[0-7][0-9a-hjkmnp-tv-z]{25}$";
 /// What every approval id looks like.
 pub const APPROVAL_PATTERN: &str = "^apr_[0-7][0-9a-hjkmnp-tv-z]{25}$";
 /// What every person's id looks like.

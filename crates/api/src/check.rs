@@ -47,7 +47,7 @@ impl MessageChange {
     /// Whether its words, if it has any, are as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         match self {
-            Self::Text(edit) => check_text("text", &edit.text),
+            Self::Text(edit) => words("text", &edit.text),
             Self::Parts(edit) => check_parts(&edit.parts),
             Self::Hold(hold) if hold.held && hold.there => {
                 invalid("there", "goes with `held: false`: what is held goes nowhere")
@@ -62,7 +62,7 @@ impl crate::NewMessage {
     pub fn check(&self) -> Result<(), Invalid> {
         let to = match self {
             Self::Text(said) => {
-                check_text("text", &said.text)?;
+                words("text", &said.text)?;
                 &said.to
             }
             Self::Parts(said) => {
@@ -82,10 +82,10 @@ fn check_parts(parts: &[Part]) -> Result<(), Invalid> {
     if parts.is_empty() || parts.len() > PARTS_MAX {
         return invalid("parts", format!("must be 1 to {PARTS_MAX} parts"));
     }
-    parts.iter().try_for_each(|Part::Text { text }| check_text("parts", text))
+    parts.iter().try_for_each(|Part::Text { text }| words("parts", text))
 }
 
-fn check_text(field: &'static str, text: &str) -> Result<(), Invalid> {
+pub(crate) fn words(field: &'static str, text: &str) -> Result<(), Invalid> {
     if text.len() > TEXT_LENGTH_MAX {
         return invalid(field, format!("more than {TEXT_LENGTH_MAX} bytes of text"));
     }

@@ -3,7 +3,7 @@
 //! `RuleFact` is what happened to the session; `StoryFact` is what people are shown of a turn, sent as the bytes that
 //! were stored. A reader that does not know a type keeps its place and shows it as something other (`What::Other`).
 
-use crate::{At, FileChange, Origin, Scope, ScopeChange};
+use crate::{At, FileChange, Origin, QuestionForm, Scope, ScopeChange};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{OneOfBuilder, Ref};
 use utoipa::openapi::{RefOr, Schema};
@@ -326,7 +326,15 @@ pub enum Story {
     /// A worktree of the session. `change`: `removed` or `restored`; the hidden ref keeps everything that was in it.
     Worktree { name: String, change: String, reference: String },
     /// The agent asks a person.
-    Question { approval: String, tool: String, detail: String },
+    Question {
+        approval: String,
+        tool: String,
+        detail: String,
+        #[serde(default)]
+        form: QuestionForm,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        options: Vec<Choice>,
+    },
     /// What it has cost since the last time it said so.
     Usage(Usage),
     /// Something people should read.

@@ -38,7 +38,10 @@ mod worktree;
 
 pub use address::Address;
 pub use agent::{Abilities, Account, Agent, MemoryMove, NewAccount, SignIn};
-pub use approval::{Answer, Approval, ApprovalAnswer, ApprovalState};
+pub use approval::{
+    Answer, AnsweredBefore, Approval, ApprovalAnswer, ApprovalState, NewRule, OnlyThese, QuestionForm,
+    Remember, Rule, RuleEffect,
+};
 pub use at::{At, NotAMoment};
 pub use audit::{AuditQuery, Broken, ChainHead, Entry, Verified};
 pub use binding::{Binding, Move};

@@ -125,6 +125,9 @@ pub struct SayText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 2_147_483_647)]
     pub under: Option<u32>,
+    /// Nobody sits in front of it: what the agent asks is answered at once, by rules and by the policy for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
 }
 
 /// A message of several parts.
@@ -143,6 +146,9 @@ pub struct SayParts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 2_147_483_647)]
     pub under: Option<u32>,
+    /// Nobody sits in front of it: what the agent asks is answered at once, by rules and by the policy for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
 }
 
 /// How a message is to reach a session whose turn is under way.
@@ -161,7 +167,7 @@ pub enum Delivery {
 impl NewMessage {
     /// One text.
     pub fn text(to: To, text: impl Into<String>) -> Self {
-        Self::Text(SayText { to, text: text.into(), delivery: None, under: None })
+        Self::Text(SayText { to, text: text.into(), delivery: None, under: None, unattended: false })
     }
 
     /// The same, delivered so, and written for the scope of that epoch.
@@ -178,6 +184,20 @@ impl NewMessage {
         let (Self::Text(SayText { delivery, under, .. }) | Self::Parts(SayParts { delivery, under, .. })) =
             self;
         (delivery.unwrap_or_default(), *under)
+    }
+
+    /// The same, and nobody attends it.
+    #[must_use]
+    pub fn left_alone(mut self, alone: bool) -> Self {
+        let (Self::Text(SayText { unattended, .. }) | Self::Parts(SayParts { unattended, .. })) = &mut self;
+        *unattended = alone;
+        self
+    }
+
+    /// Whether nobody attends it.
+    pub fn is_unattended(&self) -> bool {
+        let (Self::Text(SayText { unattended, .. }) | Self::Parts(SayParts { unattended, .. })) = self;
+        *unattended
     }
 
     /// Where to, and the parts.
@@ -201,14 +221,16 @@ struct NewMessageFields {
     delivery: Option<Delivery>,
     #[serde(default, deserialize_with = "whole_maybe")]
     under: Option<u32>,
+    #[serde(default)]
+    unattended: bool,
 }
 
 impl<'de> Deserialize<'de> for NewMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let NewMessageFields { to, text, parts, delivery, under } = object(deserializer)?;
+        let NewMessageFields { to, text, parts, delivery, under, unattended } = object(deserializer)?;
         match (text, parts) {
-            (Some(text), None) => Ok(Self::Text(SayText { to, text, delivery, under })),
-            (None, Some(parts)) => Ok(Self::Parts(SayParts { to, parts, delivery, under })),
+            (Some(text), None) => Ok(Self::Text(SayText { to, text, delivery, under, unattended })),
+            (None, Some(parts)) => Ok(Self::Parts(SayParts { to, parts, delivery, under, unattended })),
             _ => Err(de::Error::custom("give exactly one of `text` and `parts`")),
         }
     }

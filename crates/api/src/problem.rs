@@ -1,5 +1,6 @@
 //! Problems (RFC 9457), and the table of every stable code. Programs read the code, people the words.
 
+use crate::AnsweredBefore;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -27,6 +28,9 @@ pub struct Problem {
     /// Seconds after which it is worth asking again, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
+    /// How the question was answered before, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Box<AnsweredBefore>>,
 }
 
 impl Problem {
@@ -41,6 +45,7 @@ impl Problem {
             hint: code.hint().to_owned(),
             field: None,
             retry_after: None,
+            answered: None,
         }
     }
 
@@ -143,6 +148,9 @@ codes! {
     /// The credential is for one turn only, and this is something else.
     BoundElsewhere = "bound_elsewhere", 403, "the credential is for one turn only",
         "an agent's own credential reads and talks to its own session while its turn lasts, and nothing more";
+    /// A rule leaves the question to others.
+    NotYoursToAnswer = "not_yours_to_answer", 403, "a question for others",
+        "the detail says who may answer; GET /api/v1/approvals/rules shows the rule";
     /// Only its sender may change the words of a message.
     NotYourWords = "not_your_words", 403, "somebody else's words", "withdraw it, if you manage the session, and say something yourself";
     /// The address names another person or client.
@@ -212,6 +220,8 @@ codes! {
     /// An export of a version that is not known here.
     UnknownVersion = "unknown_version", 422, "an export of another version",
         "use a server of the version that made it, or a newer one";
+    /// It is no answer to what was asked.
+    UnfitAnswer = "unfit_answer", 422, "no answer to that", "the question's `form` and `options` say which answers it takes; nothing was changed";
     /// Not an address, or not in its canonical spelling.
     BadAddress = "bad_address", 422, "not an address",
         "write scheme:PART/PART with every byte but letters, digits and . _ ~ - as % and two upper-case hex digits";
@@ -228,6 +238,8 @@ codes! {
     /// The org has too many open sessions.
     TooManyOrgSessions = "too_many_org_sessions", 429, "the org has too many open sessions",
         "end some that you do not need, or ask an admin to raise the limit";
+    /// The org has too many rules.
+    TooManyRules = "too_many_rules", 429, "too many rules", "remove some that nobody needs: GET /api/v1/approvals/rules";
     /// Too many requests in a short time.
     TooManyRequests = "too_many_requests", 429, "too many requests", "wait as long as `Retry-After` says, then go on";
     /// A mistake of ours.

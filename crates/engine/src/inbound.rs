@@ -3,10 +3,11 @@
 //! A door makes a `Principal` from a credential, never from a body, and everything else from what it heard. It learns
 //! nothing here about stores, agents or other doors.
 
+use crate::approvals::{Remember, Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Change, Delivery, Denied, EndWhy, Epoch, Grant, MessageId, NoRoute,
-    Principal, Refusal, Right, Role, SessionId, To, Turn,
+    Address, Answer, ApprovalId, Asks, Change, Delivery, Denied, EndWhy, Epoch, Grant, MessageId, NoRoute,
+    Principal, Refusal, Right, Role, RuleId, SessionId, To, Turn,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -40,6 +41,8 @@ pub struct Inbound {
     pub delivery: Delivery,
     /// The epoch of the scope that the sender saw, if they said so.
     pub under: Option<Epoch>,
+    /// Nobody sits in front of it: what the agent asks is answered as the policy for that says.
+    pub unattended: bool,
     /// Where replies go, if not by reading the log.
     pub reply: Option<Address>,
     /// How this came in.
@@ -155,7 +158,7 @@ pub enum Verb {
     /// Another order of the waiting messages.
     Reorder { session: SessionId, order: Vec<MessageId> },
     /// Answer a question.
-    Answer { approval: ApprovalId, answer: Answer },
+    Answer { approval: ApprovalId, answer: Answer, remember: Option<Remember> },
     /// Act somewhere or somehow else from the end of the turn on; or, if it has to be `now`, not at all while one runs.
     Change { session: SessionId, change: Change, now: bool },
     /// Give up a change of scope that has not begun.
@@ -259,6 +262,21 @@ pub enum Refused {
     /// What it is about has gone on.
     #[error("too late: it has gone on in the meantime")]
     TooLate,
+    /// Others may answer this question.
+    #[error("only {who} may answer this, as rule {rule} says; whoever manages the session can say no")]
+    NotYoursToAnswer { who: String, rule: RuleId },
+    /// It is no answer to what was asked.
+    #[error("this is no answer to what was asked, which takes {}", takes_words(*takes))]
+    UnfitAnswer { takes: Asks },
+    /// Somebody was faster.
+    #[error("too late: it was answered before, by {}", .0.whom())]
+    AnsweredBefore(Box<Settled>),
+    /// Nobody can answer it any more.
+    #[error("turn {turn} of {session} {}", lapsed_words(*interrupted))]
+    Lapsed { session: SessionId, turn: Turn, interrupted: bool },
+    /// The org has too many rules.
+    #[error("your org already has {limit} rules for what agents ask: remove some")]
+    TooManyRules { limit: usize },
     /// A turn is under way, or something else that must be over first.
     #[error("a turn or a change of scope is under way: wait for its end, or stop it")]
     Busy,
@@ -292,6 +310,13 @@ pub enum Refused {
     /// It may or may not have been accepted: ask again with the same key.
     #[error("it is not known whether this was accepted: ask again with the same idempotency key")]
     Unclear,
+}
+
+fn lapsed_words(interrupted: bool) -> &'static str {
+    match interrupted {
+        true => "was interrupted before anybody answered; nothing was done",
+        false => "is over, or the agent took the question back; nobody can answer it any more",
+    }
 }
 
 fn grant_word(grant: Grant) -> &'static str {
@@ -354,6 +379,11 @@ impl Refused {
             Self::Invalid { .. } => "invalid",
             Self::TooLate => "too_late",
             Self::Changed => "changed",
+            Self::NotYoursToAnswer { .. } => "not_yours_to_answer",
+            Self::UnfitAnswer { .. } => "unfit_answer",
+            Self::AnsweredBefore(_) => "too_late",
+            Self::Lapsed { .. } => "lapsed",
+            Self::TooManyRules { .. } => "too_many_rules",
             Self::Busy => "busy",
             Self::ScopeChanging => "scope_changing",
             Self::InWorktree => "in_worktree",
@@ -398,6 +428,8 @@ impl Refused {
             Refusal::NotInWorktree => Self::NotInWorktree,
             Refusal::NoSuchTurn => Self::NotFound { what: "turn" },
             Refusal::OtherScope => Self::OtherScope,
+            // What a question takes was compared before; an older one may not have said it.
+            Refusal::Unfit => Self::UnfitAnswer { takes: Asks::default() },
             Refusal::AlreadyOpen | Refusal::NotOpen => {
                 Self::Unavailable("the session is not ready yet".to_owned())
             }

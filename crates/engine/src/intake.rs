@@ -143,6 +143,7 @@ impl Engine {
             words: encode_parts(&inbound.parts),
             delivery: inbound.delivery,
             under: inbound.under,
+            unattended: inbound.unattended,
             reply: inbound.reply.clone(),
             if_new_ignored,
             key: self.key("say", &inbound.trace, &inbound_body(&inbound)),
@@ -330,7 +331,12 @@ impl Engine {
                 }
                 Asking::Ended(why) => return Err(Refused::SessionEnded { session, why }),
             };
-            return self.verdict_within(asked).await;
+            return match (self.verdict_within(asked).await, &verb) {
+                (Err(Refused::TooLate), Verb::Answer { approval, .. }) => {
+                    Err(self.too_late_to_answer(&by, *approval).await?)
+                }
+                (verdict, _) => verdict,
+            };
         }
         Err(Refused::Changed)
     }
@@ -400,15 +406,14 @@ impl Engine {
                 let record = self.record(*session).await?;
                 (record, Act::Rule, Wish::Reorder { order: order.clone() }, "session")
             }
-            Verb::Answer { approval, answer } => {
+            Verb::Answer { approval, answer, remember } => {
                 let found = self.store().approval(*approval).await?;
-                let (record, _) = found.ok_or(Refused::NotFound { what: "approval" })?;
-                (
-                    record,
-                    Act::Answer,
-                    Wish::Answer { approval: *approval, answer: answer.clone() },
-                    "approval",
-                )
+                let (record, row) = found.ok_or(Refused::NotFound { what: "approval" })?;
+                authorize(by, Act::Answer, &record, ())
+                    .map_err(|denied| Refused::denied(denied, "approval"))?;
+                let rule = self.check_answer(by, &record, &row, answer, *remember).await?;
+                let wish = Wish::Answer { approval: *approval, answer: answer.clone(), rule };
+                (record, Act::Answer, wish, "approval")
             }
             Verb::Change { session, change, now } => {
                 let record = self.record(*session).await?;
@@ -434,7 +439,7 @@ impl Engine {
             self.check_change(by, change)?;
         }
         let wish = self.settled(by, wish)?;
-        let key = self.key(verb_word(verb), trace, &verb_body(verb));
+        let key = self.key(key_word(verb), trace, &verb_body(verb));
         let trail = self.trail(verb_word(verb), trace);
         let asked = NewRequest { request, session: record.session, wish, key, trail };
         authorize(by, act, &record, asked).map_err(|denied| Refused::denied(denied, what))
@@ -648,6 +653,7 @@ fn inbound_body(inbound: &Inbound) -> impl Serialize {
         (kernel::Delivery::Queue, None) => to,
         (delivery, under) => format!("{to} {delivery:?} {under:?}"),
     };
+    let to = if inbound.unattended { format!("{to} unattended") } else { to };
     (to, inbound.if_new.clone(), inbound.parts.clone(), inbound.reply.as_ref().map(Address::to_string))
 }
 
@@ -659,11 +665,21 @@ fn verb_word(verb: &Verb) -> &'static str {
         Verb::Release { .. } => "release",
         Verb::Stop { .. } => "stop",
         Verb::Reorder { .. } => "reorder",
-        Verb::Answer { .. } => "answer",
+        Verb::Answer { remember: None, .. } => "answer",
+        Verb::Answer { remember: Some(Remember::Session), .. } => "answer_for_session",
+        Verb::Answer { remember: Some(Remember::Always), .. } => "answer_always",
         Verb::Change { .. } => "change_scope",
         Verb::KeepScope { .. } => "keep_scope",
         Verb::Undo { .. } => "undo",
         Verb::End { .. } => "end",
+    }
+}
+
+/// Under which word a key is remembered: an answer is one, for however long it holds.
+fn key_word(verb: &Verb) -> &'static str {
+    match verb {
+        Verb::Answer { .. } => "answer",
+        other => verb_word(other),
     }
 }
 
@@ -679,7 +695,10 @@ fn verb_body(verb: &Verb) -> String {
         Verb::Undo { session, turn } => format!("{session} {turn}"),
         Verb::KeepScope { session } => session.to_string(),
         Verb::Reorder { session, order } => format!("{session} {order:?}"),
-        Verb::Answer { approval, answer } => format!("{approval} {answer:?}"),
+        Verb::Answer { approval, answer, remember: None } => format!("{approval} {answer:?}"),
+        Verb::Answer { approval, answer, remember: Some(remember) } => {
+            format!("{approval} {answer:?} {remember:?}")
+        }
         Verb::End { session } => session.to_string(),
     }
 }

@@ -8,6 +8,7 @@
 mod calling;
 mod chores;
 mod hear;
+mod judge;
 mod memory;
 mod outside;
 mod plan;
@@ -254,14 +255,14 @@ impl Keeper {
         // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
         let first = first.ok_or(Stop::Moved)?;
         let mut news = News::default();
-        self.take_in(first, &mut news);
+        self.take_in(first, &mut news).await?;
         // What comes after a report depends on what is decided about it.
         for _ in 1..HEAR_MAX {
-            if !news.reports.is_empty() {
+            if !news.reports.is_empty() || !news.questions.is_empty() {
                 break;
             }
             let Some(Ok(heard)) = self.runner.as_mut().map(|runner| runner.heard.try_recv()) else { break };
-            self.take_in(heard, &mut news);
+            self.take_in(heard, &mut news).await?;
         }
         self.advance(news).await
     }

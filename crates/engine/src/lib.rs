@@ -2,13 +2,14 @@
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
-//! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
-//! becomes of them when nobody is in them). `people` is who may do what, and how
+//! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside),
+//! `worktrees` (what becomes of them when nobody is in them). `approvals` is what agents ask. `people` is who may do what, and how
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
 //! database, no agent and no HTTP.
 
 mod accounts;
+mod approvals;
 mod changes;
 mod engine;
 mod errand;
@@ -34,6 +35,7 @@ mod view;
 mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
+pub use approvals::{ApprovalView, QuestionOption, QuestionWords, RULES_MAX, Remember, Settled};
 pub use engine::{Collecting, Engine, Limits, Wiring};
 pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
@@ -48,8 +50,8 @@ pub use inbound::{
 pub use intake::Made;
 pub use look::{FILES_MAX, Look, Sight};
 pub use people::{
-    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, PASSWORD_LENGTH,
-    PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
+    AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, NewRule,
+    PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
     CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, RemovedTree, Scripts, Seal, Side,
@@ -65,8 +67,8 @@ pub use worktrees::{Gone, GoneWhy, WORKTREES_MAX, WorktreesView};
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Gauges, GrantRow,
     GroupRow, Head, LoginRow, NewOrg, NewPerson, NodeRow, OrgRow, OrgSettings, PersonRow, Purpose,
-    ReceiptRow, ReceiptState, Resource, RootRow, SessionRow, StoredEntry, StoredFact, TokenRow, TokenView,
-    Which,
+    ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact,
+    TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, Found, MemoryMove, Setup, SignIn};

@@ -13,9 +13,9 @@ mod progress;
 pub(crate) use progress::Progress;
 
 use crate::TreeChanges;
-use agent::{About, Change, Choice, Step, Usage};
+use agent::{About, Change, Choice, Form, Step, Usage};
 use bytes::Bytes;
-use kernel::{ApprovalId, Turn};
+use kernel::{ApprovalId, Scope, Turn};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use store::Entry;
@@ -44,7 +44,7 @@ pub(crate) enum Story<'a> {
     ToolResult { call: &'a str, output: &'a str, failed: bool },
     Plan { steps: Vec<StepForm<'a>> },
     FileChanged { path: &'a str, change: &'static str },
-    Question { approval: String, tool: &'a str, detail: &'a str },
+    Question(QuestionForm<'a>),
     Usage(UsageForm),
     Notice { text: &'a str },
     Finished { reason: &'a str },
@@ -96,6 +96,22 @@ pub(crate) struct Imported {
 pub(crate) struct SaidThere {
     pub(crate) by: String,
     pub(crate) at_ms: u64,
+}
+
+/// What an agent asks.
+#[derive(Debug, Serialize)]
+pub(crate) struct QuestionForm<'a> {
+    approval: String,
+    agent: &'a str,
+    directory: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home: Option<&'a str>,
+    tool: &'a str,
+    detail: &'a str,
+    /// `permission`, `choice` or `words`.
+    form: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    options: Vec<ChoiceForm>,
 }
 
 /// What a turn changed, in bounds.
@@ -171,8 +187,33 @@ struct Body<'a> {
 }
 
 impl Story<'_> {
-    pub(crate) fn question<'a>(approval: ApprovalId, tool: &'a str, detail: &'a str) -> Story<'a> {
-        Story::Question { approval: approval.to_string(), tool, detail }
+    pub(crate) fn question<'a>(
+        approval: ApprovalId,
+        scope: &'a Scope,
+        tool: &'a str,
+        detail: &'a str,
+        form: &Form,
+    ) -> Story<'a> {
+        // None is left out: they are chosen by their place.
+        let option = |choice: &Choice| ChoiceForm {
+            name: agent::bounded(&choice.name, CHOICE_BYTES_MAX),
+            description: agent::bounded(&choice.description, CHOICE_BYTES_MAX),
+        };
+        let (form, options) = match form {
+            Form::Permission => ("permission", Vec::new()),
+            Form::Choice { options } => ("choice", options.iter().map(option).collect()),
+            Form::Words => ("words", Vec::new()),
+        };
+        Story::Question(QuestionForm {
+            approval: approval.to_string(),
+            agent: &scope.agent,
+            directory: &scope.directory,
+            home: scope.worktree.as_ref().map(|worktree| worktree.home.as_str()),
+            tool,
+            detail,
+            form,
+            options,
+        })
     }
 
     pub(crate) fn plan(steps: &[Step]) -> Story<'_> {
@@ -266,7 +307,7 @@ impl Story<'_> {
             Self::ToolResult { .. } => "tool_result",
             Self::Plan { .. } => "plan",
             Self::FileChanged { .. } => "file_changed",
-            Self::Question { .. } => "question",
+            Self::Question(_) => "question",
             Self::Usage(_) => "usage",
             Self::Notice { .. } => "notice",
             Self::Finished { .. } => "finished",

@@ -7,14 +7,12 @@ use crate::inbound::plain_text;
 use crate::people::LOOK_EVERY;
 use crate::{Engine, Lists, Refused};
 use kernel::{
-    Act, Address, ApprovalId, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
+    Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
     agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
 };
 use std::sync::Arc;
 use std::time::Duration;
-use store::{
-    ApprovalRow, BindingRow, Head, NodeRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoredEntry, Which,
-};
+use store::{BindingRow, Head, NodeRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoredEntry, Which};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -263,21 +261,6 @@ impl Engine {
             Found::Nothing => None,
         };
         Ok(Explained { route: route(&to, found), session })
-    }
-
-    /// Open questions, oldest first.
-    pub async fn approvals(&self, by: &Principal, limit: usize) -> Result<Vec<ApprovalRow>, Refused> {
-        may_read(by, "approval")?;
-        Ok(self.store().approvals(Seer::of(by), limit).await?)
-    }
-
-    /// One question.
-    pub async fn approval(&self, by: &Principal, approval: ApprovalId) -> Result<ApprovalRow, Refused> {
-        let what = "approval";
-        may_read(by, what)?;
-        let (record, row) = self.store().approval(approval).await?.ok_or(Refused::NotFound { what })?;
-        readable(by, &record, what)?;
-        Ok(row)
     }
 
     /// The newest numbers of sessions that changed after a place among all changes. Whoever asks again and again is asked

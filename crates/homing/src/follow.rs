@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use api::client::{Follow, Heard};
-use api::{Fact, MessageQuery, Receipt, ReceiptState, RuleFact, Story, What};
+use api::{Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
@@ -35,9 +35,36 @@ pub(crate) enum Step {
     /// Something was shown, or was not for us.
     On,
     /// The agent asks a person.
-    Question { approval: String, detail: String },
+    Question(Asked),
     /// The message is final, or held until somebody does something.
     Over(Box<Receipt>),
+}
+
+/// What the agent asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) approval: String,
+    pub(crate) detail: String,
+    pub(crate) form: QuestionForm,
+    pub(crate) options: Vec<String>,
+}
+
+impl Asked {
+    /// The question, for people.
+    pub(crate) fn words(&self) -> String {
+        let options = self.options.iter().enumerate().map(|(number, name)| format!("\n  {number}  {name}"));
+        format!("the agent asks: {}{}", self.detail, options.collect::<String>())
+    }
+
+    /// How it is answered by a command of its own.
+    pub(crate) fn how(&self) -> String {
+        let answer = match self.form {
+            QuestionForm::Permission => "--yes",
+            QuestionForm::Choice => "--choose N",
+            QuestionForm::Words => "--say TEXT",
+        };
+        format!("answer with `homing approve {} {answer}`, or --no", self.approval)
+    }
 }
 
 impl<'a> Follower<'a> {
@@ -103,10 +130,16 @@ impl<'a> Follower<'a> {
             Story::Plan { .. } | Story::FileChanged { .. } => {
                 self.shown.progress(&format!("· {}", words::story(story)))?;
             }
-            Story::Question { approval, tool, detail } => {
+            Story::Question { approval, tool, detail, form, options } => {
                 self.shown.end_line()?;
                 let detail = if detail.is_empty() { format!("may I use {tool}?") } else { detail.clone() };
-                return Ok(Step::Question { approval: approval.clone(), detail });
+                let options = options.iter().map(|option| option.name.clone()).collect();
+                return Ok(Step::Question(Asked {
+                    approval: approval.clone(),
+                    detail,
+                    form: *form,
+                    options,
+                }));
             }
             Story::Launch(_)
             | Story::About(_)

@@ -128,7 +128,7 @@ pub(crate) fn story(story: &Story) -> String {
         Story::Memory { text, .. } => text.clone(),
         Story::Script { stage, output, .. } => format!("({stage}) {}", output.trim_end()),
         Story::Worktree { name, change, reference } => worktree(name, change, reference),
-        Story::Question { approval, tool, detail } => format!("asks for {tool}: {detail} ({approval})"),
+        Story::Question { approval, tool, detail, .. } => format!("asks for {tool}: {detail} ({approval})"),
         Story::Usage(usage) => used(usage),
         Story::Finished { reason } => format!("finished: {reason}"),
         Story::Notice { text } => text.clone(),

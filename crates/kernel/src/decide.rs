@@ -266,10 +266,10 @@ impl Session {
         match &self.work {
             Work::Busy(running) if ours && running.stage.fence() == Some(fence) => match report {
                 Report::Ready { native } => self.ready(running, native),
-                Report::Asked { approval } => match running.stage {
+                Report::Asked { approval, posed } => match running.stage {
                     Stage::Working { .. } if !running.has_asked(approval) => {
                         let until = given.now.after_ms(given.policy.ask_ms_max);
-                        vec![Fact::Asked { approval, turn: running.turn, until }]
+                        vec![Fact::Asked { approval, turn: running.turn, until, posed }]
                     }
                     // Asked before: a question that was answered never changes again.
                     Stage::Working { .. } => vec![],
@@ -514,7 +514,11 @@ impl Session {
 
     fn answer_ask(&self, approval: ApprovalId, answer: Answer, by: Answerer) -> Result<Facts, Refusal> {
         let Work::Busy(running) = &self.work else { return Err(Refusal::TooLate) };
-        running.open(approval).next().ok_or(Refusal::TooLate)?;
+        match running.open(approval).next() {
+            Some(Ask::Open { asks, .. }) if asks.takes(&answer) => {}
+            Some(Ask::Open { .. }) => return Err(Refusal::Unfit),
+            Some(Ask::Answered { .. } | Ask::Lapsed { .. }) | None => return Err(Refusal::TooLate),
+        }
         match by {
             // Silence is an answer only when the time for it is over, and only `wake` knows when that is.
             Answerer::Nobody => Ok(vec![]),
@@ -537,7 +541,7 @@ impl Running {
 
     fn late_asks(&self, now: Moment) -> Facts {
         let late = self.asks.iter().filter_map(|ask| match ask {
-            Ask::Open { approval, until } if *until <= now => Some(*approval),
+            Ask::Open { approval, until, .. } if *until <= now => Some(*approval),
             Ask::Open { .. } | Ask::Answered { .. } | Ask::Lapsed { .. } => None,
         });
         late.map(|approval| Fact::Answered { approval, answer: Answer::No, by: Answerer::Nobody }).collect()

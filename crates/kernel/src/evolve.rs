@@ -64,8 +64,8 @@ impl Session {
                 self.stage(*turn, Stage::Resting { tried: *attempt, again_at: *again_at });
                 self.learn(Outcome::Failed(*failure));
             }
-            Fact::Asked { approval, until, .. } => {
-                self.ask(Ask::Open { approval: *approval, until: *until });
+            Fact::Asked { approval, until, posed, .. } => {
+                self.ask(Ask::Open { approval: *approval, until: *until, asks: posed.asks });
             }
             Fact::Answered { approval, answer, .. } => {
                 self.ask(Ask::Answered { approval: *approval, answer: answer.clone() });

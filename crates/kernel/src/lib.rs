@@ -40,12 +40,12 @@ pub use readiness::{
     readiness_parts,
 };
 pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
-pub use rules::{Asks, Effect, Judgement, Question, Rule, judge, may_answer};
+pub use rules::{Asks, Effect, Judgement, Posed, Question, Rule, judge, may_answer};
 pub use scope::{
     Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, Setting, What, Worktree,
 };
 pub use session::{
     AfterFailure, Answer, Answerer, Ask, Command, Delivery, Fact, Given, HoldWhy, KeptWhy, Known, Life,
     Outcome, Policy, Refusal, RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy,
-    Waiting, Work,
+    Unattended, Waiting, Work,
 };

@@ -50,19 +50,50 @@ pub struct Question<'a> {
     pub tool: &'a str,
     /// Where the session acts, canonical.
     pub directory: &'a str,
+    /// In a worktree: the directory that it came from, and whose rules count for it, too.
+    pub home: Option<&'a str>,
     /// The session.
     pub session: SessionId,
 }
 
 /// What kind of answer a question takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Asks {
     /// Yes or no.
+    #[default]
     Permission,
-    /// One of several options.
-    Choice,
+    /// One of so many options.
+    Choice {
+        /// How many there are.
+        options: u16,
+    },
     /// Words.
     Words,
+}
+
+impl Asks {
+    /// Whether this is an answer to such a question. A no always is: whoever need not choose may decline.
+    pub fn takes(self, answer: &Answer) -> bool {
+        match (self, answer) {
+            (_, Answer::No)
+            | (Self::Permission, Answer::Yes)
+            // To a choice: when none of the options is right.
+            | (Self::Words | Self::Choice { .. }, Answer::Said(_)) => true,
+            (Self::Choice { options }, Answer::Chose(option)) => *option < options,
+            (Self::Permission, Answer::Chose(_) | Answer::Said(_))
+            | (Self::Choice { .. }, Answer::Yes)
+            | (Self::Words, Answer::Yes | Answer::Chose(_)) => false,
+        }
+    }
+}
+
+/// What of a question its answers are judged by, as long as it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Posed {
+    /// What kind of answer it takes.
+    pub asks: Asks,
+    /// The rule that names who may answer, and those people.
+    pub only: Option<(RuleId, Grantee)>,
 }
 
 /// What the rules say to a question.
@@ -107,7 +138,10 @@ impl Rule {
     fn speaks_of(&self, question: &Question<'_>) -> bool {
         self.agent.as_ref().is_none_or(|agent| agent == question.agent)
             && self.tool.as_ref().is_none_or(|tool| names(tool, question.tool))
-            && self.directory.as_ref().is_none_or(|directory| is_under(question.directory, directory))
+            && self.directory.as_ref().is_none_or(|directory| {
+                let mut places = [question.directory].into_iter().chain(question.home);
+                places.any(|place| is_under(place, directory))
+            })
             && self.session.is_none_or(|session| session == question.session)
     }
 

@@ -3,6 +3,7 @@
 //! `Command` is a wish, `Fact` is something that happened, `Session` is all facts folded together. `decide.rs` turns
 //! wishes into facts, `evolve.rs` folds them in, `due.rs` says what ought to be going on outside.
 
+use crate::rules::{Asks, Posed};
 use crate::scope::{Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, What};
 use crate::{
     ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, RuleId, Term,
@@ -57,7 +58,7 @@ pub enum Report {
     /// The agent is up and waits for the message; nothing of it has left us.
     Ready { native: Option<Native> },
     /// The agent asks a person. We minted the approval's id for its question.
-    Asked { approval: ApprovalId },
+    Asked { approval: ApprovalId, posed: Posed },
     /// The agent no longer asks, and takes no answer.
     Withdrawn { approval: ApprovalId },
     /// The words of this message did not get into the turn, and nothing of them was acted on.
@@ -178,7 +179,7 @@ pub enum Fact {
     /// The attempt failed before the message was handed over; it is tried again then.
     AttemptFailed { turn: Turn, attempt: Attempt, failure: Failure, again_at: Moment },
     /// The agent asks; without an answer by then it is a no.
-    Asked { approval: ApprovalId, turn: Turn, until: Moment },
+    Asked { approval: ApprovalId, turn: Turn, until: Moment, posed: Posed },
     /// Somebody answered, or nobody did in time. Final.
     Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer any more: its turn is over, or the agent took the question back. Final.
@@ -297,6 +298,8 @@ pub enum Refusal {
     NoSuchTurn,
     /// It belongs to another scope than that of now.
     OtherScope,
+    /// It is no answer to what was asked.
+    Unfit,
 }
 
 /// All facts of a session, folded together.
@@ -437,7 +440,7 @@ impl Stage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// Nobody has answered yet.
-    Open { approval: ApprovalId, until: Moment },
+    Open { approval: ApprovalId, until: Moment, asks: Asks },
     /// It was answered.
     Answered { approval: ApprovalId, answer: Answer },
     /// The agent took it back.
@@ -463,6 +466,17 @@ pub struct Policy {
     pub crowded_ms: u64,
     /// What becomes of waiting messages after a failed turn.
     pub after_failure: AfterFailure,
+    /// What becomes of questions when nobody attends.
+    pub unattended: Unattended,
+}
+
+/// What becomes of an agent's question in a turn that nobody attends. What a rule says comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unattended {
+    /// It is a no at once.
+    Deny,
+    /// It waits for a person like any other, until its time is over.
+    Ask,
 }
 
 /// What becomes of waiting messages after a failed turn.
@@ -485,6 +499,7 @@ impl Default for Policy {
             ask_ms_max: 30 * 60 * 1_000,
             crowded_ms: 10 * 60 * 1_000,
             after_failure: AfterFailure::Hold,
+            unattended: Unattended::Deny,
         }
     }
 }

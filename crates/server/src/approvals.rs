@@ -1,24 +1,34 @@
-//! Questions of agents that wait for a person.
+//! Questions of agents that wait for a person, and the rules for them.
 
-use crate::asked::{Body, Caller, Id, Json, Query, limit};
+use crate::asked::{Body, Caller, Id, Json, Query, id, limit};
 use crate::door::Door;
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
+use crate::people::{grantee_form, grantee_of, who};
 use crate::problem::{Answer, No};
 use crate::wire::{answer_form, answerer_word, at};
-use api::{Approval, ApprovalAnswer, ApprovalState, Code, Page, PageQuery};
+use api::{
+    Approval, ApprovalAnswer, ApprovalState, Choice, Code, Done, NewRule, OnlyThese, Page, PageQuery,
+    QuestionForm, Rule, RuleEffect,
+};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{ApprovalRow, Refused, Verb, who_changed};
-use kernel::ApprovalId;
-
-/// What to say to an agent whose question lapsed with its turn.
-const GO_ON: &str = "Go on. What you asked for is allowed once.";
+use engine::{ApprovalView, QuestionWords, Remember, RuleRow, Verb, who_changed};
+use http::StatusCode;
+use kernel::{ApprovalId, Asks, RuleId};
 
 problems! {
     ListProblems = [Invalid, BadCursor, RightMissing];
-    AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        SessionEnded, IdempotencyConflict, TooLate, Lapsed, Changed, DiskFull, Unclear];
+    ReadProblems = [NotFound, RightMissing];
+    AnswerProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, UnfitAnswer, NotFound, NotAllowed,
+        RightMissing, RoleTooLow, BoundElsewhere, NotYoursToAnswer, SessionEnded, IdempotencyConflict, TooLate, Lapsed,
+        Changed, TooManyRules, DiskFull, Unclear];
+    RulesProblems = [RightMissing, BoundElsewhere];
+    AddRuleProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
+        RoleTooLow, BoundElsewhere, UnknownAgent, SessionEnded, TooManyRules, IdempotencyConflict, Changed, DiskFull,
+        Unclear];
+    RemoveRuleProblems = [NotFound, NotAllowed, RightMissing, RoleTooLow, BoundElsewhere, IdempotencyConflict, Changed,
+        DiskFull, Unclear];
 }
 
 /// The id of an approval, in a path.
@@ -28,6 +38,16 @@ problems! {
 pub(crate) struct ApprovalName {
     /// The question.
     #[param(pattern = "^apr_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+    id: String,
+}
+
+/// The id of a rule, in a path.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct RuleName {
+    /// The rule.
+    #[param(pattern = "^rul_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
     id: String,
 }
 
@@ -46,14 +66,30 @@ pub(crate) async fn list(
     if query.cursor.is_some() {
         return Err(No::new(Code::BadCursor, "this list has one page").at("cursor"));
     }
-    let rows = door.engine.approvals(&caller.by, limit(query.limit)?).await?;
-    Ok(Json(Page { items: rows.into_iter().map(approval_form).collect(), next: None }))
+    let views = door.engine.approvals(&caller.by, limit(query.limit)?).await?;
+    Ok(Json(Page { items: views.into_iter().map(approval_form).collect(), next: None }))
+}
+
+/// Show a question
+///
+/// Also one that is settled: who answered, what, and when.
+#[utoipa::path(
+    get, path = "/api/v1/approvals/{id}", tag = "approvals", operation_id = "approval", params(ApprovalName),
+    responses((status = 200, description = "The question as it is now.", body = Approval), ReadProblems),
+)]
+pub(crate) async fn read(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(approval): Id<ApprovalId>,
+) -> Answer<Json<Approval>> {
+    Ok(Json(approval_form(door.engine.approval(&caller.by, approval).await?)))
 }
 
 /// Answer a question
 ///
-/// The first answer wins; a later one is a 409 `too_late`. A question whose turn was interrupted has lapsed: a 409 `lapsed`, whose
-/// hint is the message that lets the agent go on.
+/// The first answer wins; a later one is a 409 `too_late` that says in `answered` who was first. A question whose turn was
+/// interrupted has lapsed: a 409 `lapsed`, whose hint is the message that lets the agent go on. With `remember` a yes or no
+/// about a tool becomes a rule in the same step.
 #[utoipa::path(
     post, path = "/api/v1/approvals/{id}", tag = "approvals", operation_id = "answer", params(ApprovalName, KeyHeader),
     request_body = ApprovalAnswer,
@@ -69,36 +105,87 @@ pub(crate) async fn answer(
     Id(approval): Id<ApprovalId>,
     Body(said): Body<ApprovalAnswer>,
 ) -> Answer<Response> {
+    said.check()?;
     let answer = match said.answer {
         api::Answer::Yes => kernel::Answer::Yes,
         api::Answer::No => kernel::Answer::No,
         api::Answer::Chose(option) => kernel::Answer::Chose(option),
         api::Answer::Said(words) => kernel::Answer::Said(words),
     };
-    let granted = door.engine.ask(&caller.by, Verb::Answer { approval, answer }, caller.trace).await;
-    if let Err(refused) = &granted
-        && *refused != Refused::TooLate
-    {
-        return Err(refused.clone().into());
-    }
+    let remember = said.remember.map(|remember| match remember {
+        api::Remember::Session => Remember::Session,
+        api::Remember::Always => Remember::Always,
+    });
+    let verb = Verb::Answer { approval, answer, remember };
+    let granted = door.engine.ask(&caller.by, verb, caller.trace).await?;
     // Whoever may answer it is shown how it is.
     let now = door.engine.approval(&who_changed(&caller.by), approval).await?;
-    match granted {
-        Err(Refused::TooLate) if now.state == engine::ApprovalState::Lapsed => Err(lapsed(&now)),
-        granted => Ok(granted_response(granted?, Json(approval_form(now)))),
+    Ok(granted_response(granted, Json(approval_form(now))))
+}
+
+/// List the rules for questions
+///
+/// Those that count now: the org's, and those of sessions that you see.
+#[utoipa::path(
+    get, path = "/api/v1/approvals/rules", tag = "approvals", operation_id = "rules",
+    responses((status = 200, description = "The rules, the oldest first.", body = Page<Rule>), RulesProblems),
+)]
+pub(crate) async fn rules(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Rule>>> {
+    let mut items = Vec::new();
+    for row in door.engine.rules(&caller.by).await? {
+        items.push(rule_form(&door, &caller, row).await?);
     }
+    Ok(Json(Page { items, next: None }))
 }
 
-/// Nothing goes on by itself, so whoever answers too late is told how to let it.
-fn lapsed(row: &ApprovalRow) -> No {
-    let ApprovalRow { session, turn, .. } = row;
-    let detail =
-        format!("turn {turn} of {session} was interrupted before anybody answered; nothing was done");
-    let body = serde_json::json!({ "to": { "session": session.to_string() }, "text": GO_ON });
-    No::new(Code::Lapsed, detail).advise(format!("to go on, POST /api/v1/messages {body}"))
+/// Make a rule for questions
+///
+/// Whoever manages a session makes those for it, an admin all others. An `allow` names at least an agent, a tool, a directory
+/// or a session.
+#[utoipa::path(
+    post, path = "/api/v1/approvals/rules", tag = "approvals", operation_id = "add_rule", params(KeyHeader),
+    request_body = NewRule,
+    responses((status = 201, description = "It counts from now on.", body = Rule), AddRuleProblems),
+)]
+pub(crate) async fn add_rule(
+    State(door): State<Door>,
+    caller: Caller,
+    Body(new): Body<NewRule>,
+) -> Answer<(StatusCode, Json<Rule>)> {
+    new.check()?;
+    let NewRule { effect, who, agent, tool, directory, session, until } = new;
+    let effect = match (effect, who) {
+        (RuleEffect::Allow, _) => engine::RuleEffect::Allow,
+        (RuleEffect::Deny, _) => engine::RuleEffect::Deny,
+        (RuleEffect::Ask, Some(who)) => engine::RuleEffect::Ask(grantee_of(&who)?),
+        (RuleEffect::Ask, None) => return Err(No::new(Code::Invalid, "who: say who may answer").at("who")),
+    };
+    let session = session.map(|session| id("session", &session)).transpose()?;
+    let until = until.map(|until| kernel::Moment(until.0));
+    let wanted = engine::NewRule { agent, tool, directory, session, effect, until };
+    let row = door.engine.add_rule(&caller.by, wanted, caller.trace.clone()).await?;
+    Ok((StatusCode::CREATED, Json(rule_form(&door, &caller, row).await?)))
 }
 
-fn approval_form(row: ApprovalRow) -> Approval {
+/// Remove a rule for questions
+///
+/// Whoever may make it may remove it. What was answered by it stays so.
+#[utoipa::path(
+    delete, path = "/api/v1/approvals/rules/{id}", tag = "approvals", operation_id = "remove_rule",
+    params(RuleName, KeyHeader),
+    responses((status = 200, description = "It counts no more.", body = Done), RemoveRuleProblems),
+)]
+pub(crate) async fn remove_rule(
+    State(door): State<Door>,
+    caller: Caller,
+    Id(rule): Id<RuleId>,
+) -> Answer<Json<Done>> {
+    door.engine.remove_rule(&caller.by, rule, caller.trace).await?;
+    Ok(Json(Done { id: rule.to_string() }))
+}
+
+fn approval_form(view: ApprovalView) -> Approval {
+    let ApprovalView { row, words, answered_by } = view;
     let (state, answer, by) = match row.state {
         engine::ApprovalState::Open => (ApprovalState::Open, None, None),
         engine::ApprovalState::Answered { answer, by } => {
@@ -106,14 +193,62 @@ fn approval_form(row: ApprovalRow) -> Approval {
         }
         engine::ApprovalState::Lapsed => (ApprovalState::Lapsed, None, None),
     };
+    let form = match row.posed.asks {
+        Asks::Permission => QuestionForm::Permission,
+        Asks::Choice { .. } => QuestionForm::Choice,
+        Asks::Words => QuestionForm::Words,
+    };
+    let only = row.posed.only.map(|(rule, who)| OnlyThese { rule: rule.to_string(), who: grantee_form(who) });
+    let options = words.as_ref().map(options_form).unwrap_or_default();
+    let (agent, directory, tool, detail) = match words {
+        Some(QuestionWords { agent, directory, tool, detail, .. }) => {
+            (Some(agent), Some(directory), Some(tool), Some(detail))
+        }
+        None => (None, None, None, None),
+    };
     Approval {
         id: row.approval.to_string(),
         session: row.session.to_string(),
         turn: row.turn.0,
         state,
+        form,
+        tool,
+        detail,
+        options,
+        agent,
+        directory,
+        only,
         answer,
         by,
+        by_handle: answered_by,
         asked_at: at(row.asked_at),
         until: at(row.until),
+        settled_at: row.settled_at.map(at),
     }
+}
+
+fn options_form(words: &QuestionWords) -> Vec<Choice> {
+    let options = words.options.iter();
+    options.map(|o| Choice { name: o.name.clone(), description: o.description.clone() }).collect()
+}
+
+async fn rule_form(door: &Door, caller: &Caller, row: RuleRow) -> Answer<Rule> {
+    let RuleRow { rule, by, since, agent, tool, directory, session, effect, until } = row;
+    let (effect, whom) = match effect {
+        engine::RuleEffect::Allow => (RuleEffect::Allow, None),
+        engine::RuleEffect::Deny => (RuleEffect::Deny, None),
+        engine::RuleEffect::Ask(whom) => (RuleEffect::Ask, Some(grantee_form(whom))),
+    };
+    Ok(Rule {
+        id: rule.to_string(),
+        effect,
+        who: whom,
+        agent,
+        tool,
+        directory,
+        session: session.map(|session| session.to_string()),
+        by: who(door, caller, by).await?,
+        since: at(since),
+        until: until.map(at),
+    })
 }

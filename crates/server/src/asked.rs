@@ -296,6 +296,9 @@ impl Kind for kernel::SessionId {
 impl Kind for kernel::ApprovalId {
     const WHAT: &'static str = "approval";
 }
+impl Kind for kernel::RuleId {
+    const WHAT: &'static str = "rule";
+}
 
 impl Kind for kernel::PersonId {
     const WHAT: &'static str = "person";

@@ -43,6 +43,7 @@ pub(crate) async fn say(
 ) -> Answer<Response> {
     message.check()?;
     let (delivery, under) = message.delivery();
+    let unattended = message.is_unattended();
     let (to, parts) = message.into_parts();
     let (to, if_new) = destination(&door, &caller.by, to).await?;
     let inbound = Inbound {
@@ -52,6 +53,7 @@ pub(crate) async fn say(
         parts: parts.into_iter().map(part).collect(),
         delivery: delivery_of(delivery),
         under: under.map(kernel::Epoch),
+        unattended,
         reply: None,
         trace: caller.trace,
     };

@@ -1,10 +1,11 @@
 //! One match from a refusal to a status, a code and advice; and how a problem goes out.
 
-use api::{Code, Problem};
+use crate::wire::{answer_form, answerer_word, at};
+use api::{AnsweredBefore, Code, Problem};
 use axum::response::{IntoResponse, Response};
-use engine::Refused;
+use engine::{Refused, Settled};
 use http::{HeaderValue, StatusCode, header};
-use kernel::EndWhy;
+use kernel::{EndWhy, SessionId};
 
 /// Seconds after which a 503 may be asked again.
 const RETRY_AFTER_SECONDS: u64 = 1;
@@ -34,6 +35,17 @@ impl No {
     /// With the seconds after which it is worth asking again, and advice that says so.
     pub(crate) fn after(self, seconds: u64, hint: impl Into<String>) -> Self {
         Self(Box::new(self.0.advise(hint).after(seconds)))
+    }
+
+    /// With how the question was answered before.
+    fn answered(mut self, settled: Settled) -> Self {
+        self.0.answered = Some(Box::new(AnsweredBefore {
+            answer: answer_form(&settled.answer),
+            by: answerer_word(settled.by),
+            by_handle: settled.handle,
+            at: settled.at.map(at),
+        }));
+        self.advise("it is settled; GET /api/v1/approvals/{id} shows how")
     }
 
     pub(crate) fn not_found(what: &'static str) -> Self {
@@ -78,6 +90,11 @@ impl From<Refused> for No {
             Refused::Invalid { field, .. } => no(Code::Invalid).at(field),
             Refused::TooLate => no(Code::TooLate),
             Refused::Changed => no(Code::Changed),
+            Refused::NotYoursToAnswer { .. } => no(Code::NotYoursToAnswer),
+            Refused::UnfitAnswer { .. } => no(Code::UnfitAnswer).at("answer"),
+            Refused::AnsweredBefore(settled) => no(Code::TooLate).answered(*settled),
+            Refused::Lapsed { session, interrupted, .. } => lapsed(no(Code::Lapsed), session, interrupted),
+            Refused::TooManyRules { .. } => no(Code::TooManyRules),
             Refused::Busy => no(Code::Busy),
             Refused::ScopeChanging => no(Code::ScopeChanging),
             Refused::InWorktree => no(Code::InWorktree),
@@ -90,6 +107,20 @@ impl From<Refused> for No {
             Refused::Unclear => no(Code::Unclear),
         }
     }
+}
+
+/// What to say to an agent whose question lapsed with its turn.
+const GO_ON: &str = "Go on. What you asked for is allowed once.";
+
+/// Nothing goes on by itself, so whoever answers too late is told how to let it.
+fn lapsed(no: No, session: SessionId, interrupted: bool) -> No {
+    if !interrupted {
+        return no.advise("nothing is left to answer; if it is still wanted, say so in a message of its own");
+    }
+    let body = serde_json::json!({ "to": { "session": session.to_string() }, "text": GO_ON });
+    no.advise(format!(
+        "to go on: homing send --session {session} \"{GO_ON}\", or POST /api/v1/messages {body}"
+    ))
 }
 
 fn end_hint(why: EndWhy) -> &'static str {
@@ -130,13 +161,21 @@ impl IntoResponse for No {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::{Grant, Right, Role, SessionId};
+    use kernel::{Asks, Grant, Right, Role, RuleId, Turn};
 
     #[test]
     fn every_refusal_has_its_status_and_the_engines_own_code() {
         let session = SessionId::from_bits(1);
+        let (answer, by) = (kernel::Answer::No, kernel::Answerer::Nobody);
+        let settled = Settled { answer, by, handle: None, at: None };
         let refusals = [
             (404, Refused::NotFound { what: "session" }),
+            (403, Refused::NotYoursToAnswer { who: "ann".into(), rule: RuleId::from_bits(1) }),
+            (422, Refused::UnfitAnswer { takes: Asks::Words }),
+            (409, Refused::AnsweredBefore(Box::new(settled))),
+            (409, Refused::Lapsed { session, turn: Turn(1), interrupted: true }),
+            (409, Refused::Lapsed { session, turn: Turn(1), interrupted: false }),
+            (429, Refused::TooManyRules { limit: 1 }),
             (401, Refused::Unauthenticated),
             (403, Refused::NeedsRight(Right::Manage)),
             (403, Refused::NeedsRole(Role::Admin)),

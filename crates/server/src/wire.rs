@@ -160,7 +160,7 @@ fn rule_fact(fact: &Fact) -> api::RuleFact {
             failure: failure_form(*failure),
             again_at: at(*again_at),
         },
-        Fact::Asked { approval, turn, until } => {
+        Fact::Asked { approval, turn, until, posed: _ } => {
             Wire::Asked { approval: text(approval), turn: turn.0, until: at(*until) }
         }
         Fact::Answered { approval, answer, by } => {

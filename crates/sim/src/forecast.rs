@@ -78,6 +78,7 @@ impl Forecast {
             ask_ms_max: dice.between(2_000, 10_000),
             crowded_ms: dice.between(2_000, 8_000),
             after_failure: dice.weigh(&[(1, AfterFailure::Hold), (1, AfterFailure::GoOn)]),
+            unattended: kernel::Unattended::Deny,
         };
         // From dice of its own, as above.
         let org_awake_max = Dice::new(seed.rotate_left(32)).weigh(&[(4, 256), (1, 3), (1, 1)]);

@@ -147,6 +147,7 @@ impl Person {
             if_new: IfNew { title, ..IfNew::default() },
             parts,
             delivery: kernel::Delivery::Queue,
+            unattended: false,
             under: None,
             reply,
             trace,

@@ -120,6 +120,7 @@ impl Filler {
             into: Into::Create(fresh),
             words: Bytes::from_static(br#"[{"type":"text","text":"Please have a look at this."}]"#),
             delivery: Delivery::Queue,
+            unattended: false,
             under: None,
             reply: None,
             if_new_ignored: false,
@@ -186,6 +187,7 @@ impl<'a> Log<'a> {
             replies: vec![],
             wake_at: self.state.wake_at(term),
             awake: self.state.is_awake(),
+            rules: vec![],
             own_acts: vec![],
         };
         match self.filler.store.append(append).await.expect("the store works") {

@@ -194,6 +194,7 @@ impl House {
             into,
             words: Bytes::from(format!(r#"[{{"type":"text","text":"{text}"}}]"#)),
             delivery: Delivery::Queue,
+            unattended: false,
             under: None,
             reply: None,
             if_new_ignored: false,

@@ -200,6 +200,7 @@ async fn accept(store: &SqliteStore, number: u64) {
         into,
         words: Bytes::from(words()),
         delivery: Delivery::Queue,
+        unattended: false,
         under: None,
         reply: None,
         if_new_ignored: false,

@@ -2,6 +2,7 @@
 -- forks or were brought here from elsewhere, and rules for what agents ask.
 
 ALTER TABLE messages ADD COLUMN delivery TEXT NOT NULL DEFAULT 'queue';
+ALTER TABLE messages ADD COLUMN unattended INTEGER NOT NULL DEFAULT 0; -- nobody is there to answer what the agent asks
 ALTER TABLE messages ADD COLUMN under INTEGER; -- the epoch that its sender saw, if they said so
 ALTER TABLE messages ADD COLUMN epoch INTEGER; -- of the scope it was written for; follows from the facts
 -- Whatever a keeper has seen has a seat of its own, and there was one epoch only.
@@ -31,6 +32,9 @@ INSERT INTO scopes (sid, epoch, scope) SELECT sid, 0, scope FROM sessions WHERE 
 -- beside this step fills them from the state and the person that were here before, and takes `by` away.
 ALTER TABLE approvals ADD COLUMN answer   TEXT;
 ALTER TABLE approvals ADD COLUMN answerer TEXT; -- the id of a person or a rule, or a word; none if its time was over
+ALTER TABLE approvals ADD COLUMN posed    TEXT; -- which answers fit and whose; none for a permission of anybody's
+ALTER TABLE approvals ADD COLUMN number   INTEGER; -- of the fact that it was asked with
+ALTER TABLE approvals ADD COLUMN settled_at INTEGER;
 
 -- What is answered to an agent's questions without asking, and whom to ask. What is none holds for all.
 CREATE TABLE rules (

@@ -2,9 +2,9 @@
 
 use crate::columns::{Id, Json, int};
 use crate::desk::{Desk, Kept, Sid};
-use crate::people;
 use crate::projection::{Pending, apply};
 use crate::trouble::Trouble;
+use crate::{change, people};
 use kernel::{Claim, Fact, Number, SessionId};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
@@ -94,6 +94,10 @@ pub(crate) fn write_past(desk: &mut Desk, session: SessionId, facts: Vec<NewFact
 }
 
 fn write(desk: &mut Desk, kept: &Kept, append: &Append) -> Result<Number, Trouble> {
+    // Before the facts: what is for this session only goes if they end it.
+    for rule in &append.rules {
+        change::add_rule(desk, kept.org, rule, rule.since)?;
+    }
     let mut pending = Pending::new(kept);
     let mut number = append.after;
     for new in &append.facts {

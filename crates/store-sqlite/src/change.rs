@@ -312,7 +312,10 @@ fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -
             desk.run("DELETE FROM tokens WHERE token = ?1", [token.stored()])?;
             one(desk, org, *person)
         }
-        Change::AddRule(rule) => add_rule(desk, org, who.oid, rule, at),
+        Change::AddRule(rule) => {
+            add_rule(desk, org, rule, at)?;
+            Ok(Touched::Nobody)
+        }
         Change::RemoveRule(rule) => {
             rules::remove(desk, *rule)?;
             Ok(Touched::Nobody)
@@ -320,10 +323,10 @@ fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -
     }
 }
 
-fn add_rule(desk: &Desk, org: OrgId, oid: Oid, rule: &RuleRow, at: Moment) -> Result<Touched, Trouble> {
+pub(crate) fn add_rule(desk: &Desk, org: OrgId, rule: &RuleRow, at: Moment) -> Result<(), Trouble> {
+    let oid = oid(desk.db(), org)?.ok_or_else(|| Trouble::Damaged(format!("{org} is gone")))?;
     let kept = rule.session.map(|session| desk.kept(session)).transpose()?.flatten();
-    rules::add(desk, org, oid, pid(desk, org, rule.by)?, kept.map(|kept| kept.sid), rule, at)?;
-    Ok(Touched::Nobody)
+    rules::add(desk, org, oid, pid(desk, org, rule.by)?, kept.map(|kept| kept.sid), rule, at)
 }
 
 fn pid(desk: &Desk, org: OrgId, person: PersonId) -> Result<Pid, Trouble> {

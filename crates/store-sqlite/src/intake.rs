@@ -94,8 +94,8 @@ fn say(
     let body = desk.keep_words(&new.words)?;
     desk.run(
         "INSERT INTO messages (id, sid, by, body, reply, created, previous, previous_why, if_new_ignored,
-                               accepted_at, state, pending, revision, seat, changed_at, delivery, under)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10, ?12, ?13)",
+                               accepted_at, state, pending, revision, seat, changed_at, delivery, under, unattended)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'waiting', 1, 0, ?11, ?10, ?12, ?13, ?14)",
         params![
             message.stored(),
             sid,
@@ -110,6 +110,7 @@ fn say(
             seat,
             record::delivery_word(new.delivery),
             new.under.map(|epoch| epoch.0),
+            new.unattended,
         ],
     )?;
     remember(desk, who.pid, new.key.as_ref(), message.stored(), at)?;

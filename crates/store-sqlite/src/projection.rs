@@ -67,20 +67,18 @@ pub(crate) fn apply(
             }
             Ok(())
         }
-        Change::Asked { approval, turn, until } => desk
-            .run(
-                "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until)
-                 VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6)
-                 ON CONFLICT (id) DO UPDATE SET state = 'open', answer = NULL, answerer = NULL,
-                    turn = excluded.turn, asked_at = excluded.asked_at, until = excluded.until, owner = excluded.owner",
-                params![approval.stored(), kept.sid, kept.owner, turn.0, int(at.0), int(until.0)],
-            )
-            .map(drop),
-        Change::Answered { approval, answer, by } => settle(desk, approval, &answer, by),
+        Change::Asked { approval, turn, until, posed } => {
+            let posed = record::encode_posed(&posed);
+            let (id, asked_at, until) = (approval.stored(), int(at.0), int(until.0));
+            let (posed, number) = (posed.as_deref().map(Json), int(number.0));
+            let row = params![id, kept.sid, kept.owner, turn.0, asked_at, until, posed, number];
+            desk.run(ASK, row).map(drop)
+        }
+        Change::Answered { approval, answer, by } => settle(desk, approval, &answer, by, at),
         Change::Lapsed { approval } => {
-            let sql =
-                "UPDATE approvals SET state = 'lapsed', answer = NULL, answerer = NULL WHERE id = ?1";
-            desk.run(sql, [approval.stored()]).map(drop)
+            let sql = "UPDATE approvals SET state = 'lapsed', answer = NULL, answerer = NULL, settled_at = ?2
+                 WHERE id = ?1";
+            desk.run(sql, params![approval.stored(), int(at.0)]).map(drop)
         }
         Change::Under { message, epoch } => {
             let row = params![message.stored(), epoch.0];
@@ -94,6 +92,12 @@ pub(crate) fn apply(
         }
     }
 }
+
+const ASK: &str = "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until, posed, number)
+     VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7, ?8)
+     ON CONFLICT (id) DO UPDATE SET state = 'open', answer = NULL, answerer = NULL, settled_at = NULL,
+        turn = excluded.turn, asked_at = excluded.asked_at, until = excluded.until, owner = excluded.owner,
+        posed = excluded.posed, number = excluded.number";
 
 /// A message as far as a change needs to know it.
 struct Found {
@@ -194,11 +198,17 @@ fn move_to(desk: &Desk, kept: &Kept, scope: &Scope, epoch: Epoch) -> Result<(), 
     desk.run("INSERT OR REPLACE INTO scopes (sid, epoch, scope) VALUES (?1, ?2, ?3)", row).map(drop)
 }
 
-fn settle(desk: &Desk, approval: ApprovalId, answer: &Answer, by: Answerer) -> Result<(), Trouble> {
+fn settle(
+    desk: &Desk,
+    approval: ApprovalId,
+    answer: &Answer,
+    by: Answerer,
+    at: Moment,
+) -> Result<(), Trouble> {
     let text = record::encode_answer(answer);
     desk.run(
-        "UPDATE approvals SET state = 'answered', answer = ?2, answerer = ?3 WHERE id = ?1",
-        params![approval.stored(), Json(&text), record::answerer_text(by)],
+        "UPDATE approvals SET state = 'answered', answer = ?2, answerer = ?3, settled_at = ?4 WHERE id = ?1",
+        params![approval.stored(), Json(&text), record::answerer_text(by), int(at.0)],
     )
     .map(drop)
 }

@@ -273,7 +273,7 @@ fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Ve
 
 const RECEIPT: &str = "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
     m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at,
-    m.delivery, m.epoch
+    m.delivery, m.epoch, m.unattended
     FROM messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
 
 fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
@@ -294,6 +294,7 @@ fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
         created: row.flag(10)?,
         previous: row.previous(11)?,
         if_new_ignored: row.flag(13)?,
+        unattended: row.flag(18)?,
         accepted_at: row.moment(14)?,
         changed_at: row.moment(15)?,
     })
@@ -419,7 +420,8 @@ pub(crate) fn read_all<T>(
     Ok(all)
 }
 
-const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until";
+const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until,
+    a.posed, a.number, a.settled_at";
 
 fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
     let row = Columns(row);
@@ -439,6 +441,9 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
         state,
         asked_at: row.moment(6)?,
         until: row.moment(7)?,
+        posed: record::decode_posed(row.bytes_maybe(8)?)?,
+        number: row.number_maybe(9)?,
+        settled_at: row.moment_maybe(10)?,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::rows::*;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, ApprovalId, Authorized, Change, Claim, Delivery, EndWhy, Epoch, Fact, MessageId, Moment,
-    Named, NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, Scope,
+    Named, NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, RuleId, Scope,
     SessionId, Term, To, TokenId, Turn,
 };
 use std::future::Future;
@@ -324,6 +324,8 @@ pub struct NewMessage {
     pub delivery: Delivery,
     /// The epoch of the scope that its sender saw, if they said so.
     pub under: Option<Epoch>,
+    /// Nobody sits in front of it, so that nobody is there to answer what the agent asks.
+    pub unattended: bool,
     /// Where replies go; fixed from here on.
     pub reply: Option<Address>,
     /// The sender named an agent or a directory, and a session was there already.
@@ -527,7 +529,7 @@ pub enum Wish {
     /// Stop its turn, or take it back.
     Stop { message: MessageId },
     /// Answer a question.
-    Answer { approval: ApprovalId, answer: Answer },
+    Answer { approval: ApprovalId, answer: Answer, rule: Option<RememberedRule> },
     /// Act somewhere or somehow else, from the end of the turn on or (`now`) not at all.
     Change { change: Change, now: bool },
     /// Give up a change of scope that has not begun.
@@ -536,6 +538,22 @@ pub enum Wish {
     Undo { turn: Turn, of: Epoch },
     /// End the session.
     End,
+}
+
+/// An answer that is to hold for such questions from now on: a yes allows, a no denies. It becomes a rule together with the
+/// answer, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RememberedRule {
+    /// The rule's id, minted by us.
+    pub rule: RuleId,
+    /// Only questions of this agent.
+    pub agent: Option<String>,
+    /// Only questions about this tool.
+    pub tool: String,
+    /// Only questions of sessions that act in this directory or below it.
+    pub directory: Option<String>,
+    /// Only questions of this session.
+    pub session: Option<SessionId>,
 }
 
 impl Wish {
@@ -735,6 +753,8 @@ pub struct Append {
     pub wake_at: Option<Moment>,
     /// Whether a turn runs or waits after this, so that the next start must look after it.
     pub awake: bool,
+    /// Rules that came with an answer.
+    pub rules: Vec<RuleRow>,
     /// What the engine did by itself, for the audit: the verb, and what it was done to.
     pub own_acts: Vec<(&'static str, Option<MessageId>)>,
 }

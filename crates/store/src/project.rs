@@ -5,7 +5,7 @@
 
 use crate::ReceiptState;
 use kernel::{
-    Answer, Answerer, ApprovalId, EndWhy, Epoch, Fact, Failure, HoldWhy, MessageId, Moment, Outcome,
+    Answer, Answerer, ApprovalId, EndWhy, Epoch, Fact, Failure, HoldWhy, MessageId, Moment, Outcome, Posed,
     RefusedWhy, Scope, StopWhy, Turn,
 };
 
@@ -26,7 +26,7 @@ pub enum Change {
     /// The turn ended with this fact, and its message stands so. Stopped without a word for why, it keeps the word it has.
     TurnOver { turn: Turn, state: ReceiptState, why: Option<&'static str> },
     /// The agent asks.
-    Asked { approval: ApprovalId, turn: Turn, until: Moment },
+    Asked { approval: ApprovalId, turn: Turn, until: Moment, posed: Posed },
     /// The question was answered.
     Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer the question any more.
@@ -76,8 +76,8 @@ pub fn project(fact: &Fact) -> Vec<Change> {
             let (state, why) = outcome_words(*outcome);
             vec![Change::TurnOver { turn: *turn, state, why }]
         }
-        Fact::Asked { approval, turn, until } => {
-            vec![Change::Asked { approval: *approval, turn: *turn, until: *until }]
+        Fact::Asked { approval, turn, until, posed } => {
+            vec![Change::Asked { approval: *approval, turn: *turn, until: *until, posed: *posed }]
         }
         Fact::Answered { approval, answer, by } => {
             vec![Change::Answered { approval: *approval, answer: answer.clone(), by: *by }]

@@ -5,7 +5,7 @@
 
 use crate::project::{Change, REVOKED, project};
 use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
-use kernel::{ApprovalId, EndWhy, Epoch, Fact, MessageId, Moment, Number, Scope, Turn};
+use kernel::{ApprovalId, EndWhy, Epoch, Fact, MessageId, Moment, Number, Posed, Scope, Turn};
 use std::collections::BTreeMap;
 
 /// What the rule facts of one session come to, for lists and receipts.
@@ -73,6 +73,12 @@ pub struct Question {
     pub asked_at: Moment,
     /// When it becomes a no.
     pub until: Moment,
+    /// What its answers are judged by.
+    pub posed: Posed,
+    /// The number of the fact that it was asked with.
+    pub number: Number,
+    /// When it was answered, or lapsed.
+    pub settled_at: Option<Moment>,
 }
 
 /// The projections of the session whose whole log this is.
@@ -125,14 +131,15 @@ impl Projection {
                 }
                 self.turn_over_at = self.turn_over_at.max(Some(at));
             }
-            Change::Asked { approval, turn, until } => {
-                let question = Question { turn, state: ApprovalState::Open, asked_at: at, until };
+            Change::Asked { approval, turn, until, posed } => {
+                let (state, settled_at) = (ApprovalState::Open, None);
+                let question = Question { turn, state, asked_at: at, until, posed, number, settled_at };
                 self.approvals.insert(approval, question);
             }
             Change::Answered { approval, answer, by } => {
-                self.settle(approval, ApprovalState::Answered { answer, by });
+                self.settle(approval, ApprovalState::Answered { answer, by }, at);
             }
-            Change::Lapsed { approval } => self.settle(approval, ApprovalState::Lapsed),
+            Change::Lapsed { approval } => self.settle(approval, ApprovalState::Lapsed, at),
             Change::Under { message, epoch } => {
                 self.receipts.entry(message).or_insert(Standing::accepted(at)).epoch = Some(epoch);
             }
@@ -162,9 +169,10 @@ impl Projection {
         }
     }
 
-    fn settle(&mut self, approval: ApprovalId, state: ApprovalState) {
+    fn settle(&mut self, approval: ApprovalId, state: ApprovalState, at: Moment) {
         if let Some(question) = self.approvals.get_mut(&approval) {
             question.state = state;
+            question.settled_at = Some(at);
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kernel::{
     Address, Answer, Answerer, ApprovalId, Delivery, EndWhy, Epoch, Fact, GroupId, MessageId, Moment, NodeId,
-    Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn, Worktree,
+    Number, OrgId, Origin, PersonId, Posed, Principal, Scope, SessionId, Term, Turn, Worktree,
 };
 
 /// Where a message stands. The last five are final.
@@ -53,6 +53,8 @@ pub struct ReceiptRow {
     pub created: bool,
     pub previous: Option<(SessionId, EndWhy)>,
     pub if_new_ignored: bool,
+    /// Nobody sits in front of it: its sender said so.
+    pub unattended: bool,
     pub accepted_at: Moment,
     /// When the last change of its state happened.
     pub changed_at: Moment,
@@ -176,6 +178,13 @@ pub struct ApprovalRow {
     pub state: ApprovalState,
     pub asked_at: Moment,
     pub until: Moment,
+    /// What its answers are judged by.
+    pub posed: Posed,
+    /// The number of the fact that it was asked with; what it says is in the story fact before that. None of what was asked
+    /// before this was kept.
+    pub number: Option<Number>,
+    /// When it was answered, or lapsed; none while it is open, and of what was settled before this was kept.
+    pub settled_at: Option<Moment>,
 }
 
 /// Where a question stands. All but the first are final.

@@ -278,10 +278,35 @@ impl Client {
         self.get("/api/v1/approvals", query).await
     }
 
+    /// One question.
+    pub async fn approval(&self, approval: &str) -> Result<Approval, ClientError> {
+        self.get(&format!("/api/v1/approvals/{approval}"), &NoQuery {}).await
+    }
+
     /// Answers a question.
-    pub async fn answer(&self, approval: &str, answer: Answer) -> Result<Verdict<Approval>, ClientError> {
+    pub async fn answer(
+        &self,
+        approval: &str,
+        answer: impl Into<ApprovalAnswer>,
+    ) -> Result<Verdict<Approval>, ClientError> {
         let path = format!("/api/v1/approvals/{approval}");
-        self.change(Method::POST, &path, Some(&ApprovalAnswer { answer })).await.map(Verdict::of)
+        self.change(Method::POST, &path, Some(&answer.into())).await.map(Verdict::of)
+    }
+
+    /// The rules for what agents ask.
+    pub async fn rules(&self) -> Result<Page<Rule>, ClientError> {
+        self.get("/api/v1/approvals/rules", &NoQuery {}).await
+    }
+
+    /// Makes a rule for what agents ask.
+    pub async fn add_rule(&self, rule: &NewRule) -> Result<Rule, ClientError> {
+        Ok(self.change(Method::POST, "/api/v1/approvals/rules", Some(rule)).await?.body)
+    }
+
+    /// Removes it.
+    pub async fn remove_rule(&self, rule: &str) -> Result<Done, ClientError> {
+        let path = format!("/api/v1/approvals/rules/{rule}");
+        Ok(self.change(Method::DELETE, &path, NO_BODY).await?.body)
     }
 
     /// Whose credential is this?

@@ -3,24 +3,25 @@
 //! Nothing is decided here. What comes from an attempt that no longer counts is only counted.
 
 use super::Keeper;
-use super::plan::News;
+use super::Stop;
+use super::plan::{News, Question};
 use crate::story::{Story, WordKind, Words};
 use crate::turn::Heard;
-use agent::{About, AgentEvent};
+use agent::{About, AgentEvent, Form};
 use kernel::{Errand, ErrandKind, Report, ReportKind, Return};
 use tokio::time::Instant;
 
 impl Keeper {
-    pub(super) fn take_in(&mut self, heard: Heard, news: &mut News) {
-        let Some(runner) = &self.runner else { return };
+    pub(super) async fn take_in(&mut self, heard: Heard, news: &mut News) -> Result<(), Stop> {
+        let Some(runner) = &self.runner else { return Ok(()) };
         let fence = runner.fence;
         if !self.state.hears(fence) {
             news.stale.push((fence, kind_of(&heard)));
-            return;
+            return Ok(());
         }
         news.stories.append(&mut self.preface);
         match heard {
-            Heard::Event(event) => self.take_event(event, news),
+            Heard::Event(event) => self.take_event(event, news).await?,
             Heard::Stopped(verified) => {
                 self.end_words(news);
                 let story = Story::Stopped { killed: verified.killed, gone: verified.gone };
@@ -45,16 +46,17 @@ impl Keeper {
                 news.reports.push((fence, report));
             }
         }
+        Ok(())
     }
 
-    fn take_event(&mut self, event: AgentEvent, news: &mut News) {
-        let Some(turn) = self.runner.as_ref().map(|runner| runner.fence.turn) else { return };
+    async fn take_event(&mut self, event: AgentEvent, news: &mut News) -> Result<(), Stop> {
+        let Some(turn) = self.runner.as_ref().map(|runner| runner.fence.turn) else { return Ok(()) };
         match event {
             AgentEvent::Text { text } => self.take_words(WordKind::Text, &text, news),
             AgentEvent::Reasoning { text } => self.take_words(WordKind::Reasoning, &text, news),
             AgentEvent::ToolProgress { call, output } => self.take_progress(&call, &output, news),
-            AgentEvent::Asked { question, tool, detail, .. } => {
-                self.take_question(question, &tool, &detail, news);
+            AgentEvent::Asked { question, tool, detail, form } => {
+                self.take_question(question, &tool, &detail, &form, news).await?;
             }
             AgentEvent::Withdrawn { question } => self.take_back(&question, news),
             AgentEvent::About(about) => self.take_about(&about, news),
@@ -66,6 +68,7 @@ impl Keeper {
                 news.stories.extend(story_of(&event).map(|story| story.entry(turn)));
             }
         }
+        Ok(())
     }
 
     fn take_words(&mut self, kind: WordKind, text: &str, news: &mut News) {
@@ -98,13 +101,23 @@ impl Keeper {
         }
     }
 
-    fn take_question(&mut self, question: String, tool: &str, detail: &str, news: &mut News) {
+    async fn take_question(
+        &mut self,
+        question: String,
+        tool: &str,
+        detail: &str,
+        form: &Form,
+        news: &mut News,
+    ) -> Result<(), Stop> {
         self.end_words(news);
+        let (posed, answer) = self.judge(tool, form).await?;
         let approval = self.engine.mint_approval();
-        let Some(runner) = &mut self.runner else { return };
+        let Some(runner) = &mut self.runner else { return Ok(()) };
         runner.asked(approval, question);
-        news.stories.push(Story::question(approval, tool, detail).entry(runner.fence.turn));
-        news.reports.push((runner.fence, Report::Asked { approval }));
+        let fence = runner.fence;
+        let story = Story::question(approval, &self.scope, tool, detail, form).entry(fence.turn);
+        news.questions.push(Question { fence, approval, posed, story, answer });
+        Ok(())
     }
 
     fn take_back(&mut self, question: &str, news: &mut News) {

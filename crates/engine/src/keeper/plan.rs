@@ -7,14 +7,14 @@ use super::{Brought, Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
 use crate::turn::Runner;
 use kernel::{
-    Answerer, Claim, Command, Errand, Fact, Failure, Fence, Given, HoldWhy, KeptWhy, MessageId, Number,
-    Outcome, PersonId, RefusedWhy, Report, ReportKind, RequestId, Return, Session, Slot, StopWhy, Turn,
-    needs_delivery,
+    Answer, Answerer, Ask, Claim, Command, Errand, Fact, Failure, Fence, Given, HoldWhy, KeptWhy, MessageId,
+    Moment, Number, Outcome, PersonId, Posed, RefusedWhy, Report, ReportKind, RequestId, Return, Session,
+    Slot, StopWhy, Turn, needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
-    Append, Cause, Entry, InboxItem, InboxRow, NewFact, NewOutgoing, OutgoingKind, StoredEntry, StoredFact,
-    Verdict, Wish,
+    Append, Cause, Entry, InboxItem, InboxRow, NewFact, NewOutgoing, OutgoingKind, RememberedRule,
+    RuleEffect, RuleRow, StoredEntry, StoredFact, Verdict, Wish,
 };
 
 /// What a step is made from.
@@ -22,6 +22,7 @@ use store::{
 pub(super) struct News {
     pub(super) rows: Vec<InboxRow>,
     pub(super) stories: Vec<Entry>,
+    pub(super) questions: Vec<Question>,
     pub(super) reports: Vec<(Fence, Report)>,
     pub(super) stale: Vec<(Fence, ReportKind)>,
     /// What was asked of the outside and has come back.
@@ -36,6 +37,18 @@ pub(super) struct News {
     pub(super) own_acts: Vec<&'static str>,
 }
 
+/// A question of the agent, and what rules and policy say to it.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) fence: Fence,
+    pub(super) approval: kernel::ApprovalId,
+    pub(super) posed: Posed,
+    /// What it says.
+    pub(super) story: Entry,
+    /// What is answered without asking anybody.
+    pub(super) answer: Option<(Answer, Answerer)>,
+}
+
 /// What a step will write.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -47,6 +60,7 @@ pub(super) struct Plan {
     pub(super) finals: BTreeSet<MessageId>,
     asked: Vec<kernel::ApprovalId>,
     starts: Option<(MessageId, PersonId)>,
+    rules: Vec<RuleRow>,
     /// What nobody asked us to do.
     pub(super) own_acts: Vec<(&'static str, Option<MessageId>)>,
     /// Of what was brought, in order: whether it counts.
@@ -94,6 +108,9 @@ impl Keeper {
         for (errand, came) in &news.returns {
             plan.tell(Command::Return { errand: *errand, came: came.clone() }, Cause::Runner);
         }
+        for question in &news.questions {
+            plan.question(question);
+        }
         for (fence, report) in &news.reports {
             if is_last(report) {
                 plan.miss(self.runner.as_ref(), *fence);
@@ -124,6 +141,7 @@ impl Keeper {
             replies: self.replies(plan).await?,
             wake_at: plan.after.wake_at(self.term),
             awake: plan.after.is_awake(),
+            rules: plan.rules.clone(),
             own_acts: plan.own_acts.clone(),
         })
     }
@@ -172,6 +190,7 @@ struct Planning {
     said: Vec<MessageId>,
     drained: Vec<u64>,
     verdicts: Vec<(RequestId, Verdict)>,
+    rules: Vec<RuleRow>,
     own_acts: Vec<(&'static str, Option<MessageId>)>,
     fresh: Vec<bool>,
     /// What is wanted is held by others, as far as the store has said.
@@ -196,6 +215,7 @@ impl Planning {
             said: Vec::new(),
             drained: Vec::new(),
             verdicts: Vec::new(),
+            rules: Vec::new(),
             own_acts: Vec::new(),
             fresh: Vec::new(),
             is_taken: slot == Slot::Taken,
@@ -220,12 +240,24 @@ impl Planning {
                 let verdict = match self.after.decide(command, &self.given_for(wish)) {
                     Ok(facts) => {
                         self.take(facts, cause);
+                        self.rules.extend(rule_with(wish, *by, self.given.now));
                         Verdict::Done
                     }
                     Err(refusal) => Verdict::Refused(refusal),
                 };
                 self.verdicts.push((*request, verdict));
             }
+        }
+    }
+
+    /// What it says stands right before the fact it is asked with: that is where it is looked for.
+    fn question(&mut self, question: &Question) {
+        let Question { fence, approval, posed, story, answer } = question;
+        self.facts.push(NewFact { at: self.given.now, cause: Cause::Runner, entry: story.clone() });
+        let report = Report::Asked { approval: *approval, posed: *posed };
+        self.tell(Command::Report { fence: *fence, report }, Cause::Runner);
+        if let Some((answer, by)) = answer.clone() {
+            self.tell(Command::Answer { approval: *approval, answer, by }, Cause::Keeper);
         }
     }
 
@@ -287,11 +319,16 @@ impl Planning {
         let rules = || self.facts.iter().filter_map(rule);
         let starts = rules().any(|fact| matches!(fact, Fact::AttemptStarted { .. }));
         let starts = self.after.running().filter(|_| starts).map(|running| (running.message, running.by));
+        // What was answered at once asks nobody.
+        let open = |wanted: &kernel::ApprovalId| {
+            let mut asks = self.after.running().into_iter().flat_map(|running| &running.asks);
+            asks.any(|ask| matches!(ask, Ask::Open { approval, .. } if approval == wanted))
+        };
         let asked = rules().filter_map(|fact| match fact {
             Fact::Asked { approval, .. } => Some(*approval),
             _ => None,
         });
-        let asked = asked.collect();
+        let asked = asked.filter(open).collect();
         // A long queue is looked through only when something can have left it.
         let only_grows = rules().all(|fact| matches!(fact, Fact::Queued { .. }));
         let finals = if only_grows {
@@ -308,6 +345,7 @@ impl Planning {
             finals,
             asked,
             starts,
+            rules: self.rules,
             own_acts: self.own_acts,
             fresh: self.fresh,
         }
@@ -341,6 +379,8 @@ fn own_act(fact: &Fact, before: &Session) -> Option<(&'static str, Option<Messag
         Fact::TurnEnded { outcome: Outcome::Interrupted, .. } => Some(("interrupt", running)),
         Fact::StopAsked { why: StopWhy::TimeLimit, .. } => Some(("time_limit", running)),
         Fact::Answered { by: Answerer::Nobody, .. } => Some(("answer_for_nobody", running)),
+        Fact::Answered { by: Answerer::Rule(_), .. } => Some(("answer_by_rule", running)),
+        Fact::Answered { by: Answerer::Policy, .. } => Some(("answer_by_policy", running)),
         Fact::MessageRefused { message, why: RefusedWhy::Expired } => Some(("expire", Some(*message))),
         Fact::Ended { why: kernel::EndWhy::Gone } => Some(("end_as_gone", running)),
         Fact::Held { message, why: HoldWhy::OtherScope, .. } => {
@@ -385,6 +425,18 @@ fn rule(fact: &NewFact) -> Option<&Fact> {
     }
 }
 
+/// The rule that comes with an answer.
+fn rule_with(wish: &Wish, by: PersonId, since: Moment) -> Option<RuleRow> {
+    let Wish::Answer { answer, rule: Some(remembered), .. } = wish else { return None };
+    let effect = match answer {
+        Answer::Yes => RuleEffect::Allow,
+        Answer::No => RuleEffect::Deny,
+        Answer::Chose(_) | Answer::Said(_) => return None,
+    };
+    let RememberedRule { rule, agent, tool, directory, session } = remembered.clone();
+    Some(RuleRow { rule, by, since, agent, tool: Some(tool), directory, session, effect, until: None })
+}
+
 fn command_of(wish: &Wish, by: kernel::PersonId) -> Command {
     match wish {
         Wish::Edit { message, revision, .. } => Command::Edit { message: *message, revision: *revision },
@@ -395,7 +447,7 @@ fn command_of(wish: &Wish, by: kernel::PersonId) -> Command {
         }
         Wish::Reorder { order } => Command::Reorder { order: order.clone() },
         Wish::Stop { message } => Command::Stop { message: *message, by },
-        Wish::Answer { approval, answer } => {
+        Wish::Answer { approval, answer, rule: _ } => {
             let by = Answerer::Person(by);
             Command::Answer { approval: *approval, answer: answer.clone(), by }
         }

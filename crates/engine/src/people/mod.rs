@@ -1,7 +1,7 @@
 //! Who there is, what they may do, and every way in which that changes.
 //!
 //! Read `rule` first: it says what each change needs, and is the only way to the store's `change`. The others are what
-//! people can wish: `persons`, `groups`, `grants`, `roots`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
+//! people can wish: `persons`, `groups`, `grants`, `roots`, `rules`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
 //! `vouched`, `links`, `passwords`, `secrets`. `blink` remembers for a moment what somebody may do, `uses` when they last did.
 
 mod audit;
@@ -14,6 +14,7 @@ mod passwords;
 mod persons;
 mod roots;
 mod rule;
+mod rules;
 mod secrets;
 mod sign_in;
 mod tokens;
@@ -25,6 +26,7 @@ pub use links::LinkSecret;
 pub use orgs::MakeOrg;
 pub use passwords::PASSWORD_LENGTH;
 pub use persons::{AddPerson, MeView, PersonChange};
+pub use rules::NewRule;
 pub use secrets::{Secret, hash_of};
 pub use sign_in::{SignInFor, Signed};
 pub use tokens::MakeToken;

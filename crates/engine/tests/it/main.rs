@@ -3,6 +3,7 @@
 extern crate homing_engine as engine;
 
 mod accounts;
+mod approvals;
 mod audit;
 mod credentials;
 mod disk;
@@ -444,9 +445,9 @@ async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() 
     let mut world = World::new().await;
     let first = world.say(To::New, "!ask hammer").await.unwrap().accepted;
     let approval = world.question().await;
-    let yes = Verb::Answer { approval, answer: Answer::Yes };
+    let yes = Verb::Answer { approval, answer: Answer::Yes, remember: None };
     assert_eq!(world.ask(yes.clone()).await, Ok(Granted::Done));
-    assert_eq!(world.ask(yes).await, Err(Refused::TooLate));
+    assert!(matches!(world.ask(yes).await, Err(Refused::AnsweredBefore(_))));
     assert!(world.settled(first.message).await.answer.unwrap().contains("hammer"));
     let late = world.say(To::Session(first.session), "!ask saw").await.unwrap().accepted;
     world.question().await;
@@ -455,8 +456,8 @@ async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() 
     let approval = world.question().await;
     world.crash().await;
     assert_eq!(state_and_why(&world.settled(lost.message).await), (Failed, Some("interrupted")));
-    let no = Verb::Answer { approval, answer: Answer::No };
-    assert_eq!(world.ask(no).await, Err(Refused::TooLate));
+    let no = Verb::Answer { approval, answer: Answer::No, remember: None };
+    assert!(matches!(world.ask(no).await, Err(Refused::Lapsed { interrupted: true, .. })));
     assert!(world.engine.approvals(&world.me, 10).await.unwrap().is_empty());
 }
 
@@ -640,10 +641,10 @@ impl World {
         }
     }
 
-    async fn question(&self) -> kernel::ApprovalId {
+    pub(crate) async fn question(&self) -> kernel::ApprovalId {
         loop {
             if let Some(row) = self.engine.approvals(&self.me, 10).await.unwrap().first() {
-                return row.approval;
+                return row.row.approval;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -655,7 +656,7 @@ impl World {
         }
     }
 
-    async fn until_ended(&self, session: kernel::SessionId) {
+    pub(crate) async fn until_ended(&self, session: kernel::SessionId) {
         while self.engine.session(&self.me, session).await.unwrap().ended.is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

@@ -210,11 +210,12 @@ async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
     let approval = approval.unwrap();
     assert!(rules.contains(&Fact::Lapsed { approval }), "{rules:#?}");
     let row = world.engine.approval(&world.me, approval).await.unwrap();
-    assert_eq!(row.state, ApprovalState::Lapsed);
+    assert_eq!(row.row.state, ApprovalState::Lapsed);
     let receipt = world.engine.receipt(&world.me, receipt.message).await.unwrap();
     assert_eq!(receipt.row.state, ReceiptState::Running);
-    let yes = Verb::Answer { approval, answer: kernel::Answer::Yes };
-    assert_eq!(world.ask(yes).await, Err(engine::Refused::TooLate));
+    let yes = Verb::Answer { approval, answer: kernel::Answer::Yes, remember: None };
+    let refused = world.ask(yes).await;
+    assert!(matches!(refused, Err(engine::Refused::Lapsed { interrupted: false, .. })), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]

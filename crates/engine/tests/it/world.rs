@@ -227,6 +227,7 @@ impl World {
             if_new: IfNew::default(),
             parts: vec![Part::Text { text: text.to_owned() }],
             delivery: Delivery::Queue,
+            unattended: false,
             under: None,
             reply: None,
             trace: trace(key),

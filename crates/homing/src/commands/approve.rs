@@ -1,44 +1,138 @@
-//! `homing approve`: questions of agents, and answers to them.
+//! `homing approve`: questions of agents, answers to them, and the rules that answer some of them.
+
+mod rules;
 
 use anyhow::Result;
-use api::{Answer, Approval, FactsQuery, PageQuery, Story, What};
+use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionForm, Remember};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Trouble};
 use crate::remote::{Remote, Told};
 use crate::{time, world};
 
-/// Facts at the end of a log among which a question's words are looked for.
-const LAST_FACTS: u64 = 500;
-
-/// List the questions of agents, or answer one
+/// List the questions of agents, answer one, or see to the rules for them
+///
+/// `homing approve ID` shows a question; with `--yes`, `--no`, `--choose` or `--say` it is answered. The first answer counts,
+/// and whoever comes later is told who was first.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ApproveArgs {
     #[command(subcommand)]
     verb: Option<ApproveVerb>,
+    /// The question
+    approval: Option<String>,
+    #[command(flatten)]
+    answer: AnswerArgs,
+    #[command(flatten)]
+    remember: RememberArgs,
 }
 
 #[derive(clap::Subcommand)]
 enum ApproveVerb {
     /// Go ahead
-    Yes { approval: String },
+    Yes {
+        /// The question
+        approval: String,
+        #[command(flatten)]
+        remember: RememberArgs,
+    },
     /// Do not
-    No { approval: String },
+    No {
+        /// The question
+        approval: String,
+        #[command(flatten)]
+        remember: RememberArgs,
+    },
+    /// What is answered without asking, and who may answer
+    Rules(rules::RulesArgs),
+}
+
+#[derive(clap::Args)]
+#[group(multiple = false, requires = "approval")]
+struct AnswerArgs {
+    /// Go ahead
+    #[arg(long)]
+    yes: bool,
+    /// Do not
+    #[arg(long)]
+    no: bool,
+    /// This one of the options, counted from 0
+    #[arg(long, value_name = "N")]
+    choose: Option<u16>,
+    /// These words
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+}
+
+impl AnswerArgs {
+    fn answer(self) -> Option<Answer> {
+        match self {
+            Self { yes: true, .. } => Some(Answer::Yes),
+            Self { no: true, .. } => Some(Answer::No),
+            Self { choose: Some(option), .. } => Some(Answer::Chose(option)),
+            Self { say: Some(words), .. } => Some(Answer::Said(words)),
+            Self { .. } => None,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct RememberArgs {
+    /// Let the same hold for this tool: in this session, or always for this agent in this directory
+    #[arg(long, value_name = "HOW LONG")]
+    remember: Option<RememberFor>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum RememberFor {
+    Session,
+    Always,
+}
+
+impl RememberArgs {
+    fn remember(&self) -> Option<Remember> {
+        self.remember.map(|remember| match remember {
+            RememberFor::Session => Remember::Session,
+            RememberFor::Always => Remember::Always,
+        })
+    }
 }
 
 pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> {
-    let (approval, answer) = match args.verb {
-        None => return list(remote).await,
-        Some(ApproveVerb::Yes { approval }) => (approval, Answer::Yes),
-        Some(ApproveVerb::No { approval }) => (approval, Answer::No),
-    };
-    let approval = remote.client.answer(&approval, answer.clone()).await.told()?.into_inner();
-    if remote.screen.json {
-        remote.screen.object(&approval)?;
-    } else {
-        let answer = if answer == Answer::Yes { "yes" } else { "no" };
-        remote.screen.line(format!("{} {answer}", approval.id))?;
+    match args.verb {
+        Some(ApproveVerb::Yes { approval, remember }) => {
+            answer(&approval, Answer::Yes, remember.remember(), remote).await
+        }
+        Some(ApproveVerb::No { approval, remember }) => {
+            answer(&approval, Answer::No, remember.remember(), remote).await
+        }
+        Some(ApproveVerb::Rules(args)) => rules::rules(args, remote).await,
+        None => match (args.approval, args.answer.answer()) {
+            (None, _) => list(remote).await,
+            (Some(approval), Some(said)) => answer(&approval, said, args.remember.remember(), remote).await,
+            (Some(_), None) if args.remember.remember.is_some() => {
+                let hint = "homing approve ID --yes --remember session";
+                Err(Trouble::new(Exit::Usage, "there is no answer to remember").hint(hint).into())
+            }
+            (Some(approval), None) => show(&approval, remote).await,
+        },
     }
+}
+
+async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remote: &Remote) -> Result<Exit> {
+    let said = ApprovalAnswer { answer, remember };
+    let words = answer_words(&said.answer);
+    let now = remote.client.answer(approval, said).await.told()?.into_inner();
+    remote.done(&now, format!("{} {words}", now.id))?;
     Ok(Exit::Done)
+}
+
+fn answer_words(answer: &Answer) -> String {
+    match answer {
+        Answer::Yes => "yes".to_owned(),
+        Answer::No => "no".to_owned(),
+        Answer::Chose(option) => format!("option {option}"),
+        Answer::Said(words) => words.clone(),
+    }
 }
 
 async fn list(remote: &Remote) -> Result<Exit> {
@@ -51,38 +145,69 @@ async fn list(remote: &Remote) -> Result<Exit> {
         remote.screen.say("no agent asks anything");
         return Ok(Exit::Done);
     }
-    let mut rows = Vec::new();
-    for approval in &page.items {
+    let row = |approval: &Approval| {
         let asked = time::ago(approval.asked_at, world::now());
-        rows.push(vec![
-            approval.id.clone(),
-            approval.session.clone(),
-            asked,
-            question(approval, remote).await?,
-        ]);
-    }
+        vec![approval.id.clone(), approval.session.clone(), asked, question(approval)]
+    };
+    let rows: Vec<_> = page.items.iter().map(row).collect();
     remote.screen.table(&["QUESTION", "SESSION", "ASKED", "WORDS"], &rows)?;
-    remote.screen.say("answer with `homing approve yes QUESTION`, or no");
+    remote
+        .screen
+        .say("`homing approve QUESTION` shows one; answer with --yes, --no, --choose N or --say TEXT");
     Ok(Exit::Done)
 }
 
-/// What is asked, which the log knows.
-async fn question(approval: &Approval, remote: &Remote) -> Result<String> {
-    let number = remote.client.session(&approval.session).await.told()?.number;
-    let query = FactsQuery {
-        after: Some(number.saturating_sub(LAST_FACTS)),
-        limit: u32::try_from(LAST_FACTS).ok(),
-        readiness: None,
+async fn show(approval: &str, remote: &Remote) -> Result<Exit> {
+    let approval = remote.client.approval(approval).await.told()?;
+    if remote.screen.json {
+        remote.screen.object(&approval)?;
+        return Ok(Exit::Done);
+    }
+    remote.screen.line(question(&approval))?;
+    for (number, option) in approval.options.iter().enumerate() {
+        remote.screen.line(format!("  {number}  {}  {}", option.name, option.description).trim_end())?;
+    }
+    let session = format!("turn {} of {}", approval.turn, approval.session);
+    let place = [approval.agent.clone(), approval.directory.clone()].into_iter().flatten();
+    remote.screen.line([session].into_iter().chain(place).collect::<Vec<_>>().join(", "))?;
+    remote.screen.line(standing(&approval))?;
+    Ok(Exit::Done)
+}
+
+fn standing(approval: &Approval) -> String {
+    let by = approval.by_handle.clone().or(approval.by.clone());
+    match (approval.state, &approval.answer) {
+        (ApprovalState::Open, _) => {
+            let only = match &approval.only {
+                Some(only) => format!("; only those of rule {} may answer", only.rule),
+                None => String::new(),
+            };
+            format!("open; without an answer by {} it is a no{only}", approval.until)
+        }
+        (ApprovalState::Answered, Some(answer)) => {
+            format!(
+                "answered: {}, by {}",
+                answer_words(answer),
+                by.unwrap_or_else(|| "nobody in time".into())
+            )
+        }
+        (ApprovalState::Answered, None) => "answered".to_owned(),
+        (ApprovalState::Lapsed, _) => "lapsed: its turn is over, or the agent took it back".to_owned(),
+    }
+}
+
+/// What is asked, in a line.
+fn question(approval: &Approval) -> String {
+    let tool = approval.tool.as_deref().unwrap_or_default();
+    let detail = approval.detail.as_deref().unwrap_or_default();
+    let wants = match approval.form {
+        QuestionForm::Permission => "",
+        QuestionForm::Choice => " (choose one)",
+        QuestionForm::Words => " (in words)",
     };
-    let facts = remote.client.facts(&approval.session, &query).await.told()?;
-    let words = facts.items.into_iter().find_map(|fact| match fact.what {
-        What::Story(told) => match told.story {
-            Story::Question { approval: asked, tool, detail } if asked == approval.id => {
-                Some(format!("{tool}: {detail}"))
-            }
-            _ => None,
-        },
-        _ => None,
-    });
-    Ok(words.unwrap_or_default())
+    match (tool.is_empty(), detail.is_empty()) {
+        (true, _) => format!("{detail}{wants}"),
+        (false, true) => format!("{tool}{wants}"),
+        (false, false) => format!("{tool}: {detail}{wants}"),
+    }
 }

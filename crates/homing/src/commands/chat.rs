@@ -6,11 +6,12 @@
 use std::collections::VecDeque;
 
 use anyhow::Result;
-use api::{Answer, Explained, NewMessage, Receipt, To};
+use api::client::ClientError;
+use api::{Answer, Code, Explained, NewMessage, QuestionForm, Receipt, To};
 
 use crate::commands::stop::stop_message;
 use crate::exit::{Exit, Trouble};
-use crate::follow::{Follower, Step, conclude};
+use crate::follow::{Asked, Follower, Step, conclude};
 use crate::keys::{Interrupts, Typed};
 use crate::remote::{Remote, Told};
 use crate::target::{MakeArgs, Target, TargetArgs};
@@ -139,7 +140,7 @@ impl Talk<'_> {
             tokio::select! {
                 step = follower.step() => match step? {
                     Step::On => {}
-                    Step::Question { approval, detail } => question = Some(self.ask(approval, &detail)),
+                    Step::Question(asked) => question = Some(self.ask(asked)),
                     Step::Over(receipt) => {
                         if conclude(&receipt, self.remote.screen)? == Exit::Failed && !self.typed.by_hand {
                             self.exit = Exit::Failed;
@@ -149,7 +150,7 @@ impl Talk<'_> {
                 },
                 typed = self.typed.next(), if self.typed.by_hand => match (typed, question.take()) {
                     (None, _) => return Ok(self.leave(&receipt)),
-                    (Some(text), Some(approval)) => question = self.answer(approval, &text).await?,
+                    (Some(text), Some(asked)) => question = self.answer(asked, &text).await?,
                     (Some(text), None) => { self.say(text).await?; }
                 },
                 () = self.interrupts.next() => {
@@ -169,32 +170,54 @@ impl Talk<'_> {
         }
     }
 
-    fn ask(&self, approval: String, detail: &str) -> String {
-        self.remote.screen.say(format!("the agent asks: {detail}"));
-        if self.typed.by_hand {
-            self.remote.screen.say("type y or n");
-        } else {
-            self.remote.screen.say(format!("answer with `homing approve yes {approval}`, or no"));
+    fn ask(&self, asked: Asked) -> Asked {
+        self.remote.screen.say(asked.words());
+        match (self.typed.by_hand, asked.form) {
+            (true, QuestionForm::Permission) => self.remote.screen.say("type y or n"),
+            (true, QuestionForm::Choice) => self.remote.screen.say("type a number, other words, or n"),
+            (true, QuestionForm::Words) => self.remote.screen.say("type your words, or n"),
+            (false, _) => self.remote.screen.say(asked.how()),
         }
-        approval
+        asked
     }
 
     /// Answers the agent's question, or asks again.
-    async fn answer(&mut self, approval: String, text: &str) -> Result<Option<String>> {
-        let answer = match text.trim().to_lowercase().as_str() {
-            "y" | "yes" => Answer::Yes,
-            "n" | "no" => Answer::No,
-            _ => {
-                self.remote.screen.say("the agent waits for y or n");
-                return Ok(Some(approval));
-            }
+    async fn answer(&mut self, asked: Asked, text: &str) -> Result<Option<Asked>> {
+        let Some(answer) = answer_of(asked.form, text.trim()) else {
+            self.remote.screen.say("the agent waits for y or n");
+            return Ok(Some(asked));
         };
-        self.remote.client.answer(&approval, answer).await.told()?;
+        match self.remote.client.answer(&asked.approval, answer).await {
+            // A rule or somebody else was faster, or the turn is over: the talk goes on.
+            Err(ClientError::Refused(problem)) if matches!(problem.code, Code::TooLate | Code::Lapsed) => {
+                self.remote.screen.say(problem.detail);
+            }
+            Err(ClientError::Refused(problem)) if problem.code == Code::UnfitAnswer => {
+                self.remote.screen.say(problem.detail);
+                return Ok(Some(asked));
+            }
+            answered => drop(answered.told()?),
+        }
         Ok(None)
     }
 
     fn leave(&self, receipt: &Receipt) -> Go {
         self.remote.screen.say(format!("\nthe turn goes on; stop it with `homing stop {}`", receipt.id));
         Go::Away
+    }
+}
+
+/// What somebody types, as an answer to a question of this form.
+fn answer_of(form: QuestionForm, text: &str) -> Option<Answer> {
+    let no = matches!(text.to_lowercase().as_str(), "n" | "no");
+    match form {
+        _ if no => Some(Answer::No),
+        QuestionForm::Permission => {
+            matches!(text.to_lowercase().as_str(), "y" | "yes").then_some(Answer::Yes)
+        }
+        QuestionForm::Choice => {
+            Some(text.parse().map_or_else(|_| Answer::Said(text.to_owned()), Answer::Chose))
+        }
+        QuestionForm::Words => Some(Answer::Said(text.to_owned())),
     }
 }

@@ -34,6 +34,9 @@ pub(crate) struct SendArgs {
     /// Stop the turn under way, then run this first
     #[arg(long)]
     interrupt: bool,
+    /// Nobody is there to answer what the agent asks: rules decide, then the policy for that (`policy.unattended`)
+    #[arg(long)]
+    unattended: bool,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
@@ -54,6 +57,7 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     let text = words_of(&args.text)?;
     let target = args.target.resolve(&args.make, remote).await?;
     let message = NewMessage::text(target.to.clone(), text).delivered(args.delivery(), None);
+    let message = message.left_alone(args.unattended);
     let receipt = remote.client.say(&message).await.told()?;
     target.announce(&receipt, remote);
     if args.follow {
@@ -100,9 +104,9 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
         };
         match step {
             Step::On => {}
-            Step::Question { approval, detail } => {
-                remote.screen.say(format!("the agent asks: {detail}"));
-                remote.screen.say(format!("answer with `homing approve yes {approval}`, or no"));
+            Step::Question(asked) => {
+                remote.screen.say(asked.words());
+                remote.screen.say(asked.how());
             }
             Step::Over(receipt) => return conclude(&receipt, remote.screen),
         }

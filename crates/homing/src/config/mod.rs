@@ -157,6 +157,7 @@ struct Policy {
     ask_max: Span,
     crowded_wait: Span,
     after_failure: AfterFailure,
+    unattended: Unattended,
 }
 
 /// What agents must not see, and as whom they run.
@@ -180,6 +181,15 @@ pub(crate) enum WallBy {
     Mounts,
     Landlock,
     Off,
+}
+
+/// What becomes of an agent's question when nobody attends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Unattended {
+    #[default]
+    Deny,
+    Ask,
 }
 
 /// What becomes of waiting messages after a failed turn.
@@ -374,6 +384,10 @@ impl Config {
             after_failure: match policy.after_failure {
                 AfterFailure::Hold => kernel::AfterFailure::Hold,
                 AfterFailure::GoOn => kernel::AfterFailure::GoOn,
+            },
+            unattended: match policy.unattended {
+                Unattended::Deny => kernel::Unattended::Deny,
+                Unattended::Ask => kernel::Unattended::Ask,
             },
         }
     }

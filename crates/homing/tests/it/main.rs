@@ -8,6 +8,7 @@
 //! knows a type of ours; the kit in `testkit` starts, asks and cleans up.
 
 mod agents;
+mod approving;
 mod attacks;
 mod audited;
 mod caring;

@@ -64,7 +64,7 @@ const QUESTIONS: &[&str] = &[
     "takes back",
     "takes back 1",
     "answer 2 yes by rule 1",
-    "answer 1 chose 2 by policy",
+    "answer 1 yes by policy",
     "answer 1 no by nobody",
     "finished",
     "stop",

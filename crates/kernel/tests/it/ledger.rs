@@ -22,7 +22,7 @@ pub(crate) enum Receipt {
 /// Where a question stands. The last two never change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Question {
-    Open { until: Moment },
+    Open { until: Moment, asks: Asks },
     Answered(Answer),
     Lapsed,
 }
@@ -418,16 +418,18 @@ impl Ledger {
                     self.native = None;
                 }
             }
-            Fact::Asked { approval, turn, until } => {
+            Fact::Asked { approval, turn, until, posed } => {
                 let now = Self::turn(&mut self.now, *turn)?;
                 promise(now.handed && now.stopping.is_none(), "only an agent at work asks")?;
-                let known = self.questions.insert(*approval, Question::Open { until: *until });
+                let known =
+                    self.questions.insert(*approval, Question::Open { until: *until, asks: posed.asks });
                 promise(known.is_none(), "a question is asked once")?;
             }
             Fact::Answered { approval, answer, by } => {
-                let Some(Question::Open { until }) = self.questions.get(approval).cloned() else {
+                let Some(Question::Open { until, asks }) = self.questions.get(approval).cloned() else {
                     return promise(false, "the first answer wins");
                 };
+                promise(asks.takes(answer), "an answer fits its question")?;
                 let late = *answer == Answer::No && until <= given.now;
                 promise(*by != Answerer::Nobody || late, "only when its time is over does silence mean no")?;
                 self.questions.insert(*approval, Question::Answered(answer.clone()));

@@ -150,7 +150,7 @@ impl Model {
             Some(Process::Some { term, until, stop: None, .. }) if *term == self.term => {
                 alarms.push(*until);
                 alarms.extend(self.questions.values().filter_map(|question| match question {
-                    Question::Open { until } => Some(*until),
+                    Question::Open { until, .. } => Some(*until),
                     Question::Answered(_) | Question::Lapsed => None,
                 }));
             }
@@ -253,6 +253,7 @@ impl Model {
                 }
             }
             Command::Answer { approval, answer, by } => match self.questions.get_mut(approval) {
+                Some(Question::Open { asks, .. }) if !fits(*asks, answer) => return Err(Refusal::Unfit),
                 Some(Question::Open { .. }) if *by == Answerer::Nobody => {}
                 Some(question @ Question::Open { .. }) => *question = Question::Answered(answer.clone()),
                 _ => return Err(Refusal::TooLate),
@@ -295,7 +296,7 @@ impl Model {
             }
             Process::Some { stop: None, .. } => {
                 for question in self.questions.values_mut() {
-                    if matches!(question, Question::Open { until } if *until <= self.clock) {
+                    if matches!(question, Question::Open { until, .. } if *until <= self.clock) {
                         *question = Question::Answered(Answer::No);
                     }
                 }
@@ -328,10 +329,10 @@ impl Model {
                     }
                 }
             }
-            Report::Asked { approval } => {
+            Report::Asked { approval, posed } => {
                 if *handed && stop.is_none() && !self.questions.contains_key(approval) {
                     let until = self.clock.after_ms(self.policy.ask_ms_max);
-                    self.questions.insert(*approval, Question::Open { until });
+                    self.questions.insert(*approval, Question::Open { until, asks: posed.asks });
                 }
             }
             Report::Withdrawn { approval } => {
@@ -682,5 +683,15 @@ fn stopped(why: StopWhy) -> Outcome {
     match why {
         StopWhy::Asked(_) | StopWhy::Ending | StopWhy::Revoked => Outcome::Stopped,
         StopWhy::TimeLimit => Outcome::TimedOut,
+    }
+}
+
+/// A no is an answer to everything; what else is one depends on what was asked.
+fn fits(asks: Asks, answer: &Answer) -> bool {
+    match answer {
+        Answer::No => true,
+        Answer::Yes => asks == Asks::Permission,
+        Answer::Chose(option) => matches!(asks, Asks::Choice { options } if *option < options),
+        Answer::Said(_) => asks != Asks::Permission,
     }
 }

@@ -907,21 +907,44 @@ fn a_fork_has_the_memory_of_its_origin_until_it_has_its_own() {
 #[test]
 fn a_rule_a_policy_and_a_person_answer_alike_and_the_first_one_wins() {
     check(
-        "say; ready; asks; asks; asks; asks; answer 1 yes by rule 3; answer 1 no; answer 2 no by policy; answer 3 chose 2; \
+        "say; ready; asks; asks; offers 3; wonders; answer 1 yes by rule 3; answer 1 no; answer 2 no by policy; answer 3 chose 2; \
          answer 4 said the blue one; answer 4 yes by rule 3",
         expect![[r#"
             say                          queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
             ready                        handed 1.1                             work 1.1 m1
             asks                         asked a1 until 200                     work 1.1 m1
             asks                         asked a2 until 200                     work 1.1 m1
-            asks                         asked a3 until 200                     work 1.1 m1
-            asks                         asked a4 until 200                     work 1.1 m1
+            offers 3                     asked a3 until 200                     work 1.1 m1
+            wonders                      asked a4 until 200                     work 1.1 m1
             answer 1 yes by rule 3       answered a1 yes (rule 3)               work 1.1 m1 a1: yes
             answer 1 no                  no: too late                           work 1.1 m1 a1: yes
             answer 2 no by policy        answered a2 no (policy)                work 1.1 m1 a1: yes a2: no
             answer 3 chose 2             answered a3 option 2                   work 1.1 m1 a1: yes a2: no a3: option 2
             answer 4 said the blue one   answered a4 "the blue one"             work 1.1 m1 a1: yes a2: no a3: option 2 a4: "the blue one"
             answer 4 yes by rule 3       no: too late                           work 1.1 m1 a1: yes a2: no a3: option 2 a4: "the blue one"
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_answer_to_a_question_leaves_it_open() {
+    check(
+        "say; ready; asks; offers 2; wonders; answer 1 said yes; answer 1 chose 0; answer 2 yes by rule 3; answer 2 chose 2; \
+         answer 3 chose 0; answer 3 no; answer 2 chose 1; answer 2 said late",
+        expect![[r#"
+            say                      queued m1, turn 1 of m1, attempt 1.1   start 1.1 m1
+            ready                    handed 1.1                             work 1.1 m1
+            asks                     asked a1 until 200                     work 1.1 m1
+            offers 2                 asked a2 until 200                     work 1.1 m1
+            wonders                  asked a3 until 200                     work 1.1 m1
+            answer 1 said yes        no: no answer to that                  work 1.1 m1
+            answer 1 chose 0         no: no answer to that                  work 1.1 m1
+            answer 2 yes by rule 3   no: no answer to that                  work 1.1 m1
+            answer 2 chose 2         no: no answer to that                  work 1.1 m1
+            answer 3 chose 0         no: no answer to that                  work 1.1 m1
+            answer 3 no              answered a3 no                         work 1.1 m1 a3: no
+            answer 2 chose 1         answered a2 option 1                   work 1.1 m1 a3: no a2: option 1
+            answer 2 said late       no: too late                           work 1.1 m1 a3: no a2: option 1
         "#]],
     );
 }

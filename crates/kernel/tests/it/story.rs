@@ -30,7 +30,7 @@ pub(crate) enum Step {
     /// All waiting messages are put back to front.
     BackToFront,
     /// The agent asks something new.
-    AskNext,
+    AskNext(Asks),
     /// The agent asks what it asked last, once more; something new if it has not asked yet.
     AskAgain,
     /// The agent takes back what it asked last; something it never asked if it has not asked yet.
@@ -101,6 +101,7 @@ pub(crate) const POLICY: Policy = Policy {
     ask_ms_max: 200,
     crowded_ms: 50,
     after_failure: AfterFailure::Hold,
+    unattended: Unattended::Deny,
 };
 
 /// A log longer than this is replayed only now and then.
@@ -184,10 +185,11 @@ impl World {
                 let message = self.session.running().map_or(nobody, |running| running.message);
                 tell(Command::Stop { message, by: person(1) })
             }
-            Step::AskNext => tell(self.asks(self.ledger.next_approval())),
+            Step::AskNext(asks) => tell(self.asks(self.ledger.next_approval(), *asks)),
             Step::AskAgain => {
                 let last = self.session.running().and_then(|running| running.asks.last());
-                tell(self.asks(last.map_or(self.ledger.next_approval(), |ask| ask.approval())))
+                let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
+                tell(self.asks(approval, Asks::Permission))
             }
             Step::TakeBack => {
                 let last = self.session.running().and_then(|running| running.asks.last());
@@ -218,8 +220,9 @@ impl World {
         }
     }
 
-    fn asks(&self, approval: ApprovalId) -> Command {
-        Command::Report { fence: self.fence(Of::Latest), report: Report::Asked { approval } }
+    fn asks(&self, approval: ApprovalId, asks: Asks) -> Command {
+        let posed = Posed { asks, only: None };
+        Command::Report { fence: self.fence(Of::Latest), report: Report::Asked { approval, posed } }
     }
 
     fn fence(&self, of: Of) -> Fence {
@@ -412,7 +415,9 @@ pub(crate) fn step(text: &str) -> Step {
             let ms = after.strip_prefix('+').unwrap_or_else(|| panic!("wake +MS, not {after}"));
             Step::Wake { after_ms: Some(number(ms) as u64) }
         }
-        ["asks"] => Step::AskNext,
+        ["asks"] => Step::AskNext(Asks::Permission),
+        ["offers", options] => Step::AskNext(Asks::Choice { options: number(options) as u16 }),
+        ["wonders"] => Step::AskNext(Asks::Words),
         ["asks", "again"] => Step::AskAgain,
         ["takes", "back"] => Step::TakeBack,
         ["crash"] => Step::Crash,
@@ -438,7 +443,7 @@ fn report(words: &[&str], text: &str) -> Report {
         ["ready"] => Report::Ready { native: None },
         ["ready", "as", native] => Report::Ready { native: Some(Native::new(*native)) },
         ["missed", m] => Report::Missed { message: message(m) },
-        ["asks", a] => Report::Asked { approval: approval(a) },
+        ["asks", a] => Report::Asked { approval: approval(a), posed: Posed::default() },
         ["takes", "back", a] => Report::Withdrawn { approval: approval(a) },
         ["finished"] => Report::Finished { native: None },
         ["finished", "as", native] => Report::Finished { native: Some(Native::new(*native)) },

@@ -30,6 +30,7 @@ pub(crate) fn told_in_words(told: &Told) -> String {
                 Refusal::NotInWorktree => "in no worktree",
                 Refusal::NoSuchTurn => "no such turn",
                 Refusal::OtherScope => "another scope",
+                Refusal::Unfit => "no answer to that",
             };
             format!("no: {why}")
         }

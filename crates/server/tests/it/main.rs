@@ -3,6 +3,7 @@
 extern crate homing_server as server;
 
 mod accounts;
+mod approvals;
 mod bad;
 mod contract;
 mod deputy;

@@ -312,8 +312,13 @@ async fn a_reader_behind_the_encryption_that_takes_nothing_is_cut_off_too() {
     stalled.write_all(request.as_bytes()).await.unwrap();
     assert_eq!(stalled.read_u8().await.unwrap(), b'H', "the stream is open");
     let text = "!flood 16000000".to_owned();
-    let message =
-        api::NewMessage::Text(api::SayText { to: api::To::session(id), text, delivery: None, under: None });
+    let message = api::NewMessage::Text(api::SayText {
+        to: api::To::session(id),
+        text,
+        delivery: None,
+        under: None,
+        unattended: false,
+    });
     // More than the buffers of the system and the ring hold.
     client.say(&message).await.unwrap();
     let open = async || {

@@ -188,6 +188,7 @@ impl Town {
             parts,
             reply: None,
             delivery: kernel::Delivery::Queue,
+            unattended: false,
             under: None,
             trace: trace(),
         };

@@ -261,6 +261,7 @@ impl World {
             parts,
             reply: None,
             delivery: kernel::Delivery::Queue,
+            unattended: false,
             under: None,
             trace: trace(),
         };

@@ -122,7 +122,7 @@ impl Person {
         let open = daemon.call(async move { engine.approvals(&me, 8).await }).await;
         for row in open.and_then(Result::ok).into_iter().flatten() {
             let answer = if self.dice.weigh(&[(1, true), (1, false)]) { Answer::Yes } else { Answer::No };
-            self.ask(Verb::Answer { approval: row.approval, answer }).await;
+            self.ask(Verb::Answer { approval: row.row.approval, answer, remember: None }).await;
         }
     }
 

@@ -61,6 +61,7 @@ fn wish(number: u64, into: Into) -> NewMessage {
         into,
         words: Bytes::from(format!(r#"[{{"text":"message {number}"}}]"#)),
         delivery: Delivery::Queue,
+        unattended: false,
         under: None,
         reply: None,
         if_new_ignored: false,
@@ -142,6 +143,7 @@ pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
         replies: vec![],
         wake_at: None,
         awake: true,
+        rules: vec![],
         own_acts: vec![],
     }
 }

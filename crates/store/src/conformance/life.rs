@@ -272,7 +272,7 @@ impl Lives {
                 2 => Answer::Chose(3),
                 _ => Answer::Said("perhaps".into()),
             };
-            return Wish::Answer { approval, answer };
+            return Wish::Answer { approval, answer, rule: None };
         }
         match self.dice.roll(40) {
             0..=2 => Wish::Edit { message, revision: self.dice.roll(2) as u32, words: "edited".into() },
@@ -348,7 +348,7 @@ impl Lives {
             },
             5 => {
                 self.approvals.push(apr(n));
-                Report::Asked { approval: apr(n) }
+                Report::Asked { approval: apr(n), posed: kernel::Posed::default() }
             }
             6..=8 => Report::Finished { native: None },
             9 => Report::Failed(Failure::ALL[self.dice.roll(4) as usize]),
@@ -441,9 +441,11 @@ impl Lives {
         let mut stored = BTreeMap::new();
         for approval in &self.approvals {
             let Some((_, row)) = store.approval(*approval).await.unwrap() else { continue };
-            let ApprovalRow { turn, state, asked_at, until, .. } = row;
+            let ApprovalRow { turn, state, asked_at, until, posed, number, settled_at, .. } = row;
+            let number = number.expect("it is kept");
             if row.session == session {
-                stored.insert(*approval, Question { turn, state, asked_at, until });
+                stored
+                    .insert(*approval, Question { turn, state, asked_at, until, posed, number, settled_at });
             }
         }
         assert_eq!(stored, projection.approvals);
@@ -546,7 +548,7 @@ fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given
                 Wish::Release { message, back_in } => Command::Release { message, back_in, by },
                 Wish::Reorder { order } => Command::Reorder { order: still_waiting(state, order) },
                 Wish::Stop { message } => Command::Stop { message, by },
-                Wish::Answer { approval, answer } => {
+                Wish::Answer { approval, answer, rule: _ } => {
                     Command::Answer { approval, answer, by: kernel::Answerer::Person(by) }
                 }
                 Wish::Change { change, now } => Command::Change { change, now, by },

@@ -172,6 +172,9 @@ macro_rules! conformance {
             heads_name_each_changed_session_once,
             bindings_are_paged_in_the_order_of_their_texts,
             questions_are_listed_until_they_are_settled,
+            what_a_question_is_judged_by_is_kept_with_it,
+            whether_somebody_attends_is_kept_with_a_message,
+            a_rule_that_comes_with_an_answer_is_there_with_it_and_goes_with_its_session,
             the_queue_has_the_order_in_which_messages_will_run,
             // outbox
             a_reply_is_in_the_outbox_with_the_facts_it_follows_from,

@@ -15,7 +15,7 @@ pub async fn a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it<F: Fixture
         Wish::Release { message: msg(1), back_in: None },
         Wish::Reorder { order: vec![msg(2), msg(1)] },
         Wish::Stop { message: msg(1) },
-        Wish::Answer { approval: apr(1), answer: Answer::No },
+        Wish::Answer { approval: apr(1), answer: Answer::No, rule: None },
         Wish::End,
     ];
     for (n, wish) in (1..).zip(&wishes) {

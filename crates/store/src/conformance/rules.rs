@@ -129,3 +129,21 @@ pub async fn a_rule_stays_within_its_org<F: Fixture>() {
     assert_eq!(store.rules(stranger().org).await.unwrap(), [theirs]);
     assert_eq!(rules(store).await, [rule(1, RuleEffect::Deny)]);
 }
+
+pub async fn a_rule_that_comes_with_an_answer_is_there_with_it_and_goes_with_its_session<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    let of = |n, session| RuleRow { session, ..rule(n, RuleEffect::Allow) };
+    let rules = [of(1, Some(ses(1))), of(2, None)];
+    let moved = Append { rules: rules.to_vec(), after: kernel::Number(9_999), ..drain(store, ses(1)).await };
+    assert!(matches!(store.append(moved).await.unwrap(), Appending::Moved { .. }));
+    assert_eq!(store.rules(me().org).await.unwrap(), [], "nothing of an append, or all of it");
+    written(store, Append { rules: rules.to_vec(), ..drain(store, ses(1)).await }).await;
+    let on = on.reopen().await;
+    let store = on.store();
+    assert_eq!(store.rules(me().org).await.unwrap(), rules);
+    let last = Append { rules: vec![of(3, Some(ses(1)))], ..drain(store, ses(1)).await };
+    written(store, with(last, vec![ended()])).await;
+    assert_eq!(store.rules(me().org).await.unwrap(), [of(2, None)]);
+}

@@ -5,8 +5,8 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Act, Answer, Answerer, Claim, Delivery, Epoch, Fact, Grant, Grantee, HoldWhy, Moment, NewWorktree,
-    Number, Origin, Outcome, RuleId, Scope, StopWhy, To, Turn, Worktree, authorize, authorize_new,
+    Act, Answer, Answerer, Asks, Claim, Delivery, Epoch, Fact, Grant, Grantee, HoldWhy, Moment, NewWorktree,
+    Number, Origin, Outcome, Posed, RuleId, Scope, StopWhy, To, Turn, Worktree, authorize, authorize_new,
 };
 
 fn steered(turn: u32, n: u32) -> Fact {
@@ -280,15 +280,53 @@ pub async fn every_answer_comes_back_as_it_was_given<F: Fixture>() {
         }
     }
     for (approval, answer, by) in given.clone() {
-        let asked = Fact::Asked { approval, turn: Turn(1), until: Moment(60_000) };
+        let asked =
+            Fact::Asked { approval, turn: Turn(1), until: Moment(60_000), posed: kernel::Posed::default() };
         write(on.store(), ses(1), vec![asked, Fact::Answered { approval, answer, by }]).await;
     }
     let on = on.reopen().await;
     for (approval, answer, by) in given {
         let (_, row) = on.store().approval(approval).await.unwrap().unwrap();
         assert_eq!(row.state, ApprovalState::Answered { answer, by });
+        assert!(row.settled_at.is_some_and(|settled| settled >= row.asked_at));
     }
     assert_eq!(on.store().approvals(Seer::of(&me()), ALL).await.unwrap(), []);
+}
+
+pub async fn what_a_question_is_judged_by_is_kept_with_it<F: Fixture>() {
+    let on = peopled::<F>().await;
+    open(on.store(), 1).await;
+    write(on.store(), ses(1), vec![started(1, 1), attempt(1)]).await;
+    let only = |who| Some((RuleId::from_bits(0xabc), who));
+    let posed = [
+        Posed::default(),
+        Posed { asks: Asks::Choice { options: 65_535 }, only: None },
+        Posed { asks: Asks::Words, only: only(Grantee::Person(me().person)) },
+        Posed { asks: Asks::Permission, only: only(Grantee::Org) },
+    ];
+    let mut numbers = vec![];
+    for (n, posed) in (1_u32..).zip(posed) {
+        let asked = Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000), posed };
+        numbers.push(write(on.store(), ses(1), vec![asked]).await);
+    }
+    let on = on.reopen().await;
+    for ((n, posed), number) in (1_u32..).zip(posed).zip(numbers) {
+        let (_, row) = on.store().approval(apr(n)).await.unwrap().unwrap();
+        assert_eq!((row.posed, row.number, row.settled_at), (posed, Some(number), None));
+    }
+    assert_eq!(on.store().approvals(Seer::of(&me()), ALL).await.unwrap().len(), posed.len());
+}
+
+pub async fn whether_somebody_attends_is_kept_with_a_message<F: Fixture>() {
+    let on = peopled::<F>().await;
+    for (n, unattended) in [(1, false), (2, true)] {
+        say(on.store(), &me(), To::New, Line { unattended, ..line(n) }).await;
+    }
+    let on = on.reopen().await;
+    for (n, unattended) in [(1, false), (2, true)] {
+        let (_, row) = on.store().receipt(msg(n)).await.unwrap().unwrap();
+        assert_eq!(row.unattended, unattended);
+    }
 }
 
 pub async fn whoever_holds_a_claim_is_known<F: Fixture>() {

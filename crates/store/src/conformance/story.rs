@@ -223,6 +223,7 @@ pub(super) struct Line {
     pub(super) at: u64,
     pub(super) key: Option<Key>,
     pub(super) delivery: Delivery,
+    pub(super) unattended: bool,
     pub(super) under: Option<Epoch>,
     pub(super) reply: Option<Address>,
     pub(super) if_new_ignored: bool,
@@ -238,6 +239,7 @@ pub(super) fn line(n: u32) -> Line {
         at,
         key: None,
         delivery: Delivery::Queue,
+        unattended: false,
         under: None,
         reply: None,
         if_new_ignored: false,
@@ -262,6 +264,7 @@ impl Line {
             into,
             words: self.words(),
             delivery: self.delivery,
+            unattended: self.unattended,
             under: self.under,
             reply: self.reply.clone(),
             if_new_ignored: self.if_new_ignored,
@@ -368,6 +371,7 @@ pub(super) async fn append_to(store: &dyn Store, session: SessionId) -> Append {
         replies: vec![],
         wake_at: None,
         awake: false,
+        rules: vec![],
         own_acts: vec![],
     }
 }

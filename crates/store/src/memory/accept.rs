@@ -336,6 +336,7 @@ impl Contents {
         let said = Said {
             by: by.person,
             delivery: new.delivery,
+            unattended: new.unattended,
             reply: new.reply.clone(),
             accepted: accepted.clone(),
             words: new.words.clone(),

@@ -48,6 +48,7 @@ impl Contents {
     fn write(&mut self, append: Append) -> Number {
         let session = append.session;
         self.own_acts(&append);
+        self.add_rules(&append);
         let place = (!append.facts.is_empty()).then(|| self.next_place());
         let Some(kept) = self.sessions.get_mut(&session) else { return append.after };
         kept.term = append.term;
@@ -72,6 +73,13 @@ impl Contents {
         }
         self.committed();
         at
+    }
+
+    fn add_rules(&mut self, append: &Append) {
+        let Some(org) = self.sessions.get(&append.session).map(|kept| kept.record.org) else { return };
+        for rule in &append.rules {
+            self.people.add_rule(org, rule.clone(), rule.since);
+        }
     }
 
     fn hold(&mut self, session: SessionId, claims: BTreeSet<Claim>) {

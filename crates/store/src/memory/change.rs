@@ -276,9 +276,7 @@ impl Contents {
                 Touched::People(vec![person])
             }
             Change::AddRule(rule) => {
-                let is_over = |rule: &RuleRow| rule.until.is_some_and(|until| until <= at);
-                self.people.rules.retain(|(other, rule)| *other != org || !is_over(rule));
-                self.people.rules.push((org, rule));
+                self.people.add_rule(org, rule, at);
                 Touched::Nobody
             }
             Change::RemoveRule(rule) => {

@@ -92,6 +92,7 @@ pub(super) struct Kept {
 pub(super) struct Said {
     pub(super) by: PersonId,
     pub(super) delivery: kernel::Delivery,
+    pub(super) unattended: bool,
     pub(super) reply: Option<kernel::Address>,
     pub(super) accepted: Accepted,
     pub(super) words: Bytes,

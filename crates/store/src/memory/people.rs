@@ -185,6 +185,13 @@ impl People {
         ours.map(|(_, directory, to)| RootRow { directory: directory.clone(), to: *to }).collect()
     }
 
+    /// Those of the org whose time is over make room for it.
+    pub(super) fn add_rule(&mut self, org: OrgId, rule: RuleRow, at: Moment) {
+        let is_over = |rule: &RuleRow| rule.until.is_some_and(|until| until <= at);
+        self.rules.retain(|(other, rule)| *other != org || !is_over(rule));
+        self.rules.push((org, rule));
+    }
+
     pub(super) fn rules_of(&self, org: OrgId) -> Vec<RuleRow> {
         let ours = self.rules.iter().filter(|(other, _)| *other == org);
         ours.map(|(_, rule)| rule.clone()).collect()

@@ -87,6 +87,7 @@ impl Contents {
             created,
             previous,
             if_new_ignored,
+            unattended: said.unattended,
             accepted_at: at,
             changed_at,
         })
@@ -191,8 +192,10 @@ impl Kept {
     }
 
     fn approval(&self, approval: ApprovalId) -> Option<ApprovalRow> {
-        let Question { turn, state, asked_at, until } = self.projection.approvals.get(&approval)?.clone();
-        Some(ApprovalRow { approval, session: self.record.session, turn, state, asked_at, until })
+        let asked = self.projection.approvals.get(&approval)?.clone();
+        let Question { turn, state, asked_at, until, posed, number, settled_at } = asked;
+        let (session, number) = (self.record.session, Some(number));
+        Some(ApprovalRow { approval, session, turn, state, asked_at, until, posed, number, settled_at })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The stored form of rule facts, and of a checkpoint, which is a few of them under a version number.
 
+use super::posed::PosedRecord;
 use super::scope::{
     ChangeRecord, ErrandRecord, KeptRecord, NewWorktreeRecord, OriginRecord, ScopeRecord, WhatRecord,
 };
@@ -165,6 +166,8 @@ enum FactRecord {
         approval: Text<ApprovalId>,
         turn: u32,
         until: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        posed: Option<PosedRecord>,
     },
     Answered {
         approval: Text<ApprovalId>,
@@ -280,9 +283,12 @@ impl From<&Fact> for FactRecord {
                 failure: Word(*failure),
                 again_at: again_at.0,
             },
-            Fact::Asked { approval, turn, until } => {
-                Self::Asked { approval: Text(*approval), turn: turn.0, until: until.0 }
-            }
+            Fact::Asked { approval, turn, until, posed } => Self::Asked {
+                approval: Text(*approval),
+                turn: turn.0,
+                until: until.0,
+                posed: PosedRecord::of(posed),
+            },
             Fact::Answered { approval, answer, by } => {
                 let (person, rule, policy) = match by {
                     Answerer::Person(person) => (Some(Text(*person)), None, false),
@@ -354,9 +360,12 @@ impl From<FactRecord> for Fact {
                 failure: failure.0,
                 again_at: Moment(again_at),
             },
-            R::Asked { approval, turn, until } => {
-                Self::Asked { approval: approval.0, turn: Turn(turn), until: Moment(until) }
-            }
+            R::Asked { approval, turn, until, posed } => Self::Asked {
+                approval: approval.0,
+                turn: Turn(turn),
+                until: Moment(until),
+                posed: posed.map(kernel::Posed::from).unwrap_or_default(),
+            },
             R::Answered { approval, answer, by, rule, policy } => {
                 let by = match (by, rule, policy) {
                     (Some(person), _, _) => Answerer::Person(person.0),

@@ -7,11 +7,13 @@
 //! session is not kept by this version.
 
 mod fact;
+mod posed;
 mod scope;
 mod wish;
 mod words;
 
 pub use fact::{decode_checkpoint, decode_fact, decode_scope, encode_checkpoint, encode_fact, encode_scope};
+pub use posed::{decode_posed, encode_posed};
 pub use scope::{decode_worktree, encode_worktree};
 pub use wish::{decode_wish, encode_wish};
 pub use words::{

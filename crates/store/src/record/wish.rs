@@ -2,9 +2,9 @@
 
 use super::scope::{ChangeRecord, ScopeRecord};
 use super::{AnswerRecord, Text, Unreadable, decode, encode};
-use crate::Wish;
+use crate::{RememberedRule, Wish};
 use bytes::Bytes;
-use kernel::{ApprovalId, Epoch, MessageId, Scope, Turn};
+use kernel::{ApprovalId, Epoch, MessageId, RuleId, Scope, SessionId, Turn};
 use serde::{Deserialize, Serialize};
 
 /// The stored form of a wish. An edit's words are not in it: they are a body, kept apart under the request's id.
@@ -44,6 +44,8 @@ enum WishRecord {
     Answer {
         approval: Text<ApprovalId>,
         answer: AnswerRecord,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rule: Option<RememberedRecord>,
     },
     Change {
         change: ChangeRecord,
@@ -55,6 +57,33 @@ enum WishRecord {
         of: u32,
     },
     End {},
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RememberedRecord {
+    rule: Text<RuleId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    tool: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<Text<SessionId>>,
+}
+
+impl From<&RememberedRule> for RememberedRecord {
+    fn from(rule: &RememberedRule) -> Self {
+        let RememberedRule { rule, agent, tool, directory, session } = rule.clone();
+        Self { rule: Text(rule), agent, tool, directory, session: session.map(Text) }
+    }
+}
+
+impl From<RememberedRecord> for RememberedRule {
+    fn from(record: RememberedRecord) -> Self {
+        let RememberedRecord { rule, agent, tool, directory, session } = record;
+        Self { rule: rule.0, agent, tool, directory, session: session.map(|session| session.0) }
+    }
 }
 
 impl From<&Wish> for WishRecord {
@@ -70,9 +99,11 @@ impl From<&Wish> for WishRecord {
             }
             Wish::Reorder { order } => Self::Reorder { order: order.iter().copied().map(Text).collect() },
             Wish::Stop { message } => Self::Stop { message: Text(*message) },
-            Wish::Answer { approval, answer } => {
-                Self::Answer { approval: Text(*approval), answer: answer.into() }
-            }
+            Wish::Answer { approval, answer, rule } => Self::Answer {
+                approval: Text(*approval),
+                answer: answer.into(),
+                rule: rule.as_ref().map(RememberedRecord::from),
+            },
             Wish::Change { change, now } => Self::Change { change: change.into(), now: *now },
             Wish::KeepScope => Self::KeepScope {},
             Wish::Undo { turn, of } => Self::Undo { turn: turn.0, of: of.0 },
@@ -96,9 +127,11 @@ impl From<WishRecord> for Wish {
                 Self::Reorder { order: order.into_iter().map(|m| m.0).collect() }
             }
             WishRecord::Stop { message } => Self::Stop { message: message.0 },
-            WishRecord::Answer { approval, answer } => {
-                Self::Answer { approval: approval.0, answer: answer.into() }
-            }
+            WishRecord::Answer { approval, answer, rule } => Self::Answer {
+                approval: approval.0,
+                answer: answer.into(),
+                rule: rule.map(RememberedRule::from),
+            },
             WishRecord::Change { change, now } => Self::Change { change: change.into(), now },
             WishRecord::KeepScope {} => Self::KeepScope,
             WishRecord::Undo { turn, of } => Self::Undo { turn: Turn(turn), of: Epoch(of) },

@@ -66,6 +66,7 @@ words! {
         Refusal::NotInWorktree = "not_in_worktree",
         Refusal::NoSuchTurn = "no_such_turn",
         Refusal::OtherScope = "other_scope",
+        Refusal::Unfit = "unfit",
     }
     /// Why a session ended.
     EndWhy: end_word, end_parse {

@@ -5,7 +5,8 @@ use expect_test::expect;
 use kernel::*;
 use proptest::prelude::*;
 use store::{
-    Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, StoreError, Verdict, Wish, project, record,
+    Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, RememberedRule, StoreError, Verdict, Wish,
+    project, record,
 };
 
 fn msg(n: u128) -> MessageId {
@@ -63,7 +64,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: until },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Gone, again_at: until },
-        Fact::Asked { approval, turn, until },
+        Fact::Asked { approval, turn, until, posed: Posed::default() },
         Fact::Answered { approval, answer: Answer::Yes, by: Answerer::Person(usr(2)) },
         Fact::Answered { approval, answer: Answer::No, by: Answerer::Nobody },
         Fact::Lapsed { approval },
@@ -89,6 +90,28 @@ fn queued(delivery: Delivery, epoch: u32) -> Fact {
     Fact::Queued { message: msg(1), by: usr(2), delivery, epoch: Epoch(epoch) }
 }
 
+/// Every form of a question but the plain one, and everybody to whom it can be left.
+fn posed() -> [Posed; 5] {
+    let only = |who| Some((RuleId::from_bits(8), who));
+    [
+        Posed { asks: Asks::Choice { options: 3 }, only: None },
+        Posed { asks: Asks::Words, only: None },
+        Posed { asks: Asks::Permission, only: only(Grantee::Org) },
+        Posed { asks: Asks::Permission, only: only(Grantee::Person(usr(2))) },
+        Posed { asks: Asks::Words, only: only(Grantee::Group(GroupId::from_bits(4))) },
+    ]
+}
+
+#[test]
+fn what_a_question_is_judged_by_is_read_back() {
+    assert_eq!(record::encode_posed(&Posed::default()), None);
+    assert_eq!(record::decode_posed(None), Ok(Posed::default()));
+    for posed in posed() {
+        let stored = record::encode_posed(&posed).unwrap();
+        assert_eq!(record::decode_posed(Some(&stored)), Ok(posed));
+    }
+}
+
 /// What came with scopes that change.
 fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
     let origin = Some(Origin { session: SessionId::from_bits(9), turn });
@@ -112,6 +135,7 @@ fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
         Fact::ErrandFailed { errand },
         Fact::Undone { turn },
     ];
+    facts.extend(posed().map(|posed| Fact::Asked { approval, turn, until, posed }));
     let asked = |(after, change)| Fact::ChangeAsked { change, after, by };
     facts.extend([None, Some(msg(3))].into_iter().cycle().zip(changes()).map(asked));
     for change in changes() {
@@ -210,6 +234,11 @@ fn the_stored_form_of_every_fact_is_pinned() {
         {"errand_started":{"errand":{"epoch":1,"number":4},"what":{"undo":{"turn":2}},"by":"usr_00000000000000000000000002"}}
         {"errand_failed":{"errand":{"epoch":1,"number":4}}}
         {"undone":{"turn":2}}
+        {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"choice":{"options":3}}}}}
+        {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"words":{}}}}}
+        {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"permission":{}},"only":{"rule":"rul_00000000000000000000000008","who":{"org":{}}}}}}
+        {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"permission":{}},"only":{"rule":"rul_00000000000000000000000008","who":{"person":{"person":"usr_00000000000000000000000002"}}}}}}
+        {"asked":{"approval":"apr_00000000000000000000000005","turn":2,"until":1700000000000,"posed":{"asks":{"words":{}},"only":{"rule":"rul_00000000000000000000000008","who":{"group":{"group":"grp_00000000000000000000000004"}}}}}}
         {"change_asked":{"change":{"enter":{"name":"a"}},"by":"usr_00000000000000000000000002"}}
         {"change_asked":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"after":"msg_00000000000000000000000003","by":"usr_00000000000000000000000002"}}
         {"change_asked":{"change":{"exit":{}},"by":"usr_00000000000000000000000002"}}
@@ -272,6 +301,8 @@ fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
         {"change":{"change":{"relink":{"directory":"/b"}},"now":false}}
         {"change":{"change":{"back":{"scope":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}},"message":"msg_00000000000000000000000001"}},"now":false}}
         {"change":{"change":{"exit":{}},"now":true}}
+        {"answer":{"approval":"apr_00000000000000000000000005","answer":"yes","rule":{"rule":"rul_00000000000000000000000008","tool":"Bash","session":"ses_00000000000000000000000009"}}}
+        {"answer":{"approval":"apr_00000000000000000000000005","answer":"yes","rule":{"rule":"rul_00000000000000000000000008","agent":"claude","tool":"Bash","directory":"/srv"}}}
         {"version":2,"facts":[{"queued":{"message":"msg_00000000000000000000000001","by":"usr_00000000000000000000000002"}},{"ended":{"why":"gone"}}]}
         {"directory":"/a","agent":"b","mode":"plan"}
         {"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}"#]].assert_eq(&stored.join("\n"));
@@ -286,16 +317,27 @@ fn wishes() -> Vec<Wish> {
         Wish::Release { message: msg(1), back_in: None },
         Wish::Reorder { order: vec![msg(2), msg(1)] },
         Wish::Stop { message: msg(1) },
-        Wish::Answer { approval, answer: Answer::No },
+        Wish::Answer { approval, answer: Answer::No, rule: None },
         Wish::End,
         Wish::Release { message: msg(1), back_in: Some(tree()) },
-        Wish::Answer { approval, answer: Answer::Chose(3) },
-        Wish::Answer { approval, answer: Answer::Said("so".into()) },
+        Wish::Answer { approval, answer: Answer::Chose(3), rule: None },
+        Wish::Answer { approval, answer: Answer::Said("so".into()), rule: None },
         Wish::KeepScope,
         Wish::Undo { turn: Turn(2), of: Epoch(1) },
     ];
     wishes.extend(changes().into_iter().map(|change| Wish::Change { change, now: false }));
     wishes.push(Wish::Change { change: Change::Exit, now: true });
+    let rule = RememberedRule {
+        rule: RuleId::from_bits(8),
+        agent: None,
+        tool: "Bash".into(),
+        directory: None,
+        session: Some(SessionId::from_bits(9)),
+    };
+    let (agent, directory) = (Some("claude".into()), Some("/srv".into()));
+    let always = RememberedRule { agent, directory, session: None, ..rule.clone() };
+    let remembered = |rule| Wish::Answer { approval, answer: Answer::Yes, rule: Some(rule) };
+    wishes.extend([rule, always].map(remembered));
     wishes
 }
 
@@ -515,7 +557,7 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::AttemptFailed { failure, .. } => {
                 Fact::AttemptFailed { turn, attempt, failure, again_at: until }
             }
-            Fact::Asked { .. } => Fact::Asked { approval, turn, until },
+            Fact::Asked { posed, .. } => Fact::Asked { approval, turn, until, posed },
             Fact::Answered { answer, by: who, .. } => {
                 let answer = match answer {
                     Answer::Said(_) => Answer::Said(text),

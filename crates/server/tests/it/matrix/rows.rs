@@ -15,6 +15,7 @@ pub(super) struct Names {
     pub(super) directory: String,
     pub(super) person: String,
     pub(super) group: String,
+    pub(super) rule: String,
     pub(super) token: String,
     pub(super) agent: String,
     /// Somebody else of the caller's org, to whom something may be given.
@@ -338,6 +339,17 @@ fn messages() -> Vec<Row> {
             .changes()
             .path(|names| vec![&names.approval])
             .body(|_| Some(json!({"answer": "no"}))),
+        row("answer", Takes::AnswerForGood, spots())
+            .way("for the session")
+            .changes()
+            .path(|names| vec![&names.approval])
+            .body(|_| Some(json!({"answer": "no", "remember": "session"}))),
+        row("approval", reads, spots()).path(|names| vec![&names.approval]),
+        row("add_rule", rules, spots())
+            .way("session")
+            .fine(201)
+            .changes()
+            .body(|names| Some(json!({"effect": "deny", "session": names.session}))),
     ]
 }
 
@@ -515,6 +527,13 @@ fn groups_and_roots() -> Vec<Row> {
             .path(|names| vec![&names.group]),
         member("join"),
         member("leave"),
+        row("rules", sees, vec![Target::Nothing]),
+        row("add_rule", rules, EACH.map(Target::To).to_vec()).way("org").fine(201).changes().body(|names| {
+            Some(json!({"effect": "ask", "who": {"user": names.person}, "tool": "none of these"}))
+        }),
+        row("remove_rule", Takes::RemoveRule, EACH.map(Target::Rule).to_vec())
+            .changes()
+            .path(|names| vec![&names.rule]),
         row("roots", rules, vec![Target::Nothing]),
         row("add_root", rules, EACH.map(Target::To).to_vec())
             .changes()

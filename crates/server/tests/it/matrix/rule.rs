@@ -96,6 +96,8 @@ pub(super) enum Target {
     Membership(Which, Whom),
     /// Something is given to them.
     To(Which),
+    /// A rule of the org.
+    Rule(Which),
     Agent(Agent),
     /// The conversation or the directory is theirs.
     Theirs(bool),
@@ -134,6 +136,10 @@ pub(super) enum Takes {
     Fork,
     /// A new session with some agent, in some conversation or directory.
     Make,
+    /// To answer so that it holds from now on in the session: what answering takes, and managing it besides.
+    AnswerForGood,
+    /// Which of two rights it takes depends on the rule, so that is looked up with either; these are the org's.
+    RemoveRule,
     /// Something about the org.
     Org {
         right: Right,
@@ -202,6 +208,18 @@ pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answ
             .and_then(|()| make(is, to))
             .and_then(|()| is_open(spot, true)),
         (Takes::Fork, Target::Session(spot)) => fork(is, spot),
+        (Takes::AnswerForGood, Target::Session(spot)) => session(is, spot, Right::Approve, Grant::Prompt)
+            .and_then(|()| session(is, spot, Right::Manage, Grant::Manage))
+            .and_then(|()| is_open(spot, true)),
+        (Takes::RemoveRule, target) => {
+            let either = is.rights.has(Right::Admin) || is.rights.has(Right::Manage);
+            let found = if target == Target::Rule(Which::Ours) { Ok(()) } else { Err(GONE) };
+            unbound(is)
+                .and(if either { Ok(()) } else { Err(RIGHT) })
+                .and(found)
+                .and_then(|()| right(is, Right::Admin))
+                .and_then(|()| role(is, Role::Admin))
+        }
         (Takes::Make, target) => make(is, target),
         (Takes::Org { right: needs, role: least }, target) => unbound(is)
             .and_then(|()| right(is, needs))

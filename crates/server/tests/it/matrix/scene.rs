@@ -5,10 +5,10 @@ use super::rows::{Names, Row};
 use super::rule::{Agent, Bound, Spot, Stands, Target, Which, Whom};
 use crate::town::{Busy, Town};
 use crate::world::{Somebody, trace};
-use engine::{PersonChange, Purpose, Resource, RootRow};
+use engine::{NewRule, PersonChange, Purpose, Resource, RootRow, RuleEffect};
 use kernel::{
-    ApprovalId, Grant, Grantee, GroupId, MessageId, PersonId, Right, Rights, Role, SessionId, To, TokenId,
-    Turn,
+    ApprovalId, Grant, Grantee, GroupId, MessageId, PersonId, Right, Rights, Role, RuleId, SessionId, To,
+    TokenId, Turn,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,6 +113,7 @@ impl<'a> Scene<'a> {
                 names.person = self.person(caller, whom, alone).await.1;
             }
             Target::To(which) => names.person = self.to(caller, which),
+            Target::Rule(which) => names.rule = self.rule(caller, which).await,
         }
         names
     }
@@ -159,6 +160,24 @@ impl<'a> Scene<'a> {
             Which::Unknown => GroupId::from_bits(self.nobody()),
         };
         group.to_string()
+    }
+
+    async fn rule(&self, caller: &Caller, which: Which) -> String {
+        let place = match which {
+            Which::Ours => caller.place,
+            Which::OtherOrg => 1 - caller.place,
+            Which::Unknown => return RuleId::from_bits(self.nobody()).to_string(),
+        };
+        let by = self.town.now(&self.places[place].owner).await;
+        let wanted = NewRule {
+            agent: None,
+            tool: Some("none of these".to_owned()),
+            directory: None,
+            session: None,
+            effect: RuleEffect::Deny,
+            until: None,
+        };
+        self.town.engine.add_rule(&by, wanted, trace()).await.unwrap().rule.to_string()
     }
 
     fn to(&self, caller: &Caller, which: Which) -> String {

@@ -1,0 +1,259 @@
+//! Questions of agents, as people meet them: what is asked, whom it is left to, and what an answer is before the keeper
+//! decides about it.
+//!
+//! What a question says is a story fact, the one right before the fact it was asked with. What its answers are judged by
+//! was fixed when it was asked, so whether an answer fits, and whether its giver may give it, is said here; whether it comes
+//! first is the keeper's to say.
+
+use crate::view::{may_read, readable};
+use crate::{Engine, Refused};
+use kernel::{
+    Act, Answer, Answerer, ApprovalId, Asks, Grantee, Moment, Number, OrgAct, Principal, Record, RuleId,
+    SessionId, Turn, authorize, grant_of, may_answer,
+};
+use serde::Deserialize;
+use store::{ApprovalRow, ApprovalState, RememberedRule, RuleRow, Seer, StoredEntry};
+
+/// The longest name of a tool that a rule can be made for.
+const TOOL_BYTES_MAX: usize = 256;
+/// Rules that an org may have: all of them are read for each question.
+pub const RULES_MAX: usize = 1_000;
+/// A question's words are never longer: details and options are bounded when they are heard.
+const QUESTION_BYTES_MAX: usize = 1024 * 1024;
+
+/// For how long an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Remember {
+    /// For such questions of this session, until it ends.
+    Session,
+    /// For such questions of this agent in this directory, until somebody removes the rule.
+    Always,
+}
+
+/// A question of an agent, with its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalView {
+    pub row: ApprovalRow,
+    /// What it says; none if its words were forgotten, or it was asked before they were kept with it.
+    pub words: Option<QuestionWords>,
+    /// How whoever answered is called, if a person did.
+    pub answered_by: Option<String>,
+}
+
+/// What a question says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct QuestionWords {
+    /// The agent that asks.
+    pub agent: String,
+    /// Where it works.
+    pub directory: String,
+    /// The tool that it is about; empty if it names none.
+    pub tool: String,
+    /// In its own words.
+    pub detail: String,
+    /// What can be chosen, in its order.
+    pub options: Vec<QuestionOption>,
+    /// In a worktree: where the session came from.
+    home: Option<String>,
+}
+
+/// Something that can be chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct QuestionOption {
+    pub name: String,
+    pub description: String,
+}
+
+/// How a question was settled before this answer came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    pub answer: Answer,
+    pub by: Answerer,
+    /// How they are called, if a person did.
+    pub handle: Option<String>,
+    pub at: Option<Moment>,
+}
+
+impl Engine {
+    /// Open questions, oldest first.
+    pub async fn approvals(&self, by: &Principal, limit: usize) -> Result<Vec<ApprovalView>, Refused> {
+        may_read(by, "approval")?;
+        let mut views = Vec::new();
+        for row in self.store().approvals(Seer::of(by), limit).await? {
+            views.push(self.approval_view(by, row).await?);
+        }
+        Ok(views)
+    }
+
+    /// One question.
+    pub async fn approval(&self, by: &Principal, approval: ApprovalId) -> Result<ApprovalView, Refused> {
+        let what = "approval";
+        may_read(by, what)?;
+        let (record, row) = self.store().approval(approval).await?.ok_or(Refused::NotFound { what })?;
+        readable(by, &record, what)?;
+        self.approval_view(by, row).await
+    }
+
+    async fn approval_view(&self, by: &Principal, row: ApprovalRow) -> Result<ApprovalView, Refused> {
+        let words = self.question_words(&row).await?;
+        let answered_by = match row.state {
+            ApprovalState::Answered { by: Answerer::Person(person), .. } => {
+                self.handle_of(by, person).await?
+            }
+            ApprovalState::Answered { .. } | ApprovalState::Open | ApprovalState::Lapsed => None,
+        };
+        Ok(ApprovalView { row, words, answered_by })
+    }
+
+    async fn question_words(&self, row: &ApprovalRow) -> Result<Option<QuestionWords>, Refused> {
+        let Some(Number(number)) = row.number else { return Ok(None) };
+        let before = Number(number.saturating_sub(2));
+        let facts = self.store().facts(row.session, before, 1, QUESTION_BYTES_MAX).await?;
+        Ok(facts.into_iter().find_map(|fact| match fact.entry {
+            StoredEntry::Story { kind, body: Some(body), .. } if kind == "question" => {
+                serde_json::from_slice(&body).ok()
+            }
+            StoredEntry::Story { .. } | StoredEntry::Rule(_) => None,
+        }))
+    }
+
+    /// Whether this answer fits the question and is theirs to give; and the rule that it becomes, if it is to be one. The
+    /// session is one that they see and may answer in.
+    pub(crate) async fn check_answer(
+        &self,
+        by: &Principal,
+        record: &Record,
+        row: &ApprovalRow,
+        answer: &Answer,
+        remember: Option<Remember>,
+    ) -> Result<Option<RememberedRule>, Refused> {
+        let posed = row.posed;
+        let grant = grant_of(by, record).ok_or(Refused::NotFound { what: "approval" })?;
+        let whom = posed.only.map(|(_, whom)| whom);
+        if !may_answer(by, grant, whom, answer) {
+            return Err(self.not_yours(by, posed.only).await?);
+        }
+        if !posed.asks.takes(answer) {
+            return Err(Refused::UnfitAnswer { takes: posed.asks });
+        }
+        match remember {
+            Some(remember) => self.remembered(by, record, row, answer, remember).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn not_yours(&self, by: &Principal, only: Option<(RuleId, Grantee)>) -> Result<Refused, Refused> {
+        let Some((rule, whom)) = only else { return Ok(Refused::Needs(kernel::Grant::Prompt)) };
+        let who = match whom {
+            Grantee::Person(person) => {
+                self.handle_of(by, person).await?.unwrap_or_else(|| person.to_string())
+            }
+            Grantee::Group(group) => {
+                let groups = self.store().groups(by.org).await?;
+                let named = groups.into_iter().find(|row| row.group == group);
+                format!("the group {}", named.map_or(group.to_string(), |row| row.name))
+            }
+            Grantee::Org => "people of the org".to_owned(),
+        };
+        Ok(Refused::NotYoursToAnswer { who, rule })
+    }
+
+    /// Whoever makes a rule needs the right to, also if it comes with an answer.
+    async fn remembered(
+        &self,
+        by: &Principal,
+        record: &Record,
+        row: &ApprovalRow,
+        answer: &Answer,
+        remember: Remember,
+    ) -> Result<RememberedRule, Refused> {
+        match remember {
+            Remember::Session => authorize(by, Act::Rule, record, ())
+                .map(drop)
+                .map_err(|denied| Refused::denied(denied, "approval"))?,
+            Remember::Always => self.may(by, OrgAct::Rules)?,
+        }
+        let plain = row.posed.asks == Asks::Permission && matches!(answer, Answer::Yes | Answer::No);
+        let words = self.question_words(row).await?.unwrap_or_default();
+        // A tool's name is the agent's to choose, and a star at its end would make a rule for all tools that begin so.
+        let is_odd = words.tool.ends_with('*') || words.tool.contains(char::is_control);
+        if !plain || words.tool.is_empty() || words.tool.len() > TOOL_BYTES_MAX || is_odd {
+            let reason = "only a yes or no about a tool with a plain name can be remembered".to_owned();
+            return Err(Refused::Invalid { field: "remember", reason });
+        }
+        self.room_for_rules(by).await?;
+        let rule = RuleId::from_bits(self.mint_bits());
+        let tool = words.tool;
+        Ok(match remember {
+            Remember::Session => {
+                RememberedRule { rule, agent: None, tool, directory: None, session: Some(row.session) }
+            }
+            Remember::Always => {
+                let directory = Some(words.home.unwrap_or(words.directory));
+                RememberedRule { rule, agent: Some(words.agent), tool, directory, session: None }
+            }
+        })
+    }
+
+    pub(crate) async fn room_for_rules(&self, by: &Principal) -> Result<Vec<RuleRow>, Refused> {
+        let rules = self.store().rules(by.org).await?;
+        if rules.len() >= RULES_MAX {
+            return Err(Refused::TooManyRules { limit: RULES_MAX });
+        }
+        Ok(rules)
+    }
+
+    /// What whoever answers too late is told: who was first, or that nobody can answer any more and how to go on.
+    pub(crate) async fn too_late_to_answer(
+        &self,
+        by: &Principal,
+        approval: ApprovalId,
+    ) -> Result<Refused, Refused> {
+        let Some((_, row)) = self.store().approval(approval).await? else { return Ok(Refused::TooLate) };
+        match row.state {
+            ApprovalState::Open => Ok(Refused::TooLate),
+            ApprovalState::Answered { answer, by: answerer } => {
+                let handle = match answerer {
+                    Answerer::Person(person) => self.handle_of(by, person).await?,
+                    Answerer::Rule(_) | Answerer::Policy | Answerer::Nobody => None,
+                };
+                let settled = Settled { answer, by: answerer, handle, at: row.settled_at };
+                Ok(Refused::AnsweredBefore(Box::new(settled)))
+            }
+            ApprovalState::Lapsed => {
+                let interrupted = self.was_interrupted(row.session, row.turn).await?;
+                Ok(Refused::Lapsed { session: row.session, turn: row.turn, interrupted })
+            }
+        }
+    }
+
+    async fn was_interrupted(&self, session: SessionId, turn: Turn) -> Result<bool, Refused> {
+        let receipt = self.store().turn(session, turn).await?;
+        Ok(receipt.is_some_and(|row| row.why == Some("interrupted")))
+    }
+}
+
+impl Settled {
+    /// Who it was, in words.
+    pub fn whom(&self) -> String {
+        match (self.by, &self.handle) {
+            (Answerer::Person(_), Some(handle)) => handle.clone(),
+            (Answerer::Person(person), None) => person.to_string(),
+            (Answerer::Rule(rule), _) => format!("the rule {rule}"),
+            (Answerer::Policy, _) => "the policy for what nobody attends".to_owned(),
+            (Answerer::Nobody, _) => "nobody: its time was over".to_owned(),
+        }
+    }
+}
+
+/// Which answers a question takes, in words.
+pub(crate) fn takes_words(asks: Asks) -> String {
+    match asks {
+        Asks::Permission => "yes or no".to_owned(),
+        Asks::Choice { options: 0 } => "words, or no".to_owned(),
+        Asks::Choice { options } => format!("one of its options (0 to {}), other words, or no", options - 1),
+        Asks::Words => "words, or no".to_owned(),
+    }
+}

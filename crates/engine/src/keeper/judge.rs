@@ -1,0 +1,63 @@
+//! What becomes of a question before a person sees it: the org's rules, and the policy for what nobody attends.
+
+use super::{Keeper, Stop};
+use agent::Form;
+use kernel::{Answer, Answerer, Asks, Judgement, Posed, Question, Unattended, judge};
+
+impl Keeper {
+    /// What its answers will be judged by, and what is answered without asking anybody. Rules come first: a session that
+    /// nobody attends can do what they allow.
+    pub(super) async fn judge(
+        &self,
+        tool: &str,
+        form: &Form,
+    ) -> Result<(Posed, Option<(Answer, Answerer)>), Stop> {
+        let asks = asks_of(form);
+        let now = self.engine.now();
+        let rules = self.engine.store().rules(self.org).await?;
+        let rules: Vec<_> = rules.iter().filter_map(|rule| rule.in_force(now)).collect();
+        let question = Question {
+            asks,
+            agent: &self.scope.agent,
+            tool,
+            directory: &self.scope.directory,
+            home: self.scope.worktree.as_ref().map(|worktree| worktree.home.as_str()),
+            session: self.session,
+        };
+        let (only, answer) = match judge(&rules, &question) {
+            Judgement::Allow(rule) => (None, Some((Answer::Yes, Answerer::Rule(rule)))),
+            Judgement::Deny(rule) => (None, Some((Answer::No, Answerer::Rule(rule)))),
+            Judgement::Ask { who } => (who, self.unattended_answer().await?),
+        };
+        Ok((Posed { asks, only }, answer))
+    }
+
+    async fn unattended_answer(&self) -> Result<Option<(Answer, Answerer)>, Stop> {
+        match self.engine.policy().unattended {
+            Unattended::Deny if self.is_unattended().await? => Ok(Some((Answer::No, Answerer::Policy))),
+            Unattended::Deny | Unattended::Ask => Ok(None),
+        }
+    }
+
+    /// Whoever says something into a turn that nobody attended attends it.
+    async fn is_unattended(&self) -> Result<bool, Stop> {
+        let Some(running) = self.state.running() else { return Ok(false) };
+        for message in running.messages() {
+            let receipt = self.engine.store().receipt(message).await?;
+            if !receipt.is_some_and(|(_, row)| row.unattended) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn asks_of(form: &Form) -> Asks {
+    match form {
+        Form::Permission => Asks::Permission,
+        Form::Choice { options } => {
+            Asks::Choice { options: u16::try_from(options.len()).unwrap_or(u16::MAX) }
+        }
+        Form::Words => Asks::Words,
+    }
+}

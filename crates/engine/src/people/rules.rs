@@ -1,0 +1,109 @@
+//! The org's rules for what agents ask: what is allowed or denied without asking, and whom to ask.
+
+use crate::{Engine, Refused, Trace};
+use kernel::{Act, OrgAct, Principal, RuleId, SessionId, authorize, authorize_right, grant_of};
+use serde::Serialize;
+use store::{Change, RuleEffect, RuleRow, grantee_text};
+
+/// A rule as somebody wants it. What is none holds for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRule {
+    pub agent: Option<String>,
+    /// By its whole name, or by its beginning with a star at the end.
+    pub tool: Option<String>,
+    /// With everything under it.
+    pub directory: Option<String>,
+    /// It goes when this session ends.
+    pub session: Option<SessionId>,
+    pub effect: RuleEffect,
+    /// It counts no more from then on.
+    pub until: Option<kernel::Moment>,
+}
+
+impl Engine {
+    /// The rules that count now: those for everybody, and those of sessions that the caller sees.
+    pub async fn rules(&self, by: &Principal) -> Result<Vec<RuleRow>, Refused> {
+        self.may(by, OrgAct::SeePeople)?;
+        let mut seen = Vec::new();
+        for row in self.store().rules(by.org).await? {
+            if row.in_force(self.now()).is_some() && self.sees_rule(by, &row).await? {
+                seen.push(row);
+            }
+        }
+        Ok(seen)
+    }
+
+    async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, Refused> {
+        let Some(session) = row.session else { return Ok(true) };
+        let found = self.store().session(session).await?;
+        Ok(found.is_some_and(|(record, _)| grant_of(by, &record).is_some()))
+    }
+
+    /// Makes a rule. Whoever manages a session makes those for it, an admin makes the others.
+    pub async fn add_rule(&self, by: &Principal, new: NewRule, trace: Trace) -> Result<RuleRow, Refused> {
+        let checked = self.checked_rule(by, new).await;
+        let rule = self.note_refusal(by, "add_rule", &trace, None, checked).await?;
+        let done = self.change(by, Change::AddRule(rule.clone()), rule_body(&rule), trace).await?;
+        match done {
+            super::rule::Changed::Now => Ok(rule),
+            // Under the same key it was made before, with an id of its own.
+            super::rule::Changed::Before => self.made_before(by, &rule).await,
+        }
+    }
+
+    async fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, Refused> {
+        let NewRule { agent, tool, directory, session, effect, until } = new;
+        match session {
+            Some(session) => self.may_rule_open(by, session).await?,
+            None => self.may(by, OrgAct::Rules)?,
+        }
+        if let Some(name) = agent.as_ref().filter(|name| !self.agents_by_name().contains_key(*name)) {
+            return Err(Refused::UnknownAgent { name: name.clone(), known: self.agents_seen_by(by) });
+        }
+        let named = agent.is_some() || tool.is_some() || directory.is_some() || session.is_some();
+        if effect == RuleEffect::Allow && !named {
+            let reason = "name an agent, a tool, a directory or a session: everything is too much to allow";
+            return Err(Refused::Invalid { field: "effect", reason: reason.to_owned() });
+        }
+        // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
+        let directory = directory.map(|path| self.ground().check(&path).unwrap_or(path));
+        self.room_for_rules(by).await?;
+        let (rule, since) = (RuleId::from_bits(self.mint_bits()), self.now());
+        Ok(RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until })
+    }
+
+    async fn may_rule_open(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
+        let denied = |denied| Refused::denied(denied, "session");
+        authorize_right(by, Act::Rule).map_err(denied)?;
+        let found = self.store().session(session).await?;
+        let (record, row) = found.ok_or(Refused::NotFound { what: "session" })?;
+        authorize(by, Act::Rule, &record, ()).map_err(denied)?;
+        row.ended.map_or(Ok(()), |why| Err(Refused::SessionEnded { session, why }))
+    }
+
+    async fn made_before(&self, by: &Principal, wanted: &RuleRow) -> Result<RuleRow, Refused> {
+        let rows = self.store().rules(by.org).await?;
+        let same = |row: &RuleRow| {
+            let RuleRow { rule, since, .. } = *row;
+            RuleRow { rule, since, ..wanted.clone() } == *row
+        };
+        rows.into_iter().find(same).ok_or(Refused::NotFound { what: "rule" })
+    }
+
+    /// Removes a rule. Whoever may make it may remove it.
+    pub async fn remove_rule(&self, by: &Principal, rule: RuleId, trace: Trace) -> Result<(), Refused> {
+        self.change(by, Change::RemoveRule(rule), rule.to_string(), trace).await.map(drop)
+    }
+}
+
+/// What makes two wishes for a rule the same: everything but its id.
+fn rule_body(rule: &RuleRow) -> impl Serialize + use<> {
+    let RuleRow { agent, tool, directory, session, effect, until, .. } = rule.clone();
+    let effect = match effect {
+        RuleEffect::Allow => "allow".to_owned(),
+        RuleEffect::Deny => "deny".to_owned(),
+        RuleEffect::Ask(whom) => format!("ask {}", grantee_text(whom)),
+    };
+    let session = session.map(|session| session.to_string());
+    (agent, tool, directory, session, effect, until.map(|until| until.0))
+}

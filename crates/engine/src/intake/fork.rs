@@ -74,7 +74,7 @@ impl Engine {
         let (Some(turn), Some(epoch)) = (row.turn, row.epoch) else { return Err(no_turn) };
         let ran_in = self.store().scope(of, epoch).await?.ok_or(no_turn)?;
         let session = self.mint_session();
-        let enter = self.tree_after(of, turn, &ran_in).await;
+        let enter = self.tree_after(of, turn, &ran_in).await?;
         let directory = match &ran_in.worktree {
             Some(worktree) => worktree.home.clone(),
             None => ran_in.directory.clone(),
@@ -93,9 +93,15 @@ impl Engine {
     }
 
     /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.
-    async fn tree_after(&self, of: SessionId, turn: Turn, ran_in: &Scope) -> Option<NewWorktree> {
+    /// When nobody can tell just now there is no fork: it must not come to work in its origin's tree by accident.
+    async fn tree_after(
+        &self,
+        of: SessionId,
+        turn: Turn,
+        ran_in: &Scope,
+    ) -> Result<Option<NewWorktree>, Refused> {
         let remembered = self.trees().changes(&ran_in.directory, of, turn).await;
         let wanted = IfNewWorktree { name: None, base: None, branch: None };
-        remembered.ok().flatten().map(|_| worktree_for(&wanted))
+        Ok(remembered.map_err(Refused::Unavailable)?.map(|_| worktree_for(&wanted)))
     }
 }

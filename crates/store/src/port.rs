@@ -10,8 +10,8 @@ use crate::rows::*;
 use bytes::Bytes;
 use kernel::{
     Address, Answer, ApprovalId, Authorized, Change, Claim, Delivery, EndWhy, Epoch, Fact, MessageId, Moment,
-    Named, NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, RuleId, Scope,
-    SessionId, Term, To, TokenId, Turn,
+    Named, NewWorktree, Number, OrgId, Origin, PersonId, Principal, Record, Refusal, RequestId, RuleId,
+    Scope, SessionId, Term, To, TokenId, Turn,
 };
 use std::future::Future;
 use std::net::IpAddr;

@@ -294,7 +294,8 @@ async fn every_outcome_comes_along() {
     let file = file_of("far", &turns);
     let session = import(&town, &town.host, &file).await;
     let client = Client::new(&town.url, &town.host.token).unwrap();
-    let facts = client.facts(&session, &api::FactsQuery { after: None, limit: Some(500) }).await.unwrap();
+    let facts =
+        client.facts(&session, &api::FactsQuery { limit: Some(500), ..Default::default() }).await.unwrap();
     let ends: Vec<_> = facts
         .items
         .iter()

@@ -44,6 +44,7 @@ impl Sight {
         match self {
             Self::Commands(list) | Self::Models(list) => list.is_some(),
             Self::Diff(changes) => changes.is_some(),
+            Self::Files(_) => true,
         }
     }
 }

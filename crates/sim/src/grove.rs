@@ -8,7 +8,10 @@ use crate::dice::Dice;
 use crate::notes::short;
 use crate::weather::{Sky, Weather};
 use agent::House;
-use engine::{EnteredTree, NewTree, Side, TreeChange, TreeChanges, TreeReply, TreeSeen, Trees, UndoneTurn};
+use engine::{
+    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    UndoneTurn,
+};
 use kernel::{Fence, SessionId, Turn};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -326,21 +329,44 @@ impl Trees for Walk {
         })
     }
 
-    fn list(&self) -> TreeReply<'_, Result<Vec<TreeSeen>, String>> {
+    // Nobody tidies up in a story: removing worktrees is proved elsewhere, with the real git.
+
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn remove(&self, name: &str) -> TreeReply<'_, Result<String, String>> {
+    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn remove(&self, _: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
         let name = name.to_owned();
         Box::pin(async move { Err(format!("{name} stays: nobody tidies up in a story")) })
     }
 
-    fn restore(&self, removed: &str) -> TreeReply<'_, Result<EnteredTree, String>> {
-        let removed = removed.to_owned();
-        Box::pin(async move { Err(format!("{removed} was never taken away")) })
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        Box::pin(async move { Err(format!("{} was never removed", removed.name)) })
     }
 
-    fn collect(&self, _: Vec<String>) -> TreeReply<'_, Result<Vec<String>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            if !self.grove.is_tree(&directory) {
+                return Ok(None);
+            }
+            self.act(format!("files in {directory}"), |grown| {
+                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
+                Ok(Some(TreeFiles { paths: marks.iter().map(file_of).collect(), is_cut: false }))
+            })
+            .await
+        })
     }
 }

@@ -168,11 +168,16 @@ impl Person {
     /// Looks something up. What it finds comes back whenever it does.
     fn look_up(&mut self, session: SessionId) {
         let turn = self.some_turn(session);
-        let look = self.dice.weigh(&[(1, Look::Commands), (1, Look::Models), (3, Look::Diff { turn })]);
+        let look = self.dice.weigh(&[
+            (1, Look::Commands),
+            (1, Look::Models),
+            (1, Look::Files),
+            (3, Look::Diff { turn }),
+        ]);
         let own = self.dice.weigh(&[
             (1, None),
             (1, Some(ErrandKind::Files)),
-            (1, Some(ErrandKind::Summary)),
+            (1, Some(ErrandKind::Diff)),
             (1, Some(ErrandKind::Models)),
         ]);
         let ms = self.dice.below(LOOK_MS_MAX);

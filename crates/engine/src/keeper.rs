@@ -387,25 +387,19 @@ impl Keeper {
         self.scope = scope;
     }
 
-    /// The claims that the session holds while it is as it is: its sender's, its org's, and its directory's. Nobody else
-    /// works in a session's own directory.
+    /// The claims that the session holds while it is as it is: its sender's, its org's, and its directory's. The one that it
+    /// has for itself, too: its forks work there where there is no tree to make them one from.
     fn claims(&self, state: &Session) -> Vec<Claim> {
         let mut claims = state.claims();
-        if let Some(directory) = self.unclaimed(state) {
-            claims.retain(|claim| *claim != directory);
+        if self.engine.limits().shared_directories
+            && let Some(scope) = state.scope()
+        {
+            claims.retain(|claim| *claim != Claim::directory(&scope.directory));
         }
         if state.running().is_some() {
             claims.push(Claim::org_slot(self.org));
         }
         claims
-    }
-
-    /// The claim on the session's directory, if it needs none.
-    fn unclaimed(&self, state: &Session) -> Option<Claim> {
-        let directory = &state.scope()?.directory;
-        let is_free =
-            self.engine.limits().shared_directories || *directory == self.engine.ground().own(self.session);
-        is_free.then(|| Claim::directory(directory))
     }
 
     fn agent(&self) -> Option<std::sync::Arc<dyn Agent>> {

@@ -39,6 +39,16 @@ pub enum Sight {
     Diff(Option<TreeChanges>),
 }
 
+impl Sight {
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Commands(list) | Self::Models(list) => list.is_some(),
+            Self::Diff(changes) => changes.is_some(),
+            Self::Files(_) => true,
+        }
+    }
+}
+
 impl Engine {
     /// Looks something up for somebody who may read the session.
     pub async fn look(&self, by: &Principal, session: SessionId, look: Look) -> Result<Sight, Refused> {
@@ -60,7 +70,8 @@ impl Engine {
                 }
             }
         };
-        self.look_with(by, session, kind, work).await
+        // A list that the agent has not given yet is nothing that was learned of it.
+        self.look_for(by, session, kind, work, Sight::is_there).await
     }
 
     /// Under version control those that are tracked or would be; elsewhere all.
@@ -80,10 +91,21 @@ impl Engine {
         kind: ErrandKind,
         work: impl FnOnce(Scope, Errand) -> Found,
     ) -> Result<T, Refused> {
+        self.look_for(by, session, kind, work, |_| true).await
+    }
+
+    async fn look_for<T, Found: Future<Output = Result<T, String>>>(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        kind: ErrandKind,
+        work: impl FnOnce(Scope, Errand) -> Found,
+        is_there: impl FnOnce(&T) -> bool,
+    ) -> Result<T, Refused> {
         let (_, row) = self.seen(by, session).await?;
         let errand = Errand { epoch: row.epoch, number: 0 };
         let found = work(row.scope, errand).await;
-        let came = if found.is_ok() { Return::Seen(kind) } else { Return::Failed(kind) };
+        let came = if found.as_ref().is_ok_and(is_there) { Return::Seen(kind) } else { Return::Failed(kind) };
         self.still_counts(session, errand, came).await?;
         found.map_err(Refused::Unavailable)
     }

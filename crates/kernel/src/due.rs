@@ -247,13 +247,17 @@ impl Session {
         };
         let moved = |epoch| Fact::ScopeChanged { epoch, scope: scope.clone() };
         let over = |outcome| Fact::TurnEnded { turn: self.last_turn, outcome };
-        let first = if self.untold { Scope { agent: String::new(), ..scope.clone() } } else { scope.clone() };
+        // A name that has followed from elsewhere was known there before.
+        let followed = self.native.as_ref().filter(|known| self.untold && !known.proven);
+        let other = self.untold && followed.is_none();
+        let first = if other { Scope { agent: String::new(), ..scope.clone() } } else { scope.clone() };
         let named_in = self.native.as_ref().map_or(self.epoch, |known| known.epoch);
         let mut facts = alloc::vec![Fact::Opened { scope: first, origin: self.origin, enter: None }];
         facts.extend((self.last_turn > Turn(0)).then(|| over(Outcome::Interrupted)));
+        facts.extend(followed.map(|known| confirmed(&known.native, Epoch(0))));
         facts.extend((self.untold || named_in > Epoch(0)).then(|| moved(named_in)));
-        if let Some(Known { native, epoch, proven }) = &self.native {
-            facts.push(Fact::Confirmed { native: native.clone(), epoch: *epoch });
+        if let Some(Known { native, epoch, proven, told: _ }) = &self.native {
+            facts.push(confirmed(native, *epoch));
             facts.extend(proven.then(|| over(Outcome::Answered)));
         }
         facts.extend((self.epoch != named_in).then(|| moved(self.epoch)));
@@ -288,6 +292,10 @@ impl Waiting {
         facts.extend(self.hold.map(|(why, expires)| Fact::Held { message, why, expires }));
         facts
     }
+}
+
+fn confirmed(native: &Native, epoch: Epoch) -> Fact {
+    Fact::Confirmed { native: native.clone(), epoch }
 }
 
 fn answered(ask: &Ask) -> Option<(ApprovalId, Answer)> {

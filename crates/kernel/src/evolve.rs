@@ -35,7 +35,10 @@ impl Session {
                 self.stage(fence.turn, Stage::Starting { fence: *fence, until: *until });
             }
             Fact::Confirmed { native, epoch } => {
-                self.native = Some(Known { native: native.clone(), epoch: *epoch, proven: false });
+                let is_new = self.native.as_ref().is_none_or(|known| known.native != *native);
+                let told = is_new && (self.untold || self.origin.is_some());
+                let (native, epoch) = (native.clone(), *epoch);
+                self.native = Some(Known { native, epoch, proven: false, told });
             }
             Fact::ChangeAsked { change, after, by } => {
                 self.pending =
@@ -161,13 +164,16 @@ impl Session {
         }
     }
 
-    /// What an end says about the conversation: an answer proves it, and what is gone has no name any more.
+    /// What an end says about the conversation: an answer proves it, what is gone has no name any more, and what was to be
+    /// told what was said before has to be told it again.
     fn learn(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Answered => {
                 // It has been told, and has answered; but a name from elsewhere proves nothing here.
                 let moved = self.native.as_ref().is_some_and(|known| known.epoch != self.epoch);
-                self.native.iter_mut().for_each(|known| known.proven |= !moved);
+                for known in self.native.iter_mut().filter(|_| !moved) {
+                    (known.proven, known.told) = (true, false);
+                }
                 self.untold &= moved;
                 self.origin = None;
             }
@@ -175,7 +181,7 @@ impl Session {
             Outcome::Failed(Failure::Busy | Failure::Transient | Failure::Refused)
             | Outcome::Stopped
             | Outcome::Interrupted
-            | Outcome::TimedOut => {}
+            | Outcome::TimedOut => self.native = self.native.take().filter(|known| !known.told),
         }
     }
 

@@ -347,6 +347,9 @@ pub struct Known {
     /// Whether a turn under it was answered. Before that the agent may not have kept the conversation: some write a new
     /// one down only a while after its first message.
     pub proven: bool,
+    /// Whether it was begun in the turn under way to be told what was said before. Without an answer nobody knows whether
+    /// the agent has taken that in: then the next turn tells it again, in another one.
+    pub told: bool,
 }
 
 /// A message that has not been started.

@@ -36,11 +36,25 @@ pub enum Bug {
     WakesLost,
     /// A reply is put into the outbox twice.
     RepliesTwice,
+    /// What waits when a scope changes is not held.
+    HoldsUnwritten,
+    /// What was looked up under another epoch is remembered as if it were of now.
+    StaleErrandApplied,
+    /// Nobody compares the epoch that a sender saw.
+    EpochIgnored,
+    /// Words that an agent took into its turn get a turn of their own, too.
+    SteeredTwice,
+    /// An agent is started in a worktree that no fact says was entered.
+    EnteredUnwritten,
+    /// An agent is started with its own model in place of the chosen one.
+    ModelForgotten,
+    /// Several sessions work in one directory.
+    DirectoriesIgnored,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 22] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -56,6 +70,13 @@ impl Bug {
         Self::OldReceipts,
         Self::WakesLost,
         Self::RepliesTwice,
+        Self::HoldsUnwritten,
+        Self::StaleErrandApplied,
+        Self::EpochIgnored,
+        Self::SteeredTwice,
+        Self::EnteredUnwritten,
+        Self::ModelForgotten,
+        Self::DirectoriesIgnored,
     ];
 
     /// What goes wrong, in words for a table.
@@ -76,6 +97,13 @@ impl Bug {
             Self::OldReceipts => "receipts from an old copy",
             Self::WakesLost => "wakes forgotten",
             Self::RepliesTwice => "replies posted twice",
+            Self::HoldsUnwritten => "no hold after a change of scope",
+            Self::StaleErrandApplied => "stale list of another scope applied",
+            Self::EpochIgnored => "the sender's epoch not compared",
+            Self::SteeredTwice => "steered words run again",
+            Self::EnteredUnwritten => "worktree entered without a fact",
+            Self::ModelForgotten => "another model than the chosen one",
+            Self::DirectoriesIgnored => "directory claims ignored",
         }
     }
 }

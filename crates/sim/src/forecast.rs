@@ -4,6 +4,7 @@
 //! lost, what somebody says next) comes from streams that are forked here.
 
 use crate::dice::Dice;
+use crate::grove::TreeOdds;
 use engine::Limits;
 use kernel::{AfterFailure, Policy};
 use std::time::Duration;
@@ -21,7 +22,31 @@ pub(crate) struct Forecast {
     /// Whether the last thing before the sky clears is one more restart. Only then may a replaced node still take
     /// messages in: nobody else would look into its inbox.
     pub(crate) ends_with_restart: bool,
+    /// What comes of scopes; nothing in one story of four, which is the same as before there were any.
+    pub(crate) scopes: Option<Scopes>,
     pub(crate) dice: Dice,
+}
+
+/// What a seed has in store for those who change where and how a session acts.
+#[derive(Debug, Clone)]
+pub(crate) struct Scopes {
+    pub(crate) trees: TreeOdds,
+    pub(crate) steering: SteerOdds,
+    /// What each person does about scopes, at most.
+    pub(crate) moves_max: u64,
+    pub(crate) dice: Dice,
+}
+
+/// How often words for a running turn meet what, in a thousand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SteerOdds {
+    pub(crate) slow: u64,
+    /// The agent does not take them, and says so.
+    pub(crate) missed: u64,
+    /// The agent takes them, and the answer is an error: nobody knows.
+    pub(crate) unclear: u64,
+    /// The agent's memory of a conversation does not follow into another directory.
+    pub(crate) left_behind: u64,
 }
 
 /// How often a call meets what, in a thousand.
@@ -82,6 +107,7 @@ impl Forecast {
         };
         // From dice of its own, as above.
         let org_awake_max = Dice::new(seed.rotate_left(32)).weigh(&[(4, 256), (1, 3), (1, 1)]);
+        let (scopes, shared_directories) = scopes(seed);
         let limits = Limits {
             org_open_max: 1_000,
             org_awake_max,
@@ -93,7 +119,7 @@ impl Forecast {
             words_ms_max: dice.weigh(&[(3, 250), (1, 20)]),
             words_bytes_max: dice.weigh(&[(3, 8 * 1024), (1, 16)]),
             commands_wait: Duration::from_secs(10),
-            shared_directories: false,
+            shared_directories,
             worktrees: engine::Collecting::default(),
         };
         Self {
@@ -104,9 +130,34 @@ impl Forecast {
             limits,
             people: dice.between(1, 3) as usize,
             ends_with_restart: dice.chance(400),
+            scopes,
             dice,
         }
     }
+}
+
+/// From dice of its own, as above; and whether several sessions may work in one directory.
+fn scopes(seed: u64) -> (Option<Scopes>, bool) {
+    let mut dice = Dice::new(seed ^ 0x5c09_e5c0_9e5c_09e5);
+    if dice.chance(250) {
+        return (None, false);
+    }
+    let mut some = |share: u64, most: u64| if dice.chance(share) { dice.between(1, most) } else { 0 };
+    let trees = TreeOdds {
+        slow: some(700, 700),
+        slow_ms_max: 1 + some(800, 3_000),
+        fails: some(400, 150),
+        unheard: some(400, 150),
+        dies: some(300, 30),
+    };
+    let steering = SteerOdds {
+        slow: some(500, 500),
+        missed: some(500, 400),
+        unclear: some(400, 300),
+        left_behind: some(400, 600),
+    };
+    let (moves_max, is_shared) = (dice.between(4, 20), dice.chance(125));
+    (Some(Scopes { trees, steering, moves_max, dice }), is_shared)
 }
 
 fn odds(dice: &mut Dice) -> Odds {

@@ -1,24 +1,43 @@
 //! The in-process agent as a daemon meets it: slow to start, hard to bury, and watched.
 //!
-//! It judges law 13 in the moment: no start before `AttemptStarted` is durable, no word handed over before `Handed` is.
-//! Some planted bugs are lies told here.
+//! It judges law 13 in the moment: no start before `AttemptStarted` is durable, no word handed over before `Handed` is, none
+//! said into a turn before `Steered` is; and no agent is given a conversation of another's. Some planted bugs are lies
+//! told here.
 
 use crate::bug::Bug;
+use crate::dice::Dice;
+use crate::forecast::SteerOdds;
+use crate::grove::Grove;
+use crate::notes::Launched;
 use crate::weather::Sky;
 use agent::{
-    Abilities, Agent, AgentEvent, Answer, Buried, Did, Found, House, InProcess, Launch, Message, Noted,
-    Reply, Running, Setup, TreeName, Trouble, Verified,
+    Abilities, Agent, AgentEvent, Answer, Buried, Did, Found, House, InProcess, Launch, MemoryMove, Message,
+    Noted, Reply, Running, Setup, Steered, TreeName, Trouble, Verified,
 };
-use kernel::{Fact, Failure, Fence, Native, SessionId};
+use kernel::{Fact, Failure, Fence, MessageId, Native, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use store::{MemoryStore, Store};
 
 /// What an agent says of a question that it took back.
 pub(crate) const TAKEN_BACK: &str = "never mind";
 
-/// The agent of all daemons of a story.
+/// The longest that words for a running turn are on their way.
+const STEER_MS_MAX: u64 = 800;
+
+/// Which of the agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It forks, takes words while it works, and remembers wherever it is.
+    Able,
+    /// It does none of that.
+    Plain,
+}
+
+/// An agent of all daemons of a story.
 pub(crate) struct Leash {
+    kind: Kind,
     inner: InProcess,
     house: Arc<House>,
     seen: Arc<Witness>,
@@ -28,17 +47,83 @@ pub(crate) struct Leash {
 struct Witness {
     sky: Arc<Sky>,
     store: MemoryStore,
+    grove: Arc<Grove>,
+    steering: SteerOdds,
+    dice: Mutex<Dice>,
     /// How the last attempt of a session ended, for a planted bug.
     ended: Mutex<BTreeMap<SessionId, Option<Native>>>,
 }
 
 impl Leash {
-    pub(crate) fn new(house: Arc<House>, store: MemoryStore, sky: Arc<Sky>) -> Self {
+    pub(crate) fn new(
+        kind: Kind,
+        house: Arc<House>,
+        store: MemoryStore,
+        grove: Arc<Grove>,
+        sky: Arc<Sky>,
+        steering: Option<(SteerOdds, Dice)>,
+    ) -> Self {
+        let (steering, dice) = steering.unwrap_or_else(|| (SteerOdds::default(), Dice::new(0)));
+        let (dice, ended) = (Mutex::new(dice), Mutex::default());
         Self {
+            kind,
             inner: InProcess::new(house.clone()),
             house,
-            seen: Arc::new(Witness { sky, store, ended: Mutex::default() }),
+            seen: Arc::new(Witness { sky, store, grove, steering, dice, ended }),
         }
+    }
+
+    /// Its memory of the conversation does not always come along into another directory.
+    fn leaves_behind(&self, launch: &Launch) {
+        let Some(native) = launch.native.as_ref().filter(|_| !launch.fork) else { return };
+        let made = self.seen.sky.notes.seen().natives.get(native).cloned();
+        let moved = made.is_some_and(|(_, directory)| directory != launch.directory.to_string_lossy());
+        if moved && self.seen.strikes(|odds| odds.left_behind) {
+            self.seen.sky.notes.tell(|| format!("      agent: has left {} behind", native.id));
+            self.house.lose(native);
+        }
+    }
+
+    /// No agent is given what another one calls a conversation, nor one that cannot follow.
+    fn may_resume(&self, launch: &Launch) {
+        let Some(native) = &launch.native else { return };
+        let notes = &self.seen.sky.notes;
+        let made = notes.seen().natives.get(native).cloned();
+        let directory = launch.directory.to_string_lossy();
+        let fits = made.as_ref().is_some_and(|(agent, made_in)| {
+            agent == self.name() && (self.kind == Kind::Able || *made_in == directory)
+        });
+        if !fits {
+            let how = format!("{} in {directory} is given {} of {made:?}", self.name(), native.id);
+            notes.broken("an agent is given its own conversations", how);
+        }
+    }
+
+    /// What is really started: a planted bug may have another place or another model.
+    fn misled(&self, mut launch: Launch) -> Launch {
+        let sky = &self.seen.sky;
+        if sky.lies(Bug::EnteredUnwritten, 500) {
+            let grown = self.seen.grove.grown();
+            let made = grown.worktrees.iter().filter(|((session, _), _)| *session == launch.session);
+            made.for_each(|(_, directory)| launch.directory = directory.into());
+        }
+        if sky.lies(Bug::ModelForgotten, 500) {
+            launch.model = None;
+        }
+        launch
+    }
+
+    fn note(&self, launch: &Launch) {
+        self.seen.sky.notes.seen().launches.push(Launched {
+            agent: self.name().to_owned(),
+            session: launch.session,
+            fence: launch.fence,
+            directory: launch.directory.to_string_lossy().into_owned(),
+            model: launch.model.clone(),
+            mode: launch.mode.clone(),
+            native: launch.native.clone(),
+            is_fork: launch.fork,
+        });
     }
 
     /// Some agents write a new conversation down only a while after its first message: killed before, they lost it.
@@ -76,6 +161,23 @@ impl Witness {
         }
     }
 
+    async fn may_steer(&self, session: SessionId, fence: Fence, message: MessageId) {
+        self.sky.notes.tell(|| format!("      agent: {message} into {fence}"));
+        let steered = |fact: &Fact| matches!(fact, Fact::Steered { message: m, turn } if *m == message && *turn == fence.turn);
+        if !self.attempt(session, fence).await.is_some_and(|facts| facts.iter().any(steered)) {
+            self.sky.notes.broken("Steered is durable before the words leave", format!("{session} {fence}"));
+        }
+    }
+
+    fn strikes(&self, odds: impl Fn(&SteerOdds) -> u64) -> bool {
+        let odds = odds(&self.steering);
+        odds > 0 && !self.sky.is_clear() && self.roll(|dice| dice.chance(odds))
+    }
+
+    fn roll<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+        roll(&mut self.dice.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn late_end(&self, session: SessionId) -> Option<AgentEvent> {
         if !self.sky.lies(Bug::StaleApplied, 500) {
             return None;
@@ -101,11 +203,18 @@ impl Witness {
 
 impl Agent for Leash {
     fn name(&self) -> &str {
-        self.inner.name()
+        match self.kind {
+            Kind::Able => self.inner.name(),
+            Kind::Plain => "plain",
+        }
     }
 
     fn abilities(&self) -> Abilities {
-        self.inner.abilities()
+        let all = self.inner.abilities();
+        match self.kind {
+            Kind::Able => all,
+            Kind::Plain => Abilities { fork: false, steer: false, memory: MemoryMove::Replay, ..all },
+        }
     }
 
     fn look(&self) -> Reply<'_, Found> {
@@ -124,10 +233,17 @@ impl Agent for Leash {
             let (session, fence) = (launch.session, launch.fence);
             self.seen.may_start(session, fence).await;
             launch.native.iter().for_each(|native| self.forgets(native));
+            self.leaves_behind(&launch);
+            self.may_resume(&launch);
+            let launch = self.misled(launch);
+            self.note(&launch);
+            let (agent, directory) =
+                (self.name().to_owned(), launch.directory.to_string_lossy().into_owned());
             let inner = self.inner.start(launch).await?;
             let seen = self.seen.clone();
-            Ok(Box::new(OnLeash { inner, seen, session, fence, has_words: false, regrets: None })
-                as Box<dyn Running>)
+            let (has_words, regrets) = (false, None);
+            let running = OnLeash { inner, seen, agent, directory, session, fence, has_words, regrets };
+            Ok(Box::new(running) as Box<dyn Running>)
         })
     }
 
@@ -152,6 +268,8 @@ impl Agent for Leash {
 struct OnLeash {
     inner: Box<dyn Running>,
     seen: Arc<Witness>,
+    agent: String,
+    directory: String,
     session: SessionId,
     fence: Fence,
     has_words: bool,
@@ -160,6 +278,20 @@ struct OnLeash {
 }
 
 impl OnLeash {
+    /// Which conversation is whose.
+    fn note_native(&self, event: &AgentEvent) {
+        if let AgentEvent::Ready { native: Some(native) }
+        | AgentEvent::Finished { native: Some(native), .. } = event
+        {
+            let made = (self.agent.clone(), self.directory.clone());
+            self.seen.sky.notes.seen().natives.entry(native.clone()).or_insert(made);
+        }
+    }
+
+    fn note_given(&self, message: MessageId, into_turn: bool) {
+        self.seen.sky.notes.seen().given.push((self.session, message, self.fence, into_turn));
+    }
+
     /// The agent changes its mind about what it asked, after a while; for itself it takes that as a no.
     async fn take_back(&mut self) -> Option<AgentEvent> {
         self.regrets.as_ref()?;
@@ -185,6 +317,7 @@ impl Running for OnLeash {
                 return back;
             }
             let event = self.inner.next().await;
+            self.note_native(&event);
             if let AgentEvent::Asked { question, .. } = &event
                 && self.seen.sky.strikes(|odds| odds.takes_back)
             {
@@ -198,7 +331,34 @@ impl Running for OnLeash {
         Box::pin(async move {
             self.seen.may_hand(self.session, self.fence).await;
             self.has_words = true;
+            self.note_given(message.id, false);
+            self.seen.grove.work(&self.directory, self.session, self.fence);
             self.inner.hand(message).await
+        })
+    }
+
+    fn steer(&mut self, message: Message) -> Reply<'_, Result<Steered, Trouble>> {
+        Box::pin(async move {
+            let id = message.id;
+            self.seen.may_steer(self.session, self.fence, id).await;
+            if self.seen.strikes(|odds| odds.slow) {
+                let ms = self.seen.roll(|dice| dice.between(1, STEER_MS_MAX));
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
+            if self.seen.strikes(|odds| odds.missed) {
+                return Ok(Steered::TooLate);
+            }
+            let steered = self.inner.steer(message).await;
+            if let Ok(Steered::Taken) = steered {
+                self.note_given(id, true);
+            }
+            if self.seen.strikes(|odds| odds.unclear) {
+                return Err(Trouble::transient("the answer got lost"));
+            }
+            if self.seen.sky.lies(Bug::SteeredTwice, 1_000) {
+                return Ok(Steered::TooLate);
+            }
+            steered
         })
     }
 

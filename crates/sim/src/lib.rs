@@ -1,8 +1,8 @@
 //! The whole daemon in one thread from one seed, in bad weather.
 //!
 //! Read in this order: `story` (how a seed becomes a story and its verdict), `forecast` (what a seed has in store),
-//! `town` (daemons that come and go), `weather` (their way to the store), `leash` (their way to the agent), `people`
-//! (who talk to them), `notes` and `ledger` (what is seen), `check` (the laws), `bug` (what can be planted to prove that
+//! `town` (daemons that come and go), `weather` (their way to the store), `leash` (their way to the agent), `grove` (their
+//! way to the working trees), `people` (who talk to them), `notes` and `ledger` (what is seen), `check` (the laws), `bug` (what can be planted to prove that
 //! the checks see it). The engine, the kernel and the store are the real ones; the time is virtual.
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod check;
 mod dice;
 mod forecast;
 mod ground;
+mod grove;
 mod leash;
 mod ledger;
 mod notes;

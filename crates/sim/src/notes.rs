@@ -6,7 +6,9 @@
 
 use crate::ground::JumpyClock;
 use engine::{Accepted, Granted, ReceiptState, Refused, StoredFact, Verb};
-use kernel::{MessageId, Number, PersonId, RequestId, SessionId, To};
+use kernel::{
+    Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, RequestId, SessionId, To,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +50,14 @@ pub(crate) struct Seen {
     pub(crate) asked: Vec<(Verb, Result<Granted, Refused>)>,
     /// Receipts as people saw them, each in the order in which they looked.
     pub(crate) receipts: Vec<(PersonId, MessageId, ReceiptState)>,
+    /// Every start of an agent.
+    pub(crate) launches: Vec<Launched>,
+    /// Messages whose words an agent really got, and by which attempt: at its beginning, or (`true`) into its turn.
+    pub(crate) given: Vec<(SessionId, MessageId, Fence, bool)>,
+    /// Which agent has made which conversation, and where.
+    pub(crate) natives: BTreeMap<Native, (String, String)>,
+    /// What somebody looked up and was told to be stale.
+    pub(crate) stale_looks: Vec<(SessionId, Errand, ErrandKind)>,
     /// What each watcher was told.
     pub(crate) watched: Vec<Watched>,
     /// Laws that were seen not to hold.
@@ -58,12 +68,27 @@ pub(crate) struct Seen {
     pub(crate) story: Vec<String>,
 }
 
+/// How an agent was started.
+#[derive(Debug, Clone)]
+pub(crate) struct Launched {
+    pub(crate) agent: String,
+    pub(crate) session: SessionId,
+    pub(crate) fence: Fence,
+    pub(crate) directory: String,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<String>,
+    pub(crate) native: Option<Native>,
+    pub(crate) is_fork: bool,
+}
+
 /// One thing that somebody said, as often as it was delivered.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) by: PersonId,
     pub(crate) to: To,
     pub(crate) text: String,
+    /// The epoch of the scope that they saw, if they said so.
+    pub(crate) under: Option<Epoch>,
     pub(crate) answers: Vec<Result<Accepted, Refused>>,
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,

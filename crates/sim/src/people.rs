@@ -4,6 +4,7 @@
 //! who has none asks again only after being told that nothing happened. They lose patience, and they deliver the same
 //! thing at once, later, and after a restart.
 
+mod moving;
 mod verbs;
 mod watching;
 mod words;
@@ -97,7 +98,12 @@ impl Person {
     }
 
     async fn say(&mut self, to: Option<To>) {
-        let mut inbound = self.inbound(to);
+        let inbound = self.inbound(to);
+        self.deliver(inbound).await;
+    }
+
+    /// Delivers what is said, now and perhaps again.
+    async fn deliver(&mut self, mut inbound: Inbound) {
         let code = self.note_said(&inbound);
         let Part::Text { text } = &mut inbound.parts[0];
         *text = format!("w{code} {text}");
@@ -170,6 +176,7 @@ impl Person {
             by: inbound.by.person,
             to: inbound.to.clone(),
             text: String::new(),
+            under: inbound.under,
             answers: Vec::new(),
             edits: Vec::new(),
             unanswered: false,

@@ -66,6 +66,18 @@ pub struct Figures {
     pub starts: u64,
     /// Daemons that were replaced while they still ran.
     pub takeovers: u64,
+    /// Changes of scope.
+    pub moves: u64,
+    /// Worktrees that were to be made and turns that were to be undone.
+    pub errands: u64,
+    /// Sessions that are forks of others.
+    pub forks: u64,
+    /// Messages that were said into a running turn.
+    pub steered: u64,
+    /// Messages that were held because they were written for another scope.
+    pub held: u64,
+    /// What came back for another scope.
+    pub stale: u64,
 }
 
 /// Runs the story of a seed.
@@ -83,6 +95,7 @@ async fn tell(seed: u64, telling: Telling) -> Verdict {
     let mut forecast = Forecast::of(seed);
     let town = Town::build(seed, &mut forecast, telling.bug, telling.aloud);
     town.notes.tell(|| format!("{:?} {:?} {:?}", forecast.odds, forecast.policy, forecast.limits));
+    town.notes.tell(|| format!("{:?}", forecast.scopes));
     let gossip = Arc::<Gossip>::default();
     let watches = Arc::<Mutex<JoinSet<()>>>::default();
     let mut people = JoinSet::new();
@@ -90,6 +103,13 @@ async fn tell(seed: u64, telling: Telling) -> Verdict {
         let dice = forecast.dice.fork();
         let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
         people.spawn(person.live());
+    }
+    if let Some(scopes) = &mut forecast.scopes {
+        for me in &town.people {
+            let (dice, moves_max) = (scopes.dice.fork(), scopes.moves_max);
+            let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
+            people.spawn(person.move_about(moves_max));
+        }
     }
     let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };
     director.storm(&mut forecast, people).await;

@@ -60,5 +60,11 @@ impl Figures {
         self.attempts += other.attempts;
         self.starts += other.starts;
         self.takeovers += other.takeovers;
+        self.moves += other.moves;
+        self.errands += other.errands;
+        self.forks += other.forks;
+        self.steered += other.steered;
+        self.held += other.held;
+        self.stale += other.stale;
     }
 }

@@ -4,15 +4,17 @@
 //! its own that dies with it, as a connection does; whoever asked hears nothing, and asks the next one again.
 
 use crate::bug::Bug;
+use crate::dice::Dice;
 use crate::forecast::Forecast;
 use crate::ground::{CountingMint, FirmGround, JumpyClock, NoSeal, NoWall};
-use crate::leash::Leash;
+use crate::grove::{Grove, Walk};
+use crate::leash::{Kind, Leash};
 use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::weather::{Sky, Weather};
 use agent::{Agent, House, HouseConfig};
 use engine::{Engine, Limits, Wiring};
-use kernel::{NodeId, OrgId, PersonId, Policy, Principal, Role};
+use kernel::{Grantee, NodeId, OrgId, PersonId, Policy, Principal, Role};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{MemoryStore, NewPerson, Store};
@@ -40,7 +42,8 @@ pub(crate) struct Town {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     mint: Arc<CountingMint>,
-    agent: Arc<dyn Agent>,
+    agents: Vec<Arc<dyn Agent>>,
+    pub(crate) grove: Arc<Grove>,
     /// The newest start.
     store: Mutex<MemoryStore>,
     /// Every daemon that answers, the newest last.
@@ -56,7 +59,24 @@ impl Town {
         let (odds, doors) = (forecast.odds, forecast.ends_with_restart);
         let sky = Arc::new(Sky::new(odds, forecast.dice.fork(), doors, bug, ledger));
         let store = MemoryStore::new(NodeId::from_bits(1));
-        let agent = Arc::new(Leash::new(house.clone(), store.clone(), sky.clone()));
+        let (trees, dice) = match &mut forecast.scopes {
+            Some(scopes) => (Some(scopes.trees), scopes.dice.fork()),
+            None => (None, Dice::new(0)),
+        };
+        let shared = forecast.limits.shared_directories;
+        let grove = Grove::new(sky.clone(), house.clone(), trees, dice, shared);
+        let mut leash = |kind| {
+            let steering = forecast.scopes.as_mut().map(|scopes| (scopes.steering, scopes.dice.fork()));
+            Arc::new(Leash::new(kind, house.clone(), store.clone(), grove.clone(), sky.clone(), steering))
+                as Arc<dyn Agent>
+        };
+        let agents = match trees {
+            Some(_) => vec![leash(Kind::Able), leash(Kind::Plain)],
+            None => vec![leash(Kind::Able)],
+        };
+        if trees.is_some() {
+            store.root(ORG, "/srv", Grantee::Org);
+        }
         Arc::new(Self {
             notes,
             clock,
@@ -66,7 +86,8 @@ impl Town {
             policy: forecast.policy,
             limits: forecast.limits,
             mint: Arc::default(),
-            agent,
+            agents,
+            grove,
             store: Mutex::new(store),
             up: Mutex::default(),
         })
@@ -103,11 +124,11 @@ impl Town {
 
     fn wiring(&self, weather: Arc<Weather>) -> Wiring {
         Wiring {
-            store: weather,
-            agents: vec![self.agent.clone()],
-            default_agent: self.agent.name().to_owned(),
+            store: weather.clone(),
+            agents: self.agents.clone(),
+            default_agent: self.agents[0].name().to_owned(),
             ground: Arc::new(FirmGround),
-            trees: Arc::new(engine::NoTrees),
+            trees: Arc::new(Walk { grove: self.grove.clone(), weather }),
             scripts: std::collections::BTreeMap::new(),
             clock: self.clock.clone(),
             mint: self.mint.clone(),

@@ -77,7 +77,7 @@ impl Engine {
         // A turn that ran elsewhere is gone on with where its session is now.
         let ran_in = if ran_in.agent.is_empty() { self.scope_now(of).await?.ok_or(no_turn)? } else { ran_in };
         let session = self.mint_session();
-        let enter = self.tree_after(of, turn, &ran_in).await;
+        let enter = self.tree_after(of, turn, &ran_in).await?;
         let directory = match &ran_in.worktree {
             Some(worktree) => worktree.home.clone(),
             None => ran_in.directory.clone(),
@@ -100,9 +100,15 @@ impl Engine {
     }
 
     /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.
-    async fn tree_after(&self, of: SessionId, turn: Turn, ran_in: &Scope) -> Option<NewWorktree> {
+    /// When nobody can tell just now there is no fork: it must not come to work in its origin's tree by accident.
+    async fn tree_after(
+        &self,
+        of: SessionId,
+        turn: Turn,
+        ran_in: &Scope,
+    ) -> Result<Option<NewWorktree>, Refused> {
         let remembered = self.trees().changes(&ran_in.directory, of, turn).await;
         let wanted = IfNewWorktree { name: None, base: None, branch: None };
-        remembered.ok().flatten().map(|_| worktree_for(&wanted))
+        Ok(remembered.map_err(Refused::Unavailable)?.map(|_| worktree_for(&wanted)))
     }
 }

@@ -4,7 +4,7 @@ use super::{Keeper, Stop};
 use crate::story::Story;
 use crate::transcript::Transcript;
 use agent::{Abilities, Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
-use kernel::{Attempt, Begin, Fact, Fence, Native, Origin, Run, Session, SessionId, Turn};
+use kernel::{Attempt, Begin, Fact, Fence, Native, Origin, Run, Session, Turn};
 use store::Entry;
 
 /// Which way was taken.
@@ -40,7 +40,7 @@ impl Keeper {
                 Some(Way::Follows)
             }
             (Begin::Follow(_), MemoryMove::Replay) | (Begin::Retell, _) => {
-                self.retell(self.session, run.fence.turn, text, agent).await?
+                self.retell(run.fence.turn, text, agent).await?
             }
             (Begin::Fork(origin), _) => match self.forkable(*origin, run.fence, agent).await? {
                 Some(native) => {
@@ -48,14 +48,15 @@ impl Keeper {
                     launch.fork = true;
                     Some(Way::Forks)
                 }
-                None => self.retell(origin.session, origin.turn.next(), text, agent).await?,
+                None => self.retell(run.fence.turn, text, agent).await?,
             },
         };
         Ok(way.map(|way| way.story(run.fence.turn)))
     }
 
     /// The origin's conversation, if the agent can go on with it under another name: it has not gone on itself since, and
-    /// its memory comes along to where this session is. What has failed once is told again instead.
+    /// its memory comes along to where this session is. What has failed once, or has come to no answer in an earlier turn, is
+    /// told again instead.
     async fn forkable(
         &self,
         origin: Origin,
@@ -64,7 +65,9 @@ impl Keeper {
     ) -> Result<Option<Native>, Stop> {
         let Abilities { fork: true, memory, .. } = agent.abilities() else { return Ok(None) };
         let loaded = self.engine.store().load(origin.session).await?;
-        let Some(loaded) = loaded.filter(|_| fence.attempt == Attempt(1)) else { return Ok(None) };
+        let Some(loaded) = loaded.filter(|_| (fence.turn, fence.attempt) == (Turn(1), Attempt(1))) else {
+            return Ok(None);
+        };
         let mut state = Session::default();
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
         let Some(scope) = state.scope() else { return Ok(None) };
@@ -81,19 +84,13 @@ impl Keeper {
         Ok(native.filter(|_| follows && is_last && scope.agent == self.scope.agent).cloned())
     }
 
-    /// Tells again what was said before this turn of that session.
-    async fn retell(
-        &mut self,
-        session: SessionId,
-        before: Turn,
-        text: &str,
-        agent: &dyn Agent,
-    ) -> Result<Option<Way>, Stop> {
+    /// Tells again what was said before this turn, and in the sessions of which this is a fork.
+    async fn retell(&mut self, before: Turn, text: &str, agent: &dyn Agent) -> Result<Option<Way>, Stop> {
         if text.starts_with('/') && agent.abilities().commands {
             return Ok(Some(Way::Untold));
         }
         let room = MESSAGE_BYTES_MAX.saturating_sub(text.len());
-        let transcript = Transcript::read(&self.engine, self.org, session, before, room).await?;
+        let transcript = Transcript::read(&self.engine, self.org, self.session, before, room).await?;
         let turns = transcript.turns();
         self.preamble = transcript.preamble();
         Ok((turns > 0).then_some(Way::ToldAgain { turns }))

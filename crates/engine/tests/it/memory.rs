@@ -5,7 +5,7 @@ use crate::scope::{enter, in_directory, set_agent};
 use crate::vocabulary::{of_type, stories};
 use crate::world::World;
 use agent::{Abilities, AgentEvent, MemoryMove};
-use engine::{Limits, ReceiptState};
+use engine::{Limits, ReceiptState, Sight};
 use kernel::{ErrandKind, Fact, Native, Policy, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -98,6 +98,20 @@ async fn memory_follows_into_another_directory_as_the_agent_is_able_to() {
         world.talk(To::Session(session), "the third").await;
         assert_eq!(last_handed(&puppet), "the third", "{memory:?}: it knows it from here on");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nobody_has_given_yet_is_not_known_by_asking_for_it() {
+    let abilities = Abilities { commands: true, ..Abilities::default() };
+    let puppet = Puppet { abilities, ..puppet() };
+    let world = world_with(&puppet).await;
+    let session = said_to_puppet(&world, "the first").await;
+    for look in [engine::Look::Commands, engine::Look::Models] {
+        let seen = world.engine.look(&world.me, session, look).await;
+        assert!(matches!(seen, Ok(Sight::Commands(None) | Sight::Models(None))), "{seen:?}");
+    }
+    let learned = |fact: &Fact| matches!(fact, Fact::Learned { .. });
+    assert!(!world.rules(session).await.iter().any(learned), "a command still waits for the list");
 }
 
 #[tokio::test(start_paused = true)]

@@ -197,7 +197,7 @@ async fn one_turn_at_a_time_works_in_a_directory_and_whoever_waits_is_told_and_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn directories_may_be_shared_and_a_sessions_own_needs_no_claim() {
+async fn directories_may_be_shared_if_the_configuration_says_so() {
     let world =
         World::with(Limits { shared_directories: true, ..Limits::default() }, Policy::default()).await;
     let (first, second) = (world.shop().await, world.shop().await);
@@ -206,10 +206,6 @@ async fn directories_may_be_shared_and_a_sessions_own_needs_no_claim() {
     let other = world.queued(second, "hello").await;
     assert_eq!(world.settled(other).await.row.state, Answered);
     assert_eq!(world.state(slow).await.0, Running);
-
-    let world = World::new().await;
-    let own = world.say(To::New, "!sleep 60000").await.unwrap().accepted;
-    world.house_has_handed(own.message).await;
     let claims = world.store.snapshot().claims;
     assert!(claims.keys().all(|claim| claim.0.starts_with("slot:")), "{claims:?}");
 }
@@ -251,6 +247,54 @@ async fn a_fork_has_a_tree_of_its_own_and_knows_what_was_said() {
     assert!(words.starts_with("#3 and now") && words.contains("the second thing"), "{words}");
     let origin = world.talk(To::Session(session), "!recall").await.answer.unwrap();
     assert!(!origin.contains("and now"), "the origin knows nothing of it: {origin}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_that_was_told_and_has_not_answered_is_told_again() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.talk(To::Session(session), "the second thing").await;
+    let made = world.engine.fork(&world.me, session, Some(Turn(1)), None, trace(None)).await.unwrap();
+    let busy = world.queued(made.session, "too early\n!busy").await;
+    assert_eq!(world.settled(busy).await.row.state, ReceiptState::Failed);
+    let words = world.talk(To::Session(made.session), "and now\n!recall").await.answer.unwrap();
+    assert!(words.contains("> hello") && words.contains("> too early"), "{words}");
+    assert!(!words.contains("the second thing"), "only what was said up to there: {words}");
+    let words = world.talk(To::Session(made.session), "once more").await.answer.unwrap();
+    assert_eq!(words, "#2 once more", "it has answered: it knows it from here on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_without_a_tree_of_its_own_waits_while_its_origin_works() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "hello").await.row.session;
+    let made = world.engine.fork(&world.me, session, None, None, trace(None)).await.unwrap();
+    let slow = world.queued(session, "!sleep 5000\n!pwd").await;
+    world.house_has_handed(slow).await;
+    let waiting = world.queued(made.session, "beside\n!pwd").await;
+    world.until_rule(made.session, |fact| matches!(fact, Fact::Crowded { .. })).await;
+    assert_eq!(world.state(waiting).await, (Waiting, None));
+    let directory = world.ran_in(slow).await;
+    assert_eq!(world.ran_in(waiting).await, directory, "outside of version control there is one tree");
+    let at = |wanted| {
+        let noted = world.house.noted();
+        let found = noted.iter().position(|noted| (noted.message, noted.did) == wanted);
+        found.unwrap()
+    };
+    assert!(at((slow, Did::Finished)) < at((waiting, Did::Handed)), "one after the other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_is_no_fork_while_nobody_can_tell_how_the_tree_was() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.grove.is_blind.store(true, std::sync::atomic::Ordering::Relaxed);
+    let fork = || world.engine.fork(&world.me, session, None, None, trace(Some("fork")));
+    assert!(matches!(fork().await, Err(Refused::Unavailable(_))));
+    world.grove.is_blind.store(false, std::sync::atomic::Ordering::Relaxed);
+    let made = fork().await.unwrap();
+    let words = world.talk(To::Session(made.session), "!pwd").await.answer.unwrap();
+    assert!(words.lines().last().unwrap().starts_with("/trees/"), "{words}");
 }
 
 async fn way(world: &World, session: SessionId) -> String {

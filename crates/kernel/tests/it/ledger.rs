@@ -45,6 +45,10 @@ pub(crate) struct Ledger {
     native: Option<(Native, Epoch)>,
     /// Whether a turn under that name was answered.
     proven: bool,
+    /// Whether the agent of now may not know what was said before, or what was said in another session, and is being told.
+    untold: bool,
+    is_fork: bool,
+    is_told: bool,
     /// Whether a turn has just ended because its conversation is gone, and the session must end with it.
     bereft: bool,
     stale: BTreeSet<(Fence, ReportKind)>,
@@ -267,9 +271,10 @@ impl Ledger {
             matches!(fact, Fact::MessageRefused { .. } | Fact::Stale { .. } | Fact::StaleErrand { .. });
         promise(self.life != Life::Ended || late, "ended never changes")?;
         match fact {
-            Fact::Opened { scope, enter, .. } => {
+            Fact::Opened { scope, enter, origin } => {
                 promise(self.life == Life::Unopened, "a session begins once")?;
                 self.pending = enter.as_ref().map(|_| Wanted::EnterFirst);
+                self.is_fork = origin.is_some();
                 self.life = Life::Open;
                 self.scopes.insert(Epoch(0), Where(scope.clone()));
             }
@@ -393,6 +398,8 @@ impl Ledger {
             }
             Fact::Confirmed { native, epoch } => {
                 promise(*epoch == self.epoch, "a name is confirmed where the agent is")?;
+                let is_new = self.native.as_ref().is_none_or(|(known, _)| known != native);
+                self.is_told = is_new && (self.untold || self.is_fork);
                 self.native = Some((native.clone(), *epoch));
                 self.proven = false;
             }
@@ -509,7 +516,9 @@ impl Ledger {
                 let before = self.scopes.insert(*epoch, Where(scope.clone()));
                 promise(before.is_none(), "each epoch is one scope's")?;
                 let other = |known: &Where| known.0.agent != scope.agent;
-                if self.scopes.get(&self.epoch).is_some_and(other) {
+                let other = self.scopes.get(&self.epoch).is_some_and(other);
+                self.untold |= self.native.is_some() || (other && self.latest.is_some());
+                if other {
                     self.native = None;
                 }
                 self.epoch = *epoch;
@@ -589,6 +598,13 @@ impl Ledger {
             self.bereft = is_confirmed && (self.proven || now.handed);
             self.native = None;
         }
+        if outcome == Outcome::Answered {
+            self.untold &= self.native.is_some() && !is_confirmed;
+            self.is_fork = false;
+        } else if self.is_told {
+            self.native = None; // Nobody knows whether it has taken in what it was told.
+        }
+        self.is_told = false;
         self.proven |= outcome == Outcome::Answered && is_confirmed;
         for message in now.steered.drain(..).chain([now.message]) {
             self.messages.insert(message, Receipt::Over(outcome));

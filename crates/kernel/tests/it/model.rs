@@ -29,6 +29,8 @@ pub(crate) struct Model {
     answered: bool,
     /// Whether something was said that the agent of now may not know of.
     behind: bool,
+    /// Whether it is being told that in the turn of now, in a conversation that was begun for it.
+    catching_up: bool,
     /// Where it acts.
     pub(crate) here: Scope,
     pub(crate) epoch: Epoch,
@@ -86,6 +88,7 @@ impl Model {
             name: None,
             answered: false,
             behind: false,
+            catching_up: false,
             here: scope(),
             epoch: Epoch(0),
             written: BTreeMap::new(),
@@ -402,6 +405,7 @@ impl Model {
 
     /// A new name has not answered yet, and neither has the same one when it is given anew.
     fn named(&mut self, native: Native, epoch: Epoch) {
+        self.catching_up = self.behind && self.name() != Some(&native);
         self.name = Some((native, epoch));
         self.answered = false;
     }
@@ -418,6 +422,10 @@ impl Model {
 
     fn over(&mut self, outcome: Outcome) {
         let Some(now) = self.now.take() else { return };
+        // Whether it has taken in what it was told nobody knows: it is told again, and not under this name.
+        if std::mem::take(&mut self.catching_up) && outcome != Outcome::Answered {
+            self.name = None;
+        }
         for message in now.also.into_iter().chain([now.message]) {
             self.messages.insert(message, Receipt::Over(outcome));
         }

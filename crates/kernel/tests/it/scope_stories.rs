@@ -816,6 +816,49 @@ fn a_memory_that_did_not_follow_is_told_again() {
 }
 
 #[test]
+fn what_was_told_again_and_came_to_no_answer_is_told_again_in_another_conversation() {
+    check(
+        "say; ready as n1; finished; set agent other; say; ready as n2; failed busy; say; ready as n3; lost; \
+         set model big; say; ready as n4; finished as n4; say",
+        expect![[r#"
+            say               queued m1, turn 1 of m1, attempt 1.1                           start 1.1 m1
+            ready as n1       confirmed n1, handed 1.1                                       work 1.1 m1 as n1
+            finished          turn 1 answered                                                nothing
+            set agent other   to set agent other, epoch 1 in /srv/shop agent other           nothing
+            say               queued m2 under 1, turn 2 of m2, attempt 2.1 epoch 1           start 2.1 epoch 1 m2 told again
+            ready as n2       confirmed n2 under 1, handed 2.1                               work 2.1 epoch 1 m2 as n2
+            failed busy       turn 2 failed (busy)                                           nothing
+            say               queued m3 under 1, turn 3 of m3, attempt 3.1 epoch 1           start 3.1 epoch 1 m3 told again
+            ready as n3       confirmed n3 under 1, handed 3.1                               work 3.1 epoch 1 m3 as n3
+            lost              turn 3 interrupted                                             nothing
+            set model big     to set model big, epoch 2 in /srv/shop agent other model big   nothing
+            say               queued m4 under 2, turn 4 of m4, attempt 4.1 epoch 2           start 4.1 epoch 2 m4 told again
+            ready as n4       confirmed n4 under 2, handed 4.1                               work 4.1 epoch 2 m4 as n4
+            finished as n4    turn 4 answered                                                nothing
+            say               queued m5 under 2, turn 5 of m5, attempt 5.1 epoch 2           start 5.1 epoch 2 m5 as n4
+        "#]],
+    );
+}
+
+#[test]
+fn a_memory_that_has_followed_and_came_to_no_answer_is_still_its_own() {
+    check(
+        "say; ready as n1; finished; enter; entered; say; ready as n1; failed busy; say",
+        expect![[r#"
+        say           queued m1, turn 1 of m1, attempt 1.1                   start 1.1 m1
+        ready as n1   confirmed n1, handed 1.1                               work 1.1 m1 as n1
+        finished      turn 1 answered                                        nothing
+        enter         to enter w1, errand 0.1 to enter w1                    errand 0.1 to enter w1
+        entered       epoch 1 in /srv/w1                                     nothing
+        say           queued m2 under 1, turn 2 of m2, attempt 2.1 epoch 1   start 2.1 epoch 1 m2 after n1
+        ready as n1   confirmed n1 under 1, handed 2.1                       work 2.1 epoch 1 m2 as n1
+        failed busy   turn 2 failed (busy)                                   nothing
+        say           queued m3 under 1, turn 3 of m3, attempt 3.1 epoch 1   start 3.1 epoch 1 m3 as n1
+    "#]],
+    );
+}
+
+#[test]
 fn a_memory_that_is_lost_before_it_answered_here_is_told_again() {
     check(
         "say; ready as n1; finished; set model big; say; ready as n1; lost; say; failed gone; wake",
@@ -891,14 +934,14 @@ fn a_fork_has_the_memory_of_its_origin_until_it_has_its_own() {
     check(
         "open as a fork; say; ready as n1; lost; say; failed gone; wake",
         expect![[r#"
-        open as a fork   opened as a fork of s9 after 4           nothing
-        say              queued m1, turn 1 of m1, attempt 1.1     start 1.1 m1 forked of s9 after 4
-        ready as n1      confirmed n1, handed 1.1                 work 1.1 m1 as n1
-        lost             turn 1 interrupted                       nothing
-        say              queued m2, turn 2 of m2, attempt 2.1     start 2.1 m2 as n1
-        failed gone      attempt 2.1 failed (gone), again at 10   nothing until 10
-        wake             attempt 2.2                              start 2.2 m2 forked of s9 after 4
-    "#]],
+            open as a fork   opened as a fork of s9 after 4                nothing
+            say              queued m1, turn 1 of m1, attempt 1.1          start 1.1 m1 forked of s9 after 4
+            ready as n1      confirmed n1, handed 1.1                      work 1.1 m1 as n1
+            lost             turn 1 interrupted                            nothing
+            say              queued m2, turn 2 of m2, attempt 2.1          start 2.1 m2 forked of s9 after 4
+            failed gone      attempt 2.1 failed (transient), again at 10   nothing until 10
+            wake             attempt 2.2                                   start 2.2 m2 forked of s9 after 4
+        "#]],
     );
 }
 

@@ -1,5 +1,6 @@
 //! What people were answered, against what became of it.
 
+use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
 use crate::notes::{Said, code_of, short};
 use engine::{Accepted, Granted, ReceiptState, Refused, Verb};
@@ -71,11 +72,23 @@ fn answers_are_their_own(
     findings: &mut Findings,
 ) {
     let answer = view.answer.as_deref().unwrap_or_default();
-    let heading = answer.lines().next().unwrap_or_default();
-    let own = heading.split_once(' ').and_then(|(_, said)| code_of(said)) == code_of(words);
+    // What was said into a turn of another message is answered by a line of its own, wherever it got there.
+    let given = scene.seen.given.iter().find(|(_, message, ..)| *message == view.row.message);
+    let own = match (given, own_words(answer)) {
+        (Some((.., true)), _) => answer
+            .lines()
+            .filter_map(|line| code_of(line.strip_prefix('+')?))
+            .any(|c| Some(c) == code_of(words)),
+        (None, _) => true,
+        (Some(_), now) if now.len() < answer.len() => code_of(now) == code_of(words),
+        (Some(_), _) => {
+            let heading = answer.lines().find(|line| line.starts_with('#')).unwrap_or_default();
+            heading.split_once(' ').and_then(|(_, said)| code_of(said)) == code_of(words)
+        }
+    };
     findings.must(own, "each answer belongs to the message that asked", || format!("{words:?}: {answer:?}"));
-    for code in answer.lines().skip(1).filter_map(code_of) {
-        let home = scene.session_of(code) == Some(view.row.session);
+    for code in codes_in(answer) {
+        let home = scene.is_at_home(code, view.row.session);
         let how = || format!("w{code} is recalled in {}", short(view.row.session));
         findings.must(home, "no word of one session in another", how);
     }

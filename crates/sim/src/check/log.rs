@@ -3,6 +3,8 @@
 //! It folds the facts again, with a queue and a turn as plain as can be, and says which fact could not have followed
 //! from the ones before. What it understood (`Told`) is compared elsewhere with what agents and people know.
 
+mod scope;
+
 use super::Findings;
 use crate::notes::short;
 use kernel::*;
@@ -20,7 +22,23 @@ pub(super) struct Told {
     pub(super) turns: Vec<TurnTold>,
     /// The agent's names for the conversation, in the order of their confirmation.
     pub(super) confirmed: Vec<Native>,
+    /// The one of them under which something was answered last.
+    pub(super) proven: Option<Native>,
     pub(super) ended: Option<EndWhy>,
+    /// Where and how it acted, by epoch.
+    pub(super) scopes: Vec<Scope>,
+    pub(super) origin: Option<Origin>,
+    /// The epoch for which each message was written, as it was first queued.
+    pub(super) written_for: BTreeMap<MessageId, Epoch>,
+    /// The change of scope that still waits.
+    pub(super) pending: Option<Change>,
+    /// Turns that somebody wanted undone, and whether they were.
+    pub(super) undone: BTreeMap<Turn, bool>,
+    /// What came back for another scope.
+    pub(super) stale_errands: BTreeSet<(Errand, ErrandKind)>,
+    /// Messages that were held because they were written for another scope.
+    pub(super) held_for_scope: usize,
+    pub(super) errands: u64,
 }
 
 /// What a log tells of a turn.
@@ -33,7 +51,11 @@ pub(super) struct TurnTold {
     pub(super) handed: Option<Fence>,
     /// What the agent asked, and what it was told.
     pub(super) asks: BTreeMap<ApprovalId, Asked>,
-    stop: Option<StopWhy>,
+    /// What was said into it and got there, as far as the log knows.
+    pub(super) steered: Vec<MessageId>,
+    /// The scope in which it runs.
+    pub(super) epoch: Epoch,
+    pub(super) stop: Option<StopWhy>,
     /// Whether an attempt was under way when the turn ended.
     pub(super) trying: bool,
     pub(super) outcome: Option<Outcome>,
@@ -61,8 +83,9 @@ struct Reader<'a> {
     policy: &'a Policy,
     findings: &'a mut Findings,
     life: Life,
-    /// Waiting messages, whether each is held, and how often it was edited.
-    queue: Vec<(MessageId, bool, u32)>,
+    queue: Vec<Waits>,
+    /// What is known of a change of scope on its way.
+    moving: scope::Moving,
     is_busy: bool,
     term: Term,
     stale: BTreeSet<(Fence, ReportKind)>,
@@ -72,11 +95,25 @@ struct Reader<'a> {
     told: Told,
 }
 
+/// A message that waits.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    message: MessageId,
+    held: bool,
+    /// How often it was edited.
+    revision: u32,
+    /// The scope that it was written for.
+    epoch: Epoch,
+    delivery: Delivery,
+}
+
 /// What the log tells of the agent's name for the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
     Unknown,
     Confirmed,
+    /// It was confirmed in an earlier scope.
+    Moved,
     /// A turn was answered under it.
     Proven,
 }
@@ -96,6 +133,7 @@ pub(super) fn read(
         findings,
         life: Life::Unopened,
         queue: Vec::new(),
+        moving: scope::Moving::default(),
         is_busy: false,
         term: Term(0),
         stale: BTreeSet::new(),
@@ -109,7 +147,7 @@ pub(super) fn read(
         match &stored.entry {
             StoredEntry::Rule(fact) => reader.rule(fact, stored.cause),
             StoredEntry::Story { turn, .. } => {
-                let running = reader.running(*turn).is_some();
+                let running = reader.running(*turn).is_some() || reader.tells_of_errand(*turn);
                 reader.must(running, "a finished turn never changes", &(number, turn));
             }
         }
@@ -129,7 +167,8 @@ impl Reader<'_> {
     }
 
     fn rule(&mut self, fact: &Fact, cause: Cause) {
-        let late = matches!(fact, Fact::Stale { .. } | Fact::MessageRefused { .. });
+        let late =
+            matches!(fact, Fact::Stale { .. } | Fact::StaleErrand { .. } | Fact::MessageRefused { .. });
         self.must(self.life != Life::Ended || late, "an ended session never changes", fact);
         self.must(
             (self.life == Life::Unopened) == matches!(fact, Fact::Opened { .. }),
@@ -138,7 +177,10 @@ impl Reader<'_> {
         );
         self.must(self.follows(fact, cause), "what is done is what was asked for", &(fact, cause));
         match fact {
-            Fact::Opened { .. } => self.life = Life::Open,
+            Fact::Opened { scope, origin, enter } => {
+                self.life = Life::Open;
+                self.open(scope, *origin, enter.as_ref());
+            }
             Fact::EndAsked { .. } => self.life = Life::Ending,
             Fact::Ended { why } => self.end(*why, fact),
             Fact::Stale { fence, kind } => {
@@ -151,16 +193,19 @@ impl Reader<'_> {
             | Fact::Held { .. }
             | Fact::Released { .. }
             | Fact::Reordered { .. }
+            | Fact::Steered { .. }
+            | Fact::Missed { .. }
             | Fact::MessageRefused { .. } => self.queueing(fact),
             Fact::Crowded { .. } => self.must(!self.is_busy, "one turn at a time", fact),
             Fact::TurnStarted { turn, message } => self.start(*turn, *message, fact),
-            Fact::Confirmed { native, .. } => {
+            Fact::Confirmed { native, epoch } => {
                 self.must(self.is_busy, "an agent is heard only in a turn", fact);
+                self.must(*epoch == self.epoch(), "a name is confirmed in the scope of now", fact);
                 self.told.confirmed.push(native.clone());
                 self.name = Name::Confirmed;
             }
             Fact::AttemptFailed { failure: Failure::Gone, .. } => {
-                let unproven = self.name == Name::Confirmed;
+                let unproven = matches!(self.name, Name::Confirmed | Name::Moved);
                 self.must(unproven, "only a conversation that was never proven is begun anew", fact);
                 self.name = Name::Unknown;
                 self.attempt(fact);
@@ -173,18 +218,17 @@ impl Reader<'_> {
                 let why = *why;
                 let stopped = self.running(*turn).map(|told| told.stop.replace(why));
                 self.must(stopped.is_some(), "stopping a turn never touches another", fact);
+                self.must(self.may_interrupt(cause), "only what is to interrupt a turn stops it", fact);
             }
             Fact::TurnEnded { turn, outcome } => self.turn_over(*turn, *outcome, fact),
-            Fact::Steered { .. }
-            | Fact::Missed { .. }
-            | Fact::ChangeAsked { .. }
+            Fact::ChangeAsked { .. }
             | Fact::ScopeKept { .. }
             | Fact::ScopeChanged { .. }
             | Fact::ErrandStarted { .. }
             | Fact::ErrandFailed { .. }
             | Fact::Undone { .. }
             | Fact::Learned { .. }
-            | Fact::StaleErrand { .. } => self.must(false, "nobody here changes scopes", fact),
+            | Fact::StaleErrand { .. } => self.scope_fact(fact),
         }
     }
 
@@ -194,8 +238,12 @@ impl Reader<'_> {
         let running = self.told.turns.last().map(|told| told.message);
         match (self.wishes.get(&request), fact) {
             (Some(Wish::End), _) => true,
+            // Whatever makes room for a change of scope brings this along.
+            (Some(_), Fact::Held { why: HoldWhy::OtherScope, .. }) => true,
+            (Some(_), Fact::Released { message, .. }) if self.moving.has_released(*message) => true,
             (Some(Wish::Stop { message }), Fact::StopAsked { .. } | Fact::TurnEnded { .. }) => {
-                running == Some(*message)
+                let steered = self.told.turns.last().is_some_and(|told| told.steered.contains(message));
+                running == Some(*message) || steered
             }
             (
                 Some(Wish::Stop { message: m } | Wish::Withdraw { message: m }),
@@ -222,20 +270,24 @@ impl Reader<'_> {
 
     fn queueing(&mut self, fact: &Fact) {
         match fact {
-            Fact::Queued { message, .. } => {
+            Fact::Queued { message, epoch, delivery, .. } => {
                 self.must(self.life == Life::Open, "only an open session takes messages", fact);
                 self.first_mention(*message, fact);
-                self.queue.push((*message, false, 0));
+                self.told.written_for.insert(*message, *epoch);
+                let (message, epoch, delivery) = (*message, *epoch, *delivery);
+                self.queue.push(Waits { message, held: false, revision: 0, epoch, delivery });
             }
+            Fact::Steered { message, turn } => self.steer(*message, *turn, fact),
+            Fact::Missed { message } => self.miss(*message, fact),
             Fact::Reordered { order } => {
-                let place = |(message, ..): &(MessageId, bool, u32)| order.iter().position(|m| m == message);
+                let place = |waits: &Waits| order.iter().position(|m| *m == waits.message);
                 let complete =
                     order.len() == self.queue.len() && self.queue.iter().all(|w| place(w).is_some());
                 self.must(complete, "a new order names each waiting message once", fact);
                 self.queue.sort_by_key(place);
             }
             Fact::MessageRefused { message, .. } => {
-                if !self.queue.iter().any(|(waiting, ..)| waiting == message) {
+                if !self.waits(*message) {
                     let over = matches!(self.life, Life::Ending | Life::Ended);
                     self.must(over, "only an ended session refuses what never waited", fact);
                     self.first_mention(*message, fact);
@@ -243,17 +295,23 @@ impl Reader<'_> {
                 self.leave(*message, ReceiptState::Refused, fact);
             }
             Fact::Withdrawn { message, .. } => {
-                let waits = self.queue.iter().any(|(waiting, ..)| waiting == message);
+                let waits = self.waits(*message);
                 self.must(waits, "only what waits can be taken back", fact);
                 self.leave(*message, ReceiptState::Withdrawn, fact);
             }
             Fact::Edited { message, .. } | Fact::Held { message, .. } | Fact::Released { message, .. } => {
-                let waiting = self.queue.iter_mut().find(|(waiting, ..)| waiting == message);
-                let fits = waiting.is_some_and(|(_, held, revision)| tend(fact, held, revision));
+                let along = self.moving.takes_along;
+                let waiting = self.queue.iter_mut().find(|waits| waits.message == *message);
+                let fits = waiting.is_some_and(|waits| tend(fact, waits, along));
                 self.must(fits, "only what waits can be changed", fact);
+                self.note_hold(fact);
             }
             _ => {}
         }
+    }
+
+    fn waits(&self, message: MessageId) -> bool {
+        self.queue.iter().any(|waits| waits.message == message)
     }
 
     fn first_mention(&mut self, message: MessageId, fact: &Fact) {
@@ -263,7 +321,7 @@ impl Reader<'_> {
     }
 
     fn leave(&mut self, message: MessageId, state: ReceiptState, fact: &Fact) {
-        self.queue.retain(|(waiting, ..)| *waiting != message);
+        self.queue.retain(|waits| waits.message != message);
         let before = self.told.finals.insert(message, state);
         self.must(before.is_none(), "a final state never changes", fact);
     }
@@ -274,9 +332,12 @@ impl Reader<'_> {
         self.must(!self.is_busy, "one turn at a time", fact);
         let last = self.told.turns.last().map_or(0, |told| told.turn.0);
         self.must(turn.0 == last + 1, "turns are numbered without a gap", fact);
-        let first = self.queue.iter().find(|(_, held, _)| !held).map(|(first, ..)| *first);
-        self.must(first == Some(message), "order of acceptance is order of turns", fact);
-        self.queue.retain(|(waiting, ..)| *waiting != message);
+        let first = self.queue.iter().find(|waits| !waits.held).copied();
+        let is_first = first.is_some_and(|first| first.message == message);
+        self.must(is_first, "order of acceptance is order of turns", fact);
+        self.may_act(first.map(|first| first.epoch), fact);
+        self.queue.retain(|waits| waits.message != message);
+        let epoch = self.epoch();
         self.is_busy = true;
         self.told.turns.push(TurnTold {
             turn,
@@ -284,6 +345,8 @@ impl Reader<'_> {
             attempts: Vec::new(),
             handed: None,
             asks: BTreeMap::new(),
+            steered: Vec::new(),
+            epoch,
             stop: None,
             trying: false,
             outcome: None,
@@ -300,7 +363,7 @@ impl Reader<'_> {
         let Some(told) = told else {
             return self.must(false, "an attempt belongs to the running turn", fact);
         };
-        let unhanded = told.handed.is_none();
+        let (unhanded, turn_epoch) = (told.handed.is_none(), told.epoch);
         let tried = told.attempts.last().copied();
         let (fits, law) = match fact {
             Fact::AttemptStarted { fence, .. } => {
@@ -308,6 +371,7 @@ impl Reader<'_> {
                 told.attempts.push(*fence);
                 told.trying = true;
                 let within = told.attempts.len() <= attempts_max && fence.term >= term;
+                let within = within && fence.epoch == turn_epoch;
                 self.term = fence.term;
                 (next && within, "attempts are bounded, one after the other")
             }
@@ -345,10 +409,14 @@ impl Reader<'_> {
         };
         told.outcome = Some(outcome);
         let (message, handed, stop) = (told.message, told.handed.is_some(), told.stop);
+        let steered = told.steered.clone();
         let open = told.asks.values().any(|asked| *asked == Asked::Open);
         self.is_busy = false;
         match outcome {
-            Outcome::Answered if self.name == Name::Confirmed => self.name = Name::Proven,
+            Outcome::Answered if self.name == Name::Confirmed => {
+                self.name = Name::Proven;
+                self.told.proven = self.told.confirmed.last().cloned();
+            }
             Outcome::Failed(Failure::Gone) => {
                 self.must(self.name != Name::Unknown, "Gone counts only for a confirmed conversation", fact);
                 self.bereft = handed || self.name == Name::Proven;
@@ -369,25 +437,33 @@ impl Reader<'_> {
             Outcome::Interrupted | Outcome::Failed(_) | Outcome::TimedOut => ReceiptState::Failed,
         };
         self.leave(message, state, fact);
+        steered.into_iter().for_each(|message| self.leave(message, state, fact));
     }
 
     fn end(&mut self, why: EndWhy, fact: &Fact) {
-        let at_rest = self.queue.is_empty() && !self.is_busy;
+        let at_rest = self.queue.is_empty() && !self.is_busy && self.moving.away.is_none();
         self.must(at_rest, "an end leaves nothing waiting", fact);
         let fits = self.bereft == (why == EndWhy::Gone);
         self.must(fits, "Gone ends a session only with a proven conversation, or at work", fact);
         self.life = Life::Ended;
+        self.moving.pending = None;
+        self.told.pending = None;
         self.told.ended = Some(why);
     }
 }
 
-fn tend(fact: &Fact, held: &mut bool, revision: &mut u32) -> bool {
+/// Whether this can happen to it. What waits for a session that goes into a worktree first is taken along, held or not.
+fn tend(fact: &Fact, waits: &mut Waits, along: bool) -> bool {
     match fact {
-        Fact::Edited { revision: new, .. } => {
-            *revision += 1;
-            *revision == *new
+        Fact::Edited { revision, .. } => {
+            waits.revision += 1;
+            waits.revision == *revision
         }
-        Fact::Held { .. } => !std::mem::replace(held, true),
-        _ => std::mem::replace(held, false),
+        Fact::Held { .. } => !std::mem::replace(&mut waits.held, true),
+        Fact::Released { epoch, .. } => {
+            waits.epoch = *epoch;
+            std::mem::replace(&mut waits.held, false) || along
+        }
+        _ => false,
     }
 }

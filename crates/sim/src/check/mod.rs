@@ -1,13 +1,14 @@
 //! The laws, checked when a story is over.
 //!
 //! Written from the laws, not from the code: `log` folds each session's facts by rules of its own, `ran` reads the
-//! agents' own record, `heard` what people were answered, `watched` what watchers were told, `kept` what the store
-//! holds in the end.
+//! agents' own record, `scoped` where they ran and how the ground is, `heard` what people were answered, `watched` what
+//! watchers were told, `kept` what the store holds in the end.
 
 mod heard;
 mod kept;
 mod log;
 mod ran;
+mod scoped;
 mod watched;
 
 use crate::notes::{Broken, Said, Seen, code_of};
@@ -62,6 +63,7 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     let scene = Scene { town, seen: &seen, store, noted: town.house.noted(), told, views, is_quiet };
     kept::check(&scene, &mut findings);
     ran::check(&scene, &mut findings);
+    scoped::check(&scene, &mut findings);
     heard::check(&scene, &mut findings);
     watched::check(&scene, &mut findings);
     let (hash, figures) = (scene.hash(), scene.figures());
@@ -90,16 +92,21 @@ impl Town {
 }
 
 impl Scene<'_> {
-    /// The session in which the words with this code are, as the store has it.
-    fn session_of(&self, code: usize) -> Option<SessionId> {
-        let mut views = self.views.values();
-        views.find(|(_, words)| code_of(words) == Some(code)).map(|(view, _)| view.row.session)
+    /// The words with this code and the session in which they are, as the store has it.
+    fn message_of(&self, code: usize) -> Option<(MessageId, SessionId)> {
+        let mut views = self.views.iter();
+        let found = views.find(|(_, (_, words))| code_of(words) == Some(code));
+        found.map(|(message, (view, _))| (*message, view.row.session))
     }
 
     /// What somebody said that became this message.
     fn said(&self, message: MessageId) -> Option<&Said> {
         let (_, words) = self.views.get(&message)?;
         self.seen.said.get(code_of(words)?)
+    }
+
+    fn sum(&self, of: impl Fn(&Told) -> u64) -> u64 {
+        self.told.values().map(of).sum()
     }
 
     fn figures(&self) -> Figures {
@@ -110,6 +117,12 @@ impl Scene<'_> {
             attempts: self.noted.iter().filter(|noted| noted.did == Did::Up).count() as u64,
             starts: self.town.starts(),
             takeovers: u64::from(self.seen.takeovers),
+            moves: self.sum(|told| told.scopes.len().saturating_sub(1) as u64),
+            errands: self.sum(|told| told.errands),
+            forks: self.sum(|told| u64::from(told.origin.is_some())),
+            steered: self.sum(|told| told.turns.iter().map(|turn| turn.steered.len() as u64).sum()),
+            held: self.sum(|told| told.held_for_scope as u64),
+            stale: self.sum(|told| told.stale_errands.len() as u64),
         }
     }
 

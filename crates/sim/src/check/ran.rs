@@ -1,6 +1,7 @@
 //! What really ran, by the agents' own record, against the logs.
 
-use super::log::Asked;
+use super::log::{Asked, TurnTold};
+use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
 use crate::leash::TAKEN_BACK;
 use crate::notes::{code_of, short};
@@ -81,7 +82,9 @@ fn outcomes_are_the_agents(scene: &Scene<'_>, findings: &mut Findings) {
 /// No word of one session in the memory of another.
 fn memories_are_their_own(scene: &Scene<'_>, findings: &mut Findings) {
     let mut homes: BTreeMap<&Native, SessionId> = BTreeMap::new();
+    // A fork begins under its origin's name, and gets one of its own before it does anything.
     let ran = scene.noted.iter().filter_map(|noted| Some((noted.native.as_ref()?, noted.session)));
+    let ran = ran.filter(|(native, session)| !scene.is_borrowed(native, *session));
     let told = scene.told.iter().flat_map(|(id, told)| told.confirmed.iter().map(|native| (native, *id)));
     for (native, session) in ran.chain(told) {
         let home = *homes.entry(native).or_insert(session);
@@ -91,10 +94,12 @@ fn memories_are_their_own(scene: &Scene<'_>, findings: &mut Findings) {
     for (native, session) in homes {
         let Some(memory) = scene.town.house.memory(native) else { continue };
         for text in &memory.messages {
-            let own = code_of(text).and_then(|code| scene.session_of(code)) == Some(session);
+            let own = codes_in(text).all(|code| scene.is_at_home(code, session));
             let how = || format!("{text:?} in the memory of {}", short(session));
             findings.must(own, "no word of one session in another", how);
-            let words = scene.views.values().any(|(_, words)| words == text);
+            // What was said into a turn stands behind what it began with.
+            let now = own_words(text);
+            let words = scene.views.values().any(|(_, words)| now.starts_with(words.as_str()));
             findings.must(words, "the agent hears what is stored", || format!("{text:?}"));
         }
     }
@@ -103,26 +108,29 @@ fn memories_are_their_own(scene: &Scene<'_>, findings: &mut Findings) {
 /// What was answered is remembered, in order, as long as the conversation exists.
 fn memories_last(scene: &Scene<'_>, findings: &mut Findings) {
     for (session, told) in &scene.told {
-        let Some(memory) = told.confirmed.last().and_then(|native| scene.town.house.memory(native)) else {
+        let Some(memory) = told.proven.as_ref().and_then(|native| scene.town.house.memory(native)) else {
             continue;
         };
-        let mut remembered = memory.messages.iter();
+        let all = memory.messages.join("\n");
+        // What does not fit is left out of what is told again.
+        let is_cut = all.contains("left out)");
+        let mut remembered = codes_in(&all);
         for turn in told.turns.iter().filter(|turn| turn.outcome == Some(Outcome::Answered)) {
             let Some((view, words)) = scene.views.get(&turn.message) else { continue };
-            let found = remembered.any(|text| text == words);
+            let found = is_cut || remembered.any(|code| Some(code) == code_of(words));
             let how = || format!("{} has forgotten {words:?} or its place", short(session));
             findings.must(found, "a session remembers what it answered", how);
             let answer = view.answer.as_deref().unwrap_or_default();
-            answers_fit(answer, turn.asks.values(), findings);
+            answers_fit(answer, turn, findings);
         }
     }
 }
 
 /// What the agent was told to its questions is what the log says. One that it took back it answered for itself; an
 /// answer of a person's may still have come first in the log.
-fn answers_fit<'a>(answer: &str, asks: impl Iterator<Item = &'a Asked>, findings: &mut Findings) {
+fn answers_fit(answer: &str, turn: &TurnTold, findings: &mut Findings) {
     let (mut allowed, mut denied, mut lapsed) = (0, 0, 0);
-    for asked in asks {
+    for asked in turn.asks.values() {
         match asked {
             Asked::Answered(Answer::Yes | Answer::Chose(_) | Answer::Said(_)) => allowed += 1,
             Asked::Answered(Answer::No) => denied += 1,
@@ -130,11 +138,13 @@ fn answers_fit<'a>(answer: &str, asks: impl Iterator<Item = &'a Asked>, findings
             Asked::Open => {}
         }
     }
-    let said = |words| answer.matches(words).count();
-    let back = said(TAKEN_BACK);
+    // Not what was told again of an earlier turn.
+    let said = |words: &str| own_words(answer).lines().filter(|line| line.starts_with(words)).count();
+    let back = said(&format!("shell: denied: {TAKEN_BACK}"));
     let (yes, no) = (said("shell: allowed"), said("shell: denied") - back);
-    let fits =
-        yes <= allowed && no <= denied && lapsed <= back && yes + no + back == allowed + denied + lapsed;
+    // What it asks while it is being stopped is asked of nobody.
+    let all = yes + no + back == allowed + denied + lapsed || turn.stop.is_some();
+    let fits = yes <= allowed && no <= denied && lapsed <= back && all;
     let how = || format!("{allowed} allowed, {denied} denied and {lapsed} taken back, but: {answer:?}");
     findings.must(fits, "an answer reaches the question", how);
 }

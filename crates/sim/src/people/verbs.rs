@@ -35,7 +35,7 @@ impl Person {
         self.gossip.heard().messages.iter().find(|known| known.message == message).copied()
     }
 
-    async fn waiting(&mut self, session: SessionId) -> Vec<kernel::MessageId> {
+    pub(super) async fn waiting(&mut self, session: SessionId) -> Vec<kernel::MessageId> {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
         let queue = daemon.call(async move { engine.queue(&me, session).await }).await;
@@ -45,14 +45,14 @@ impl Person {
     }
 
     /// Mostly something recent, which may still wait.
-    fn some_message(&mut self) -> Option<Known> {
+    pub(super) fn some_message(&mut self) -> Option<Known> {
         let messages = self.gossip.heard().messages.clone();
         let recent = &messages[messages.len().saturating_sub(5)..];
         let from = if self.dice.chance(800) { recent } else { &messages };
         self.dice.pick(from).copied()
     }
 
-    fn some_session(&mut self) -> Option<SessionId> {
+    pub(super) fn some_session(&mut self) -> Option<SessionId> {
         let sessions = self.gossip.heard().sessions.clone();
         self.dice.pick(&sessions).copied()
     }
@@ -82,7 +82,7 @@ impl Person {
     }
 
     /// Asks with a key until there is an answer, and writes it down.
-    async fn ask(&mut self, verb: Verb) {
+    pub(super) async fn ask(&mut self, verb: Verb) {
         let key = {
             let mut heard = self.gossip.heard();
             heard.verbs += 1;

@@ -18,6 +18,8 @@ impl Weather {
             new.key = None;
         } else if self.sky.lies(Bug::AckBeforeDurable, 100) {
             return Ok(Err(Acceptance::Done(unkept(&new))));
+        } else if self.sky.lies(Bug::EpochIgnored, 1_000) {
+            new.under = None;
         } else if self.sky.lies(Bug::Misrouted, 300) {
             match self.other_session(wish.by(), &new).await? {
                 Some(session) => new.into = Into::Existing { session, through: None },
@@ -72,6 +74,9 @@ impl Weather {
                 return Ok(Err(Appending::Done(at)));
             }
             Some(Bug::HandedUnwritten) => append.facts.iter_mut().for_each(unwrite_handed),
+            Some(Bug::HoldsUnwritten) => append.facts.iter_mut().for_each(unwrite_hold),
+            Some(Bug::StaleErrandApplied) => append.facts.iter_mut().for_each(apply_stale),
+            Some(Bug::DirectoriesIgnored) => append.claims.retain(|(claim, _)| !claim.0.starts_with("dir:")),
             Some(Bug::ClaimsIgnored) => append.claims.iter_mut().for_each(|(_, max)| *max = u32::MAX),
             Some(Bug::WakesLost) => append.wake_at = None,
             Some(Bug::RepliesTwice) => append.replies.extend(append.replies.clone()),
@@ -119,6 +124,22 @@ fn unkept(new: &NewMessage) -> Accepted {
 /// The number stays taken, by a story that says nothing.
 fn unwrite_handed(fact: &mut NewFact) {
     if let Entry::Rule(Fact::Handed { turn, .. }) = fact.entry {
-        fact.entry = Entry::Story { turn, kind: "notice".to_owned(), body: bytes::Bytes::from_static(b"{}") };
+        fact.entry = nothing(turn);
     }
+}
+
+fn unwrite_hold(fact: &mut NewFact) {
+    if let Entry::Rule(Fact::Held { why: HoldWhy::OtherScope, .. }) = fact.entry {
+        fact.entry = nothing(Turn(0));
+    }
+}
+
+fn apply_stale(fact: &mut NewFact) {
+    if let Entry::Rule(Fact::StaleErrand { errand, kind }) = fact.entry {
+        fact.entry = Entry::Rule(Fact::Learned { kind, epoch: errand.epoch });
+    }
+}
+
+fn nothing(turn: Turn) -> Entry {
+    Entry::Story { turn, kind: "notice".to_owned(), body: bytes::Bytes::from_static(b"{}") }
 }

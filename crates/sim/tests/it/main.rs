@@ -94,6 +94,13 @@ planted! {
     finds_that_receipts_are_old: OldReceipts;
     finds_that_wakes_are_lost: WakesLost;
     finds_that_replies_are_posted_twice: RepliesTwice;
+    finds_that_nothing_is_held_when_a_scope_changes: HoldsUnwritten;
+    finds_that_a_stale_list_is_applied: StaleErrandApplied;
+    finds_that_the_epoch_of_a_message_is_not_compared: EpochIgnored;
+    finds_that_steered_words_are_run_again: SteeredTwice;
+    finds_that_a_worktree_is_entered_without_a_fact: EnteredUnwritten;
+    finds_that_the_chosen_model_is_forgotten: ModelForgotten;
+    finds_that_directories_are_not_claimed: DirectoriesIgnored;
 }
 
 #[test]

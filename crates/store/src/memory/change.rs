@@ -408,6 +408,10 @@ impl Contents {
         self.touch(touched, Moment(0));
     }
 
+    pub(super) fn force_root(&mut self, org: OrgId, directory: &str, to: kernel::Grantee) {
+        self.people.roots.insert((org, directory.to_owned(), to));
+    }
+
     pub(super) fn force_in(&mut self, org: OrgId, new: NewPerson) -> Principal {
         let person = new.person;
         self.people.put_person(org, new, false, Moment(0));

@@ -19,8 +19,8 @@ use crate::*;
 use bytes::Bytes;
 use contents::Contents;
 use kernel::{
-    Address, ApprovalId, Authorized, Claim, Fact, Grant, MessageId, Moment, Named, NodeId, Number, OrgId,
-    PersonId, Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
+    Address, ApprovalId, Authorized, Claim, Fact, Grant, Grantee, MessageId, Moment, Named, NodeId, Number,
+    OrgId, PersonId, Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -70,6 +70,11 @@ impl MemoryStore {
     /// Lets somebody in, as if an owner had, and says what they may do.
     pub fn let_in(&self, org: OrgId, person: NewPerson) -> Principal {
         self.lock().force_in(org, person)
+    }
+
+    /// Lets somebody choose directories under this one, as if an admin had.
+    pub fn root(&self, org: OrgId, directory: &str, to: Grantee) {
+        self.lock().force_root(org, directory, to);
     }
 
     /// Changes an audit entry behind everybody's back.

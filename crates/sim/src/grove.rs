@@ -1,0 +1,372 @@
+//! Working trees of a story, and a daemon's way to them in bad weather.
+//!
+//! `Grove` is the ground itself: it survives every daemon. A tree is the list of what turns did in it, a snapshot is a copy
+//! of that list. `Walk` is one daemon's way there: slow, failing before anything was done, done although the answer got
+//! lost, and the daemon dying on either side of it. Who acts where, and when, is judged here in the moment.
+
+use crate::dice::Dice;
+use crate::notes::short;
+use crate::weather::{Sky, Weather};
+use agent::House;
+use engine::{
+    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    UndoneTurn,
+};
+use kernel::{Fence, SessionId, Turn};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often git's work meets what, in a thousand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TreeOdds {
+    pub(crate) slow: u64,
+    pub(crate) slow_ms_max: u64,
+    /// It fails, and nothing was done.
+    pub(crate) fails: u64,
+    /// It was done, and the answer is an error.
+    pub(crate) unheard: u64,
+    /// The daemon dies, before it was done or after.
+    pub(crate) dies: u64,
+}
+
+/// What one turn of one session did.
+pub(crate) type Mark = (SessionId, Turn);
+
+/// Everything that grows.
+#[derive(Debug, Default)]
+pub(crate) struct Grown {
+    /// What was done in each directory, in order.
+    pub(crate) trees: BTreeMap<String, Vec<Mark>>,
+    /// Worktrees by session and name.
+    pub(crate) worktrees: BTreeMap<(SessionId, String), String>,
+    /// What a fork's tree began with.
+    pub(crate) forked: BTreeMap<SessionId, Vec<Mark>>,
+    /// How trees were, before a turn and after (`true`).
+    sides: BTreeMap<(SessionId, Turn, bool), Vec<Mark>>,
+    /// Who got words where, the last one last.
+    at_work: Vec<(String, SessionId, Fence)>,
+}
+
+/// The ground of a story.
+pub(crate) struct Grove {
+    sky: Arc<Sky>,
+    house: Arc<House>,
+    odds: TreeOdds,
+    dice: Mutex<Dice>,
+    /// Whether anything is under version control here.
+    is_wooded: bool,
+    /// Whether several sessions may work in one directory.
+    is_shared: bool,
+    grown: Mutex<Grown>,
+}
+
+impl fmt::Debug for Grove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grove").field("grown", &self.grown).finish_non_exhaustive()
+    }
+}
+
+impl Grove {
+    pub(crate) fn new(
+        sky: Arc<Sky>,
+        house: Arc<House>,
+        odds: Option<TreeOdds>,
+        dice: Dice,
+        is_shared: bool,
+    ) -> Arc<Self> {
+        let (is_wooded, odds) = (odds.is_some(), odds.unwrap_or_default());
+        let (dice, grown) = (Mutex::new(dice), Mutex::default());
+        Arc::new(Self { sky, house, odds, dice, is_wooded, is_shared, grown })
+    }
+
+    pub(crate) fn grown(&self) -> MutexGuard<'_, Grown> {
+        self.grown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Half of what sessions have for themselves is a tree, and everything that people choose.
+    fn is_tree(&self, directory: &str) -> bool {
+        let own = directory.strip_prefix("/sim/").and_then(|own| own.bytes().last());
+        self.is_wooded
+            && (directory.starts_with("/srv")
+                || directory.starts_with("/trees")
+                || own.is_some_and(|b| b % 2 == 0))
+    }
+
+    fn strikes(&self, odds: impl Fn(&TreeOdds) -> u64) -> bool {
+        let odds = odds(&self.odds);
+        odds > 0 && !self.sky.is_clear() && self.dice().chance(odds)
+    }
+
+    fn dice(&self) -> MutexGuard<'_, Dice> {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A turn gets its words, and does something in its directory.
+    pub(crate) fn work(&self, directory: &str, session: SessionId, fence: Fence) {
+        let mut grown = self.grown();
+        let beside = |(there, other, theirs): &&(String, SessionId, Fence)| {
+            there == directory && *other != session && self.house.runs(*other, *theirs)
+        };
+        if let Some((_, other, _)) = grown.at_work.iter().find(beside).filter(|_| !self.is_shared) {
+            let how = format!("{} and {} in {directory}", short(session), short(other));
+            self.sky.notes.broken("one turn at a time works in a directory", how);
+        }
+        grown.at_work.push((directory.to_owned(), session, fence));
+        if self.is_tree(directory) {
+            grown.trees.entry(directory.to_owned()).or_default().push((session, fence.turn));
+        }
+    }
+
+    /// Nothing of these runs while an errand is carried out. A daemon that was replaced may be late with its own.
+    fn must_rest(&self, grown: &Grown, what: &str, who: impl Fn(&str, SessionId) -> bool) {
+        let runs = |(directory, session, fence): &&(String, SessionId, Fence)| {
+            who(directory, *session) && self.house.runs(*session, *fence)
+        };
+        let runs = grown.at_work.iter().find(runs).filter(|_| self.sky.notes.seen().takeovers == 0);
+        if let Some((directory, session, fence)) = runs {
+            let how = format!("{what} while {} {fence} works in {directory}", short(session));
+            self.sky.notes.broken("no turn runs beside an errand", how);
+        }
+    }
+}
+
+/// One daemon's way to the trees.
+pub(crate) struct Walk {
+    pub(crate) grove: Arc<Grove>,
+    pub(crate) weather: Arc<Weather>,
+}
+
+impl fmt::Debug for Walk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk").field("grove", &self.grove).finish_non_exhaustive()
+    }
+}
+
+impl Walk {
+    async fn act<T>(
+        &self,
+        what: String,
+        does: impl FnOnce(&mut Grown) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let grove = &self.grove;
+        self.dawdle().await;
+        if grove.strikes(|odds| odds.fails) {
+            grove.sky.notes.tell(|| format!("      git: {what} fails"));
+            return Err("git did not answer".to_owned());
+        }
+        self.maybe_die(&what).await;
+        let done = does(&mut grove.grown());
+        let error = done.as_ref().err().cloned();
+        grove.sky.notes.tell(|| format!("      git: {what} {}", error.unwrap_or_default()));
+        self.maybe_die(&what).await;
+        self.dawdle().await;
+        if grove.strikes(|odds| odds.unheard) {
+            grove.sky.notes.tell(|| format!("      git: nobody hears of {what}"));
+            return Err("git was cut off".to_owned());
+        }
+        done
+    }
+
+    async fn dawdle(&self) {
+        if self.grove.strikes(|odds| odds.slow) {
+            let ms = self.grove.dice().between(1, self.grove.odds.slow_ms_max);
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+    }
+
+    async fn maybe_die(&self, what: &str) {
+        if self.grove.strikes(|odds| odds.dies) {
+            self.grove.sky.notes.tell(|| format!("      the daemon dies beside {what}"));
+            self.weather.kill();
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn entered(name: String, directory: String) -> EnteredTree {
+    EnteredTree { branch: format!("homing/{name}"), name, directory }
+}
+
+impl Grown {
+    /// Where the worktree is; made with these marks if it is not there.
+    fn enter(&mut self, session: SessionId, name: &str, marks: Vec<Mark>) -> EnteredTree {
+        let place = || format!("/trees/{session}.{name}");
+        let directory = self.worktrees.entry((session, name.to_owned())).or_insert_with(place).clone();
+        self.trees.entry(directory.clone()).or_insert(marks);
+        entered(name.to_owned(), directory)
+    }
+
+    fn changes(&self, session: SessionId, turn: Turn) -> Option<Vec<Mark>> {
+        let before = self.sides.get(&(session, turn, false))?;
+        let after = self.sides.get(&(session, turn, true))?;
+        Some(after.iter().filter(|mark| !before.contains(mark)).copied().collect())
+    }
+
+    /// Takes out what a turn did, unless a later one has touched the same file. Done twice it is done once.
+    fn undo(&mut self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<Mark>, String> {
+        let changes = self.changes(session, turn).ok_or("nobody remembers how the tree was before it")?;
+        let tree = self.trees.entry(directory.to_owned()).or_default();
+        let later =
+            tree.iter().skip_while(|mark| !changes.contains(mark)).filter(|mark| !changes.contains(mark));
+        if let Some(mark) =
+            later.into_iter().find(|mark| changes.iter().any(|own| file_of(own) == file_of(mark)))
+        {
+            return Err(format!("{} was changed again since", file_of(mark)));
+        }
+        tree.retain(|mark| !changes.contains(mark));
+        Ok(changes)
+    }
+}
+
+/// The file that a turn touches.
+fn file_of((_, turn): &Mark) -> String {
+    format!("{}.txt", turn.0 % 3)
+}
+
+impl Trees for Walk {
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        Box::pin(async move {
+            let grove = &self.grove;
+            let what = format!("enter {} of {} from {}", new.name, short(session), new.directory);
+            self.act(what, |grown| {
+                if !grove.is_tree(&new.directory) {
+                    return Err(format!("{} is no repository", new.directory));
+                }
+                grove.must_rest(grown, "a worktree is made", |_, other| other == session);
+                let marks = grown.trees.get(&new.directory).cloned().unwrap_or_default();
+                Ok(grown.enter(session, &new.name, marks))
+            })
+            .await
+        })
+    }
+
+    fn remember(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+        side: Side,
+    ) -> TreeReply<'_, Result<bool, String>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            if !self.grove.is_tree(&directory) {
+                return Ok(false);
+            }
+            self.act(format!("remember {side:?} {turn} of {}", short(session)), |grown| {
+                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
+                grown.sides.insert((session, turn, side == Side::After), marks);
+                Ok(true)
+            })
+            .await
+        })
+    }
+
+    fn changes(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            if !self.grove.is_tree(&directory) {
+                return Ok(None);
+            }
+            self.act(format!("changes {turn} of {}", short(session)), |grown| {
+                let form = |mark: &Mark| TreeChange {
+                    path: file_of(mark),
+                    kind: "edited",
+                    plus: Some(1),
+                    minus: Some(0),
+                };
+                let changes = grown.changes(session, turn);
+                Ok(changes.map(|marks| TreeChanges {
+                    files: marks.iter().map(form).collect(),
+                    patch: String::new(),
+                    is_cut: false,
+                }))
+            })
+            .await
+        })
+    }
+
+    fn undo(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<UndoneTurn, String>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            let grove = &self.grove;
+            self.act(format!("undo {turn} of {} in {directory}", short(session)), |grown| {
+                let own = |there: &str, other| other == session || (there == directory && !grove.is_shared);
+                grove.must_rest(grown, "a turn is undone", own);
+                let files = grown.undo(&directory, session, turn)?.iter().map(file_of).collect();
+                Ok(UndoneTurn { files })
+            })
+            .await
+        })
+    }
+
+    fn fork(
+        &self,
+        session: SessionId,
+        new: NewTree,
+        origin: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<EnteredTree, String>> {
+        Box::pin(async move {
+            self.act(format!("fork {} after {turn} of {}", short(session), short(origin)), |grown| {
+                let marks = grown.sides.get(&(origin, turn, true)).cloned();
+                let marks = marks.ok_or("nobody remembers the tree after this turn")?;
+                grown.forked.entry(session).or_insert(marks.clone());
+                Ok(grown.enter(session, &new.name, marks))
+            })
+            .await
+        })
+    }
+
+    // Nobody tidies up in a story: removing worktrees is proved elsewhere, with the real git.
+
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn remove(&self, _: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+        let name = name.to_owned();
+        Box::pin(async move { Err(format!("{name} stays: nobody tidies up in a story")) })
+    }
+
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+        Box::pin(async move { Err(format!("{} was never removed", removed.name)) })
+    }
+
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            if !self.grove.is_tree(&directory) {
+                return Ok(None);
+            }
+            self.act(format!("files in {directory}"), |grown| {
+                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
+                Ok(Some(TreeFiles { paths: marks.iter().map(file_of).collect(), is_cut: false }))
+            })
+            .await
+        })
+    }
+}

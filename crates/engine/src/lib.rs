@@ -2,13 +2,8 @@
 //!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
-<<<<<<< HEAD
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
 //! becomes of them when nobody is in them). `approvals` is what agents ask. `people` is who may do what, and how
-=======
-//! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside),
-//! `worktrees` (what becomes of them when nobody is in them). `approvals` is what agents ask. `people` is who may do what, and how
->>>>>>> sim2
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
 //! database, no agent and no HTTP.

@@ -294,15 +294,10 @@ async fn every_outcome_comes_along() {
     let file = file_of("far", &turns);
     let session = import(&town, &town.host, &file).await;
     let client = Client::new(&town.url, &town.host.token).unwrap();
-<<<<<<< HEAD
     let facts = client
         .facts(&session, &api::FactsQuery { after: None, limit: Some(500), readiness: None })
         .await
         .unwrap();
-=======
-    let facts =
-        client.facts(&session, &api::FactsQuery { limit: Some(500), ..Default::default() }).await.unwrap();
->>>>>>> sim2
     let ends: Vec<_> = facts
         .items
         .iter()

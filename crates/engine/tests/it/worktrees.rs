@@ -225,8 +225,11 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
             Heard::Told(Told::Fact(_) | Told::Live(_)) => {}
         }
     }
-    let open = world.engine.approvals(&world.me, 1).await.unwrap()[0].approval;
-    world.ask(engine::Verb::Answer { approval: open, answer: kernel::Answer::Yes }).await.unwrap();
+    let open = world.engine.approvals(&world.me, 1).await.unwrap()[0].row.approval;
+    world
+        .ask(engine::Verb::Answer { approval: open, answer: kernel::Answer::Yes, remember: None })
+        .await
+        .unwrap();
     world.settled(said).await;
     loop {
         if let Heard::Ready(ready) = follow.next().await.expect("it goes on")

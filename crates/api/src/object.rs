@@ -31,13 +31,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
 pub(crate) fn object_maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    let read = Option::<AsObject<T>>::deserialize(deserializer)?;
-    Ok(read.map(|AsObject(value)| value))
+    let read = Option::<ReadWhole<T>>::deserialize(deserializer)?;
+    Ok(read.map(|ReadWhole(value)| value))
 }
 
-struct AsObject<T>(T);
+struct ReadWhole<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for AsObject<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ReadWhole<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         object(deserializer).map(Self)
     }

@@ -297,7 +297,7 @@ async fn rules_are_seen_and_made_by_whoever_they_concern() {
     assert!(matches!(refused, Refused::UnknownAgent { .. }), "{refused:?}");
     let hidden = world.rule(of_session).await;
     let shown = world.rule(about_hammer(RuleEffect::Deny)).await;
-    assert_eq!(world.engine.rules(&friend).await.unwrap(), [shown.clone()]);
+    assert_eq!(world.engine.rules(&friend).await.unwrap(), std::slice::from_ref(&shown));
     assert_eq!(world.engine.rules(&world.me).await.unwrap(), [hidden.clone(), shown.clone()]);
     let remove = async |by: &Principal, rule| world.engine.remove_rule(by, rule, trace(None)).await;
     assert_eq!(remove(&friend, hidden.rule).await, Err(Refused::NotFound { what: "session" }));

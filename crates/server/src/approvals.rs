@@ -1,6 +1,6 @@
 //! Questions of agents that wait for a person, and the rules for them.
 
-use crate::asked::{Body, Caller, Id, Json, Query, id, limit};
+use crate::asked::{Body, Caller, Id, Json, Query, limit, session_id};
 use crate::door::Door;
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
@@ -160,7 +160,10 @@ pub(crate) async fn add_rule(
         (RuleEffect::Ask, Some(who)) => engine::RuleEffect::Ask(grantee_of(&who)?),
         (RuleEffect::Ask, None) => return Err(No::new(Code::Invalid, "who: say who may answer").at("who")),
     };
-    let session = session.map(|session| id("session", &session)).transpose()?;
+    let session = match session {
+        Some(session) => Some(session_id("session", &session, &door, &caller.by).await?),
+        None => None,
+    };
     let until = until.map(|until| kernel::Moment(until.0));
     let wanted = engine::NewRule { agent, tool, directory, session, effect, until };
     let row = door.engine.add_rule(&caller.by, wanted, caller.trace.clone()).await?;

@@ -363,6 +363,7 @@ async fn everything(town: &Town, near: Near, x: &Somebody, things: &Things, gues
         script.get("/api/v1/users?named=yves").await;
     }
     script.get(&format!("/api/v1/tokens?user={}", guessed.person)).await;
+    noted(town, near, x).await;
     refusals(&mut script, guessed).await;
     imports(&mut script, guessed).await;
     script.stream(&format!("/api/v1/sessions/{talk}/facts"), "\"turn_ended\"").await;
@@ -446,6 +447,25 @@ fn one_turn(id: SessionId) -> String {
         json!({"type": "end", "turns": 1}),
     ];
     lines.map(|line| format!("{line}\n")).concat()
+}
+
+/// Waits until the read that was refused is in the audit: it is written after its answer, so that what comes now could be
+/// there before it.
+async fn noted(town: &Town, near: Near, x: &Somebody) {
+    if near == Near::SameOrg {
+        return;
+    }
+    let written = async {
+        loop {
+            let (_, _, page) =
+                town.answer(Some(&x.token), "GET", "/api/v1/audit?what=read&limit=1", None).await;
+            if page["items"][0].is_object() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, written).await.expect("it is written down");
 }
 
 /// Waits until every entry of the org is in the chain, which takes about a second.

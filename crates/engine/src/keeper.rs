@@ -21,6 +21,7 @@ use crate::story::{Progress, Words};
 use crate::turn::{Heard, Runner};
 use agent::Agent;
 use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
+pub(crate) use memory::Forking;
 use plan::{News, Plan};
 use registry::Place;
 pub(crate) use registry::{Brought, Keepers};
@@ -132,6 +133,8 @@ pub(crate) async fn keep(engine: Engine, place: Place) {
             Stop::Store(error) => {
                 tracing::warn!(session = %place.session(), %error, "keeping again in a moment");
                 if let StoreError::Unknown(_) = error {
+                    // It may be written, with what we did by ourselves.
+                    engine.audited();
                     engine.fanout().cut(place.session());
                 }
                 tokio::time::sleep(wait).await;

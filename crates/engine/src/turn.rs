@@ -8,6 +8,7 @@
 mod gate;
 
 use crate::changes::{Before, Watch};
+use crate::keeper::Forking;
 use crate::{Engine, TreeChanges};
 use agent::{Agent, AgentEvent, Launch, Message, Running, Steered, TreeName, Trouble, Verified};
 use gate::Gate;
@@ -25,6 +26,10 @@ const ORDERS_AHEAD_MAX: usize = 64;
 const QUESTIONS_MAX: usize = 256;
 /// The first wait before a burial is tried again, and the longest.
 const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Why a fork that the agent has made itself is given up.
+const GONE_ON: &str =
+    "the session that this is a fork of has gone on meanwhile: what was said up to there is told again";
 
 /// What a keeper wants of a runner.
 #[derive(Debug)]
@@ -63,6 +68,8 @@ pub(crate) struct Care {
     pub(crate) watch: Option<Watch>,
     /// How long the words wait until the agent has listed its commands; none if they need not.
     pub(crate) commands_wait: Option<Duration>,
+    /// Of which session the agent makes a fork itself, if it does.
+    pub(crate) forking: Option<Forking>,
 }
 
 /// A keeper's end of a runner.
@@ -278,6 +285,10 @@ impl FarEnd {
                     None => return (Report::Lost, running.stop(grace_ms).await),
                 },
                 native = gate.opened() => {
+                    if !gate.is_clean().await {
+                        let report = self.failed(Trouble::transient(GONE_ON)).await;
+                        return (report, running.stop(grace_ms).await);
+                    }
                     self.tell_ready(gate, native).await;
                     continue;
                 }

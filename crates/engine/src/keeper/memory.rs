@@ -1,6 +1,7 @@
 //! How an agent comes to know what was said before: it remembers, its memory follows, or it is told again.
 
 use super::{Keeper, Stop};
+use crate::Engine;
 use crate::story::Story;
 use crate::transcript::Transcript;
 use agent::{Abilities, Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
@@ -72,11 +73,7 @@ impl Keeper {
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
         let Some(scope) = state.scope() else { return Ok(None) };
         let follows = memory != MemoryMove::Replay || scope.directory == self.scope.directory;
-        let turns = loaded.facts.iter().filter_map(|fact| match fact {
-            Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } => Some(*turn),
-            _ => None,
-        });
-        let is_last = turns.max() == Some(origin.turn);
+        let is_last = last_turn(&loaded.facts) == Some(origin.turn);
         let native = loaded.facts.iter().rev().find_map(|fact| match fact {
             Fact::Confirmed { native, epoch } => Some(native).filter(|_| *epoch == state.epoch()),
             _ => None,
@@ -95,6 +92,35 @@ impl Keeper {
         self.preamble = transcript.preamble();
         Ok((turns > 0).then_some(Way::ToldAgain { turns }))
     }
+}
+
+/// The origin of a fork, while the agent makes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Forking {
+    engine: Engine,
+    origin: Origin,
+}
+
+impl Forking {
+    pub(super) fn of(engine: &Engine, origin: Origin) -> Self {
+        Self { engine: engine.clone(), origin }
+    }
+
+    /// Whether nothing of a later turn can be in what the agent has forked, once it has: none had started.
+    pub(crate) async fn is_clean(&self) -> bool {
+        let loaded = self.engine.store().load(self.origin.session).await;
+        loaded.is_ok_and(|loaded| {
+            loaded.is_some_and(|loaded| last_turn(&loaded.facts) == Some(self.origin.turn))
+        })
+    }
+}
+
+fn last_turn(facts: &[Fact]) -> Option<Turn> {
+    let turns = facts.iter().filter_map(|fact| match fact {
+        Fact::TurnStarted { turn, .. } | Fact::TurnEnded { turn, .. } => Some(*turn),
+        _ => None,
+    });
+    turns.max()
 }
 
 impl Way {

@@ -1,6 +1,6 @@
 //! Makes what goes on outside match what ought to: attempts, burials and errands.
 
-use super::{Keeper, Stop, calling};
+use super::{Forking, Keeper, Stop, calling};
 use crate::accounts::NoAccount;
 use crate::changes::Watch;
 use crate::errand::{Outgoing, Outing};
@@ -104,7 +104,9 @@ impl Keeper {
         self.progress = Progress::default();
         self.preface = self.launched(&*agent, &launch).into_iter().chain(remembers).collect();
         let is_tracked = self.untracked.as_ref() != Some(&self.scope.directory);
+        let forking = self.origin.filter(|_| launch.fork).map(|origin| Forking::of(&self.engine, origin));
         let care = Care {
+            forking,
             watch: is_tracked.then(|| self.watch(run.fence)),
             commands_wait: self.commands_wait(&*agent, &text),
         };

@@ -3,6 +3,7 @@
 
 use super::Care;
 use crate::changes::Before;
+use crate::keeper::Forking;
 use agent::AgentEvent;
 use kernel::Native;
 use std::pin::{Pin, pin};
@@ -30,6 +31,7 @@ pub(super) struct Gate {
     /// How long the words wait for the list of commands; none when it has come, or is not waited for.
     commands_wait: Option<Duration>,
     is_late: bool,
+    forking: Option<Forking>,
 }
 
 impl Gate {
@@ -38,7 +40,8 @@ impl Gate {
             Some(watch) => Look::Going(Box::pin(watch.before())),
             None => Look::Over(Before::NoTree),
         };
-        Self { look, up: Up::NotYet, commands_wait: care.commands_wait, is_late: false }
+        let (commands_wait, forking) = (care.commands_wait, care.forking.clone());
+        Self { look, up: Up::NotYet, commands_wait, is_late: false, forking }
     }
 
     /// Does something while the directory is looked at.
@@ -74,6 +77,14 @@ impl Gate {
         }
         self.up = Up::Told;
         native
+    }
+
+    /// Whether the agent knows nothing of what its origin was told after the turn where this fork begins.
+    pub(super) async fn is_clean(&mut self) -> bool {
+        match &self.forking {
+            Some(forking) => forking.is_clean().await,
+            None => true,
+        }
     }
 
     async fn looked(&mut self) {

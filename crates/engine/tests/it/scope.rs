@@ -265,6 +265,22 @@ async fn a_fork_that_was_told_and_has_not_answered_is_told_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fork_knows_nothing_of_what_its_origin_was_told_while_the_agent_made_it() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let made = world.engine.fork(&world.me, session, None, None, trace(None)).await.unwrap();
+    world.arrived(made.session, 1).await;
+    world.grove.act_ms.store(3_000, std::sync::atomic::Ordering::Relaxed);
+    let first = world.queued(made.session, "and now\n!recall").await;
+    world.until_rule(made.session, |fact| matches!(fact, Fact::AttemptStarted { .. })).await;
+    world.talk(To::Session(session), "the second thing").await;
+    let words = world.settled(first).await.answer.unwrap();
+    assert!(words.contains("> hello") && !words.contains("the second thing"), "{words}");
+    let tried = |fact: &&Fact| matches!(fact, Fact::AttemptStarted { .. });
+    assert_eq!(world.rules(made.session).await.iter().filter(tried).count(), 2, "once forked, once told");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fork_without_a_tree_of_its_own_waits_while_its_origin_works() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;

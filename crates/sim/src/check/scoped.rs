@@ -99,6 +99,7 @@ fn ground_is_the_logs(scene: &Scene<'_>, findings: &mut Findings) {
 
 /// What was undone is gone from its tree, and what nobody wanted undone is there.
 fn undone_is_undone(scene: &Scene<'_>, findings: &mut Findings) {
+    let is_shared = scene.town.limits.shared_directories;
     let grown = scene.town.grove.grown();
     for (session, told) in &scene.told {
         for turn in told.turns.iter().filter(|turn| turn.handed.is_some()) {
@@ -108,7 +109,8 @@ fn undone_is_undone(scene: &Scene<'_>, findings: &mut Findings) {
             let fits = match told.undone.get(&turn.turn) {
                 Some(true) => !there,
                 Some(false) => true,
-                None => there || !scene.has_acted(*session, turn.message),
+                // Where directories are shared, a turn has changed whatever others did meanwhile.
+                None => there || is_shared || !scene.has_acted(*session, turn.message),
             };
             let how = || {
                 format!("{} {:?}: {:?} and {there}", short(session), turn.turn, told.undone.get(&turn.turn))

@@ -9,7 +9,7 @@ use crate::sealer::Sealer;
 use crate::timer::Timer;
 use crate::{CallBack, Clock, Ground, Mint, Refused, Scripts, Seal, Secret, Trees, Wall};
 use agent::Agent;
-use kernel::{MessageId, Moment, Policy, Principal, RequestId, SessionId};
+use kernel::{AfterFailure, MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +35,8 @@ pub struct Wiring {
     pub trees: Arc<dyn Trees>,
     /// What is run in worktrees, by the name of the agent.
     pub scripts: BTreeMap<String, Scripts>,
+    /// What becomes of waiting messages after a failed turn, by the name of the agent; of others the policy says it.
+    pub after_failure: BTreeMap<String, AfterFailure>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
@@ -139,6 +141,7 @@ struct Inner {
     default_agent: String,
     trees: Arc<dyn Trees>,
     scripts: BTreeMap<String, Scripts>,
+    after_failure: BTreeMap<String, AfterFailure>,
     ground: Arc<dyn Ground>,
     clock: Arc<dyn Clock>,
     mint: Arc<dyn Mint>,
@@ -184,6 +187,7 @@ impl Engine {
             ground: wiring.ground,
             trees: wiring.trees,
             scripts: wiring.scripts,
+            after_failure: wiring.after_failure,
             clock: wiring.clock,
             mint: wiring.mint,
             seal: wiring.seal,
@@ -357,6 +361,13 @@ impl Engine {
 
     pub(crate) fn scripts_of(&self, agent: &str) -> Option<&Scripts> {
         self.0.scripts.get(agent)
+    }
+
+    /// What a session counts on while it has this agent.
+    pub(crate) fn policy_with(&self, agent: &str) -> Policy {
+        let policy = self.policy();
+        let after_failure = self.0.after_failure.get(agent).copied().unwrap_or(policy.after_failure);
+        Policy { after_failure, ..policy }
     }
 
     pub(crate) fn ground(&self) -> &dyn Ground {

@@ -136,6 +136,7 @@ impl Ready {
             ground: Arc::new(ground),
             trees: trees_of(&place.dir),
             scripts: roster.scripts(),
+            after_failure: roster.after_failure(),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
             seal: Arc::new(seal),

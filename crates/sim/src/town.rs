@@ -130,6 +130,7 @@ impl Town {
             ground: Arc::new(FirmGround),
             trees: Arc::new(Walk { grove: self.grove.clone(), weather }),
             scripts: std::collections::BTreeMap::new(),
+            after_failure: std::collections::BTreeMap::new(),
             clock: self.clock.clone(),
             mint: self.mint.clone(),
             seal: Arc::new(NoSeal),

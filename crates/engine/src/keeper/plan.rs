@@ -204,7 +204,7 @@ impl Planning {
         let given = Given {
             now: keeper.engine.now(),
             term: keeper.term,
-            policy: keeper.engine.policy(),
+            policy: keeper.engine.policy_with(&keeper.scope.agent),
             slot: Slot::Unasked,
             can_steer: keeper.agent().is_some_and(|agent| agent.abilities().steer),
         };

@@ -373,6 +373,7 @@ async fn start(
         ground: Arc::new(Meadow),
         trees: parts.grove.clone(),
         scripts: parts.scripts.clone(),
+        after_failure: BTreeMap::new(),
         clock: parts.clock.clone(),
         mint: parts.mint.clone(),
         seal: parts.seal.clone(),

@@ -49,6 +49,8 @@ pub(crate) struct AgentTable {
     pub(crate) install: String,
     /// How one sees that it is signed in.
     pub(crate) sign_in: SignInTable,
+    /// What becomes of waiting messages after a failed turn of it.
+    pub(crate) after_failure: AfterItsFailure,
     /// What is run in worktrees.
     pub(crate) worktree: WorktreeTable,
     /// Processes that are kept between turns.
@@ -79,6 +81,17 @@ impl AgentTable {
             ..Self::default()
         }
     }
+}
+
+/// What becomes of waiting messages after a failed turn of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AfterItsFailure {
+    /// As with every other agent.
+    #[default]
+    Policy,
+    Hold,
+    GoOn,
 }
 
 /// Which driver talks to an agent.

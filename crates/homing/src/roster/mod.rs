@@ -23,7 +23,7 @@ use drivers::wall::Wall;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
 use tokio::task::JoinSet;
 
-use crate::config::agents::{AgentTable, Enabled, Home, Kind, WorktreeTable};
+use crate::config::agents::{AfterItsFailure, AgentTable, Enabled, Home, Kind, WorktreeTable};
 use crate::config::{AUTO, Config, reference};
 use crate::exit::{Exit, Trouble};
 use crate::{wall, world};
@@ -77,6 +77,16 @@ impl Roster {
     /// What is run in worktrees, by the name of the agent.
     pub(crate) fn scripts(&self) -> BTreeMap<String, engine::Scripts> {
         self.agents.iter().map(|agent| (agent.name().to_owned(), agent.scripts().clone())).collect()
+    }
+
+    /// What becomes of waiting messages after a failed turn, for agents of which something else is said than of all.
+    pub(crate) fn after_failure(&self) -> BTreeMap<String, kernel::AfterFailure> {
+        let said = |agent: &Arc<Configured>| match agent.table().after_failure {
+            AfterItsFailure::Policy => None,
+            AfterItsFailure::Hold => Some((agent.name().to_owned(), kernel::AfterFailure::Hold)),
+            AfterItsFailure::GoOn => Some((agent.name().to_owned(), kernel::AfterFailure::GoOn)),
+        };
+        self.agents.iter().filter_map(said).collect()
     }
 
     /// As the engine wants them.

@@ -303,6 +303,7 @@ pub(crate) fn wiring(
         ground: Arc::new(Meadow),
         trees: Arc::new(Grove::default()),
         scripts: std::collections::BTreeMap::new(),
+        after_failure: std::collections::BTreeMap::new(),
         clock,
         mint: Arc::new(mint),
         seal: Arc::new(Wax),

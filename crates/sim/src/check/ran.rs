@@ -91,8 +91,15 @@ fn memories_are_their_own(scene: &Scene<'_>, findings: &mut Findings) {
         let how = || format!("{native:?} in {session} and {home}");
         findings.must(home == session, "a conversation belongs to one session", how);
     }
+    // A fork that the agent has made, and that was given up before anything was said in it, is nobody's memory.
+    let said_in = |native: &Native| {
+        scene.told.values().any(|told| told.confirmed.contains(native))
+            || scene.noted.iter().any(|noted| {
+                noted.native.as_ref() == Some(native) && matches!(noted.did, Did::Handed | Did::Acted)
+            })
+    };
     for (native, session) in homes {
-        let Some(memory) = scene.town.house.memory(native) else { continue };
+        let Some(memory) = scene.town.house.memory(native).filter(|_| said_in(native)) else { continue };
         for text in &memory.messages {
             let own = codes_in(text).all(|code| scene.is_at_home(code, session));
             let how = || format!("{text:?} in the memory of {}", short(session));

@@ -410,3 +410,24 @@ fn what_was_looked_up_in_another_scope_reaches_nobody_and_is_recorded_once() {
     }
     assert_eq!(yard.works_in(), yard.place_text());
 }
+
+#[test]
+fn what_waits_behind_a_failure_is_held_unless_the_agents_table_says_otherwise() {
+    let state_behind = |config: &str| {
+        let yard = Yard::of(Setup::new(EXE).config(config));
+        let mut gate = yard.gate("gate");
+        let failing = yard.say(&format!("busy\n!run {}\n!refuse", gate.wait()));
+        yard.until_handed(&failing);
+        let waiting = format!("/api/v1/messages/{}", yard.say("next"));
+        gate.open();
+        assert_eq!(yard.homing.http().until_final(&failing)["state"], "failed");
+        eventually("it is held or answered", || {
+            let state = text(&yard.homing.http().get(&waiting).expect(200), "state");
+            Some(state).filter(|state| state == "held" || state == "answered")
+        })
+    };
+    assert_eq!(state_behind(""), "held");
+    assert_eq!(state_behind("[agents.scripted]\nafter_failure = \"go_on\"\n"), "answered");
+    let otherwise = "[agents.scripted]\nafter_failure = \"hold\"\n[policy]\nafter_failure = \"go_on\"\n";
+    assert_eq!(state_behind(otherwise), "held");
+}

@@ -5,7 +5,7 @@
 
 use crate::{Engine, Refused, TreeChanges, TreeFiles};
 use agent::Choice;
-use kernel::{Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
+use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
 
 /// How often a result is brought to a keeper before we give up: each further time means that one has died.
 const BRING_MAX: usize = 3;
@@ -110,10 +110,16 @@ impl Engine {
         found.map_err(Refused::Unavailable)
     }
 
+    /// A keeper that has nothing to write does not notice that it was replaced: what it says is compared with what is stored.
+    async fn is_still_under(&self, session: SessionId, epoch: Epoch) -> Result<bool, Refused> {
+        Ok(self.store().session(session).await?.is_some_and(|(_, row)| row.epoch == epoch))
+    }
+
     async fn still_counts(&self, session: SessionId, errand: Errand, came: Return) -> Result<(), Refused> {
         for _ in 0..BRING_MAX {
             match self.bring(session, errand, came.clone()).await {
-                Ok(true) => return Ok(()),
+                Ok(true) if self.is_still_under(session, errand.epoch).await? => return Ok(()),
+                Ok(true) => {} // Another node keeps it by now.
                 Ok(false) => return Err(Refused::Stale),
                 Err(_) => {} // That keeper has died, or was about to go.
             }

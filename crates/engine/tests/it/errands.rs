@@ -158,6 +158,30 @@ async fn look_late(world: &World, session: SessionId, kind: ErrandKind, epoch: u
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_was_replaced_gives_nobody_what_it_looked_up_in_another_scope() {
+    let mut world = World::new().await;
+    let session = world.shop().await;
+    world.grove.act_ms.store(60_000, Ordering::Relaxed);
+    world.change(session, enter("blue")).await.unwrap();
+    let (old, me) = (world.engine.clone(), world.me.clone());
+    let (asked, deliver) = (Notify::new(), Notify::new());
+    let asking = old.look_with(&me, session, ErrandKind::Files, |_, _| async {
+        asked.notify_one();
+        deliver.notified().await;
+        Ok(7)
+    });
+    let moving = async {
+        asked.notified().await;
+        world.grove.act_ms.store(0, Ordering::Relaxed);
+        world.start_again().await;
+        world.arrived(session, 1).await;
+        deliver.notify_one();
+    };
+    let seen = tokio::join!(asking, moving).0;
+    assert!(matches!(seen, Err(Refused::Unavailable(_))), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_looked_up_in_another_scope_reaches_nobody_and_is_recorded_once() {
     let kinds = [ErrandKind::Commands, ErrandKind::Models, ErrandKind::Files, ErrandKind::Diff];
     for kind in kinds {

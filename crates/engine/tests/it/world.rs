@@ -207,7 +207,8 @@ impl World {
         self.start_again().await;
     }
 
-    async fn start_again(&mut self) {
+    /// Another one starts, whatever has become of this one.
+    pub(crate) async fn start_again(&mut self) {
         self.store = self.store.reopen();
         let Self { store, house, others, faults, mint, clock, seal, grove, scripts, limits, policy, .. } =
             &*self;

@@ -69,8 +69,14 @@ class Server:
         """A request may have told the org to have hardly any sessions; everything after it would hear just that."""
         self.ask("PATCH", "/org", {"open_max": None})
 
+    def forget_rules(self):
+        """A request may have made a rule that answers what an agent asks; then no question holds the place."""
+        for rule in self.ask("GET", "/approvals/rules")["items"]:
+            self.ask("DELETE", f"/approvals/rules/{rule['id']}")
+
     def take_the_place(self):
         """Lets a turn ask a question, which holds the place until somebody answers or stops it."""
+        self.forget_rules()
         session = self.ask("POST", "/sessions", {})["id"]
         for _ in range(PLACE_TRIES_MAX):
             # If the place was not quite free, the next message lets the keeper look again.
@@ -182,12 +188,13 @@ SERVER = Server()
 # The aim.
 
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-ID = re.compile(r"(ses|msg|apr|usr|grp|tok)_[0-7][0-9a-hjkmnp-tv-z]{25}")
+ID = re.compile(r"(ses|msg|apr|rul|usr|grp|tok)_[0-7][0-9a-hjkmnp-tv-z]{25}")
 # The machine's person and credential are not aimed at: it is with these that we ask.
 ROWS_OF = {
     "ses": "SELECT id FROM sessions ORDER BY sid DESC LIMIT ?",
     "msg": "SELECT id FROM messages ORDER BY mid DESC LIMIT ?",
     "apr": "SELECT id FROM approvals ORDER BY aid DESC LIMIT ?",
+    "rul": "SELECT id FROM rules ORDER BY rid DESC LIMIT ?",
     "usr": "SELECT person FROM persons WHERE handle IS NOT NULL AND host = 0 ORDER BY pid DESC LIMIT ?",
     "grp": "SELECT id FROM groups ORDER BY gid DESC LIMIT ?",
     "tok": "SELECT token FROM tokens WHERE purpose NOT IN ('machine', 'turn') ORDER BY made_at DESC LIMIT ?",
@@ -282,6 +289,29 @@ def before_call(context, case, **kwargs):
     LAW.before()
 
 
+# A file of one turn: the line that was generated takes its place in it, so that requests get past "not a header".
+FIRST = {
+    "type": "header", "format": "homing-session", "version": 1, "session": "ses_00000000000000000000000000", "org": "fuzz",
+    "agent": "scripted", "by": "fuzz", "at": "2026-01-01T00:00:00Z",
+    "left_out": {"turns": 0, "messages": 0, "questions": 0, "changes": 0},
+}  # fmt: skip
+
+
+@schemathesis.serializer("application/jsonl")
+def lines_of_an_export(context, value):
+    if isinstance(value, (str, bytes)):
+        return value.encode(errors="replace") if isinstance(value, str) else value
+    kind = value.get("type") if isinstance(value, dict) else None
+    dice = hashlib.blake2b(json.dumps(value, default=repr).encode()).digest()
+    if kind == "header" and dice[0] % 2:
+        value = {**value, "format": FIRST["format"], "version": FIRST["version"]}
+    # Another conversation each time: the same one is imported once.
+    first = {**FIRST, "session": spell("ses", dice[:16])}
+    lines = [value] if kind == "header" else [first, value]
+    lines += [] if kind == "end" else [{"type": "end", "turns": len(lines) - 1}]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
 # The law.
 
 # A keeper's "no" to a wish that was safe already: its record stays, so that whoever asks again hears the same.
@@ -289,14 +319,18 @@ JUDGED = {"requests", "keys", "counters"}
 # Statuses of the HTTP layer itself, which speaks before we do and has no words of ours: a head that is too long.
 NOT_OURS = {414, 431}
 # What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, a query
-# cannot say "one of these", each agent takes variables of its own, what ends must end later than now, and only what is
-# released goes anywhere.
+# cannot say "one of these", each agent takes variables of its own, what ends must end later than now, only what is
+# released goes anywhere, who may answer is said only where somebody is asked, each question takes answers of its own form,
+# and a file is more than its lines.
 BEYOND_SCHEMA = {
     ("bad_cursor", "cursor"),
     ("invalid", "route"),
     ("invalid", "secrets"),
     ("invalid", "expires"),
     ("invalid", "there"),
+    ("invalid", "who"),
+    ("unfit_answer", "answer"),
+    ("bad_export", "import"),
 }
 # The same: a query that has to name one of these.
 GRANTEES = {"user", "group", "org"}

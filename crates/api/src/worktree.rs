@@ -73,7 +73,7 @@ pub struct Worktrees {
 pub struct WorktreesQuery {
     /// Only those of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[param(pattern = "^ses_[0-9a-hjkmnp-tv-z]{26}$")]
+    #[param(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
     pub session: Option<String>,
 }
 

@@ -58,6 +58,9 @@ impl Engine {
             Look::Files => ErrandKind::Files,
             Look::Diff { .. } => ErrandKind::Diff,
         };
+        if look == Look::Files {
+            self.stands(by, session).await?;
+        }
         let engine = self.clone();
         let work = move |scope: Scope, errand: Errand| async move {
             let listed = engine.roster().listed(session, errand.epoch);
@@ -72,6 +75,12 @@ impl Engine {
         };
         // A list that the agent has not given yet is nothing that was learned of it.
         self.look_for(by, session, kind, work, Sight::is_there).await
+    }
+
+    /// A directory that is not there is no emergency: whoever asks is told how to mend it.
+    async fn stands(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
+        let (_, row) = self.seen(by, session).await?;
+        self.ground().look(&row.scope.directory).map_err(|reason| Refused::BadDirectory { reason })
     }
 
     /// Under version control those that are tracked or would be; elsewhere all.

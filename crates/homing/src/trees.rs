@@ -308,6 +308,10 @@ impl Trees for GitTrees {
     fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
         let directory = PathBuf::from(directory);
         Box::pin(async move {
+            // A session's own directory is made when it is first needed.
+            if !directory.is_dir() {
+                return Ok(None);
+            }
             let files = self.git.files(&directory, count_max).await.map_err(|why| why.to_string())?;
             Ok(files.map(files_form))
         })

@@ -27,7 +27,7 @@ problems! {
     AddRuleProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, BoundElsewhere, UnknownAgent, SessionEnded, TooManyRules, IdempotencyConflict, Changed, DiskFull,
         Unclear];
-    RemoveRuleProblems = [NotFound, NotAllowed, RightMissing, RoleTooLow, BoundElsewhere, IdempotencyConflict, Changed,
+    RemoveRuleProblems = [Invalid, NotFound, NotAllowed, RightMissing, RoleTooLow, BoundElsewhere, IdempotencyConflict, Changed,
         DiskFull, Unclear];
 }
 

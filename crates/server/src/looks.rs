@@ -14,6 +14,7 @@ use kernel::SessionId;
 
 problems! {
     LookProblems = [NotFound, RightMissing, Stale];
+    FilesProblems = [NotFound, RightMissing, Stale, BadDirectory];
 }
 
 /// See the agent's slash commands
@@ -53,7 +54,7 @@ pub(crate) async fn models(
 /// Under version control those that are tracked or could be; elsewhere all of them. Links are named, and never followed.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/files", tag = "sessions", operation_id = "files", params(SessionName),
-    responses((status = 200, description = "The first ten thousand of them.", body = Files), LookProblems),
+    responses((status = 200, description = "The first ten thousand of them.", body = Files), FilesProblems),
 )]
 pub(crate) async fn files(
     State(door): State<Door>,

@@ -412,6 +412,20 @@ fn what_was_looked_up_in_another_scope_reaches_nobody_and_is_recorded_once() {
 }
 
 #[test]
+fn the_files_of_a_directory_that_is_not_there_are_none_or_refused_with_what_to_do() {
+    let yard = Yard::new();
+    let http = yard.homing.http();
+    let fresh = text(&http.must("POST", "/api/v1/sessions", &[], Some(&json!({}))).expect(201), "id");
+    let files = http.get(&format!("/api/v1/sessions/{fresh}/files")).expect(200);
+    assert_eq!(files["items"], json!([]), "its own directory is made when it is first needed");
+
+    std::fs::rename(&yard.place, yard.place.with_extension("moved")).unwrap();
+    let no = http.get(&format!("/api/v1/sessions/{}/files", yard.session)).expect(409);
+    assert_eq!(no["code"], "bad_directory");
+    assert!(text(&no, "detail").contains("homing scope relink"), "{no}");
+}
+
+#[test]
 fn what_waits_behind_a_failure_is_held_unless_the_agents_table_says_otherwise() {
     let state_behind = |config: &str| {
         let yard = Yard::of(Setup::new(EXE).config(config));

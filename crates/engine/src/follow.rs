@@ -5,7 +5,7 @@
 
 use crate::fanout::{Shared, Told, newer_than};
 use crate::people::LOOK_EVERY;
-use crate::{Engine, ReadyView, Refused};
+use crate::{Engine, Neighbour, ReadyView, Refused};
 use kernel::{Number, Principal, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,9 +88,7 @@ impl Follow {
     pub async fn next(&mut self) -> Option<Told> {
         loop {
             // An agent that never stops talking does not keep us from looking.
-            if Instant::now() >= self.look_at || self.engine.rights_now() != self.rights {
-                self.look().await?;
-            }
+            self.heed().await?;
             if let Some(shared) = self.page.next() {
                 self.at = shared.fact.number;
                 return Some(Told::Fact(shared));
@@ -135,6 +133,14 @@ impl Follow {
             () = self.engine.rights_after(self.rights) => Next::Look,
             () = tokio::time::sleep_until(self.look_at) => Next::Look,
         }
+    }
+
+    /// Looks if it is time to, or if rights have changed.
+    async fn heed(&mut self) -> Option<()> {
+        if Instant::now() >= self.look_at || self.engine.rights_now() != self.rights {
+            self.look().await?;
+        }
+        Some(())
     }
 
     /// Asks whether this may still be read. If it cannot be asked, nobody knows: the reader comes back.
@@ -188,12 +194,18 @@ pub enum Heard {
     Ready(ReadyView),
 }
 
+/// What makes one answer differ from the next: the words of each part and who is in the way, without any times.
+#[derive(Debug, PartialEq, Eq)]
+struct Glance {
+    words: Vec<(&'static str, &'static str)>,
+    neighbour: Option<Neighbour>,
+}
+
 /// A session's facts, and how ready it is.
 #[derive(Debug)]
 pub struct ReadyFollow {
     follow: Follow,
-    /// What was last told, without its times.
-    told: Option<Vec<(&'static str, &'static str)>>,
+    told: Option<Glance>,
     look_at: Instant,
 }
 
@@ -201,6 +213,13 @@ impl ReadyFollow {
     /// The next thing to tell; `None` is the end, as of the facts. Cancel-safe.
     pub async fn next(&mut self) -> Option<Heard> {
         loop {
+            // Before anything is heard: an agent that never stops talking does not keep us from looking, either.
+            if Instant::now() >= self.look_at {
+                self.follow.heed().await?;
+                if let Some(ready) = self.changed().await {
+                    return Some(Heard::Ready(ready));
+                }
+            }
             tokio::select! {
                 biased;
                 told = self.follow.next() => {
@@ -212,11 +231,7 @@ impl ReadyFollow {
                     }
                     return Some(Heard::Told(told));
                 }
-                () = tokio::time::sleep_until(self.look_at) => {
-                    if let Some(ready) = self.changed().await {
-                        return Some(Heard::Ready(ready));
-                    }
-                }
+                () = tokio::time::sleep_until(self.look_at) => {}
             }
         }
     }
@@ -235,8 +250,9 @@ impl ReadyFollow {
         }
         let words = view.parts.iter().map(|part| (part.state.word(), part.why.map_or("", |why| why.word())));
         let words = [(view.state, "")].into_iter().chain(words).collect();
-        let is_new = self.told.as_ref() != Some(&words);
-        self.told = Some(words);
+        let glance = Some(Glance { words, neighbour: view.neighbour });
+        let is_new = self.told != glance;
+        self.told = glance;
         is_new.then_some(view)
     }
 }

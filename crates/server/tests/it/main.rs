@@ -14,6 +14,7 @@ mod imported;
 mod matrix;
 mod paces;
 mod people;
+mod readiness;
 mod refused_reads;
 mod revoked;
 mod rounds;

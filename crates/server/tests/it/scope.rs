@@ -41,21 +41,21 @@ async fn fact(client: &Client, session: &str, is_it: impl Fn(&RuleFact) -> bool)
 }
 
 /// The session, once it has come to this epoch.
-async fn arrived(client: &Client, session: &str, epoch: u32) -> Session {
+pub(crate) async fn arrived(client: &Client, session: &str, epoch: u32) -> Session {
     fact(client, session, |fact| matches!(fact, RuleFact::ScopeChanged { epoch: to, .. } if *to == epoch))
         .await;
     client.session(session).await.unwrap()
 }
 
 /// A session in this directory that has had a turn.
-async fn shop(client: &Client, directory: &str) -> String {
+pub(crate) async fn shop(client: &Client, directory: &str) -> String {
     let new = IfNew { directory: Some(directory.to_owned()), ..IfNew::default() };
     let said = client.say(&NewMessage::text(To::new_session(new), "hello")).await.unwrap();
     assert_eq!(settled(client, &said.id).await.state, ReceiptState::Answered);
     said.session
 }
 
-async fn say(client: &Client, session: &str, text: &str) -> Receipt {
+pub(crate) async fn say(client: &Client, session: &str, text: &str) -> Receipt {
     client.say(&NewMessage::text(To::session(session), text)).await.unwrap()
 }
 
@@ -68,7 +68,7 @@ async fn long_turn(client: &Client, session: &str) -> Receipt {
     long
 }
 
-async fn ran_in(client: &Client, message: &str) -> String {
+pub(crate) async fn ran_in(client: &Client, message: &str) -> String {
     let receipt = settled(client, message).await;
     assert_eq!(receipt.state, ReceiptState::Answered, "{receipt:?}");
     receipt.answer.unwrap_or_default().trim().lines().last().unwrap_or_default().to_owned()

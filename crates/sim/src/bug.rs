@@ -50,11 +50,25 @@ pub enum Bug {
     ModelForgotten,
     /// Several sessions work in one directory.
     DirectoriesIgnored,
+    /// Rules that were removed are still read.
+    RulesOutlived,
+    /// Rules that say no are not read.
+    DenialsUnread,
+    /// A rule that was made for a session holds in all of them.
+    RulesWidened,
+    /// Whoever may answer makes rules for everybody by it.
+    RulesByAnybody,
+    /// A question that was answered is answered again, otherwise.
+    AnsweredAgain,
+    /// Nobody remembers that a message is unattended.
+    UnattendedForgotten,
+    /// Nobody looks at the deadline of a question.
+    QuestionsUnbounded,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 29] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -77,6 +91,13 @@ impl Bug {
         Self::EnteredUnwritten,
         Self::ModelForgotten,
         Self::DirectoriesIgnored,
+        Self::RulesOutlived,
+        Self::DenialsUnread,
+        Self::RulesWidened,
+        Self::RulesByAnybody,
+        Self::AnsweredAgain,
+        Self::UnattendedForgotten,
+        Self::QuestionsUnbounded,
     ];
 
     /// What goes wrong, in words for a table.
@@ -104,6 +125,13 @@ impl Bug {
             Self::EnteredUnwritten => "worktree entered without a fact",
             Self::ModelForgotten => "another model than the chosen one",
             Self::DirectoriesIgnored => "directory claims ignored",
+            Self::RulesOutlived => "removed rules still read",
+            Self::DenialsUnread => "rules that say no not read",
+            Self::RulesWidened => "a session's rule for all sessions",
+            Self::RulesByAnybody => "rules without the right to make them",
+            Self::AnsweredAgain => "a question answered again",
+            Self::UnattendedForgotten => "unattended messages attended",
+            Self::QuestionsUnbounded => "deadlines of questions forgotten",
         }
     }
 }

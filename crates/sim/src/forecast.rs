@@ -6,7 +6,7 @@
 use crate::dice::Dice;
 use crate::grove::TreeOdds;
 use engine::Limits;
-use kernel::{AfterFailure, Policy};
+use kernel::{AfterFailure, Policy, Unattended};
 use std::time::Duration;
 
 /// The whole plan of a story.
@@ -24,6 +24,8 @@ pub(crate) struct Forecast {
     pub(crate) ends_with_restart: bool,
     /// What comes of scopes; nothing in one story of four, which is the same as before there were any.
     pub(crate) scopes: Option<Scopes>,
+    /// What comes of agents' questions; nothing in half of the stories.
+    pub(crate) questions: Option<Questions>,
     pub(crate) dice: Dice,
 }
 
@@ -34,6 +36,15 @@ pub(crate) struct Scopes {
     pub(crate) steering: SteerOdds,
     /// What each person does about scopes, at most.
     pub(crate) moves_max: u64,
+    pub(crate) dice: Dice,
+}
+
+/// What a seed has in store for those who mind what agents ask.
+#[derive(Debug, Clone)]
+pub(crate) struct Questions {
+    pub(crate) unattended: Unattended,
+    /// What each person does about them, at most.
+    pub(crate) doings_max: u64,
     pub(crate) dice: Dice,
 }
 
@@ -94,6 +105,7 @@ impl Forecast {
         let mut happenings = happenings(&mut dice);
         happenings.extend(shares(&mut dice));
         happenings.sort_by_key(|(at_ms, _)| *at_ms);
+        let questions = questions(seed);
         let policy = Policy {
             attempts_max: dice.between(2, 4) as u16,
             backoff_ms: 250,
@@ -103,7 +115,7 @@ impl Forecast {
             ask_ms_max: dice.between(2_000, 10_000),
             crowded_ms: dice.between(2_000, 8_000),
             after_failure: dice.weigh(&[(1, AfterFailure::Hold), (1, AfterFailure::GoOn)]),
-            unattended: kernel::Unattended::Deny,
+            unattended: questions.as_ref().map_or(Unattended::Deny, |questions| questions.unattended),
         };
         // From dice of its own, as above.
         let org_awake_max = Dice::new(seed.rotate_left(32)).weigh(&[(4, 256), (1, 3), (1, 1)]);
@@ -131,6 +143,7 @@ impl Forecast {
             people: dice.between(1, 3) as usize,
             ends_with_restart: dice.chance(400),
             scopes,
+            questions,
             dice,
         }
     }
@@ -158,6 +171,17 @@ fn scopes(seed: u64) -> (Option<Scopes>, bool) {
     };
     let (moves_max, is_shared) = (dice.between(4, 20), dice.chance(125));
     (Some(Scopes { trees, steering, moves_max, dice }), is_shared)
+}
+
+/// From dice of its own, as above. The seeds that found something once are among those that it leaves alone.
+fn questions(seed: u64) -> Option<Questions> {
+    let mut dice = Dice::new(seed ^ 0x0a5c_a5c0_a5ca_0d53);
+    if dice.chance(500) {
+        return None;
+    }
+    let unattended = dice.weigh(&[(3, Unattended::Deny), (1, Unattended::Ask)]);
+    let doings_max = dice.between(5, 14);
+    Some(Questions { unattended, doings_max, dice })
 }
 
 fn odds(dice: &mut Dice) -> Odds {

@@ -15,15 +15,22 @@ const BEGINNING_MS: u64 = 1_700_000_000_000;
 pub(crate) struct JumpyClock {
     built: Instant,
     skew_ms: AtomicI64,
+    /// How far it has jumped, in either direction.
+    jumped_ms: AtomicU64,
 }
 
 impl JumpyClock {
     pub(crate) fn new() -> Self {
-        Self { built: Instant::now(), skew_ms: AtomicI64::new(0) }
+        Self { built: Instant::now(), skew_ms: AtomicI64::new(0), jumped_ms: AtomicU64::new(0) }
     }
 
     pub(crate) fn jump(&self, ms: i64) {
         self.skew_ms.fetch_add(ms, Ordering::Relaxed);
+        self.jumped_ms.fetch_add(ms.unsigned_abs(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn jumped_ms(&self) -> u64 {
+        self.jumped_ms.load(Ordering::Relaxed)
     }
 
     /// Milliseconds since the story began, whatever the clock says.

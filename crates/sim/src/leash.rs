@@ -14,6 +14,7 @@ use agent::{
     Abilities, Agent, AgentEvent, Answer, Buried, Did, Found, House, InProcess, Launch, MemoryMove, Message,
     Noted, Reply, Running, Setup, Steered, TreeName, Trouble, Verified,
 };
+use engine::Clock;
 use kernel::{Fact, Failure, Fence, MessageId, Native, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -288,6 +289,15 @@ impl OnLeash {
         }
     }
 
+    fn note_asked(&self, event: &AgentEvent) {
+        let AgentEvent::Asked { tool, .. } = event else { return };
+        let notes = &self.seen.sky.notes;
+        let (now, elapsed_ms) = (notes.clock.now(), notes.clock.elapsed_ms());
+        let book = &mut notes.seen().rulebook;
+        let at = book.at(now, elapsed_ms);
+        book.hear(self.session, self.fence, tool, at);
+    }
+
     fn note_given(&self, message: MessageId, into_turn: bool) {
         self.seen.sky.notes.seen().given.push((self.session, message, self.fence, into_turn));
     }
@@ -318,6 +328,7 @@ impl Running for OnLeash {
             }
             let event = self.inner.next().await;
             self.note_native(&event);
+            self.note_asked(&event);
             if let AgentEvent::Asked { question, .. } = &event
                 && self.seen.sky.strikes(|odds| odds.takes_back)
             {

@@ -6,7 +6,7 @@
 
 use crate::notes::{Notes, short};
 use agent::{Did, House, Noted};
-use engine::Limits;
+use engine::{Clock, Limits};
 use kernel::{Fact, Fence, Grant, Grantee, MessageId, Number, PersonId, SessionId, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,6 +78,8 @@ impl Ledger {
                 self.note(session, page, fact);
             }
         }
+        let (now, elapsed_ms) = (self.notes.clock.now(), self.notes.clock.elapsed_ms());
+        self.notes.seen().rulebook.write(append, now, elapsed_ms);
         let mut awake: BTreeMap<PersonId, usize> = BTreeMap::new();
         pages
             .values()

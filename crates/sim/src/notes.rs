@@ -5,6 +5,7 @@
 //! write `Broken` here at once.
 
 use crate::ground::JumpyClock;
+use crate::rulebook::Rulebook;
 use engine::{Accepted, Granted, ReceiptState, Refused, StoredFact, Verb};
 use kernel::{
     Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, RequestId, SessionId, To,
@@ -58,6 +59,8 @@ pub(crate) struct Seen {
     pub(crate) natives: BTreeMap<Native, (String, String)>,
     /// What somebody looked up and was told to be stale.
     pub(crate) stale_looks: Vec<(SessionId, Errand, ErrandKind)>,
+    /// Which rules stood when, and what agents asked.
+    pub(crate) rulebook: Rulebook,
     /// What each watcher was told.
     pub(crate) watched: Vec<Watched>,
     /// Laws that were seen not to hold.
@@ -89,6 +92,8 @@ pub(crate) struct Said {
     pub(crate) text: String,
     /// The epoch of the scope that they saw, if they said so.
     pub(crate) under: Option<Epoch>,
+    /// Whether they said that nobody attends it.
+    pub(crate) unattended: bool,
     pub(crate) answers: Vec<Result<Accepted, Refused>>,
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,

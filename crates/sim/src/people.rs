@@ -5,6 +5,7 @@
 //! thing at once, later, and after a restart.
 
 mod moving;
+mod ruling;
 mod verbs;
 mod watching;
 mod words;
@@ -177,6 +178,7 @@ impl Person {
             to: inbound.to.clone(),
             text: String::new(),
             under: inbound.under,
+            unattended: inbound.unattended,
             answers: Vec::new(),
             edits: Vec::new(),
             unanswered: false,

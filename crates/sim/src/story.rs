@@ -78,6 +78,12 @@ pub struct Figures {
     pub held: u64,
     /// What came back for another scope.
     pub stale: u64,
+    /// Questions of agents.
+    pub questions: u64,
+    /// Those that a rule answered.
+    pub ruled: u64,
+    /// Those that the policy for what nobody attends answered.
+    pub unattended: u64,
 }
 
 /// Runs the story of a seed.
@@ -109,6 +115,13 @@ async fn tell(seed: u64, telling: Telling) -> Verdict {
             let (dice, moves_max) = (scopes.dice.fork(), scopes.moves_max);
             let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
             people.spawn(person.move_about(moves_max));
+        }
+    }
+    if let Some(questions) = &mut forecast.questions {
+        for me in &town.people {
+            let (dice, doings_max) = (questions.dice.fork(), questions.doings_max);
+            let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
+            people.spawn(person.mind_questions(doings_max));
         }
     }
     let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };

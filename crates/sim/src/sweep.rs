@@ -66,5 +66,8 @@ impl Figures {
         self.steered += other.steered;
         self.held += other.held;
         self.stale += other.stale;
+        self.questions += other.questions;
+        self.ruled += other.ruled;
+        self.unattended += other.unattended;
     }
 }

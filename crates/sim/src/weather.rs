@@ -219,19 +219,31 @@ impl Weather {
     }
 
     async fn take_wish(&self, wish: Authorized<NewRequest>) -> Result<Asking, StoreError> {
+        let wish = self.lie_about_wish(wish).await?;
         let (request, wanted) = (wish.wish().request, wish.wish().wish.clone());
+        let (by, session, at) = (wish.by().clone(), wish.wish().session, wish.wish().trail.at);
         let asking = self.inner.ask(wish).await?;
         if matches!(asking, Asking::Done(_)) {
+            let record = self.inner.session(session).await?.map(|(record, _)| record);
+            self.sky.notes.seen().rulebook.promise(&by, &wanted, record.as_ref(), at);
             self.sky.notes.seen().wishes.insert(request, wanted);
         }
         Ok(asking)
     }
 
     async fn take_change(&self, wish: Authorized<NewChange>) -> Result<Changing, StoreError> {
-        let change = wish.wish().change.clone();
+        let (by, new) = (wish.by().clone(), wish.wish().clone());
         let changing = self.inner.change(wish).await?;
         if changing == Changing::Done {
-            self.sky.ledger.changed(&change);
+            self.sky.ledger.changed(&new.change);
+            let record = match &new.change {
+                store::Change::AddRule(RuleRow { session: Some(session), .. }) => {
+                    self.inner.session(*session).await?
+                }
+                _ => None,
+            };
+            let record = record.map(|(record, _)| record);
+            self.sky.notes.seen().rulebook.change(&by, &new, record.as_ref());
         }
         Ok(changing)
     }
@@ -296,6 +308,9 @@ impl Store for Weather {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.pass(Sort::Read, "receipt", move || Box::pin(self.receipt_or_old(message)))
     }
+    fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
+        self.pass(Sort::Read, "rules", move || Box::pin(self.rules_or_others(org)))
+    }
     fn node(&self) -> NodeRow {
         self.inner.node()
     }
@@ -353,7 +368,6 @@ impl Store for Weather {
         Read groups(org: OrgId) -> Vec<GroupRow>;
         Read grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
         Read roots(org: OrgId) -> Vec<RootRow>;
-        Read rules(org: OrgId) -> Vec<RuleRow>;
         Read holder(claim: kernel::Claim) -> Option<(SessionId, OrgId)>;
         Read worktrees_in_use() -> Vec<WorktreeRow>;
         Read tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;

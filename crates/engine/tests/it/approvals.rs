@@ -281,6 +281,22 @@ async fn a_policy_may_let_what_nobody_attends_wait_for_a_person() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_removes_a_rule_again_with_the_same_key_is_told_that_it_is_removed() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "hello").await.row.session;
+    let of_session = NewRule { session: Some(session), ..about_hammer(RuleEffect::Allow) };
+    for new in [of_session, about_hammer(RuleEffect::Deny)] {
+        let rule = world.rule(new).await.rule;
+        let how = trace(Some(&format!("remove {rule}")));
+        assert_eq!(world.engine.remove_rule(&world.me, rule, how.clone()).await, Ok(()));
+        assert_eq!(world.engine.remove_rule(&world.me, rule, how.clone()).await, Ok(()));
+        let friend = world.let_in(&format!("friend_of_{rule}"), Role::Member).await;
+        let theirs = world.engine.remove_rule(&friend, rule, how).await;
+        assert_eq!(theirs, Err(Refused::NotFound { what: "rule" }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn rules_are_seen_and_made_by_whoever_they_concern() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;

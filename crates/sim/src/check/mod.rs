@@ -1,13 +1,15 @@
 //! The laws, checked when a story is over.
 //!
 //! Written from the laws, not from the code: `log` folds each session's facts by rules of its own, `ran` reads the
-//! agents' own record, `scoped` where they ran and how the ground is, `heard` what people were answered, `watched` what
+//! agents' own record, `scoped` where they ran and how the ground is, `ruled` what became of
+//! their questions, `heard` what people were answered, `watched` what
 //! watchers were told, `kept` what the store holds in the end.
 
 mod heard;
 mod kept;
 mod log;
 mod ran;
+mod ruled;
 mod scoped;
 mod watched;
 
@@ -16,7 +18,7 @@ use crate::story::{Figures, Verdict};
 use crate::town::Town;
 use agent::{Did, Noted};
 use engine::{Engine, ReceiptView};
-use kernel::{MessageId, PersonId, Principal, SessionId};
+use kernel::{Answerer, MessageId, PersonId, Principal, SessionId};
 use log::Told;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -64,6 +66,7 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     kept::check(&scene, &mut findings);
     ran::check(&scene, &mut findings);
     scoped::check(&scene, &mut findings);
+    ruled::check(&scene, &mut findings);
     heard::check(&scene, &mut findings);
     watched::check(&scene, &mut findings);
     let (hash, figures) = (scene.hash(), scene.figures());
@@ -109,6 +112,11 @@ impl Scene<'_> {
         self.told.values().map(of).sum()
     }
 
+    fn answered(&self, by: impl Fn(Answerer) -> bool) -> u64 {
+        let answers = self.seen.rulebook.questions.iter().filter_map(|question| question.at_once.as_ref());
+        answers.filter(|(_, answerer)| by(*answerer)).count() as u64
+    }
+
     fn figures(&self) -> Figures {
         Figures {
             messages: self.store.receipts.len() as u64,
@@ -123,6 +131,9 @@ impl Scene<'_> {
             steered: self.sum(|told| told.turns.iter().map(|turn| turn.steered.len() as u64).sum()),
             held: self.sum(|told| told.held_for_scope as u64),
             stale: self.sum(|told| told.stale_errands.len() as u64),
+            questions: self.seen.rulebook.questions.len() as u64,
+            ruled: self.answered(|by| matches!(by, Answerer::Rule(_))),
+            unattended: self.answered(|by| by == Answerer::Policy),
         }
     }
 

@@ -5,6 +5,9 @@ use crate::bug::Bug;
 use kernel::*;
 use store::*;
 
+/// So much later somebody looks who has forgotten a deadline.
+const FORGOTTEN_MS: u64 = 600_000;
+
 /// What is passed on, or the lie that is answered in its place.
 type Told<T, A> = Result<Result<T, A>, StoreError>;
 
@@ -49,6 +52,25 @@ impl Weather {
         Ok(allowed.expect("it was allowed before"))
     }
 
+    /// An answer is remembered for good, whoever gave it.
+    pub(super) async fn lie_about_wish(
+        &self,
+        wish: Authorized<NewRequest>,
+    ) -> Result<Authorized<NewRequest>, StoreError> {
+        let mut new = wish.wish().clone();
+        let Wish::Answer { approval, answer: Answer::Yes | Answer::No, rule } = &mut new.wish else {
+            return Ok(wish);
+        };
+        if !self.sky.lies(Bug::RulesByAnybody, 1_000) {
+            return Ok(wish);
+        }
+        let (tool, agent, directory, session) = ("shell".to_owned(), None, None, None);
+        let own = RuleId::from_bits(approval.bits());
+        *rule = Some(RememberedRule { rule: own, agent, tool, directory, session });
+        let (record, _) = self.inner.session(new.session).await?.expect("it was asked there");
+        Ok(authorize(wish.by(), Act::Answer, &record, new).expect("it was allowed before"))
+    }
+
     async fn other_session(&self, by: &Principal, new: &NewMessage) -> Result<Option<SessionId>, StoreError> {
         let own = match &new.into {
             Into::Existing { session, .. } => Some(*session),
@@ -79,10 +101,50 @@ impl Weather {
             Some(Bug::DirectoriesIgnored) => append.claims.retain(|(claim, _)| !claim.0.starts_with("dir:")),
             Some(Bug::ClaimsIgnored) => append.claims.iter_mut().for_each(|(_, max)| *max = u32::MAX),
             Some(Bug::WakesLost) => append.wake_at = None,
+            Some(Bug::RulesWidened) => append.rules.iter_mut().for_each(|rule| rule.session = None),
+            Some(Bug::AnsweredAgain) => self.answer_again(&mut append),
+            Some(Bug::QuestionsUnbounded) if self.has_question(&append) => {
+                append.wake_at = append.wake_at.map(|at| at.after_ms(FORGOTTEN_MS));
+            }
             Some(Bug::RepliesTwice) => append.replies.extend(append.replies.clone()),
             _ => {}
         }
         Ok(Ok(append))
+    }
+
+    /// A story of the same turn makes room for the answer to a question that has one.
+    fn answer_again(&self, append: &mut Append) {
+        let seen = self.sky.notes.seen();
+        let mut asked = seen.rulebook.questions.iter().rev();
+        let Some(question) = asked.find(|question| question.session == append.session) else { return };
+        let Some((answer, by)) = question.at_once.clone().or_else(|| question.later.clone()) else { return };
+        let is_room = |new: &&mut NewFact| matches!(new.entry, Entry::Story { turn, .. } if turn == question.fence.turn);
+        let other = if answer == Answer::Yes { Answer::No } else { Answer::Yes };
+        if let Some(new) = append.facts.iter_mut().find(is_room) {
+            new.entry = Entry::Rule(Fact::Answered { approval: question.approval, answer: other, by });
+        }
+    }
+
+    /// Whether a question is open, or comes with this.
+    fn has_question(&self, append: &Append) -> bool {
+        let is_asked = |new: &NewFact| matches!(new.entry, Entry::Rule(Fact::Asked { .. }));
+        let seen = self.sky.notes.seen();
+        let mut asked = seen.rulebook.questions.iter().filter(|question| question.session == append.session);
+        append.facts.iter().any(is_asked) || asked.any(|question| question.settled_ms.is_none())
+    }
+
+    pub(super) async fn rules_or_others(&self, org: OrgId) -> Result<Vec<RuleRow>, StoreError> {
+        let mut rules = self.inner.rules(org).await?;
+        match self.sky.bug {
+            Some(Bug::RulesOutlived) => {
+                let seen = self.sky.notes.seen();
+                let gone = seen.rulebook.rules.iter().filter(|rule| rule.org == org && rule.until.is_some());
+                rules.extend(gone.map(|standing| standing.row.clone()));
+            }
+            Some(Bug::DenialsUnread) => rules.retain(|rule| rule.effect != RuleEffect::Deny),
+            _ => {}
+        }
+        Ok(rules)
     }
 
     pub(super) async fn page(
@@ -104,7 +166,8 @@ impl Weather {
         message: MessageId,
     ) -> Result<Option<(Record, ReceiptRow)>, StoreError> {
         let now = self.inner.receipt(message).await?;
-        let Some(now) = now else { return Ok(None) };
+        let Some(mut now) = now else { return Ok(None) };
+        now.1.unattended &= self.sky.bug != Some(Bug::UnattendedForgotten);
         let first = lock(&self.old).entry(message).or_insert(now.clone()).clone();
         // Under a clear sky it has caught up, or no message would ever be final.
         let lies = !self.sky.is_clear() && self.sky.lies(Bug::OldReceipts, 300);

@@ -103,6 +103,13 @@ planted! {
     finds_that_a_worktree_is_entered_without_a_fact: EnteredUnwritten;
     finds_that_the_chosen_model_is_forgotten: ModelForgotten;
     finds_that_directories_are_not_claimed: DirectoriesIgnored;
+    finds_that_removed_rules_are_read: RulesOutlived;
+    finds_that_rules_that_say_no_are_not_read: DenialsUnread;
+    finds_that_a_rule_holds_where_it_was_not_made_for: RulesWidened;
+    finds_that_rules_are_made_without_the_right_to: RulesByAnybody;
+    finds_that_a_question_is_answered_again: AnsweredAgain;
+    finds_that_unattended_messages_wait_for_people: UnattendedForgotten;
+    finds_that_questions_are_open_for_too_long: QuestionsUnbounded;
 }
 
 #[test]

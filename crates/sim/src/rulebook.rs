@@ -1,0 +1,254 @@
+//! Which rules stood when, by what got through to the store; and each question of an agent with the time in which it was
+//! judged.
+//!
+//! Rules are counted in steps: each change of them is one. Whoever judges a question reads all rules at one moment between
+//! the agent's asking and the append that says so; the checks look for such a moment.
+
+use kernel::{
+    Answer, Answerer, ApprovalId, Asks, Fact, Fence, Grantee, MessageId, Moment, OrgId, PersonId, Principal,
+    Record, Role, RuleId, SessionId,
+};
+use std::collections::{BTreeMap, VecDeque};
+use store::{Append, Change, Entry, NewChange, RememberedRule, RuleEffect, RuleRow, Wish};
+
+/// A moment of the story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    /// How often the rules had changed.
+    pub(crate) step: u64,
+    /// What the clock said.
+    pub(crate) now: Moment,
+    /// Since the beginning, whatever the clock says.
+    pub(crate) elapsed_ms: u64,
+}
+
+/// A rule, and when it stood.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    /// As its maker asked for it.
+    pub(crate) row: RuleRow,
+    pub(crate) org: OrgId,
+    pub(crate) since: u64,
+    pub(crate) until: Option<u64>,
+    /// Whether its maker might make it then.
+    pub(crate) is_rightful: bool,
+    /// Whether it is stored as it was asked for.
+    pub(crate) is_as_asked: bool,
+    /// Who removed it, with which key.
+    pub(crate) removed_by: Option<(PersonId, String)>,
+}
+
+/// A question that an agent has asked.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) session: SessionId,
+    pub(crate) fence: Fence,
+    pub(crate) approval: ApprovalId,
+    pub(crate) tool: String,
+    /// When the agent asked, and when the log said so.
+    pub(crate) heard: At,
+    pub(crate) written: At,
+    pub(crate) asks: Asks,
+    /// Whom a rule leaves it to.
+    pub(crate) only: Option<(RuleId, Grantee)>,
+    /// What was answered in the same append, without asking anybody.
+    pub(crate) at_once: Option<(Answer, Answerer)>,
+    /// What was answered later.
+    pub(crate) later: Option<(Answer, Answerer)>,
+    pub(crate) settled_ms: Option<u64>,
+    /// What its turn began with, and whether something was ever said into it.
+    pub(crate) message: MessageId,
+    pub(crate) is_mixed: bool,
+}
+
+/// A question that no log has yet: when, and about which tool.
+type Heard = (At, String);
+
+/// Everything that is known of rules and questions.
+#[derive(Debug, Default)]
+pub(crate) struct Rulebook {
+    step: u64,
+    pub(crate) rules: Vec<Standing>,
+    pub(crate) questions: Vec<Question>,
+    /// Answers by a rule or by policy to what was asked before.
+    pub(crate) belated: Vec<(SessionId, ApprovalId, Answerer)>,
+    heard: BTreeMap<(SessionId, Fence), VecDeque<Heard>>,
+    turns: BTreeMap<SessionId, TurnNow>,
+    /// Rules that will come with an answer.
+    promised: BTreeMap<RuleId, (RuleRow, OrgId, bool)>,
+}
+
+/// The turn that runs in a session.
+#[derive(Debug, Clone, Copy)]
+struct TurnNow {
+    message: MessageId,
+    fence: Option<Fence>,
+    is_mixed: bool,
+}
+
+impl Rulebook {
+    pub(crate) fn at(&self, now: Moment, elapsed_ms: u64) -> At {
+        At { step: self.step, now, elapsed_ms }
+    }
+
+    /// An agent asks.
+    pub(crate) fn hear(&mut self, session: SessionId, fence: Fence, tool: &str, at: At) {
+        self.heard.entry((session, fence)).or_default().push_back((at, tool.to_owned()));
+    }
+
+    /// Somebody has changed the rules. `record` is that of the session for which the rule is.
+    pub(crate) fn change(&mut self, by: &Principal, new: &NewChange, record: Option<&Record>) {
+        match &new.change {
+            Change::AddRule(row) => {
+                self.forget(by.org, new.trail.at);
+                self.add(row.clone(), by.org, is_rightful(by, row.session, record), true);
+            }
+            Change::RemoveRule(rule) => {
+                self.step += 1;
+                let standing = self.rules.iter_mut().find(|standing| standing.row.rule == *rule);
+                if let Some(standing) = standing.filter(|standing| standing.until.is_none()) {
+                    standing.until = Some(self.step);
+                    standing.removed_by = new.key.as_ref().map(|key| (by.person, key.key.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody's answer is to become a rule.
+    pub(crate) fn promise(&mut self, by: &Principal, wish: &Wish, record: Option<&Record>, since: Moment) {
+        let Wish::Answer { answer, rule: Some(remembered), .. } = wish else { return };
+        let RememberedRule { rule, agent, tool, directory, session } = remembered.clone();
+        let effect = if *answer == Answer::Yes { RuleEffect::Allow } else { RuleEffect::Deny };
+        let (by_whom, tool, until) = (by.person, Some(tool), None);
+        let row = RuleRow { rule, by: by_whom, since, agent, tool, directory, session, effect, until };
+        self.promised.insert(rule, (row, by.org, is_rightful(by, session, record)));
+    }
+
+    /// These facts are in the log now.
+    pub(crate) fn write(&mut self, append: &Append, now: Moment, elapsed_ms: u64) {
+        let session = append.session;
+        let at = self.at(now, elapsed_ms);
+        let first = self.questions.len();
+        let mut ends = false;
+        for new in &append.facts {
+            let Entry::Rule(fact) = &new.entry else { continue };
+            ends |= matches!(fact, Fact::Ended { .. });
+            self.note(session, fact, at, first);
+        }
+        for row in &append.rules {
+            // One that nobody asked for is found by that.
+            let Some((asked, org, is_rightful)) = self.promised.remove(&row.rule) else {
+                self.add(row.clone(), OrgId::from_bits(0), false, false);
+                continue;
+            };
+            let is_as_asked = RuleRow { since: row.since, ..asked.clone() } == *row;
+            self.forget(org, row.since);
+            self.add(asked, org, is_rightful, is_as_asked);
+        }
+        if ends {
+            self.step += 1;
+            let own = |standing: &&mut Standing| standing.row.session == Some(session);
+            let standing = self.rules.iter_mut().filter(own).filter(|standing| standing.until.is_none());
+            standing.for_each(|standing| standing.until = Some(self.step));
+        }
+    }
+
+    fn note(&mut self, session: SessionId, fact: &Fact, at: At, first: usize) {
+        match fact {
+            Fact::TurnStarted { message, .. } => {
+                let (message, fence, is_mixed) = (*message, None, false);
+                self.turns.insert(session, TurnNow { message, fence, is_mixed });
+            }
+            Fact::AttemptStarted { fence, .. } => {
+                self.turns.entry(session).and_modify(|turn| turn.fence = Some(*fence));
+            }
+            Fact::Steered { .. } | Fact::Missed { .. } => {
+                self.turns.entry(session).and_modify(|turn| turn.is_mixed = true);
+            }
+            Fact::Asked { approval, posed, .. } => {
+                let Some(TurnNow { message, fence: Some(fence), is_mixed }) =
+                    self.turns.get(&session).copied()
+                else {
+                    return;
+                };
+                let heard = self.heard.get_mut(&(session, fence)).and_then(VecDeque::pop_front);
+                let (heard, tool) = heard.unwrap_or((at, String::new()));
+                let (approval, written, asks, only) = (*approval, at, posed.asks, posed.only);
+                let (at_once, later, settled_ms) = (None, None, None);
+                self.questions.push(Question {
+                    session,
+                    fence,
+                    approval,
+                    tool,
+                    heard,
+                    written,
+                    asks,
+                    only,
+                    at_once,
+                    later,
+                    settled_ms,
+                    message,
+                    is_mixed,
+                });
+            }
+            Fact::Answered { approval, answer, by } => {
+                self.settle(session, *approval, Some((answer.clone(), *by)), at, first);
+            }
+            Fact::Lapsed { approval } => self.settle(session, *approval, None, at, first),
+            _ => {}
+        }
+    }
+
+    fn settle(
+        &mut self,
+        session: SessionId,
+        approval: ApprovalId,
+        said: Option<(Answer, Answerer)>,
+        at: At,
+        first: usize,
+    ) {
+        let place = self.questions.iter().position(|question| question.approval == approval);
+        let is_now = place.is_some_and(|place| place >= first);
+        let by_itself = said.as_ref().map(|(_, by)| *by);
+        if let Some(by @ (Answerer::Rule(_) | Answerer::Policy)) = by_itself.filter(|_| !is_now) {
+            self.belated.push((session, approval, by));
+        }
+        let Some(question) = place.map(|place| &mut self.questions[place]) else { return };
+        question.settled_ms.get_or_insert(at.elapsed_ms);
+        match by_itself {
+            Some(Answerer::Rule(_) | Answerer::Policy) if is_now => question.at_once = said,
+            _ => question.later = said,
+        }
+    }
+
+    /// With a new rule the store forgets those whose time is over: a clock that is set back does not bring them back.
+    fn forget(&mut self, org: OrgId, at: Moment) {
+        let is_over = |standing: &&mut Standing| {
+            let over = standing.row.until.is_some_and(|until| until <= at);
+            standing.org == org && standing.until.is_none() && over
+        };
+        let step = self.step + 1;
+        self.rules.iter_mut().filter(is_over).for_each(|standing| standing.until = Some(step));
+    }
+
+    fn add(&mut self, row: RuleRow, org: OrgId, is_rightful: bool, is_as_asked: bool) {
+        self.step += 1;
+        let (since, until, removed_by) = (self.step, None, None);
+        self.rules.push(Standing { row, org, since, until, is_rightful, is_as_asked, removed_by });
+    }
+}
+
+/// Whoever manages a session makes rules for it; an admin, or the owner of the org, makes all others.
+fn is_rightful(by: &Principal, session: Option<SessionId>, record: Option<&Record>) -> bool {
+    match (session, record) {
+        (None, _) => by.role >= Role::Admin,
+        (Some(session), Some(record)) => {
+            let given = |(to, grant): &(Grantee, kernel::Grant)| {
+                (*to == Grantee::Person(by.person) || *to == Grantee::Org) && *grant == kernel::Grant::Manage
+            };
+            record.session == session && (record.owner == by.person || record.grants.iter().any(given))
+        }
+        (Some(_), None) => false,
+    }
+}

@@ -136,6 +136,17 @@ fn say_object(mut contract: OpenApi) -> OpenApi {
     contract
 }
 
+/// Each line of an export says what it is beside what it holds, so that what it holds cannot be all there is.
+fn let_lines_be_named(mut contract: OpenApi) -> OpenApi {
+    let Some(components) = contract.components.as_mut() else { return contract };
+    for name in [api::ExportHeader::name(), api::ExportTurn::name(), api::ExportEnd::name()] {
+        if let Some(RefOr::T(Schema::Object(line))) = components.schemas.get_mut(&*name) {
+            line.additional_properties = None;
+        }
+    }
+    contract
+}
+
 /// Every path of the interface, and the document that describes them.
 pub(crate) fn routes() -> (Router<Door>, OpenApi) {
     let (router, contract) = OpenApiRouter::with_openapi(Contract::openapi())
@@ -201,7 +212,7 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .split_for_parts();
-    (router, say_object(contract))
+    (router, let_lines_be_named(say_object(contract)))
 }
 
 /// Adds what is not part of the interface (the page, the document itself), and the gate in front of everything.

@@ -29,6 +29,30 @@ fn the_committed_document_is_the_one_that_is_served() {
 }
 
 #[test]
+fn no_schema_forbids_in_one_part_what_another_part_demands() {
+    let document = serde_json::to_value(document()).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let (mut left, mut seen) = (vec![&document], 0);
+    while let Some(value) = left.pop() {
+        left.extend(value.as_array().into_iter().flatten());
+        left.extend(value.as_object().into_iter().flat_map(|object| object.values()));
+        let Some(parts) = value.get("allOf").and_then(Value::as_array) else { continue };
+        let whole = |part: &'_ Value| match part["$ref"].as_str() {
+            Some(named) => schemas[named.rsplit('/').next().unwrap()].clone(),
+            None => part.clone(),
+        };
+        let parts: Vec<Value> = parts.iter().map(whole).collect();
+        let names = |part: &Value| part["properties"].as_object().cloned().unwrap_or_default();
+        for closed in parts.iter().filter(|part| part["additionalProperties"] == false) {
+            let other = parts.iter().flat_map(names).find(|(name, _)| !names(closed).contains_key(name));
+            assert_eq!(other, None, "nothing can be both: {value}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 5, "{seen} schemas are made of parts");
+}
+
+#[test]
 fn every_path_is_there() {
     let expected = [
         "delete /api/v1/agents/{name}/account",

@@ -17,9 +17,9 @@ use std::time::Duration;
 /// How long nothing happens until that is said; well above the time after which it is looked how ready a session is.
 const SILENCE: Duration = Duration::from_millis(700);
 
-/// One event of a stream that matters here.
+/// One frame of a stream that matters here.
 #[derive(Debug)]
-enum Event {
+enum Frame {
     Ready(Readiness),
     Fact,
     Silence,
@@ -41,14 +41,14 @@ impl Reader {
         Self { bytes: bytes.boxed(), unread: String::new() }
     }
 
-    /// The next event; none is the end.
-    async fn next(&mut self) -> Option<Event> {
+    /// The next frame; none is the end.
+    async fn next(&mut self) -> Option<Frame> {
         loop {
-            while let Some((frame, rest)) = self.unread.split_once("\n\n") {
-                let event = event_of(frame);
+            while let Some((text, rest)) = self.unread.split_once("\n\n") {
+                let frame = read_frame(text);
                 self.unread = rest.to_owned();
-                if event.is_some() {
-                    return event;
+                if frame.is_some() {
+                    return frame;
                 }
             }
             let piece =
@@ -62,9 +62,9 @@ impl Reader {
         let mut told = Vec::new();
         loop {
             match self.next().await.expect("it goes on") {
-                Event::Ready(ready) => told.push(ready),
-                Event::Fact => {}
-                Event::Silence => return told,
+                Frame::Ready(ready) => told.push(ready),
+                Frame::Fact => {}
+                Frame::Silence => return told,
             }
         }
     }
@@ -72,22 +72,22 @@ impl Reader {
     /// The next that is told.
     async fn ready(&mut self) -> Readiness {
         loop {
-            if let Event::Ready(ready) = self.next().await.expect("it goes on") {
+            if let Frame::Ready(ready) = self.next().await.expect("it goes on") {
                 return ready;
             }
         }
     }
 }
 
-fn event_of(frame: &str) -> Option<Event> {
-    let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
+fn read_frame(text: &str) -> Option<Frame> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     match field("event: ") {
-        _ if frame == ":" => Some(Event::Silence),
+        _ if text == ":" => Some(Frame::Silence),
         Some("readiness") => {
             assert_eq!(field("id: "), None, "it has no number, and moves nobody's");
-            Some(Event::Ready(serde_json::from_str(field("data: ").unwrap()).unwrap()))
+            Some(Frame::Ready(serde_json::from_str(field("data: ").unwrap()).unwrap()))
         }
-        _ if field("id: ").is_some() => Some(Event::Fact),
+        _ if field("id: ").is_some() => Some(Frame::Fact),
         _ => None,
     }
 }
@@ -205,8 +205,8 @@ async fn whoever_may_not_read_a_session_is_told_nothing_of_how_ready_it_is() {
     client.take_back(&on, to).await.unwrap();
     let asks = say(&client, &session, "!ask shell").await;
     question(&client).await;
-    while let Some(event) = reader.next().await {
-        assert!(matches!(event, Event::Silence), "{event:?}");
+    while let Some(frame) = reader.next().await {
+        assert!(matches!(frame, Frame::Silence), "{frame:?}");
     }
     assert_eq!(code(bobs.readiness(&session).await.unwrap_err()), Code::NotFound);
     client.stop(&asks.id).await.unwrap();

@@ -63,10 +63,15 @@ impl Engine {
         }
         let engine = self.clone();
         let work = move |scope: Scope, errand: Errand| async move {
-            let listed = engine.roster().listed(session, errand.epoch);
             match look {
-                Look::Commands => Ok(Sight::Commands(listed.map(|lists| lists.commands))),
-                Look::Models => Ok(Sight::Models(listed.map(|lists| lists.models))),
+                Look::Commands => {
+                    let listed = engine.listing(session, errand.epoch, |lists| lists.commands).await;
+                    Ok(Sight::Commands(listed))
+                }
+                Look::Models => {
+                    let listed = engine.listing(session, errand.epoch, |lists| lists.models).await;
+                    Ok(Sight::Models(listed))
+                }
                 Look::Files => engine.files_in(&scope.directory).await.map(Sight::Files),
                 Look::Diff { turn } => {
                     engine.trees().changes(&scope.directory, session, turn).await.map(Sight::Diff)
@@ -116,6 +121,8 @@ impl Engine {
         let found = work(row.scope, errand).await;
         let came = if found.as_ref().is_ok_and(is_there) { Return::Seen(kind) } else { Return::Failed(kind) };
         self.still_counts(session, errand, came).await?;
+        // It may have taken a while, and whoever asked may have lost the right to know meanwhile.
+        self.may_still_read(by, session).await?;
         found.map_err(Refused::Unavailable)
     }
 

@@ -6,9 +6,11 @@
 
 use crate::Engine;
 use crate::story::choices_of;
+use crate::view::WAIT_MAX;
 use agent::{About, Choice, Found, SignIn};
 use kernel::{Epoch, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -29,6 +31,24 @@ const LISTED_MAX: usize = 1_024;
 pub(crate) struct Roster {
     rows: Mutex<Rows>,
     looked: Notify,
+    heard: Notify,
+    waiting: AtomicUsize,
+}
+
+/// Somebody who waits for a list, as long as they do.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +119,8 @@ impl Roster {
         while rows.listed.len() > LISTED_MAX {
             rows.listed.pop_first();
         }
+        drop(rows);
+        self.heard.notify_waiters();
     }
 
     /// What was listed in a session under this epoch, as far as it is remembered.
@@ -165,6 +187,46 @@ impl Roster {
 }
 
 impl Engine {
+    /// What the agent lists in a session under this epoch. While it is at work there and may yet list it, that is waited for,
+    /// as long as a command would wait for it; once the session is elsewhere, it is not.
+    pub(crate) async fn listing(
+        &self,
+        session: SessionId,
+        epoch: Epoch,
+        list: impl Fn(Lists) -> Vec<Choice>,
+    ) -> Option<Vec<Choice>> {
+        let until = Instant::now() + self.limits().commands_wait.min(WAIT_MAX);
+        let mut waiting = None;
+        loop {
+            // Listen first, then look: whatever is heard in between is heard.
+            let mut heard = std::pin::pin!(self.roster().heard.notified());
+            heard.as_mut().enable();
+            // A list with nothing in it is one that has not come.
+            let listed = self.roster().listed(session, epoch).map(&list).filter(|list| !list.is_empty());
+            if listed.is_some() || !self.may_yet_list(session, epoch).await {
+                return listed;
+            }
+            waiting.get_or_insert_with(|| Waiting::new(&self.roster().waiting));
+            if tokio::time::timeout_at(until, heard).await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    /// Whether a turn is under way in that scope, with an agent that lists things. If it cannot be seen, nobody waits.
+    async fn may_yet_list(&self, session: SessionId, epoch: Epoch) -> bool {
+        let found = self.store().session(session).await.ok().flatten();
+        found.is_some_and(|(_, row)| {
+            let lists = self.agents_by_name().get(&row.scope.agent).map(|agent| agent.abilities());
+            row.awake && row.epoch == epoch && lists.is_some_and(|able| able.commands || able.models)
+        })
+    }
+
+    /// How many wait for a list of an agent right now.
+    pub fn lists_awaited(&self) -> usize {
+        self.roster().waiting.load(Ordering::Relaxed)
+    }
+
     /// What was seen of every agent; none of those at which the first look takes too long.
     pub(crate) async fn looks(&self) -> BTreeMap<String, Option<Looked>> {
         let until = Instant::now() + LOOK_WAIT;

@@ -18,6 +18,8 @@ problems! {
 }
 
 /// See the agent's slash commands
+///
+/// While a turn is under way whose agent has not listed them yet, they are waited for, as long as a command would wait for them.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/commands", tag = "sessions", operation_id = "commands", params(SessionName),
     responses((status = 200, description = "What the agent has listed in this scope.", body = Choices), LookProblems),
@@ -34,6 +36,8 @@ pub(crate) async fn commands(
 }
 
 /// See the agent's models
+///
+/// While a turn is under way whose agent has not listed them yet, they are waited for, as long as a command would wait for them.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/models", tag = "sessions", operation_id = "models", params(SessionName),
     responses((status = 200, description = "What the agent has listed in this scope.", body = Choices), LookProblems),

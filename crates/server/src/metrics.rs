@@ -37,6 +37,7 @@ struct Now {
     fenced: Gauge,
     moved: Gauge,
     reads_dropped: Gauge,
+    lists_awaited: Gauge,
 }
 
 impl Metrics {
@@ -56,6 +57,7 @@ impl Metrics {
             ("store_fenced", "Appends refused because of an old term", &now.fenced),
             ("store_moved", "Appends refused because of an old number", &now.moved),
             ("audit_reads_dropped", "Refused reads that are missing in the audit", &now.reads_dropped),
+            ("lists_awaited", "Requests that wait for the list of an agent right now", &now.lists_awaited),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());
@@ -80,6 +82,7 @@ impl Metrics {
         self.now.fenced.set(small(store.fenced));
         self.now.moved.set(small(store.moved));
         self.now.reads_dropped.set(small(door.engine.refused_reads_dropped()));
+        self.now.lists_awaited.set(small(door.engine.lists_awaited() as u64));
         let mut text = String::new();
         // A string takes every byte.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);

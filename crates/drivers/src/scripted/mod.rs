@@ -29,6 +29,8 @@ const FALLBACK_VARIABLE: &str = "HOMING_SCRIPTED_FALLBACK";
 /// lists its commands.
 const MODELS_VARIABLE: &str = "HOMING_SCRIPTED_MODELS_MS";
 const COMMANDS_VARIABLE: &str = "HOMING_SCRIPTED_COMMANDS_MS";
+/// The variable that names a pipe. While there is one, it reads a line from it before it lists anything and is ready.
+const LISTS_VARIABLE: &str = "HOMING_SCRIPTED_LISTS_AT";
 /// The argument after an id that makes it go on under another one.
 const FORK: &str = "fork";
 /// It is ours and does as it is told, also when that takes long: its turns are bounded by whoever runs it.
@@ -45,8 +47,8 @@ pub struct ScriptedConfig {
     pub locks: PathBuf,
     /// The file in which it says what really ran.
     pub log: Option<PathBuf>,
-    /// Variables of its own that make it slow or wilful: `HOMING_SCRIPTED_FALLBACK`, `HOMING_SCRIPTED_MODELS_MS` and
-    /// `HOMING_SCRIPTED_COMMANDS_MS`, as our own environment has them.
+    /// Variables of its own that make it slow or wilful: `HOMING_SCRIPTED_FALLBACK`, `HOMING_SCRIPTED_MODELS_MS`,
+    /// `HOMING_SCRIPTED_COMMANDS_MS` and `HOMING_SCRIPTED_LISTS_AT`, as our own environment has them.
     pub switches: Vec<(String, String)>,
     /// How long the daemon may be silent before a supervisor ends its tree.
     pub silence_ms_max: u64,
@@ -71,7 +73,7 @@ impl ScriptedConfig {
             home: home.into(),
             locks: locks.into(),
             log: std::env::var_os(LOG_VARIABLE).map(PathBuf::from),
-            switches: [FALLBACK_VARIABLE, MODELS_VARIABLE, COMMANDS_VARIABLE]
+            switches: [FALLBACK_VARIABLE, MODELS_VARIABLE, COMMANDS_VARIABLE, LISTS_VARIABLE]
                 .into_iter()
                 .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
                 .collect(),

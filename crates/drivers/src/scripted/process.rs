@@ -22,7 +22,8 @@ use serde_json::json;
 
 use super::tongue::{Heard, Numbers, Said, line};
 use super::{
-    COMMANDS_VARIABLE, FALLBACK_VARIABLE, FORK, LOG_VARIABLE, MODEL_VARIABLE, MODELS_VARIABLE, STAYS_VARIABLE,
+    COMMANDS_VARIABLE, FALLBACK_VARIABLE, FORK, LISTS_VARIABLE, LOG_VARIABLE, MODEL_VARIABLE,
+    MODELS_VARIABLE, STAYS_VARIABLE,
 };
 
 /// The variable by which it tells itself, across an `exec`, that it hangs, and with which words.
@@ -139,6 +140,7 @@ impl Body {
             return say(&failed(&trouble));
         }
         std::thread::sleep(wait_of(MODELS_VARIABLE));
+        wait_at_pipe()?;
         let wait = wait_of(COMMANDS_VARIABLE);
         self.lists_at = (!wait.is_zero()).then(|| Instant::now() + wait);
         self.say_about()?;
@@ -373,6 +375,24 @@ impl Body {
         });
         File::options().create(true).append(true).open(path)?.write_all(&line(&entry))
     }
+}
+
+/// Waits for a line from the pipe that the variable names, if there is one. Of several that wait, each gets a line.
+fn wait_at_pipe() -> io::Result<()> {
+    let Some(path) = std::env::var_os(LISTS_VARIABLE) else { return Ok(()) };
+    let mut pipe = match File::open(path) {
+        Ok(pipe) => pipe,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(why),
+    };
+    let mut byte = [0];
+    while byte != *b"\n" {
+        // Nobody is at the other end any more: nobody wants it to wait.
+        if pipe.read(&mut byte)? == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// How long that variable makes it wait.

@@ -115,6 +115,36 @@ async fn a_list_that_nobody_has_given_yet_is_not_known_by_asking_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_is_on_its_way_is_waited_for_and_not_for_ever() {
+    let abilities = Abilities { commands: true, models: true, ..Abilities::default() };
+    let puppet = Puppet { abilities, lists_ms: Some(3_000), ..Puppet::default() };
+    let world = world_with(&puppet).await;
+    let mut inbound = in_directory(&world, "go", "/srv/shop");
+    inbound.if_new.agent = Some("puppet".to_owned());
+    let made = world.engine.send(inbound).await.unwrap().accepted;
+    world.until_rule(made.session, |fact| matches!(fact, Fact::AttemptStarted { .. })).await;
+    let look = async |look| {
+        let began = Instant::now();
+        (world.engine.look(&world.me, made.session, look).await.unwrap(), began.elapsed().as_secs())
+    };
+    let (seen, waited) = look(engine::Look::Commands).await;
+    assert!(matches!(&seen, Sight::Commands(Some(list)) if list[0].name == "review"), "{seen:?}");
+    assert!((2..=4).contains(&waited), "{waited}");
+    assert_eq!(look(engine::Look::Commands).await, (seen, 0), "then it is there");
+    // Another list does not come with it, and the one that has come is not taken for it.
+    assert_eq!(look(engine::Look::Models).await, (Sight::Models(None), 10));
+    let learned = world.rules(made.session).await.into_iter().filter_map(|fact| match fact {
+        Fact::Learned { kind, .. } => Some(kind),
+        _ => None,
+    });
+    assert_eq!(learned.collect::<Vec<_>>(), [ErrandKind::Commands]);
+    // Where nothing is under way there is nothing to wait for.
+    world.ask(engine::Verb::Stop { message: made.message }).await.unwrap();
+    world.settled(made.message).await;
+    assert_eq!(look(engine::Look::Models).await, (Sight::Models(None), 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_command_is_never_hidden_behind_what_is_told_again() {
     let abilities = Abilities { commands: true, ..Abilities::default() };
     let puppet = Puppet { abilities, lists_ms: Some(0), ..puppet() };

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::{Setup, eventually};
 
-use crate::yard::{BACKLOG_MAX, Cut, FIRST, Yard, git, last, repository, until};
+use crate::yard::{BACKLOG_MAX, Cut, FIRST, Gate, Yard, git, last, repository, until};
 use crate::{EXE, text};
 
 /// Turns that are said at once.
@@ -423,6 +423,121 @@ fn the_files_of_a_directory_that_is_not_there_are_none_or_refused_with_what_to_d
     let no = http.get(&format!("/api/v1/sessions/{}/files", yard.session)).expect(409);
     assert_eq!(no["code"], "bad_directory");
     assert!(text(&no, "detail").contains("homing scope relink"), "{no}");
+}
+
+#[test]
+fn lists_that_an_agent_gives_too_late_reach_nobody_who_asked_in_another_scope() {
+    let place = tempfile::tempdir().unwrap();
+    let pipe = place.path().join("lists");
+    let setup = Setup::new(EXE).variable("HOMING_SCRIPTED_LISTS_AT", pipe.to_str().unwrap());
+    let yard = Yard::of(setup.config("[limits]\ncommands_wait = \"10m\"\n"));
+    let look = |what: &str| {
+        let (http, path) = (yard.homing.http(), format!("/api/v1/sessions/{}/{what}", yard.session));
+        std::thread::spawn(move || http.get(&path))
+    };
+    let both = ["commands", "models"];
+    for changes in [vec!["large"], vec!["large", "small"]] {
+        // Whoever asks in a scope whose agent has not listed anything yet waits for it; two of each.
+        yard.homing.run(&["scope", "set", "--model", "small"]).expect(0);
+        let epoch = yard.now()["epoch"].as_u64().unwrap();
+        let mut gate = Gate::at(&pipe);
+        let never = yard.say("never handed over");
+        eventually("its agent is being started", || {
+            let started = |fact: &Value| {
+                fact["type"] == "attempt_started" && fact["fence"]["epoch"].as_u64() == Some(epoch)
+            };
+            yard.facts().iter().any(started).then_some(())
+        });
+        let late: Vec<_> = both.iter().chain(&both).map(|what| look(what)).collect();
+        eventually("all of them wait", || {
+            let figures = yard.homing.http().get("/metrics").text();
+            figures.contains("homing_lists_awaited 4\n").then_some(())
+        });
+        // Elsewhere, or elsewhere and back, before the agent has said anything; then it lists, there.
+        yard.homing.run(&["stop"]).expect(0);
+        assert_eq!(yard.homing.http().until_final(&never)["state"], "stopped");
+        for model in &changes {
+            yard.homing.run(&["scope", "set", "--model", model]).expect(0);
+        }
+        let next = yard.say("next");
+        gate.open();
+        yard.settled(&next);
+        for late in late {
+            assert_eq!(text(&late.join().unwrap().expect(409), "code"), "stale");
+        }
+        let facts = yard.facts();
+        let is_ours = |fact: &&Value| fact["type"] == "stale_errand" && fact["epoch"].as_u64() == Some(epoch);
+        let mut stale: Vec<String> = facts.iter().filter(is_ours).map(|fact| text(fact, "kind")).collect();
+        stale.sort();
+        assert_eq!(stale, both, "each is recorded once");
+        let learned = |fact: &&Value| fact["type"] == "learned" && fact["epoch"].as_u64() == Some(epoch);
+        assert_eq!(facts.iter().filter(learned).count(), 0, "nothing was learned of a scope that is over");
+        // What was listed in the scope of now is there at once.
+        fs::remove_file(&pipe).unwrap();
+        for what in both {
+            let listed = look(what).join().unwrap().expect(200);
+            assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
+        }
+    }
+}
+
+#[test]
+fn an_undo_and_what_a_turn_changed_belong_to_the_scope_they_began_in() {
+    let slow = Cut::new();
+    let yard = Yard::of(slow.setup());
+    let undo = |turn: &str| {
+        let body = json!({ "turn": turn.parse::<u64>().unwrap() });
+        yard.homing.http().post(&format!("/api/v1/sessions/{}/undo", yard.session), &body)
+    };
+    let changes = |turn: &str| {
+        let path = format!("/api/v1/sessions/{}/changes?turn={turn}", yard.session);
+        yard.homing.http().get(&path).expect(200)
+    };
+    // What a turn changed is looked at late, and a change of scope waits for it.
+    let mut gate = yard.gate("after");
+    let mut before = yard.gate("before");
+    let message = yard.say(&format!("!run echo three >> kept.txt; {}", before.wait()));
+    yard.until_handed(&message);
+    slow.hold("diff-tree", &gate);
+    yard.change(&json!({"set": {"model": "large"}}));
+    before.open();
+    eventually("git is asked what has changed", || (slow.waiting() > 0).then_some(()));
+    assert_eq!(yard.now()["epoch"], FIRST, "nothing changes under it");
+    slow.hold_no_more();
+    for _ in 0..slow.waiting() {
+        gate.open();
+    }
+    yard.until_epoch(1);
+    let turn = yard.each_turn_ran_in_its_scope().ran[&message].turn.to_string();
+    let seen = changes(&turn);
+    assert_eq!((&seen["known"], &seen["files"][0]["path"]), (&true.into(), &"kept.txt".into()), "{seen}");
+
+    // It stays what that turn has changed, wherever the session goes; but it can be undone only from where it was done.
+    for model in ["", "large", ""] {
+        yard.homing.run(&["scope", "set", "--model", model]).expect(0);
+        assert_eq!(changes(&turn), seen);
+        assert_eq!(text(&undo(&turn).expect(409), "code"), "other_scope", "back there is not the same");
+        assert!(yard.read("kept.txt").ends_with("three\n"));
+    }
+
+    // An undo that takes long ends in the scope it began in; a change waits for it.
+    let second = turn_of(&yard, "!run echo four >> kept.txt");
+    let epoch = yard.now()["epoch"].as_u64().unwrap();
+    slow.hold("read-tree", &gate);
+    undo(&second).expect(200);
+    eventually("git is at it", || (slow.waiting() > 0).then_some(()));
+    yard.change(&json!({"set": {"model": "large"}}));
+    assert_eq!(yard.now()["epoch"].as_u64(), Some(epoch));
+    slow.hold_no_more();
+    for _ in 0..slow.waiting() {
+        gate.open();
+    }
+    yard.until_epoch(epoch + 1);
+    let facts = yard.facts();
+    let at = |kind: &str| facts.iter().rposition(|fact| fact["type"] == kind);
+    assert!(at("undone").is_some() && at("undone") < at("scope_changed"), "{facts:?}");
+    assert!(yard.read("kept.txt").ends_with("three\n"), "and is done once");
+    assert_eq!(yard.count("undone"), 1);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::config::units::Span;
+use crate::exit::{Exit, Trouble};
+use crate::world;
 
 /// The time of day here, for logs.
 pub(crate) fn clock(at: At) -> String {
@@ -38,6 +40,14 @@ pub(crate) fn ago(at: At, now: kernel::Moment) -> String {
 /// A moment that lies ahead, as people write it: a duration from now, a day here, or a moment.
 pub(crate) fn later(text: &str, now: kernel::Moment) -> Option<At> {
     span(text).map(|ms| At(now.0.saturating_add(ms))).or_else(|| moment(text))
+}
+
+/// The same for whoever typed it: what is no time is told with what would be, and what else could be written.
+pub(crate) fn ahead(text: &str, or: &str) -> Result<At, Trouble> {
+    later(text, world::now()).ok_or_else(|| {
+        Trouble::new(Exit::Usage, format!("{text:?} is not a time"))
+            .hint(format!("write 12h, 30d, 2026-12-24, 2026-12-24T18:00:00Z{or}"))
+    })
 }
 
 /// A moment that has been, as people write it: a duration before now, a day here, or a moment.

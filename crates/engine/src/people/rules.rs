@@ -65,6 +65,10 @@ impl Engine {
             let reason = "name an agent, a tool, a directory or a session: everything is too much to allow";
             return Err(Refused::Invalid { field: "effect", reason: reason.to_owned() });
         }
+        if until.is_some_and(|until| until <= self.now()) {
+            // It would never count, and whoever made it would believe that it does.
+            return Err(Refused::Invalid { field: "until", reason: "lies in the past".to_owned() });
+        }
         // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
         let directory = directory.map(|path| self.ground().check(&path).unwrap_or(path));
         self.room_for_rules(by).await?;

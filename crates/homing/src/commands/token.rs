@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api::{At, NewToken, Right, Token, TokensQuery};
 
-use crate::exit::{Exit, Trouble};
+use crate::exit::Exit;
 use crate::naming::person_id;
 use crate::remote::{Remote, Told};
 use crate::words::RightWord;
@@ -81,11 +81,7 @@ fn expires_at(text: &str) -> Result<Option<At>> {
     if text == "never" {
         return Ok(None);
     }
-    let at = time::later(text, world::now()).ok_or_else(|| {
-        Trouble::new(Exit::Usage, format!("{text:?} is not a time"))
-            .hint("write 12h, 30d, 2026-12-24, 2026-12-24T18:00:00Z, or never")
-    })?;
-    Ok(Some(at))
+    Ok(Some(time::ahead(text, ", or never")?))
 }
 
 async fn list(query: &TokensQuery, remote: &Remote) -> Result<()> {

@@ -69,6 +69,33 @@ fn rules_are_added_listed_obeyed_and_removed() {
 }
 
 #[test]
+fn a_rule_can_be_made_until_a_moment_and_says_so() {
+    let homing = homing();
+    let add = |until: &str| {
+        homing.run(&["approve", "rules", "add", "--tool", "shell", "--deny", "--json", "--until", until])
+    };
+    let moment = "2199-12-24T18:00:00Z";
+    let (for_a_while, till_then) = (add("90d").json(0), add(moment).json(0));
+    assert_eq!(till_then["until"].as_str().map(|until| &until[..19]), Some(&moment[..19]), "{till_then}");
+    let listed = homing.run(&["approve", "rules", "--json"]).json(0);
+    let untils: Vec<_> = listed["items"].as_array().unwrap().iter().map(|rule| &rule["until"]).collect();
+    assert!(untils.contains(&&for_a_while["until"]) && untils.contains(&&till_then["until"]), "{listed}");
+    let shown = homing.run(&["approve", "rules"]);
+    assert!(shown.expect(0).contains("UNTIL") && shown.out.contains("2199-12-2"), "{}", shown.out);
+    for rule in [for_a_while, till_then] {
+        homing.run(&["approve", "rules", "remove", &text(&rule, "id")]).expect(0);
+    }
+    // What would never count is not made, and what is no time is told with what would be.
+    let past = homing.run(&["approve", "rules", "add", "--tool", "shell", "--deny", "--until", "2020-01-01"]);
+    past.expect(1);
+    assert!(past.err.contains("past"), "{}", past.err);
+    let odd = homing.run(&["approve", "rules", "add", "--tool", "shell", "--deny", "--until", "soon"]);
+    odd.expect(2);
+    assert!(odd.err.contains("hint: write 12h"), "{}", odd.err);
+    assert_eq!(homing.run(&["approve", "rules", "--json"]).json(0)["items"], serde_json::json!([]));
+}
+
+#[test]
 fn what_is_sent_unattended_never_waits_for_a_person() {
     let homing = homing();
     let receipt = homing.run(&["send", "--new", "--unattended", "--json", "!ask shell"]).json(0);

@@ -6,6 +6,7 @@ use api::{NewRule, Rule, RuleEffect};
 use crate::exit::{Exit, Trouble};
 use crate::naming::{Names, grantee};
 use crate::remote::{Remote, Told};
+use crate::time;
 
 /// List, add or remove rules for what agents ask
 ///
@@ -46,6 +47,9 @@ struct AddArgs {
     /// Only in this session; the rule goes when it ends
     #[arg(long)]
     session: Option<String>,
+    /// Until when it counts: a duration such as 12h or 30d, a day, or a moment [default: until it is removed]
+    #[arg(long)]
+    until: Option<String>,
     #[command(flatten)]
     effect: EffectArgs,
 }
@@ -80,14 +84,15 @@ pub(super) async fn rules(args: RulesArgs, remote: &Remote) -> Result<Exit> {
 }
 
 async fn new_rule(args: AddArgs, remote: &Remote) -> Result<NewRule> {
-    let AddArgs { agent, tool, directory, session, effect } = args;
+    let AddArgs { agent, tool, directory, session, until, effect } = args;
+    let until = until.map(|text| time::ahead(&text, "")).transpose()?;
     let (effect, who) = match effect {
         EffectArgs { only: Some(who), .. } => (RuleEffect::Ask, Some(grantee(&who, remote).await?)),
         EffectArgs { deny: true, .. } => (RuleEffect::Deny, None),
         EffectArgs { .. } => (RuleEffect::Allow, None),
     };
     let directory = directory.as_deref().map(absolute).transpose()?;
-    Ok(NewRule { effect, who, agent, tool, directory, session, until: None })
+    Ok(NewRule { effect, who, agent, tool, directory, session, until })
 }
 
 fn absolute(directory: &str) -> Result<String> {
@@ -124,8 +129,9 @@ async fn list(remote: &Remote) -> Result<()> {
             let any = |named: &Option<String>| named.clone().unwrap_or_else(|| "any".to_owned());
             let place = rule.session.clone().or(rule.directory.clone());
             let by = rule.by.handle.clone().unwrap_or_else(|| rule.by.id.clone());
-            vec![rule.id.clone(), effect(rule), any(&rule.tool), any(&rule.agent), any(&place), by]
+            let until = rule.until.map_or("removed".to_owned(), time::full);
+            vec![rule.id.clone(), effect(rule), any(&rule.tool), any(&rule.agent), any(&place), until, by]
         })
         .collect();
-    Ok(remote.screen.table(&["RULE", "WHAT", "TOOL", "AGENT", "WHERE", "BY"], &rows)?)
+    Ok(remote.screen.table(&["RULE", "WHAT", "TOOL", "AGENT", "WHERE", "UNTIL", "BY"], &rows)?)
 }

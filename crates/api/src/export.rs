@@ -84,7 +84,7 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportTurn {
-    /// Its number there. Each is greater than the one before.
+    /// Its number there, in a fork counted from the beginning of the conversation. Each is greater than the one before.
     #[schema(minimum = 1)]
     pub turn: u32,
     /// The agent that ran it; empty if nobody knows.

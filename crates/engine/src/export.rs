@@ -3,12 +3,18 @@
 //!
 //! What still waits or is asked stays where it is, and it is said how much of it there is. Nothing goes along that means
 //! something only here: no directory, no id of a person, no name that an agent has for the conversation.
+//!
+//! Of a fork, what was said before it was made goes along: elsewhere there is nobody who could be asked for it, and an agent
+//! that takes the conversation over there is to know what the one here knows.
 
 use crate::inbound::Part;
+use crate::transcript::ORIGINS_MAX;
+use crate::view::readable;
 use crate::{Engine, Refused};
 use bytes::Bytes;
 use kernel::{
-    Act, Fact, MessageId, Moment, Number, Outcome, Principal, Scope, SessionId, Turn, authorize_right,
+    Act, Fact, MessageId, Moment, Number, Origin, Outcome, Principal, Scope, SessionId, Turn, authorize,
+    authorize_right,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -90,7 +96,7 @@ pub struct LeftOut {
 /// A turn that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastTurn {
-    /// Its number, where it ran.
+    /// Its number, where it ran; in a fork, counted from the beginning of the conversation.
     pub turn: u32,
     /// The agent that ran it; empty if nobody knows.
     pub agent: String,
@@ -129,39 +135,93 @@ pub struct PastStory {
 }
 
 impl Engine {
-    /// A session's conversation, as far as it is over, for whoever may read it.
+    /// A session's conversation, as far as it is over, for whoever may read it. Of a fork, what was said before it was made
+    /// goes along, as far as whoever asks could have it anyway.
     pub async fn export(&self, by: &Principal, session: SessionId) -> Result<Export, Refused> {
-        let (_, row) = self.seen(by, session).await?;
+        let (record, row) = self.seen(by, session).await?;
         let _place = self.place_at_exchange().await?;
-        let mut read = Reading::default();
-        let mut after = Number(0);
-        while after < row.at {
-            let page = self.store().facts(session, after, PAGE.0, PAGE.1).await?;
-            let Some(last) = page.last() else { break };
-            after = last.number;
-            let seen = page.into_iter().filter(|fact| fact.number <= row.at);
-            seen.for_each(|fact| read.take(fact));
-        }
+        let read = self.read_past(session, row.at, Turn(u32::MAX)).await?;
         let org = self.store().org(by.org).await?.map(|org| org.name).unwrap_or_default();
         let Scope { agent, model, mode, .. } = row.scope;
         let waiting = self.store().queue(session).await?.len() as u32;
         let left_out = read.left_out(waiting);
-        let (title, by_handle, at) = (row.title, by.handle.clone(), self.now());
-        let mut export =
-            Export { session, org, title, agent, model, mode, by: by_handle, at, left_out, turns: vec![] };
-        let mut bytes = 0;
-        // From the newest on: what does not fit any more is older than what does.
+        let mut packed = Packed::default();
+        self.pack(by, read, Depth::Whole, &mut packed).await?;
+        let can_ask = authorize(by, Act::Say, &record, ()).is_ok();
+        self.pack_origins(by, row.origin, can_ask, &mut packed).await?;
+        let left_out = LeftOut { turns: packed.left_out, ..left_out };
+        let (title, by, at) = (row.title, by.handle.clone(), self.now());
+        Ok(Export { session, org, title, agent, model, mode, by, at, left_out, turns: packed.in_order() })
+    }
+
+    /// What was said before a fork was made, from the session of which it is one, and so on back to where it all began.
+    ///
+    /// Whoever may read that session gets all of it. Whoever may only say something in the fork gets what its agent is told
+    /// again, and would tell them: the words, and nothing of what else there was to see. Nobody else gets anything.
+    async fn pack_origins(
+        &self,
+        by: &Principal,
+        mut origin: Option<Origin>,
+        can_ask: bool,
+        packed: &mut Packed,
+    ) -> Result<(), Refused> {
+        for _ in 0..ORIGINS_MAX {
+            let Some(Origin { session, turn }) = origin else { return Ok(()) };
+            // Nobody's conversation is told in another org.
+            let found = self.store().session(session).await?.filter(|(record, _)| record.org == by.org);
+            let Some((record, row)) = found else { return Ok(()) };
+            let depth = match readable(by, &record, "session") {
+                _ if packed.left_out > 0 => None,
+                Ok(()) => Some(Depth::Whole),
+                Err(_) => can_ask.then_some(Depth::Words),
+            };
+            packed.forks.push(turn.0);
+            match depth {
+                Some(depth) => {
+                    let read = self.read_past(session, row.at, turn).await?;
+                    self.pack(by, read, depth, packed).await?;
+                }
+                None => packed.left_out = packed.left_out.saturating_add(turn.0),
+            }
+            origin = row.origin;
+        }
+        Ok(())
+    }
+
+    /// A session's turns up to one, as far as its log goes now.
+    async fn read_past(&self, session: SessionId, at: Number, last: Turn) -> Result<Reading, Refused> {
+        let mut read = Reading { last, ..Reading::default() };
+        let mut after = Number(0);
+        while after < at && !read.is_over {
+            let page = self.store().facts(session, after, PAGE.0, PAGE.1).await?;
+            let Some(newest) = page.last() else { break };
+            after = newest.number;
+            let seen = page.into_iter().filter(|fact| fact.number <= at);
+            seen.for_each(|fact| read.take(fact));
+        }
+        Ok(read)
+    }
+
+    /// From the newest on: what does not fit any more is older than what does.
+    async fn pack(
+        &self,
+        by: &Principal,
+        mut read: Reading,
+        depth: Depth,
+        packed: &mut Packed,
+    ) -> Result<(), Refused> {
         while let Some(over) = read.over.pop_back() {
-            let past = self.past(by, over).await?;
-            bytes += past.bytes();
-            if bytes > PAST_BYTES_MAX {
-                export.left_out.turns += read.over.len() as u32 + 1;
+            let mut past = self.past(by, over).await?;
+            if depth == Depth::Words {
+                past.story.retain(|story| story.kind == "text");
+            }
+            if !packed.take(past) {
+                packed.left_out = read.over.len() as u32 + 1;
                 break;
             }
-            export.turns.push(past);
         }
-        export.turns.reverse();
-        Ok(export)
+        packed.left_out = packed.left_out.saturating_add(read.dropped);
+        Ok(())
     }
 
     /// Room for one more conversation in memory, for whoever may make sessions at all.
@@ -199,6 +259,53 @@ impl PastTurn {
     }
 }
 
+/// How much of a turn goes along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// All that there was to see.
+    Whole,
+    /// What was said and answered.
+    Words,
+}
+
+/// What goes along, the newest turn first.
+#[derive(Debug, Default)]
+struct Packed {
+    /// With how many forks lie between each of them and the session itself.
+    turns: Vec<(usize, PastTurn)>,
+    /// After which turn of its origin each fork was made, the session's own first.
+    forks: Vec<u32>,
+    stories: usize,
+    bytes: usize,
+    left_out: u32,
+}
+
+impl Packed {
+    /// Takes a turn that is older than all the others, if there is room for it.
+    fn take(&mut self, past: PastTurn) -> bool {
+        (self.stories, self.bytes) = (self.stories + past.story.len(), self.bytes + past.bytes());
+        // The newest goes along in any case: one turn alone is never too much.
+        let is_first = self.turns.is_empty();
+        let fits = self.turns.len() < PAST_TURNS_MAX && self.stories <= PAST_STORIES_MAX;
+        if !is_first && !fits || self.bytes > PAST_BYTES_MAX {
+            return false;
+        }
+        self.turns.push((self.forks.len(), past));
+        true
+    }
+
+    /// The oldest first. A fork counts its turns from 1 on; here they go on where those before it ended.
+    fn in_order(self) -> Vec<PastTurn> {
+        let Self { turns, forks, .. } = self;
+        let before = |depth: usize| forks[depth..].iter().fold(0_u32, |sum, turn| sum.saturating_add(*turn));
+        let numbered = turns.into_iter().rev().map(|(depth, past)| {
+            let turn = past.turn.saturating_add(before(depth));
+            PastTurn { turn, ..past }
+        });
+        numbered.collect()
+    }
+}
+
 /// A turn that is over, with the names of its messages.
 #[derive(Debug)]
 struct Over {
@@ -212,6 +319,9 @@ struct Over {
 /// A log on its way through.
 #[derive(Debug, Default)]
 struct Reading {
+    /// What comes after this turn is not read.
+    last: Turn,
+    is_over: bool,
     over: VecDeque<Over>,
     running: Option<Over>,
     scope_agent: String,
@@ -225,11 +335,13 @@ struct Reading {
 impl Reading {
     fn left_out(&self, messages: u32) -> LeftOut {
         let questions = self.questions.len() as u32;
-        LeftOut { turns: self.dropped, messages, questions, changes: self.changes }
+        LeftOut { turns: 0, messages, questions, changes: self.changes }
     }
 
     fn take(&mut self, fact: StoredFact) {
         match fact.entry {
+            _ if self.is_over => {}
+            StoredEntry::Rule(Fact::TurnStarted { turn, .. }) if turn > self.last => self.is_over = true,
             StoredEntry::Rule(rule) => self.take_rule(fact.at, rule),
             StoredEntry::Story { turn, kind, body: Some(body) } => self.take_story(fact.at, turn, kind, body),
             StoredEntry::Story { .. } => {}

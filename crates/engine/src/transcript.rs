@@ -18,7 +18,7 @@ const FRAME_BYTES: usize = 512;
 /// Facts read at once, and bytes of them.
 const PAGE: (usize, usize) = (512, 1024 * 1024);
 /// Forks of forks that are followed back to where the conversation began.
-const ORIGINS_MAX: usize = 16;
+pub(crate) const ORIGINS_MAX: usize = 16;
 
 /// The turns that are told, oldest first.
 #[derive(Debug, Default)]

@@ -31,7 +31,8 @@ problems! {
 /// Take a conversation along as a file
 ///
 /// JSON Lines: a header, each turn that is over, the end (`ExportLine`). Messages that wait, open questions and changes that
-/// have not happened yet stay; the header says how many there are. Of a very long conversation the newest turns are kept.
+/// have not happened yet stay; the header says how many there are. Of a very long conversation the newest turns are kept. Of a
+/// fork, what was said before it was made goes along, as far as whoever asks may have it.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{id}/export", tag = "sessions", operation_id = "export", params(SessionName),
     responses(

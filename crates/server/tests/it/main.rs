@@ -7,6 +7,7 @@ mod approvals;
 mod bad;
 mod contract;
 mod deputy;
+mod forked;
 mod gate;
 #[path = "../../../engine/tests/it/grove.rs"]
 mod grove;

@@ -13,8 +13,19 @@ pub(crate) struct Faults {
     pub(crate) append_ms: AtomicU64,
     /// The answer to the next append that ends a turn gets lost; the append does not.
     pub(crate) loses_end: Mutex<bool>,
+    /// What becomes of the next session that is made.
+    pub(crate) loses_create: Mutex<Option<Lost>>,
     /// How long it takes until we hear that a claim was refused.
     pub(crate) refusal_ms: AtomicU64,
+}
+
+/// What gets lost of a write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lost {
+    /// All of it: the disk was never reached.
+    Write,
+    /// The answer; it was written.
+    Answer,
 }
 
 pub(crate) struct Disk {
@@ -23,6 +34,19 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    async fn make(&self, wish: Authorized<Create>) -> Result<Creation, StoreError> {
+        let lost = self.faults.loses_create.lock().unwrap().take();
+        match lost {
+            Some(Lost::Write) => return Err(StoreError::Unknown("it never got there".to_owned())),
+            Some(Lost::Answer) => {
+                self.inner.create(wish).await?;
+                return Err(StoreError::Unknown("the answer got lost".to_owned()));
+            }
+            None => {}
+        }
+        self.inner.create(wish).await
+    }
+
     async fn write(&self, append: Append) -> Result<Appending, StoreError> {
         let ms = self.faults.append_ms.load(Ordering::Relaxed);
         if ms > 0 {
@@ -53,6 +77,9 @@ impl Store for Disk {
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         Box::pin(self.write(append))
     }
+    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
+        Box::pin(self.make(wish))
+    }
     fn node(&self) -> NodeRow {
         self.inner.node()
     }
@@ -64,7 +91,6 @@ impl Store for Disk {
         find(org: OrgId, to: To) -> Finding;
         named(org: OrgId, id: SessionId) -> Vec<kernel::Named>;
         accept(wish: Authorized<NewMessage>) -> Acceptance;
-        create(wish: Authorized<Create>) -> Creation;
         ask(wish: Authorized<NewRequest>) -> Asking;
         verdict(request: RequestId) -> Option<Verdict>;
         rebind(wish: Authorized<Rebind>) -> Rebinding;

@@ -9,6 +9,7 @@ mod credentials;
 mod disk;
 mod errands;
 mod grove;
+mod imports;
 mod memory;
 mod people;
 mod puppet;

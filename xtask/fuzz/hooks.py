@@ -308,7 +308,9 @@ def lines_of_an_export(context, value):
     # Another conversation each time: the same one is imported once.
     first = {**FIRST, "session": spell("ses", dice[:16])}
     lines = [value] if kind == "header" else [first, value]
-    lines += [] if kind == "end" else [{"type": "end", "turns": len(lines) - 1}]
+    if dice[16] % 4 == 0:
+        lines = [first]
+    lines += [] if lines[-1] is value and kind == "end" else [{"type": "end", "turns": len(lines) - 1}]
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
@@ -320,8 +322,8 @@ JUDGED = {"requests", "keys", "counters"}
 NOT_OURS = {414, 431}
 # What is refused although the schema allows it, because a schema cannot say it: a cursor is whatever we gave, a query
 # cannot say "one of these", each agent takes variables of its own, what ends must end later than now, only what is
-# released goes anywhere, who may answer is said only where somebody is asked, each question takes answers of its own form,
-# and a file is more than its lines.
+# released goes anywhere, who may answer is said only where somebody is asked, nobody allows everything, each question
+# takes answers of its own form and no empty words, and a file is more than its lines.
 BEYOND_SCHEMA = {
     ("bad_cursor", "cursor"),
     ("invalid", "route"),
@@ -329,6 +331,8 @@ BEYOND_SCHEMA = {
     ("invalid", "expires"),
     ("invalid", "there"),
     ("invalid", "who"),
+    ("invalid", "effect"),
+    ("invalid", "answer"),
     ("unfit_answer", "answer"),
     ("bad_export", "import"),
 }

@@ -45,8 +45,7 @@ fn rule_fact(rule: &RuleFact) -> String {
         RuleFact::Asked { approval, turn, .. } => format!("turn {turn}: the agent asks ({approval})"),
         RuleFact::Answered { approval, answer, by } => {
             let answer = answer_words(answer);
-            let nobody = if by.is_none() { ", because nobody answered in time" } else { "" };
-            format!("{approval}: {answer}{nobody}")
+            format!("{approval}: {answer}{}", answerer(by.as_deref()))
         }
         RuleFact::Lapsed { approval } => format!("{approval} lapsed: nobody can answer it any more"),
         RuleFact::StopAsked { turn, why, .. } => format!("turn {turn} is to stop ({})", plain(why)),
@@ -204,6 +203,16 @@ pub(crate) fn verified(killed: u32, gone: bool) -> String {
     };
     let left = if gone { "nothing is left" } else { "something is still running" };
     format!("{processes}, {left}")
+}
+
+/// Who it was, where it was nobody that a reader could think of.
+fn answerer(by: Option<&str>) -> String {
+    match by {
+        None => ", because nobody answered in time".to_owned(),
+        Some("policy") => ", by the policy for what nobody attends".to_owned(),
+        Some(rule) if rule.starts_with("rul_") => format!(", as rule {rule} says"),
+        Some(_) => String::new(),
+    }
 }
 
 fn outcome(outcome: Outcome) -> &'static str {

@@ -272,6 +272,10 @@ pub struct UndoTurn {
     #[serde(deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub turn: u32,
+    /// The epoch of the scope that you saw: if it is another one by now, nothing is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_maybe")]
+    #[schema(minimum = 0, maximum = 2_147_483_647)]
+    pub under: Option<u32>,
 }
 
 /// A fork to be made.

@@ -164,7 +164,7 @@ pub enum Verb {
     /// Give up a change of scope that has not begun.
     KeepScope { session: SessionId },
     /// Put back what a turn has changed.
-    Undo { session: SessionId, turn: Turn },
+    Undo { session: SessionId, turn: Turn, under: Option<Epoch> },
     /// End the session.
     End { session: SessionId },
 }

@@ -423,9 +423,9 @@ impl Engine {
             Verb::KeepScope { session } => {
                 (self.record(*session).await?, Act::Rule, Wish::KeepScope, "session")
             }
-            Verb::Undo { session, turn } => {
+            Verb::Undo { session, turn, under } => {
                 let record = self.record(*session).await?;
-                let of = self.epoch_of(by, &record, *turn).await?;
+                let of = self.epoch_for_undo(by, &record, *turn, *under).await?;
                 (record, Act::Say, Wish::Undo { turn: *turn, of }, "session")
             }
             Verb::End { session } => (self.record(*session).await?, Act::Rule, Wish::End, "session"),
@@ -692,7 +692,7 @@ fn verb_body(verb: &Verb) -> String {
         Verb::Withdraw { message } | Verb::Hold { message } | Verb::Stop { message } => message.to_string(),
         Verb::Release { message, there } => format!("{message} {there}"),
         Verb::Change { session, change, now } => format!("{session} {change:?} {now}"),
-        Verb::Undo { session, turn } => format!("{session} {turn}"),
+        Verb::Undo { session, turn, under } => format!("{session} {turn} {under:?}"),
         Verb::KeepScope { session } => session.to_string(),
         Verb::Reorder { session, order } => format!("{session} {order:?}"),
         Verb::Answer { approval, answer, remember: None } => format!("{approval} {answer:?}"),

@@ -13,7 +13,7 @@ use api::{
 use axum::extract::State;
 use axum::response::Response;
 use engine::{Neighbour, ReadyView, Verb, who_changed};
-use kernel::{SessionId, Turn};
+use kernel::{Epoch, SessionId, Turn};
 
 problems! {
     ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
@@ -92,7 +92,8 @@ pub(crate) async fn undo(
     Body(undo): Body<UndoTurn>,
 ) -> Answer<Response> {
     undo.check()?;
-    ask(&door, caller, session, Verb::Undo { session, turn: Turn(undo.turn) }).await
+    ask(&door, caller, session, Verb::Undo { session, turn: Turn(undo.turn), under: undo.under.map(Epoch) })
+        .await
 }
 
 /// Make a fork of a session

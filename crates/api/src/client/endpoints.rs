@@ -135,7 +135,7 @@ impl Client {
     /// Puts back what a turn has changed.
     pub async fn undo(&self, session: &str, turn: u32) -> Result<Verdict<Session>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/undo");
-        self.change(Method::POST, &path, Some(&UndoTurn { turn })).await.map(Verdict::of)
+        self.change(Method::POST, &path, Some(&UndoTurn { turn, under: None })).await.map(Verdict::of)
     }
 
     /// What a turn changed.

@@ -78,18 +78,31 @@ impl Engine {
         if under > now.unwrap_or(Epoch(0)) { Err(Refused::OtherScope) } else { Ok(()) }
     }
 
-    /// The epoch under which a turn ran. A turn of a session that the caller may not see is none.
-    pub(super) async fn epoch_of(
+    /// The epoch in which a turn can be undone: that of now while the session acts where the turn did, whatever else has
+    /// changed; else that of the turn, which is over. A turn of a session that the caller may not see is none.
+    pub(super) async fn epoch_for_undo(
         &self,
         by: &Principal,
         record: &Record,
         turn: Turn,
+        under: Option<Epoch>,
     ) -> Result<Epoch, Refused> {
         if grant_of(by, record).is_none() {
             return Err(Refused::NotFound { what: "session" });
         }
         let row = self.store().turn(record.session, turn).await?;
-        row.and_then(|row| row.epoch).ok_or(Refused::NotFound { what: "turn" })
+        let then = row.and_then(|row| row.epoch).ok_or(Refused::NotFound { what: "turn" })?;
+        let Some((_, now)) = self.store().session(record.session).await? else { return Ok(then) };
+        let scope = self.store().scope(record.session, then).await?;
+        let is_there = scope.is_some_and(|scope| {
+            scope.directory == now.scope.directory && scope.worktree == now.scope.worktree
+        });
+        // The keeper compares it with the epoch that it finds, so that a change in between is no harm.
+        Ok(match under {
+            _ if !is_there => then,
+            Some(under) => under,
+            None => now.epoch,
+        })
     }
 }
 

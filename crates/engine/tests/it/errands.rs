@@ -224,7 +224,7 @@ async fn an_undo_that_was_going_on_when_we_died_is_done_again_and_counts_once() 
     let mut world = World::new().await;
     let session = world.shop().await;
     world.grove.act_ms.store(5_000, Ordering::Relaxed);
-    let undo = engine::Verb::Undo { session, turn: Turn(1) };
+    let undo = engine::Verb::Undo { session, turn: Turn(1), under: None };
     assert_eq!(world.ask(undo).await, Ok(Granted::Done));
     world.until_noted("begin undo 1").await;
     let waiting = world.say(To::Session(session), "meanwhile").await.unwrap().accepted.message;

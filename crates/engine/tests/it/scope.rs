@@ -214,14 +214,14 @@ async fn directories_may_be_shared_if_the_configuration_says_so() {
 async fn a_turn_is_undone_between_turns_and_not_where_somebody_else_works() {
     let world = World::new().await;
     let (session, other) = (world.shop().await, world.shop().await);
-    let undo = Verb::Undo { session, turn: Turn(1) };
+    let undo = Verb::Undo { session, turn: Turn(1), under: None };
     assert_eq!(world.ask(undo.clone()).await, Ok(Granted::Done));
     world.until_rule(session, |fact| matches!(fact, Fact::Undone { turn: Turn(1) })).await;
     let slow = world.queued(other, "!sleep 60000").await;
     world.house_has_handed(slow).await;
     assert_eq!(world.ask(undo.clone()).await, Err(Refused::Busy));
     assert_eq!(
-        world.ask(Verb::Undo { session, turn: Turn(9) }).await,
+        world.ask(Verb::Undo { session, turn: Turn(9), under: None }).await,
         Err(Refused::NotFound { what: "turn" })
     );
     world.change(session, enter("blue")).await.unwrap();

@@ -485,10 +485,11 @@ fn lists_that_an_agent_gives_too_late_reach_nobody_who_asked_in_another_scope() 
 fn an_undo_and_what_a_turn_changed_belong_to_the_scope_they_began_in() {
     let slow = Cut::new();
     let yard = Yard::of(slow.setup());
-    let undo = |turn: &str| {
-        let body = json!({ "turn": turn.parse::<u64>().unwrap() });
+    let undo_under = |turn: &str, under: Option<u64>| {
+        let body = json!({ "turn": turn.parse::<u64>().unwrap(), "under": under });
         yard.homing.http().post(&format!("/api/v1/sessions/{}/undo", yard.session), &body)
     };
+    let undo = |turn: &str| undo_under(turn, None);
     let changes = |turn: &str| {
         let path = format!("/api/v1/sessions/{}/changes?turn={turn}", yard.session);
         yard.homing.http().get(&path).expect(200)
@@ -512,13 +513,23 @@ fn an_undo_and_what_a_turn_changed_belong_to_the_scope_they_began_in() {
     let seen = changes(&turn);
     assert_eq!((&seen["known"], &seen["files"][0]["path"]), (&true.into(), &"kept.txt".into()), "{seen}");
 
-    // It stays what that turn has changed, wherever the session goes; but it can be undone only from where it was done.
+    // It stays what that turn has changed, wherever the session goes. Whoever has seen another scope undoes nothing, though
+    // the session is back in the same.
     for model in ["", "large", ""] {
+        let epoch = yard.now()["epoch"].as_u64();
         yard.homing.run(&["scope", "set", "--model", model]).expect(0);
         assert_eq!(changes(&turn), seen);
-        assert_eq!(text(&undo(&turn).expect(409), "code"), "other_scope", "back there is not the same");
+        assert_eq!(text(&undo_under(&turn, epoch).expect(409), "code"), "other_scope");
         assert!(yard.read("kept.txt").ends_with("three\n"));
     }
+    // Elsewhere it cannot be undone; back where it was done it can, whatever has happened to the scope meanwhile.
+    yard.homing.run(&["scope", "enter", "blue"]).expect(0);
+    assert_eq!(text(&undo(&turn).expect(409), "code"), "other_scope");
+    yard.homing.run(&["scope", "exit"]).expect(0);
+    yard.homing.run(&["undo", &turn]).expect(0);
+    assert!(!yard.read("kept.txt").contains("three"));
+    let turn = turn_of(&yard, "!run echo three >> kept.txt");
+    assert!(yard.read("kept.txt").ends_with("three\n"), "turn {turn}");
 
     // An undo that takes long ends in the scope it began in; a change waits for it.
     let second = turn_of(&yard, "!run echo four >> kept.txt");
@@ -537,7 +548,7 @@ fn an_undo_and_what_a_turn_changed_belong_to_the_scope_they_began_in() {
     let at = |kind: &str| facts.iter().rposition(|fact| fact["type"] == kind);
     assert!(at("undone").is_some() && at("undone") < at("scope_changed"), "{facts:?}");
     assert!(yard.read("kept.txt").ends_with("three\n"), "and is done once");
-    assert_eq!(yard.count("undone"), 1);
+    assert_eq!(yard.count("undone"), 2);
 }
 
 #[test]

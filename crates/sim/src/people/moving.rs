@@ -127,7 +127,7 @@ impl Person {
 
     async fn undo(&mut self, session: SessionId) {
         let turn = self.some_turn(session);
-        self.ask(Verb::Undo { session, turn }).await;
+        self.ask(Verb::Undo { session, turn, under: None }).await;
     }
 
     /// Mostly the last one that ran.

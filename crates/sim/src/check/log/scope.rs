@@ -186,6 +186,13 @@ impl Reader<'_> {
         self.told.scopes.push(scope.clone());
     }
 
+    /// Whether the session acts where it did then. What was done there can be undone from there.
+    fn is_where(&self, then: Epoch) -> bool {
+        let (then, now) = (self.told.scopes.get(then.0 as usize), self.told.scopes.last());
+        let place = |scope: &Scope| (scope.directory.clone(), scope.worktree.clone());
+        then.map(place) == now.map(place)
+    }
+
     fn set_out(&mut self, errand: Errand, what: &What, fact: &Fact) {
         self.must(!self.is_busy && self.moving.away.is_none(), "no turn runs beside an errand", fact);
         let numbered = errand.number == self.moving.last_errand + 1 && errand.epoch == self.epoch();
@@ -197,7 +204,7 @@ impl Reader<'_> {
             What::Enter(worktree) => wanted == Some(&Change::Enter(worktree.clone())),
             What::Undo { turn } => {
                 let ran = self.told.turns.iter().find(|told| told.turn == *turn);
-                ran.is_some_and(|told| told.epoch == errand.epoch && told.outcome.is_some())
+                ran.is_some_and(|told| self.is_where(told.epoch) && told.outcome.is_some())
             }
         };
         self.must(fits, "an errand does what somebody asked for", fact);

@@ -115,6 +115,24 @@ impl GitTrees {
         entered_form(&new.name, entered)
     }
 
+    /// Once a turn is over, nothing is before it any more: whoever looks then is late, on a node that was replaced, and must not
+    /// make what the turn did look as if it had been there.
+    async fn remember(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+        side: Side,
+    ) -> Result<bool, String> {
+        let (directory, words) = (Path::new(&directory), |why: GitTrouble| why.to_string());
+        let after = side_of(session, turn, Side::After);
+        if side == Side::Before && self.git.find(directory, &after).await.map_err(words)?.is_some() {
+            return Ok(true);
+        }
+        let taken = self.git.snapshot(directory, &side_of(session, turn, side)).await;
+        taken.map(|snapshot| snapshot.is_some()).map_err(words)
+    }
+
     async fn changes(
         &self,
         directory: String,
@@ -238,11 +256,7 @@ impl Trees for GitTrees {
         turn: Turn,
         side: Side,
     ) -> TreeReply<'_, Result<bool, String>> {
-        let (directory, name) = (directory.to_owned(), side_of(session, turn, side));
-        Box::pin(async move {
-            let taken = self.git.snapshot(Path::new(&directory), &name).await;
-            taken.map(|snapshot| snapshot.is_some()).map_err(|why| why.to_string())
-        })
+        Box::pin(Self::remember(self, directory.to_owned(), session, turn, side))
     }
 
     fn changes(
@@ -315,5 +329,26 @@ impl Trees for GitTrees {
             let files = self.git.files(&directory, count_max).await.map_err(|why| why.to_string())?;
             Ok(files.map(files_form))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_before_a_turn_that_is_over_changes_nothing() {
+        let (data, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let made = std::process::Command::new("git").args(["init", "--quiet"]).arg(tree.path()).status();
+        assert!(made.unwrap().success());
+        let trees = GitTrees::open(data.path()).unwrap();
+        let (session, directory) = (SessionId::from_bits(1), shown(tree.path().to_owned()));
+        let remember = async |side| trees.remember(directory.clone(), session, Turn(1), side).await;
+        assert_eq!(remember(Side::Before).await, Ok(true));
+        std::fs::write(tree.path().join("made.txt"), "by the turn").unwrap();
+        assert_eq!(remember(Side::After).await, Ok(true));
+        assert_eq!(remember(Side::Before).await, Ok(true), "late, and no trouble");
+        let changes = trees.changes(directory.clone(), session, Turn(1)).await.unwrap().unwrap();
+        assert_eq!(changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["made.txt"]);
     }
 }

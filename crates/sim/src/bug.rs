@@ -64,11 +64,17 @@ pub enum Bug {
     UnattendedForgotten,
     /// Nobody looks at the deadline of a question.
     QuestionsUnbounded,
+    /// An import stops in the middle.
+    ImportCut,
+    /// A name that came with an import is looked for in all orgs.
+    NamesShared,
+    /// What is said in an import lands in the session that it was made from.
+    ImportsMixed,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 32] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -98,6 +104,9 @@ impl Bug {
         Self::AnsweredAgain,
         Self::UnattendedForgotten,
         Self::QuestionsUnbounded,
+        Self::ImportCut,
+        Self::NamesShared,
+        Self::ImportsMixed,
     ];
 
     /// What goes wrong, in words for a table.
@@ -132,6 +141,9 @@ impl Bug {
             Self::AnsweredAgain => "a question answered again",
             Self::UnattendedForgotten => "unattended messages attended",
             Self::QuestionsUnbounded => "deadlines of questions forgotten",
+            Self::ImportCut => "half of an import",
+            Self::NamesShared => "names of imports from all orgs",
+            Self::ImportsMixed => "an import mixed with its origin",
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Forecast {
     pub(crate) scopes: Option<Scopes>,
     /// What comes of agents' questions; nothing in half of the stories.
     pub(crate) questions: Option<Questions>,
+    /// What the org next door takes over; nothing in most stories.
+    pub(crate) trades: Option<Trades>,
     pub(crate) dice: Dice,
 }
 
@@ -45,6 +47,15 @@ pub(crate) struct Questions {
     pub(crate) unattended: Unattended,
     /// What each person does about them, at most.
     pub(crate) doings_max: u64,
+    pub(crate) dice: Dice,
+}
+
+/// What a seed has in store for the people next door.
+#[derive(Debug, Clone)]
+pub(crate) struct Trades {
+    pub(crate) neighbours: usize,
+    /// What each of them does, at most.
+    pub(crate) trades_max: u64,
     pub(crate) dice: Dice,
 }
 
@@ -144,6 +155,7 @@ impl Forecast {
             ends_with_restart: dice.chance(400),
             scopes,
             questions,
+            trades: trades(seed),
             dice,
         }
     }
@@ -182,6 +194,16 @@ fn questions(seed: u64) -> Option<Questions> {
     let unattended = dice.weigh(&[(3, Unattended::Deny), (1, Unattended::Ask)]);
     let doings_max = dice.between(5, 14);
     Some(Questions { unattended, doings_max, dice })
+}
+
+/// The same for those next door.
+fn trades(seed: u64) -> Option<Trades> {
+    let mut dice = Dice::new(seed ^ 0x17ad_e17a_de17_0062);
+    if dice.chance(700) {
+        return None;
+    }
+    let (neighbours, trades_max) = (dice.between(1, 2) as usize, dice.between(3, 9));
+    Some(Trades { neighbours, trades_max, dice })
 }
 
 fn odds(dice: &mut Dice) -> Odds {

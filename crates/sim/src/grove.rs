@@ -13,7 +13,7 @@ use engine::{
     UndoneTurn,
 };
 use kernel::{Fence, SessionId, Turn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -45,6 +45,8 @@ pub(crate) struct Grown {
     pub(crate) forked: BTreeMap<SessionId, Vec<Mark>>,
     /// How trees were, before a turn and after (`true`).
     sides: BTreeMap<(SessionId, Turn, bool), Vec<Mark>>,
+    /// Turns that were under way when a replaced daemon looked how it was before them.
+    pub(crate) late: BTreeSet<(SessionId, Turn)>,
     /// Who got words where, the last one last.
     at_work: Vec<(String, SessionId, Fence)>,
 }
@@ -256,6 +258,15 @@ impl Trees for Walk {
             }
             self.act(format!("remember {side:?} {turn} of {}", short(session)), |grown| {
                 let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
+                if side == Side::Before {
+                    // A daemon that was replaced is late. Once the turn is over that changes nothing.
+                    if grown.sides.contains_key(&(session, turn, true)) {
+                        return Ok(true);
+                    }
+                    if marks.contains(&(session, turn)) {
+                        grown.late.insert((session, turn));
+                    }
+                }
                 grown.sides.insert((session, turn, side == Side::After), marks);
                 Ok(true)
             })

@@ -5,9 +5,10 @@
 //! awake than may be. Written from the laws; it knows nothing of the store's rows.
 
 use crate::notes::{Notes, short};
+use crate::town::org_of;
 use agent::{Did, House, Noted};
 use engine::{Clock, Limits};
-use kernel::{Fact, Fence, Grant, Grantee, MessageId, Number, PersonId, SessionId, Term};
+use kernel::{Fact, Fence, Grant, Grantee, MessageId, Number, OrgId, PersonId, SessionId, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{Append, Change, Entry, Resource};
@@ -60,6 +61,12 @@ impl Ledger {
         }
     }
 
+    /// A session is there, with so many facts of its past.
+    pub(crate) fn brought(&self, session: SessionId, facts: usize) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.entry(session).or_default().at = Number(facts as u64);
+    }
+
     /// These facts are in the log now.
     pub(crate) fn written(&self, append: &Append, at: Number) {
         let session = append.session;
@@ -85,12 +92,13 @@ impl Ledger {
             .values()
             .filter_map(|page| page.awake)
             .for_each(|person| *awake.entry(person).or_default() += 1);
-        for (person, count) in awake.into_iter().filter(|(_, count)| *count > self.awake_max) {
+        for (person, count) in awake.iter().filter(|(_, count)| **count > self.awake_max) {
             let how = format!("{count} sessions of {person} are awake, {} may be", self.awake_max);
             self.notes.broken("claims keep their limit", how);
         }
-        let all = pages.values().filter(|page| page.awake.is_some()).count();
-        if all > self.org_awake_max {
+        let mut in_org: BTreeMap<OrgId, usize> = BTreeMap::new();
+        awake.iter().for_each(|(person, count)| *in_org.entry(org_of(*person)).or_default() += count);
+        for all in in_org.into_values().filter(|all| *all > self.org_awake_max) {
             let how = format!("{all} sessions of the org are awake, {} may be", self.org_awake_max);
             self.notes.broken("claims keep their limit", how);
         }

@@ -123,12 +123,13 @@ fn laws(failed: &Verdict) -> String {
 fn figures(figures: &Figures) -> String {
     let Figures { messages, sessions, facts, attempts, starts, takeovers, .. } = figures;
     let Figures { moves, errands, forks, steered, held, stale, .. } = figures;
-    let Figures { questions, ruled, unattended, .. } = figures;
+    let Figures { questions, ruled, unattended, imports, .. } = figures;
     format!(
         "{messages} messages in {sessions} sessions, {facts} facts, {attempts} attempts, {starts} starts of the \
          daemon, {takeovers} takeovers; {moves} changes of scope, {errands} errands, {forks} forks, {steered} \
          messages into running turns, {held} held for another scope, {stale} stale results; {questions} \
-         questions, {ruled} answered by rules, {unattended} by the policy for what nobody attends"
+         questions, {ruled} answered by rules, {unattended} by the policy for what nobody attends; {imports} \
+         imports"
     )
 }
 

@@ -6,7 +6,7 @@
 
 use crate::ground::JumpyClock;
 use crate::rulebook::Rulebook;
-use engine::{Accepted, Granted, ReceiptState, Refused, StoredFact, Verb};
+use engine::{Accepted, Export, Granted, ReceiptState, Refused, StoredFact, Verb};
 use kernel::{
     Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, RequestId, SessionId, To,
 };
@@ -61,6 +61,8 @@ pub(crate) struct Seen {
     pub(crate) stale_looks: Vec<(SessionId, Errand, ErrandKind)>,
     /// Which rules stood when, and what agents asked.
     pub(crate) rulebook: Rulebook,
+    /// Conversations that somebody wanted to take over.
+    pub(crate) imports: Vec<Brought>,
     /// What each watcher was told.
     pub(crate) watched: Vec<Watched>,
     /// Laws that were seen not to hold.
@@ -98,6 +100,16 @@ pub(crate) struct Said {
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,
     /// Whether some delivery got no answer at all: then it may or may not have been taken.
+    pub(crate) unanswered: bool,
+}
+
+/// A conversation that somebody wanted to take over, as often as it was asked for.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    pub(crate) by: PersonId,
+    pub(crate) export: Export,
+    pub(crate) answers: Vec<Result<SessionId, Refused>>,
+    /// Whether somebody got no clear answer.
     pub(crate) unanswered: bool,
 }
 

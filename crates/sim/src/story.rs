@@ -84,6 +84,8 @@ pub struct Figures {
     pub ruled: u64,
     /// Those that the policy for what nobody attends answered.
     pub unattended: u64,
+    /// Conversations that came from another org.
+    pub imports: u64,
 }
 
 /// Runs the story of a seed.
@@ -122,6 +124,14 @@ async fn tell(seed: u64, telling: Telling) -> Verdict {
             let (dice, doings_max) = (questions.dice.fork(), questions.doings_max);
             let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
             people.spawn(person.mind_questions(doings_max));
+        }
+    }
+    if let Some(trades) = &mut forecast.trades {
+        let next_door = Arc::<Gossip>::default();
+        for me in &town.neighbours {
+            let (dice, trades_max) = (trades.dice.fork(), trades.trades_max);
+            let person = Person::new(town.clone(), next_door.clone(), me.clone(), dice, watches.clone());
+            people.spawn(person.trade(gossip.clone(), trades_max));
         }
     }
     let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };

@@ -69,5 +69,6 @@ impl Figures {
         self.questions += other.questions;
         self.ruled += other.ruled;
         self.unattended += other.unattended;
+        self.imports += other.imports;
     }
 }

@@ -24,6 +24,10 @@ use tokio::task::AbortHandle;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) const ORG: OrgId = OrgId::from_bits(1);
+/// The org next door.
+pub(crate) const NEXT_DOOR: OrgId = OrgId::from_bits(2);
+/// Its people are counted from here.
+const NEIGHBOURS_FROM: u128 = 101;
 
 /// One start of the engine.
 pub(crate) struct Daemon {
@@ -39,6 +43,8 @@ pub(crate) struct Town {
     pub(crate) house: Arc<House>,
     pub(crate) sky: Arc<Sky>,
     pub(crate) people: Vec<Principal>,
+    /// Those of the org next door.
+    pub(crate) neighbours: Vec<Principal>,
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     mint: Arc<CountingMint>,
@@ -83,6 +89,9 @@ impl Town {
             house,
             sky,
             people: (0..forecast.people).map(|at| store.let_in(ORG, person(at))).collect(),
+            neighbours: (0..forecast.trades.as_ref().map_or(0, |trades| trades.neighbours))
+                .map(|at| store.let_in(NEXT_DOOR, neighbour(at)))
+                .collect(),
             policy: forecast.policy,
             limits: forecast.limits,
             mint: Arc::default(),
@@ -215,6 +224,17 @@ impl Daemon {
     fn calls(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whose org somebody is in.
+pub(crate) fn org_of(person: PersonId) -> OrgId {
+    if person.bits() < NEIGHBOURS_FROM { ORG } else { NEXT_DOOR }
+}
+
+fn neighbour(at: usize) -> NewPerson {
+    let (person, handle) = (PersonId::from_bits(NEIGHBOURS_FROM + at as u128), format!("neighbour{at}"));
+    let role = if at == 0 { Role::Owner } else { Role::Member };
+    NewPerson { person, handle, name: None, email: None, role }
 }
 
 /// The first of them owns the org.

@@ -107,8 +107,8 @@ pub(crate) struct Weather {
     dead: AtomicBool,
     cut_off_until: Mutex<Option<Instant>>,
     replaced: AtomicBool,
-    /// Tells the director that the daemon has died by itself.
-    died: tokio::sync::watch::Sender<bool>,
+    /// Tells everybody that the daemon has died, in the order in which they began to listen.
+    died: tokio::sync::Notify,
     /// Receipts as they were first read, for a planted bug.
     old: Mutex<std::collections::BTreeMap<MessageId, (Record, ReceiptRow)>>,
 }
@@ -121,7 +121,7 @@ impl Weather {
             dead: AtomicBool::new(false),
             cut_off_until: Mutex::default(),
             replaced: AtomicBool::new(false),
-            died: tokio::sync::watch::Sender::new(false),
+            died: tokio::sync::Notify::new(),
             old: Mutex::default(),
         }
     }
@@ -129,7 +129,7 @@ impl Weather {
     /// Nothing gets through to the store any more, in either direction.
     pub(crate) fn kill(&self) {
         self.dead.store(true, Ordering::Relaxed);
-        self.died.send_replace(true);
+        self.died.notify_waiters();
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -137,8 +137,11 @@ impl Weather {
     }
 
     pub(crate) async fn death(&self) {
-        let mut died = self.died.subscribe();
-        let _ = died.wait_for(|died| *died).await;
+        let mut died = std::pin::pin!(self.died.notified());
+        died.as_mut().enable();
+        if !self.is_dead() {
+            died.await;
+        }
     }
 
     /// Another daemon takes over; this one learns it only when it is heard again.
@@ -218,6 +221,16 @@ impl Weather {
         Ok(acceptance)
     }
 
+    async fn take_session(&self, wish: Authorized<Create>) -> Result<Creation, StoreError> {
+        let wish = self.lie_about_past(wish);
+        let facts = wish.wish().past.as_ref().map_or(0, |past| past.facts.len());
+        let creation = self.inner.create(wish).await?;
+        if let Creation::Done(session) = &creation {
+            self.sky.ledger.brought(*session, facts);
+        }
+        Ok(creation)
+    }
+
     async fn take_wish(&self, wish: Authorized<NewRequest>) -> Result<Asking, StoreError> {
         let wish = self.lie_about_wish(wish).await?;
         let (request, wanted) = (wish.wish().request, wish.wish().wish.clone());
@@ -287,6 +300,12 @@ impl Store for Weather {
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
         self.pass(Sort::Door, "accept", move || Box::pin(self.take_message(wish)))
     }
+    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
+        self.pass(Sort::Door, "create", move || Box::pin(self.take_session(wish)))
+    }
+    fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<kernel::Named>> {
+        self.pass(Sort::Read, "named", move || Box::pin(self.named_or_others(org, id)))
+    }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
         self.pass(Sort::Door, "ask", move || Box::pin(self.take_wish(wish)))
     }
@@ -320,8 +339,6 @@ impl Store for Weather {
 
     pass! {
         Read find(org: OrgId, to: To) -> Finding;
-        Read named(org: OrgId, id: SessionId) -> Vec<kernel::Named>;
-        Door create(wish: Authorized<Create>) -> Creation;
         Read verdict(request: RequestId) -> Option<Verdict>;
         Write rebind(wish: Authorized<Rebind>) -> Rebinding;
         Write permit(wish: Authorized<Permit>) -> Permitting;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{Permit, StoreError};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 /// Unfinished sessions looked up at once when the node starts.
 const UNFINISHED_PAGE: usize = 256;
@@ -21,7 +21,9 @@ const UNFINISHED_PAGE: usize = 256;
 pub(crate) struct Keepers {
     lease: Lease,
     /// Whether the node goes down.
-    closing: watch::Sender<bool>,
+    is_closing: AtomicBool,
+    /// Tells keepers so, in the order in which they began to listen: a story that is told again is the same one.
+    closing: Notify,
     house: Mutex<House>,
     emptier: Notify,
 }
@@ -86,7 +88,12 @@ impl Bell {
 
 impl Keepers {
     pub(crate) fn new(lease: Lease) -> Self {
-        Self { lease, closing: watch::Sender::new(false), house: Mutex::default(), emptier: Notify::new() }
+        let (is_closing, closing, emptier) = (AtomicBool::new(false), Notify::new(), Notify::new());
+        Self { lease, is_closing, closing, house: Mutex::default(), emptier }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
     }
 
     pub(crate) fn lease(&self) -> &Lease {
@@ -137,7 +144,8 @@ impl Keepers {
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
     /// which buries it.
     pub(crate) async fn close(&self, wait: Duration) {
-        self.closing.send_replace(true);
+        self.is_closing.store(true, Ordering::Release);
+        self.closing.notify_waiters();
         if tokio::time::timeout(wait, self.empty()).await.is_err() {
             tracing::warn!(
                 kept = self.count(),
@@ -191,7 +199,7 @@ impl Engine {
     ) -> oneshot::Receiver<Result<Chored, Refused>> {
         let (tell, told) = oneshot::channel();
         let mut house = self.keepers().house();
-        if !*self.keepers().closing.borrow() {
+        if !self.keepers().is_closing() {
             house.chores.entry(session).or_default().push(Wanted { chore, permit, tell });
         }
         drop(house);
@@ -201,7 +209,7 @@ impl Engine {
 
     fn call(&self, session: SessionId, how: fn(&Bell), brings: Option<Brought>) {
         let mut house = self.keepers().house();
-        let is_open = !*self.keepers().closing.borrow();
+        let is_open = !self.keepers().is_closing();
         if let Some(brought) = brings.filter(|_| is_open) {
             house.brought.entry(session).or_default().push(brought);
         }
@@ -284,14 +292,17 @@ impl Place {
 
     /// The node goes down.
     pub(super) async fn closing(&self) {
-        let mut closing = self.engine.keepers().closing.subscribe();
-        // The sender lives as long as the engine that we hold.
-        let _ = closing.wait_for(|closing| *closing).await;
+        let mut closing = std::pin::pin!(self.engine.keepers().closing.notified());
+        // Whoever is called between the look and the wait is called all the same.
+        closing.as_mut().enable();
+        if !self.is_closing() {
+            closing.await;
+        }
     }
 
     /// Whether the node goes down.
     pub(super) fn is_closing(&self) -> bool {
-        *self.engine.keepers().closing.borrow()
+        self.engine.keepers().is_closing()
     }
 
     /// Somebody has something to say that can wait a little.

@@ -12,6 +12,9 @@ pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
         exactly_once(scene, code, said, findings);
     }
     for (message, (view, words)) in &scene.views {
+        if scene.is_past(*message) {
+            continue;
+        }
         words_are_the_senders(scene, *message, words, view.row.revision, findings);
         if view.row.state == ReceiptState::Answered {
             answers_are_their_own(scene, view, words, findings);
@@ -30,7 +33,7 @@ fn exactly_once(scene: &Scene<'_>, code: usize, said: &Said, findings: &mut Find
     let stored: Vec<MessageId> = scene
         .views
         .iter()
-        .filter(|(_, (_, words))| code_of(words) == Some(code))
+        .filter(|(message, (_, words))| code_of(words) == Some(code) && !scene.is_past(**message))
         .map(|(message, _)| *message)
         .collect();
     let acknowledged: Vec<&Accepted> =

@@ -61,6 +61,13 @@ pub(super) struct TurnTold {
     pub(super) outcome: Option<Outcome>,
 }
 
+impl TurnTold {
+    /// It did not run here: no keeper has had the session then.
+    pub(super) fn is_past(&self) -> bool {
+        self.attempts.last().is_some_and(|fence| fence.term == Term(0))
+    }
+}
+
 /// Where a question stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -218,7 +225,11 @@ impl Reader<'_> {
                 let why = *why;
                 let stopped = self.running(*turn).map(|told| told.stop.replace(why));
                 self.must(stopped.is_some(), "stopping a turn never touches another", fact);
-                self.must(self.may_interrupt(cause), "only what is to interrupt a turn stops it", fact);
+                self.must(
+                    self.may_interrupt(cause) || self.is_elsewhere(),
+                    "only what is to interrupt a turn stops it",
+                    fact,
+                );
             }
             Fact::TurnEnded { turn, outcome } => self.turn_over(*turn, *outcome, fact),
             Fact::ChangeAsked { .. }

@@ -2,9 +2,11 @@
 //!
 //! Written from the laws, not from the code: `log` folds each session's facts by rules of its own, `ran` reads the
 //! agents' own record, `scoped` where they ran and how the ground is, `ruled` what became of
-//! their questions, `heard` what people were answered, `watched` what
+//! their questions, `brought` what came from
+//! elsewhere, `heard` what people were answered, `watched` what
 //! watchers were told, `kept` what the store holds in the end.
 
+mod brought;
 mod heard;
 mod kept;
 mod log;
@@ -20,7 +22,7 @@ use agent::{Did, Noted};
 use engine::{Engine, ReceiptView};
 use kernel::{Answerer, MessageId, PersonId, Principal, SessionId};
 use log::Told;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use store::Snapshot;
 
@@ -34,6 +36,8 @@ pub(crate) struct Scene<'a> {
     told: BTreeMap<SessionId, Told>,
     /// Each message as its session's owner sees it.
     views: BTreeMap<MessageId, (ReceiptView, String)>,
+    /// What was said elsewhere, and came here with an import.
+    past: BTreeSet<MessageId>,
     is_quiet: bool,
 }
 
@@ -62,7 +66,10 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     for (session, facts) in &store.facts {
         told.insert(*session, log::read(*session, facts, &seen.wishes, &town.policy, &mut findings));
     }
-    let scene = Scene { town, seen: &seen, store, noted: town.house.noted(), told, views, is_quiet };
+    let past = told.values().flat_map(|told: &Told| &told.turns).filter(|turn| turn.is_past());
+    let past = past.flat_map(|turn| turn.steered.iter().copied().chain([turn.message])).collect();
+    let scene = Scene { past, town, seen: &seen, store, noted: town.house.noted(), told, views, is_quiet };
+    brought::check(&scene, &mut findings);
     kept::check(&scene, &mut findings);
     ran::check(&scene, &mut findings);
     scoped::check(&scene, &mut findings);
@@ -90,7 +97,7 @@ async fn views(town: &Town, engine: &Engine, store: &Snapshot) -> BTreeMap<Messa
 
 impl Town {
     fn principal(&self, person: PersonId) -> Option<&Principal> {
-        self.people.iter().find(|principal| principal.person == person)
+        self.people.iter().chain(&self.neighbours).find(|principal| principal.person == person)
     }
 }
 
@@ -98,12 +105,21 @@ impl Scene<'_> {
     /// The words with this code and the session in which they are, as the store has it.
     fn message_of(&self, code: usize) -> Option<(MessageId, SessionId)> {
         let mut views = self.views.iter();
-        let found = views.find(|(_, (_, words))| code_of(words) == Some(code));
+        let found =
+            views.find(|(message, (_, words))| code_of(words) == Some(code) && !self.is_past(**message));
         found.map(|(message, (view, _))| (*message, view.row.session))
+    }
+
+    /// Whether it was said elsewhere, and came here with an import.
+    fn is_past(&self, message: MessageId) -> bool {
+        self.past.contains(&message)
     }
 
     /// What somebody said that became this message.
     fn said(&self, message: MessageId) -> Option<&Said> {
+        if self.is_past(message) {
+            return None;
+        }
         let (_, words) = self.views.get(&message)?;
         self.seen.said.get(code_of(words)?)
     }
@@ -133,6 +149,7 @@ impl Scene<'_> {
             stale: self.sum(|told| told.stale_errands.len() as u64),
             questions: self.seen.rulebook.questions.len() as u64,
             ruled: self.answered(|by| matches!(by, Answerer::Rule(_))),
+            imports: self.store.sessions.values().filter(|row| row.import.is_some()).count() as u64,
             unattended: self.answered(|by| by == Answerer::Policy),
         }
     }

@@ -162,6 +162,6 @@ impl Scene<'_> {
     }
 
     pub(super) fn org_of(&self, person: kernel::PersonId) -> Option<OrgId> {
-        self.town.people.iter().find(|principal| principal.person == person).map(|principal| principal.org)
+        self.town.principal(person).map(|principal| principal.org)
     }
 }

@@ -1,7 +1,7 @@
 //! Where agents really ran, what they really got, and how the ground is in the end, against the logs.
 
 use super::{Findings, Scene};
-use crate::notes::{Launched, code_of, short};
+use crate::notes::{Brought, Launched, code_of, short};
 use kernel::{MessageId, Native, SessionId, Turn};
 use std::collections::BTreeMap;
 
@@ -107,7 +107,8 @@ fn undone_is_undone(scene: &Scene<'_>, findings: &mut Findings) {
             let Some(tree) = directory.and_then(|directory| grown.trees.get(directory)) else { continue };
             let there = tree.contains(&(*session, turn.turn));
             let fits = match told.undone.get(&turn.turn) {
-                Some(true) => !there,
+                // A daemon that was replaced looked at the tree before the turn when it was already under way.
+                Some(true) => !there || grown.late.contains(&(*session, turn.turn)),
                 Some(false) => true,
                 // Where directories are shared, a turn has changed whatever others did meanwhile.
                 None => there || is_shared || !scene.has_acted(*session, turn.message),
@@ -168,8 +169,14 @@ impl Scene<'_> {
             if at == home {
                 return self.turn_of(home, message).is_none_or(|turn| turn <= until);
             }
-            match self.told.get(&at).and_then(|told| told.origin) {
-                Some(origin) => (at, until) = (origin.session, origin.turn),
+            let came_from = |brought: &Brought| {
+                let last = brought.export.turns.last().map_or(0, |past| past.turn);
+                brought.answers.contains(&Ok(at)).then_some((brought.export.session, Turn(last)))
+            };
+            let origin = self.told.get(&at).and_then(|told| told.origin);
+            let origin = origin.map(|origin| (origin.session, origin.turn));
+            match origin.or_else(|| self.seen.imports.iter().find_map(came_from)) {
+                Some(origin) => (at, until) = origin,
                 None => return false,
             }
         }

@@ -23,6 +23,12 @@ impl Weather {
             return Ok(Err(Acceptance::Done(unkept(&new))));
         } else if self.sky.lies(Bug::EpochIgnored, 1_000) {
             new.under = None;
+        } else if self.sky.lies(Bug::ImportsMixed, 1_000) {
+            let Some((owner, session)) = self.origin_of(wish.by(), &new).await? else {
+                return Ok(Ok(wish));
+            };
+            new.into = Into::Existing { session, through: None };
+            return Ok(Ok(self.authorize_again(&owner, new).await?));
         } else if self.sky.lies(Bug::Misrouted, 300) {
             match self.other_session(wish.by(), &new).await? {
                 Some(session) => new.into = Into::Existing { session, through: None },
@@ -69,6 +75,43 @@ impl Weather {
         *rule = Some(RememberedRule { rule: own, agent, tool, directory, session });
         let (record, _) = self.inner.session(new.session).await?.expect("it was asked there");
         Ok(authorize(wish.by(), Act::Answer, &record, new).expect("it was allowed before"))
+    }
+
+    /// Of an import only what was before its last turn is written.
+    pub(super) fn lie_about_past(&self, wish: Authorized<Create>) -> Authorized<Create> {
+        let mut new = wish.wish().clone();
+        let starts = |fact: &NewFact| matches!(fact.entry, Entry::Rule(Fact::TurnStarted { .. }));
+        let Some(past) = new.past.as_mut().filter(|_| self.sky.lies(Bug::ImportCut, 1_000)) else {
+            return wish;
+        };
+        let Some(cut) = past.facts.iter().rposition(starts) else { return wish };
+        past.facts.truncate(cut);
+        let agent = new.session.scope.agent.clone();
+        let fresh = Fresh { address: None, agent: &agent, directory: None };
+        authorize_new(wish.by(), fresh, new).expect("it was allowed before")
+    }
+
+    /// Where an id is looked for in all orgs, whoever had it first has it.
+    pub(super) async fn named_or_others(&self, org: OrgId, id: SessionId) -> Result<Vec<Named>, StoreError> {
+        let named = self.inner.named(org, id).await?;
+        let first = self.inner.session(id).await?.filter(|_| self.sky.lies(Bug::NamesShared, 500));
+        let Some((record, _)) = first else { return Ok(named) };
+        let grants = vec![(Grantee::Org, Grant::Manage)];
+        Ok(vec![Named { record: Record { org, grants, ..record }, imported_by: None }])
+    }
+
+    /// What is said in an import is said in the session that it was made from, by whoever owns that.
+    async fn origin_of(
+        &self,
+        by: &Principal,
+        new: &NewMessage,
+    ) -> Result<Option<(Principal, SessionId)>, StoreError> {
+        let Into::Existing { session, .. } = &new.into else { return Ok(None) };
+        let row = self.inner.session(*session).await?.and_then(|(_, row)| row.import);
+        let Some(import) = row else { return Ok(None) };
+        let Some((record, row)) = self.inner.session(import.id).await? else { return Ok(None) };
+        let owner = Principal { org: record.org, person: record.owner, ..by.clone() };
+        Ok(row.ended.is_none().then_some((owner, import.id)))
     }
 
     async fn other_session(&self, by: &Principal, new: &NewMessage) -> Result<Option<SessionId>, StoreError> {

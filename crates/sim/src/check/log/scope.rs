@@ -50,6 +50,11 @@ impl Reader<'_> {
         turn == Turn(0) || undoes
     }
 
+    /// It has not happened here: no agent has this name.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.scope().is_some_and(|scope| scope.agent.is_empty())
+    }
+
     pub(super) fn may_interrupt(&self, cause: Cause) -> bool {
         match cause {
             Cause::Message(message) => self

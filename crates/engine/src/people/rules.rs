@@ -65,15 +65,22 @@ impl Engine {
             let reason = "name an agent, a tool, a directory or a session: everything is too much to allow";
             return Err(Refused::Invalid { field: "effect", reason: reason.to_owned() });
         }
-        if until.is_some_and(|until| until <= self.now()) {
-            // It would never count, and whoever made it would believe that it does.
-            return Err(Refused::Invalid { field: "until", reason: "lies in the past".to_owned() });
-        }
         // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
         let directory = directory.map(|path| self.ground().check(&path).unwrap_or(path));
         self.room_for_rules(by).await?;
         let (rule, since) = (RuleId::from_bits(self.mint_bits()), self.now());
-        Ok(RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until })
+        let row = RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until };
+        if until.is_some_and(|until| until <= since) {
+            // It would never count, and whoever makes it would believe that it does. Unless they ask again for what was
+            // made in time: that gets the answer of then.
+            self.made_before(by, &row).await.map_err(|refused| match refused {
+                Refused::NotFound { .. } => {
+                    Refused::Invalid { field: "until", reason: "lies in the past".to_owned() }
+                }
+                other => other,
+            })?;
+        }
+        Ok(row)
     }
 
     async fn may_rule_open(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {

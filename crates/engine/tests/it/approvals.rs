@@ -321,3 +321,27 @@ async fn rules_are_seen_and_made_by_whoever_they_concern() {
     assert_eq!(remove(&world.me, hidden.rule).await, Ok(()));
     assert_eq!(remove(&world.me, hidden.rule).await, Err(Refused::NotFound { what: "rule" }));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_counts_until_its_moment_and_none_is_made_for_a_moment_that_is_over() {
+    let world = World::new().await;
+    let made = async |until, key| {
+        let new = NewRule { until: Some(until), ..about_hammer(RuleEffect::Deny) };
+        world.engine.add_rule(&world.me, new, trace(Some(key))).await
+    };
+    let (now, until) = (world.engine.now(), world.engine.now().after_ms(5_000));
+    let refused = made(now, "late").await.unwrap_err();
+    assert!(matches!(refused, Refused::Invalid { field: "until", .. }), "{refused:?}");
+    let rule = made(until, "once").await.unwrap();
+    assert_eq!(world.engine.rules(&world.me).await.unwrap(), std::slice::from_ref(&rule));
+    let denied = world.talk(To::New, "!ask hammer").await;
+    assert_eq!(world.answered(denied.row.session).await.len(), 1);
+
+    tokio::time::advance(std::time::Duration::from_secs(6)).await;
+    assert_eq!(world.engine.rules(&world.me).await.unwrap(), []);
+    let session = world.say(To::New, "!ask hammer").await.unwrap().accepted.session;
+    world.until_rule(session, |fact| matches!(fact, Fact::Asked { .. })).await;
+    assert_eq!(world.answered(session).await, [], "a person is asked again");
+    // Whoever did not hear the answer then gets it now.
+    assert_eq!(made(until, "once").await, Ok(rule));
+}

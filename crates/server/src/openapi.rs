@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
 use std::collections::BTreeMap;
-use utoipa::openapi::schema::{SchemaType, Type};
+use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{IntoParams, Modify, OpenApi as _, ToSchema};
@@ -147,6 +147,28 @@ fn let_lines_be_named(mut contract: OpenApi) -> OpenApi {
     contract
 }
 
+/// An answer is one of its forms, and no two at once; the options of a question are few, and words are some.
+fn bound_answers(mut contract: OpenApi) -> OpenApi {
+    let Some(components) = contract.components.as_mut() else { return contract };
+    let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.get_mut(&*api::Answer::name()) else {
+        return contract;
+    };
+    for form in &mut forms.items {
+        let RefOr::T(Schema::Object(form)) = form else { continue };
+        if form.properties.is_empty() {
+            continue;
+        }
+        form.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        if let Some(RefOr::T(Schema::Object(number))) = form.properties.get_mut("chose") {
+            number.maximum = Some(usize::from(u16::MAX).into());
+        }
+        if let Some(RefOr::T(Schema::Object(words))) = form.properties.get_mut("said") {
+            (words.min_length, words.pattern) = (Some(1), Some("\\S".to_owned()));
+        }
+    }
+    contract
+}
+
 /// Every path of the interface, and the document that describes them.
 pub(crate) fn routes() -> (Router<Door>, OpenApi) {
     let (router, contract) = OpenApiRouter::with_openapi(Contract::openapi())
@@ -212,7 +234,7 @@ pub(crate) fn routes() -> (Router<Door>, OpenApi) {
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .split_for_parts();
-    (router, let_lines_be_named(say_object(contract)))
+    (router, bound_answers(let_lines_be_named(say_object(contract))))
 }
 
 /// Adds what is not part of the interface (the page, the document itself), and the gate in front of everything.

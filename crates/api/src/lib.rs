@@ -70,7 +70,7 @@ pub use person::{
     AddedPerson, Bound, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery, Person,
     PersonChange, Right, Role, Who,
 };
-pub use problem::{Code, Invalid, Problem};
+pub use problem::{Code, Invalid, Problem, TouchedSince};
 pub use queue::{Order, Queue, Queued};
 pub use route::{Explained, RouteQuery};
 pub use scope::{

@@ -31,6 +31,18 @@ pub struct Problem {
     /// How the question was answered before, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<Box<AnsweredBefore>>,
+    /// What was changed since, if that is why a turn is not undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touched: Option<Box<TouchedSince>>,
+}
+
+/// The files of a turn that later turns, or people, have changed since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TouchedSince {
+    /// Where they are, from the top of the tree; at most 100.
+    pub files: Vec<String>,
+    /// How many more there are.
+    pub more: u64,
 }
 
 impl Problem {
@@ -46,6 +58,7 @@ impl Problem {
             field: None,
             retry_after: None,
             answered: None,
+            touched: None,
         }
     }
 
@@ -188,6 +201,9 @@ codes! {
     NotInWorktree = "not_in_worktree", 409, "in no worktree", "enter one first";
     /// It belongs to another scope than that of now.
     OtherScope = "other_scope", 409, "of another scope", "go back to the scope that it belongs to, or leave it";
+    /// Something has touched the files of a turn since.
+    TouchedSince = "touched_since", 409, "changed again since",
+        "undo the later turns first, the last one before the others, or put the files in `touched` back by hand; nothing was changed";
     /// The scope has changed while it was looked up.
     Stale = "stale", 409, "the scope has changed meanwhile", "ask again";
     /// A worktree stays as it is, because something is in the way.

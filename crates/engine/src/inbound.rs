@@ -26,6 +26,9 @@ pub const TITLE_BYTES_MAX: usize = 800;
 /// The name of a model or a mode may be this long.
 pub const MODEL_BYTES_MAX: usize = 256;
 
+/// Files that are named in a sentence.
+const TOUCHED_SHOWN: usize = 10;
+
 /// A message on its way in.
 #[derive(Debug, Clone)]
 pub struct Inbound {
@@ -292,6 +295,9 @@ pub enum Refused {
     /// What was asked for belongs to another scope than that of now.
     #[error("this belongs to another scope than the one the session is in now")]
     OtherScope,
+    /// Something has touched the files of a turn since, so it is not undone. Nothing was changed.
+    #[error("turn {turn} is not undone, because these were changed since: {}", touched_words(files, *more))]
+    TouchedSince { turn: Turn, files: Vec<String>, more: usize },
     /// What was looked up belongs to a scope that is no more.
     #[error("the scope has changed while this was looked up: ask again")]
     Stale,
@@ -316,6 +322,14 @@ fn lapsed_words(interrupted: bool) -> &'static str {
     match interrupted {
         true => "was interrupted before anybody answered; nothing was done",
         false => "is over, or the agent took the question back; nobody can answer it any more",
+    }
+}
+
+fn touched_words(files: &[String], more: usize) -> String {
+    let shown = files.len().min(TOUCHED_SHOWN);
+    match files.len() - shown + more {
+        0 => files.join(", "),
+        more => format!("{} and {more} more", files[..shown].join(", ")),
     }
 }
 
@@ -389,6 +403,7 @@ impl Refused {
             Self::InWorktree => "in_worktree",
             Self::NotInWorktree => "not_in_worktree",
             Self::OtherScope => "other_scope",
+            Self::TouchedSince { .. } => "touched_since",
             Self::Stale => "stale",
             Self::WorktreeTrouble { .. } => "worktree_trouble",
             Self::DiskFull => "disk_full",

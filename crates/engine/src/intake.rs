@@ -8,6 +8,7 @@ mod fork;
 mod fresh;
 mod import;
 mod scope;
+mod touched;
 
 use crate::inbound::{body_hash, encode_parts};
 use crate::*;
@@ -43,6 +44,14 @@ struct Routed {
     record: Option<Record>,
     /// It can only be a repetition; if it is not, this is the answer.
     unless_repeated: Option<NoRoute>,
+}
+
+/// A verb that somebody may ask for.
+struct Asked {
+    session: SessionId,
+    allowed: Authorized<NewRequest>,
+    /// It can only be a repetition; if it is not, this is the answer.
+    unless_repeated: Option<Refused>,
 }
 
 impl Engine {
@@ -315,13 +324,16 @@ impl Engine {
         let mut by = by.clone();
         for _ in 0..RESOLVE_MAX {
             let request = self.mint_request();
-            let allowed = self.authorize_verb(&by, &verb, request, trace).await?;
-            let session = allowed.wish().session;
+            let Asked { session, allowed, unless_repeated } =
+                self.authorize_verb(&by, &verb, request, trace).await?;
             let engine = self.clone();
-            let asked = match self.surely(async move { engine.put(allowed).await }).await? {
+            let asked = match self.surely(async move { engine.put(session, allowed).await }).await? {
                 Asking::Done(asked) | Asking::Before(asked) => asked,
                 Asking::Conflict => return Err(Refused::KeyReused),
                 Asking::Moved => {
+                    if let Some(refused) = unless_repeated {
+                        return Err(refused);
+                    }
                     by = self.again(&by).await?;
                     continue;
                 }
@@ -341,8 +353,7 @@ impl Engine {
         Err(Refused::Changed)
     }
 
-    async fn put(&self, allowed: Authorized<NewRequest>) -> Result<Asking, Refused> {
-        let session = allowed.wish().session;
+    async fn put(&self, session: SessionId, allowed: Authorized<NewRequest>) -> Result<Asking, Refused> {
         let asking = self.store().ask(allowed).await.map_err(|error| self.unclear(error))?;
         if let Asking::Done(_) | Asking::Before(_) = asking {
             self.keep(session);
@@ -377,7 +388,7 @@ impl Engine {
         verb: &Verb,
         request: kernel::RequestId,
         trace: &Trace,
-    ) -> Result<Authorized<NewRequest>, Refused> {
+    ) -> Result<Asked, Refused> {
         let (record, act, wish, what) = match verb {
             Verb::Edit { message, revision, parts } => {
                 let (record, sender) = self.sender(*message).await?;
@@ -439,10 +450,19 @@ impl Engine {
             self.check_change(by, change)?;
         }
         let wish = self.settled(by, wish)?;
-        let key = self.key(key_word(verb), trace, &verb_body(verb));
-        let trail = self.trail(verb_word(verb), trace);
-        let asked = NewRequest { request, session: record.session, wish, key, trail };
-        authorize(by, act, &record, asked).map_err(|denied| Refused::denied(denied, what))
+        let (key, trail) =
+            (self.key(key_word(verb), trace, &verb_body(verb)), self.trail(verb_word(verb), trace));
+        authorize(by, act, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
+        let session = record.session;
+        let (into, unless_repeated) = match self.in_the_way(session, &wish).await? {
+            None => (session, None),
+            Some(refused) if key.is_none() => return Err(refused),
+            // What was done once under this key stays done: the store looks the key up first. There is no such session.
+            Some(refused) => (self.mint_session(), Some(refused)),
+        };
+        let asked = NewRequest { request, session: into, wish, key, trail };
+        let allowed = authorize(by, act, &record, asked).map_err(|denied| Refused::denied(denied, what))?;
+        Ok(Asked { session, allowed, unless_repeated })
     }
 
     async fn tending(

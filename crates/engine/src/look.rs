@@ -131,7 +131,13 @@ impl Engine {
         Ok(self.store().session(session).await?.is_some_and(|(_, row)| row.epoch == epoch))
     }
 
-    async fn still_counts(&self, session: SessionId, errand: Errand, came: Return) -> Result<(), Refused> {
+    /// Whether the session is still in the scope that this was seen in. If not, that is recorded.
+    pub(crate) async fn still_counts(
+        &self,
+        session: SessionId,
+        errand: Errand,
+        came: Return,
+    ) -> Result<(), Refused> {
         for _ in 0..BRING_MAX {
             match self.bring(session, errand, came.clone()).await {
                 Ok(true) if self.is_still_under(session, errand.epoch).await? => return Ok(()),

@@ -100,6 +100,13 @@ pub trait Trees: Debug + Send + Sync + 'static {
         session: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, String>>;
+    /// The files of a turn that something has touched since: later turns, or somebody by hand. Changes nothing.
+    fn touched(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Vec<String>, String>>;
     /// Puts back what a turn changed, unless something has touched the same files since.
     fn undo(
         &self,
@@ -290,6 +297,9 @@ impl Trees for NoTrees {
     }
     fn changes(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
         Box::pin(async { Ok(None) })
+    }
+    fn touched(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Vec<String>, String>> {
+        none()
     }
     fn undo(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<UndoneTurn, String>> {
         none()

@@ -203,6 +203,9 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::OtherScope => {
             "go back there first (`homing scope enter NAME`, `homing scope exit`); `homing log` says where it was"
         }
+        Code::TouchedSince => {
+            "nothing was changed; undo the later turns first, the last one before the others (`homing log` numbers them), or put these files back by hand"
+        }
         Code::TooLate => "`homing show ID` says how it stands now",
         Code::Lapsed => {
             "to go on: homing send --session SESSION \"Go on. What you asked for is allowed once.\""

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use drivers::git::{
     Bounds, BranchName, Enter, Entered, FileChange, FileKind, Files, Git, GitTrouble, Moment, Places,
-    RemovedWorktree, SnapshotName, WorktreeName,
+    RemovedWorktree, Snapshot, SnapshotName, WorktreeName,
 };
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
@@ -153,16 +153,38 @@ impl GitTrees {
         Ok(Some(TreeChanges { files, patch: changes.patch, is_cut }))
     }
 
-    async fn undo(&self, directory: String, session: SessionId, turn: Turn) -> Result<UndoneTurn, String> {
-        let directory = Path::new(&directory);
+    /// How the tree was before a turn and after it.
+    async fn sides(
+        &self,
+        directory: &Path,
+        session: SessionId,
+        turn: Turn,
+    ) -> Result<(Snapshot, Snapshot), String> {
         let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
         let (before, after) = (find(Side::Before).await, find(Side::After).await);
         let (before, after) = (before.map_err(|why| why.to_string())?, after.map_err(|why| why.to_string())?);
-        let (Some(before), Some(after)) = (before, after) else {
+        before.zip(after).ok_or_else(|| {
             let is_tracked = self.git.root_of(directory).is_ok_and(|root| root.is_some());
             let why = if is_tracked { "nobody remembers how the tree was before it" } else { UNTRACKED };
-            return Err(why.to_owned());
-        };
+            why.to_owned()
+        })
+    }
+
+    async fn touched(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+    ) -> Result<Vec<String>, String> {
+        let directory = Path::new(&directory);
+        let (before, after) = self.sides(directory, session, turn).await?;
+        let touched = self.git.touched(directory, &before, &after).await.map_err(|why| why.to_string())?;
+        Ok(touched.into_iter().map(shown).collect())
+    }
+
+    async fn undo(&self, directory: String, session: SessionId, turn: Turn) -> Result<UndoneTurn, String> {
+        let directory = Path::new(&directory);
+        let (before, after) = self.sides(directory, session, turn).await?;
         let safety = SnapshotName { session, turn: u64::from(turn.0), moment: Moment::Safety };
         let undone = self.git.undo(directory, &before, &after, &safety, || true).await;
         let undone = undone.map_err(|why| why.to_string())?;
@@ -266,6 +288,15 @@ impl Trees for GitTrees {
         turn: Turn,
     ) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
         Box::pin(Self::changes(self, directory.to_owned(), session, turn))
+    }
+
+    fn touched(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Vec<String>, String>> {
+        Box::pin(Self::touched(self, directory.to_owned(), session, turn))
     }
 
     fn undo(

@@ -1,7 +1,7 @@
 //! One match from a refusal to a status, a code and advice; and how a problem goes out.
 
 use crate::wire::{answer_form, answerer_word, at};
-use api::{AnsweredBefore, Code, Problem};
+use api::{AnsweredBefore, Code, Problem, TouchedSince};
 use axum::response::{IntoResponse, Response};
 use engine::{Refused, Settled};
 use http::{HeaderValue, StatusCode, header};
@@ -46,6 +46,12 @@ impl No {
             at: settled.at.map(at),
         }));
         self.advise("it is settled; GET /api/v1/approvals/{id} shows how")
+    }
+
+    /// With the files that are in the way.
+    fn touched(mut self, files: Vec<String>, more: usize) -> Self {
+        self.0.touched = Some(Box::new(TouchedSince { files, more: more as u64 }));
+        self
     }
 
     pub(crate) fn not_found(what: &'static str) -> Self {
@@ -100,6 +106,7 @@ impl From<Refused> for No {
             Refused::InWorktree => no(Code::InWorktree),
             Refused::NotInWorktree => no(Code::NotInWorktree),
             Refused::OtherScope => no(Code::OtherScope),
+            Refused::TouchedSince { files, more, .. } => no(Code::TouchedSince).touched(files, more),
             Refused::Stale => no(Code::Stale),
             Refused::WorktreeTrouble { .. } => no(Code::WorktreeTrouble),
             Refused::DiskFull => no(Code::DiskFull),
@@ -209,6 +216,7 @@ mod tests {
             (409, Refused::InWorktree),
             (409, Refused::NotInWorktree),
             (409, Refused::OtherScope),
+            (409, Refused::TouchedSince { turn: Turn(1), files: vec!["a.txt".into()], more: 2 }),
             (409, Refused::Stale),
             (409, Refused::WorktreeTrouble { why: "a script failed".into() }),
             (503, Refused::DiskFull),

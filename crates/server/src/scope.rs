@@ -22,7 +22,8 @@ problems! {
     KeepProblems = [Invalid, NotFound, NotAllowed, RightMissing, SessionEnded, IdempotencyConflict, TooLate, Changed,
         DiskFull, Unclear];
     UndoProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
-        SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, DiskFull, Unclear];
+        SessionEnded, IdempotencyConflict, TooLate, Changed, Busy, OtherScope, TouchedSince,
+        DiskFull, Unclear];
     ForkProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
         RoleTooLow, AgentNotYours, DirectoryNotYours, BoundElsewhere, IdempotencyConflict, Changed,
         TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
@@ -74,8 +75,8 @@ pub(crate) async fn keep(
 
 /// Put back what a turn has changed
 ///
-/// Refused while a turn runs. If something has touched the same files since, nothing is changed, and a notice in the log
-/// names them.
+/// Refused while a turn runs, and if something has touched the same files since: later turns, or somebody by hand. The
+/// problem names them, and nothing is changed. What happens while it is being done ends it the same way, with a notice.
 #[utoipa::path(
     post, path = "/api/v1/sessions/{id}/undo", tag = "sessions", operation_id = "undo", params(SessionName, KeyHeader),
     request_body = UndoTurn,

@@ -206,17 +206,23 @@ impl Grown {
         Some(after.iter().filter(|mark| !before.contains(mark)).copied().collect())
     }
 
-    /// Takes out what a turn did, unless a later one has touched the same file. Done twice it is done once.
-    fn undo(&mut self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<Mark>, String> {
+    /// The files of a turn that a later one has touched.
+    fn touched(&self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<String>, String> {
         let changes = self.changes(session, turn).ok_or("nobody remembers how the tree was before it")?;
-        let tree = self.trees.entry(directory.to_owned()).or_default();
+        let tree = self.trees.get(directory).map_or(&[][..], Vec::as_slice);
         let later =
             tree.iter().skip_while(|mark| !changes.contains(mark)).filter(|mark| !changes.contains(mark));
-        if let Some(mark) =
-            later.into_iter().find(|mark| changes.iter().any(|own| file_of(own) == file_of(mark)))
-        {
-            return Err(format!("{} was changed again since", file_of(mark)));
+        let touched = later.filter(|mark| changes.iter().any(|own| file_of(own) == file_of(mark)));
+        Ok(touched.map(file_of).collect())
+    }
+
+    /// Takes out what a turn did, unless a later one has touched the same file. Done twice it is done once.
+    fn undo(&mut self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<Mark>, String> {
+        if let Some(file) = self.touched(directory, session, turn)?.first() {
+            return Err(format!("{file} was changed again since"));
         }
+        let changes = self.changes(session, turn).unwrap_or_default();
+        let tree = self.trees.entry(directory.to_owned()).or_default();
         tree.retain(|mark| !changes.contains(mark));
         Ok(changes)
     }
@@ -300,6 +306,19 @@ impl Trees for Walk {
                 }))
             })
             .await
+        })
+    }
+
+    fn touched(
+        &self,
+        directory: &str,
+        session: SessionId,
+        turn: Turn,
+    ) -> TreeReply<'_, Result<Vec<String>, String>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            let what = format!("touched {turn} of {} in {directory}", short(session));
+            self.act(what, |grown| grown.touched(&directory, session, turn)).await
         })
     }
 

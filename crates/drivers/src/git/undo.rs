@@ -23,6 +23,9 @@ use super::trouble::{GitTrouble, UndoRefused};
 /// A file cut short by a kill is looked at up to this size.
 const CUT_SHORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// Where an undo notes that it has begun to change files.
+const BEGUN: &str = "undo.json";
+
 /// What an undo did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
@@ -37,6 +40,12 @@ pub struct Undone {
 struct Begun {
     before: String,
     after: String,
+}
+
+impl Begun {
+    fn of(before: &Snapshot, after: &Snapshot) -> Self {
+        Self { before: before.tree.clone(), after: after.tree.clone() }
+    }
 }
 
 type Steps = BTreeMap<Vec<u8>, Step>;
@@ -54,40 +63,21 @@ impl Git {
         safety: &SnapshotName,
         guard: impl Fn() -> bool + Send,
     ) -> Result<Undone, UndoRefused> {
-        check_trees(before, after)?;
-        let repository = Repository::must_be_around(directory)?;
-        if repository.common != before.repository {
-            return Err(GitTrouble::NoSuchSnapshot(before.reference.clone()).into());
-        }
+        let repository = repository_of(directory, before, after)?;
         let _held = self.hold(&repository.top).await?;
         let shadow = self.shadow_held(&repository)?;
-        let wanted = Begun { before: before.tree.clone(), after: after.tree.clone() };
-        let begun_path = shadow.dir.join("undo.json");
-        let begun = fs::read(&begun_path).ok().and_then(|text| serde_json::from_slice::<Begun>(&text).ok());
-        let was_cut_short = begun.as_ref() == Some(&wanted);
-
+        let wanted = Begun::of(before, after);
         let safety =
             self.take(&repository, &shadow, safety, Beside { is_durable: true, ..Beside::default() }).await?;
-        let turn = self.steps(&shadow, &before.tree, &after.tree).await?;
-        let since = self.steps(&shadow, &after.tree, &safety.tree).await?;
-        let mut touched_since = touched(&turn, &since);
-        if was_cut_short {
-            let mut left = Vec::new();
-            for path in touched_since {
-                if !self.is_cut_short(&repository, &shadow, &path, &turn).await? {
-                    left.push(path);
-                }
-            }
-            touched_since = left;
-        }
+        let (turn, touched_since) = self.touched_in(&repository, &shadow, &wanted, &safety.tree).await?;
         if !touched_since.is_empty() {
-            let touched_since = touched_since.iter().map(|path| path_of(path)).collect();
             return Err(UndoRefused::Touched { touched_since });
         }
         let target = self.with_before(&shadow, &turn).await?;
         if !guard() {
             return Err(UndoRefused::MovedOn);
         }
+        let begun_path = shadow.dir.join(BEGUN);
         write_whole(&begun_path, &serde_json::to_vec(&wanted).unwrap_or_default())?;
         self.step()?;
         let move_files = self.raw(&shadow, "read-tree").words(["-m", "-u", &safety.tree, &target]);
@@ -95,6 +85,44 @@ impl Git {
         self.step()?;
         fs::remove_file(&begun_path).map_err(GitTrouble::disk(&begun_path))?;
         Ok(Undone { files: turn.keys().map(|path| path_of(path)).collect(), safety })
+    }
+
+    /// The files for which an undo would be refused now. Nothing is changed, and no snapshot is made.
+    pub async fn touched(
+        &self,
+        directory: &Path,
+        before: &Snapshot,
+        after: &Snapshot,
+    ) -> Result<Vec<PathBuf>, GitTrouble> {
+        let repository = repository_of(directory, before, after)?;
+        let _held = self.hold(&repository.top).await?;
+        let shadow = self.shadow_held(&repository)?;
+        let now = self.trees(&repository, &shadow, false).await?;
+        let (_, touched) =
+            self.touched_in(&repository, &shadow, &Begun::of(before, after), &now.tree).await?;
+        Ok(touched)
+    }
+
+    /// What the turn did, and which files of it are neither as it left them nor as they were before it in the tree of now.
+    async fn touched_in(
+        &self,
+        repository: &Repository,
+        shadow: &Shadow,
+        wanted: &Begun,
+        now: &str,
+    ) -> Result<(Steps, Vec<PathBuf>), GitTrouble> {
+        let turn = self.steps(shadow, &wanted.before, &wanted.after).await?;
+        let since = self.steps(shadow, &wanted.after, now).await?;
+        let begun = fs::read(shadow.dir.join(BEGUN)).ok();
+        let begun = begun.and_then(|text| serde_json::from_slice::<Begun>(&text).ok());
+        let was_cut_short = begun.as_ref() == Some(wanted);
+        let mut touched_since = Vec::new();
+        for path in touched(&turn, &since) {
+            if !was_cut_short || !self.is_cut_short(repository, shadow, &path, &turn).await? {
+                touched_since.push(path_of(&path));
+            }
+        }
+        Ok((turn, touched_since))
     }
 
     /// The tree of the last snapshot, with the files that the turn changed as they were before it.
@@ -139,6 +167,16 @@ impl Git {
         std::io::Read::read_to_end(&mut file, &mut beginning).map_err(GitTrouble::disk(&at))?;
         let blob = self.raw(shadow, "cat-file").words(["blob", &step.before.id]).out().await?;
         Ok(blob.starts_with(&beginning))
+    }
+}
+
+/// The repository around a directory, if both snapshots are of it.
+fn repository_of(directory: &Path, before: &Snapshot, after: &Snapshot) -> Result<Repository, GitTrouble> {
+    check_trees(before, after)?;
+    let repository = Repository::must_be_around(directory)?;
+    match repository.common == before.repository {
+        true => Ok(repository),
+        false => Err(GitTrouble::NoSuchSnapshot(before.reference.clone())),
     }
 }
 

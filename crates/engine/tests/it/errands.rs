@@ -3,7 +3,7 @@
 use crate::puppet::Puppet;
 use crate::scope::{enter, in_directory};
 use crate::vocabulary::{of_type, stories};
-use crate::world::{World, state_and_why};
+use crate::world::{World, state_and_why, trace};
 use agent::{AgentEvent, Trouble};
 use engine::{Granted, Look, ReceiptState, Refused, Scripts, Sight};
 use kernel::{Change, Epoch, ErrandKind, Fact, KeptWhy, SessionId, To, Turn};
@@ -233,6 +233,86 @@ async fn an_undo_that_was_going_on_when_we_died_is_done_again_and_counts_once() 
     assert_eq!((world.times("begin undo 1"), world.times("undo 1")), (2, 1));
     assert_eq!(world.settled(waiting).await.row.state, ReceiptState::Answered, "then it goes on");
     assert_eq!(world.count(session, |fact| matches!(fact, Fact::Undone { .. })).await, 1);
+}
+
+fn trodden(world: &World, files: &[&str]) {
+    *world.grove.trodden.lock().unwrap() = files.iter().map(|file| (*file).to_owned()).collect();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_of_what_was_touched_since_is_refused_at_once_and_nothing_is_written() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let many: Vec<String> = (0..103).map(|number| format!("{number:03}.txt")).collect();
+    *world.grove.trodden.lock().unwrap() = many.clone();
+    let facts = world.rules(session).await;
+    let undo = engine::Verb::Undo { session, turn: Turn(1) };
+    let refused = world.ask(undo).await.unwrap_err();
+    let words = refused.to_string();
+    assert!(words.contains("009.txt and 93 more") && !words.contains("010.txt"), "{words}");
+    assert_eq!(refused, Refused::TouchedSince { turn: Turn(1), files: many[..100].to_vec(), more: 3 });
+    assert_eq!(world.rules(session).await, facts, "no errand was made");
+    assert_eq!(world.times("begin undo 1"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_touched_after_the_answer_stops_the_undo_itself() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.grove.act_ms.store(1_000, Ordering::Relaxed);
+    let undo = engine::Verb::Undo { session, turn: Turn(1) };
+    assert_eq!(world.ask(undo).await, Ok(Granted::Done));
+    world.until_noted("begin undo 1").await;
+    trodden(&world, &["a.txt"]);
+    world.until_rule(session, |fact| matches!(fact, Fact::ErrandFailed { .. })).await;
+    assert_eq!(world.count(session, |fact| matches!(fact, Fact::Undone { .. })).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_takes_too_long_leaves_it_to_the_undo_itself() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    trodden(&world, &["a.txt"]);
+    world.grove.act_ms.store(60_000, Ordering::Relaxed);
+    let undo = engine::Verb::Undo { session, turn: Turn(1) };
+    assert_eq!(world.ask(undo).await, Ok(Granted::Done));
+    world.until_rule(session, |fact| matches!(fact, Fact::ErrandFailed { .. })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_undo_that_was_granted_under_its_key_stays_so_and_one_that_was_refused_may_be_asked_again() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    let undo = |key: &'static str| {
+        let verb = engine::Verb::Undo { session, turn: Turn(1) };
+        world.engine.ask(&world.me, verb, trace(Some(key)))
+    };
+    assert_eq!(undo("first").await, Ok(Granted::Done));
+    world.until_rule(session, |fact| matches!(fact, Fact::Undone { .. })).await;
+    trodden(&world, &["a.txt"]);
+    assert_eq!(undo("first").await, Ok(Granted::Done), "it was done");
+    assert!(matches!(undo("second").await, Err(Refused::TouchedSince { .. })));
+    trodden(&world, &[]);
+    assert_eq!(undo("second").await, Ok(Granted::Done));
+    world.until_times("undo 1", 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_of_an_undo_in_another_scope_refuses_nothing_and_is_recorded() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    trodden(&world, &["a.txt"]);
+    world.grove.act_ms.store(3_000, Ordering::Relaxed);
+    let (engine, me) = (world.engine.clone(), world.me.clone());
+    let undo = engine::Verb::Undo { session, turn: Turn(1) };
+    let late = tokio::spawn(async move { engine.ask(&me, undo, trace(None)).await });
+    world.until_noted("begin touched 1").await;
+    world.grove.act_ms.store(0, Ordering::Relaxed);
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 1).await;
+    assert_eq!(late.await.unwrap(), Err(Refused::OtherScope));
+    let stale = |fact: &Fact| matches!(fact, Fact::StaleErrand { kind: ErrandKind::Diff, .. });
+    assert_eq!(world.count(session, stale).await, 1);
 }
 
 #[tokio::test(start_paused = true)]

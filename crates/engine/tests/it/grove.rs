@@ -98,6 +98,13 @@ impl Trees for Grove {
             Ok(both.then(|| TreeChanges { files: vec![file], patch, is_cut: false }))
         })
     }
+    fn touched(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<Vec<String>, String>> {
+        Box::pin(async move {
+            self.act(format!("touched {turn}")).await;
+            self.can_see()?;
+            Ok(self.trodden.lock().unwrap().clone())
+        })
+    }
     fn undo(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, String>> {
         Box::pin(async move {
             self.act(format!("undo {turn}")).await;

@@ -1,6 +1,7 @@
 //! Where and how sessions act: the long story through worktrees and back, and what people type on the way.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::{Setup, eventually};
@@ -145,8 +146,23 @@ fn a_worktree_is_entered_changed_shown_undone_and_left() {
     let second = turn_of(&yard, "!run echo three >> kept.txt");
     let refused = run(&["undo", &turn]);
     refused.expect(1);
-    assert!(refused.err.contains("kept.txt") && refused.err.contains("hint:"), "{}", refused.err);
+    assert!(
+        refused.err.contains("kept.txt") && refused.err.contains("hint: nothing was changed"),
+        "{}",
+        refused.err
+    );
+    let problem = run(&["undo", &turn, "--json"]).json(1);
+    assert_eq!((&problem["code"], &problem["status"]), (&json!("touched_since"), &json!(409)));
+    assert_eq!(problem["touched"], json!({"files": ["kept.txt"], "more": 0}));
+    let log = run(&["log"]);
+    assert!(!log.expect(0).contains("could not be undone"), "it was refused, not tried: {}", log.out);
     run(&["undo", &second]).expect(0);
+    // Whoever does it by hand is somebody, too.
+    let new = Path::new(&shed).join("new.txt");
+    fs::write(&new, "mine\n").unwrap();
+    assert_eq!(run(&["undo", &turn, "--json"]).json(1)["touched"], json!({"files": ["new.txt"], "more": 0}));
+    assert_eq!(fs::read_to_string(&new).unwrap(), "mine\n");
+    fs::write(&new, "new\n").unwrap();
     let undone = run(&["undo", &turn]);
     assert!(undone.expect(0).contains("2 files"), "{}", undone.out);
     assert_eq!(git(shed.as_ref(), &["status", "--porcelain"]), "");

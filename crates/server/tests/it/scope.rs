@@ -276,10 +276,15 @@ async fn what_a_turn_changed_is_shown_and_put_back_between_turns() {
     fact(&client, &session, |fact| matches!(fact, RuleFact::Undone { turn: 1 })).await;
 
     *world.grove.trodden.lock().unwrap() = vec!["a.txt".to_owned(), "b.txt".to_owned()];
-    client.undo(&session, 1).await.unwrap();
-    fact(&client, &session, |fact| matches!(fact, RuleFact::ErrandFailed { .. })).await;
+    let before = client.session(&session).await.unwrap().number;
+    let refused = client.undo(&session, 1).await.unwrap_err();
+    let problem = refused.problem().unwrap();
+    assert_eq!((problem.status, problem.code), (409, Code::TouchedSince));
+    let touched = problem.touched.as_ref().unwrap();
+    assert_eq!((touched.files.join(" "), touched.more), ("a.txt b.txt".to_owned(), 0));
+    assert!(problem.detail.contains("a.txt, b.txt"), "each is named: {}", problem.detail);
     let facts = client.facts(&session, &FactsQuery::default()).await.unwrap();
-    assert!(notices(&facts).iter().any(|notice| notice.contains("a.txt, b.txt")), "each is named: {facts:?}");
+    assert_eq!(client.session(&session).await.unwrap().number, before, "nothing was written: {facts:?}");
     let undone =
         facts.items.iter().filter(|fact| matches!(fact.what, What::Rule(RuleFact::Undone { .. }))).count();
     assert_eq!(undone, 1);

@@ -94,6 +94,30 @@ async fn what_was_touched_since_is_told_and_stays() {
 }
 
 #[tokio::test]
+async fn what_an_undo_would_refuse_is_seen_before_and_the_look_leaves_no_trace() {
+    let yard = Yard::new();
+    let before = taken(&yard, 1, Moment::Before).await;
+    work(&yard.repository);
+    let after = taken(&yard, 1, Moment::After).await;
+    let references = || yard.plain(&["for-each-ref"]);
+    let touched = async || yard.git.touched(&yard.repository, &before, &after).await.unwrap();
+    yard.write("elsewhere", "of no matter");
+    assert_eq!(touched().await, [""; 0].map(PathBuf::from));
+    yard.write("a.txt", "by hand");
+    let (files, there) = (everything(&yard.repository), references());
+    assert_eq!(touched().await, [PathBuf::from("a.txt")]);
+    assert_eq!(touched().await, [PathBuf::from("a.txt")], "however often it is looked at");
+    assert_eq!((everything(&yard.repository), references()), (files, there));
+    // The objects of a look belong to nobody: they may go at any time.
+    yard.plain(&["gc", "--quiet", "--prune=now"]);
+    assert_eq!(touched().await, [PathBuf::from("a.txt")]);
+    yard.write("a.txt", "changed by the turn");
+    assert_eq!(touched().await, [""; 0].map(PathBuf::from));
+    undo(&yard, &before, &after).await.unwrap();
+    assert_eq!(touched().await, [""; 0].map(PathBuf::from), "what is as before is in nobody's way");
+}
+
+#[tokio::test]
 async fn a_directory_in_the_place_of_a_removed_file_is_in_the_way() {
     let yard = Yard::new();
     let before = taken(&yard, 1, Moment::Before).await;

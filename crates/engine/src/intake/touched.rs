@@ -1,0 +1,42 @@
+//! Whether something stands in the way of an undo, asked before anything of it is written.
+//!
+//! Whoever asks gets the refusal as the answer, with the files. The look is a courtesy: what it does not see, or what
+//! happens after it, the errand itself finds, which looks again while nothing else goes on in the tree.
+
+use crate::{Engine, Refused};
+use kernel::{Errand, ErrandKind, Return, SessionId};
+use store::Wish;
+
+/// Files that are told with a refusal.
+const TOUCHED_MAX: usize = 100;
+
+impl Engine {
+    /// The refusal of an undo of which it can be seen that it would change what somebody else has done since.
+    pub(super) async fn in_the_way(
+        &self,
+        session: SessionId,
+        wish: &Wish,
+    ) -> Result<Option<Refused>, Refused> {
+        let Wish::Undo { turn, of } = *wish else { return Ok(None) };
+        let Some((_, row)) = self.store().session(session).await? else { return Ok(None) };
+        // The keeper refuses these by itself, and files that are being worked on tell nothing.
+        if row.epoch != of || row.awake || row.ended.is_some() {
+            return Ok(None);
+        }
+        let look = self.trees().touched(&row.scope.directory, session, turn);
+        let mut files = match tokio::time::timeout(self.limits().verdict_wait, look).await {
+            Ok(Ok(files)) if !files.is_empty() => files,
+            // Nothing is in the way, or nobody can tell so quickly.
+            Ok(Ok(_) | Err(_)) | Err(_) => return Ok(None),
+        };
+        let seen = Return::Seen(ErrandKind::Diff);
+        match self.still_counts(session, Errand { epoch: of, number: 0 }, seen).await {
+            Ok(()) => {}
+            Err(Refused::Stale) => return Ok(None), // The turn is of another scope by now: the keeper says so.
+            Err(refused) => return Err(refused),
+        }
+        let more = files.len().saturating_sub(TOUCHED_MAX);
+        files.truncate(TOUCHED_MAX);
+        Ok(Some(Refused::TouchedSince { turn, files, more }))
+    }
+}

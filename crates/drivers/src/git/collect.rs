@@ -104,7 +104,7 @@ impl Git {
 
     /// Deletes hidden refs that are too old. What they alone held is git's to prune.
     async fn expire(&self, repository: &Repository, age: Duration) -> Result<Vec<Collected>, GitTrouble> {
-        let _repository = self.hold(&repository.common).await?;
+        let _repository = self.hold(&repository.common, &repository.common).await?;
         let _hidden = self.hold_hidden(repository).await?;
         let shadow = self.shadow(repository)?;
         let list = self.plain(&shadow, "for-each-ref");

@@ -61,9 +61,9 @@ impl Git {
     pub async fn enter(&self, enter: Enter<'_>) -> Result<Entered, GitTrouble> {
         let from = Repository::must_be_around(enter.repository)?;
         let home = enter.repository.canonicalize().map_err(GitTrouble::disk(enter.repository))?;
-        let _held = self.hold(&from.common).await?;
+        let _held = self.hold(&from.common, &from.common).await?;
         let record = self.record(&enter.name)?;
-        let _root = self.hold_unmade(&enter.name, record.as_ref()).await?;
+        let _root = self.hold_unmade(&enter.name, record.as_ref(), &from.common).await?;
         let record = match record {
             Some(record) if record.common != from.common => {
                 return Err(GitTrouble::NameTaken { name: enter.name, repository: record.home });

@@ -1,10 +1,11 @@
 //! What a git that was killed leaves behind, and when we may take it away.
 //!
-//! Git never removes a lock that it did not make itself, so one that was left stops every later run. Whose it is depends
-//! on where it lies. In our own git directories only we run git, one at a time: whoever holds the working tree takes away
-//! what is left there. Below `refs/homing/` only we write, one at a time, too. Everything else in the repository may be the
-//! lock of somebody's living git: it goes only if a run of ours was cut short just then, and if it has been lying there for
-//! longer than git holds one.
+//! Git never removes a lock that it did not make itself, so one that was left stops every later run. Whoever holds a working
+//! tree or a repository knows that no git lives there which nobody waits for (`alive`); whose a lock is depends on where it
+//! lies. In our own git directories only we run git, one at a time: whoever holds the working tree takes away what is left
+//! there. Below `refs/homing/` only we write, one at a time, too. Everything else in the repository may be the lock of
+//! somebody's living git: it goes only if a run of ours was cut short just then, and if it has been lying there for longer
+//! than git holds one.
 //!
 //! What git does not stumble over (`tmp_obj_*`, `tmp_pack_*`) is left to `git gc`, which knows their age.
 
@@ -58,17 +59,18 @@ impl Git {
         &self,
         name: &super::WorktreeName,
         record: Option<&Record>,
+        common: &Path,
     ) -> Result<Option<Held>, GitTrouble> {
         match record {
             Some(Record { state: State::Made, .. }) => Ok(None),
-            _ => self.hold(&self.worktree(name)).await.map(Some),
+            _ => self.hold(&self.worktree(name), common).await.map(Some),
         }
     }
 
     /// Holds the hidden refs of a repository. Whoever has this may take away any lock below `refs/homing/`. It is taken
     /// last, and held for one run of git.
     pub(super) async fn hold_hidden(&self, repository: &Repository) -> Result<Held, GitTrouble> {
-        self.hold(&repository.common.join(HIDDEN)).await
+        self.hold(&repository.common.join(HIDDEN), &repository.common).await
     }
 
     /// Makes a branch. A lock that an earlier try of ours has left does not stop it.

@@ -2,13 +2,14 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `find` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `files`, `collect`. `leftovers` takes away what a
-//! killed git has left. `names` are names that are safe, `inside` reaches files without following links, `record` remembers
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `files`, `collect`. `alive` knows which runs of git live, and
+//! `leftovers` takes away what a killed one has left. `names` are names that are safe, `inside` reaches files without following links, `record` remembers
 //! which worktrees are ours, `trouble` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
 //! git at all. What would have to run (setup scripts) is only named, and runs behind the wall with the agent.
 
+mod alive;
 mod collect;
 mod diff;
 mod enter;
@@ -48,6 +49,7 @@ pub use snapshot::Snapshot;
 pub use trouble::{GitTrouble, UndoRefused};
 pub use undo::Undone;
 
+use alive::Runs;
 use find::Repository;
 use run::Runner;
 
@@ -103,9 +105,9 @@ pub struct Git {
 impl Git {
     /// Makes the places if they are missing. `program` is git, by path or by a name in `PATH`.
     pub fn new(program: &Path, places: Places, bounds: Bounds) -> Result<Self, GitTrouble> {
-        let home = places.own.join("home");
-        for place in [&places.worktrees, &home, &places.own.join("locks"), &places.own.join("worktrees")] {
-            make_private(place)?;
+        make_private(&places.worktrees)?;
+        for place in ["home", "locks", "worktrees", "runs"] {
+            make_private(&places.own.join(place))?;
         }
         let canonical = |path: &Path| path.canonicalize().map_err(GitTrouble::disk(path));
         let places = Places { worktrees: canonical(&places.worktrees)?, own: canonical(&places.own)? };
@@ -114,6 +116,7 @@ impl Git {
             home: places.own.join("home"),
             time_max: bounds.time_max,
             output_bytes_max: bounds.output_bytes_max,
+            runs: Runs::at(places.own.join("runs")),
         };
         Ok(Self { runner, places, bounds, stop_at: Arc::new(AtomicUsize::new(0)) })
     }

@@ -36,8 +36,8 @@ impl Git {
     pub async fn remove(&self, name: &WorktreeName, snapshot: &SnapshotName) -> Result<Removed, GitTrouble> {
         let record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
         let root = self.worktree(name);
-        let _repository = self.hold(&record.common).await?;
-        let _worktree = self.hold(&root).await?;
+        let _repository = self.hold(&record.common, &record.common).await?;
+        let _worktree = self.hold(&root, &record.common).await?;
         let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
         if record.state == State::Making {
             self.make(name, record.clone(), &Repository::at_common(&record.common)?).await?;

@@ -53,12 +53,12 @@ impl Git {
     ) -> Result<Entered, GitTrouble> {
         let from = Repository::must_be_around(repository)?;
         let home = repository.canonicalize().map_err(GitTrouble::disk(repository))?;
-        let _held = self.hold(&from.common).await?;
+        let _held = self.hold(&from.common, &from.common).await?;
         let found = self.snapshot_at(&from, &snapshot.reference).await?;
         if found.commit != snapshot.commit {
             return Err(GitTrouble::NoSuchSnapshot(snapshot.reference.clone()));
         }
-        let _root = self.hold_unmade(name, self.record(name)?.as_ref()).await?;
+        let _root = self.hold_unmade(name, self.record(name)?.as_ref(), &from.common).await?;
         if matches!(self.record(name)?, Some(Record { state: State::Removing { .. }, .. })) {
             self.finish_removal(name).await?;
         }

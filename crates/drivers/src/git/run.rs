@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
+use super::alive::Runs;
 use super::trouble::GitTrouble;
 
 /// Of what git complains about, so much is told on.
@@ -98,6 +99,7 @@ pub(super) struct Runner {
     pub(super) home: PathBuf,
     pub(super) time_max: Duration,
     pub(super) output_bytes_max: usize,
+    pub(super) runs: Runs,
 }
 
 /// What is written to git.
@@ -265,18 +267,19 @@ impl Call {
         }
         command.arg("--no-pager").args(&self.words);
         command.current_dir(&self.runner.home).process_group(0).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command
     }
 
     async fn run(self) -> Result<Said, GitTrouble> {
         let shown = self.shown();
         let no_git = |why| GitTrouble::NoGit { program: self.runner.program.clone(), why };
-        let mut child = self.command().spawn().map_err(no_git)?;
+        let (attended, complaints, complain) = self.runner.runs.begin(&self.git_dir)?;
+        // Our own end of it is closed with what git is started by.
+        let mut child = self.command().stderr(complain).spawn().map_err(no_git)?;
         let group = Group::of(&child);
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(input), Some(output), Some(complaints)) = pipes else {
-            unreachable!("all three were asked for")
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both were asked for")
         };
         let (bytes_max, is_cut_allowed) = (self.output_bytes_max, self.is_cut_allowed);
         let reading = async {
@@ -290,6 +293,7 @@ impl Call {
             tokio::join!(write(input, self.say), reading, read_bounded(complaints, COMPLAINT_BYTES_MAX));
         let status = child.wait().await.map_err(no_git)?;
         group.forget();
+        attended.is_over();
         let (out, is_cut) = out.map_err(no_git)?;
         if is_cut && !is_cut_allowed {
             return Err(GitTrouble::TooMuch { command: shown, bytes_max });

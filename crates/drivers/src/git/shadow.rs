@@ -75,18 +75,19 @@ impl Git {
         self.runner.call(&shadow.raw, command)
     }
 
-    /// Waits until nobody else works on it. Take a repository's common directory before a working tree of it.
-    pub(super) async fn hold(&self, what: &Path) -> Result<Held, GitTrouble> {
+    /// Waits until nobody else works on it, and until no git lives in its repository that an earlier server has left
+    /// behind. Take a repository's common directory before a working tree of it.
+    pub(super) async fn hold(&self, what: &Path, common: &Path) -> Result<Held, GitTrouble> {
         let path = self.places.own.join("locks").join(key(what));
         let file = File::options().create(true).append(true).open(&path).map_err(GitTrouble::disk(&path))?;
         let until = Instant::now() + self.bounds.wait_max;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Held(file)),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                Ok(()) if !self.runner.runs.is_one_left(common)? => return Ok(Held(file)),
+                Ok(()) | Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     tokio::time::sleep(LOOK_AGAIN).await
                 }
-                Err(TryLockError::WouldBlock) => return Err(GitTrouble::Busy(what.to_path_buf())),
+                Ok(()) | Err(TryLockError::WouldBlock) => return Err(GitTrouble::Busy(what.to_path_buf())),
                 Err(TryLockError::Error(why)) => return Err(GitTrouble::disk(&path)(why)),
             }
         }

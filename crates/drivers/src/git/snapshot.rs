@@ -112,7 +112,7 @@ impl Git {
         name: &SnapshotName,
     ) -> Result<Option<Snapshot>, GitTrouble> {
         let Some(repository) = Repository::around(directory)? else { return Ok(None) };
-        let _held = self.hold(&repository.top).await?;
+        let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         self.take(&repository, &shadow, name, Beside::default()).await.map(Some)
     }

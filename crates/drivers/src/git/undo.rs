@@ -64,7 +64,7 @@ impl Git {
         guard: impl Fn() -> bool + Send,
     ) -> Result<Undone, UndoRefused> {
         let repository = repository_of(directory, before, after)?;
-        let _held = self.hold(&repository.top).await?;
+        let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         let wanted = Begun::of(before, after);
         let safety =
@@ -95,7 +95,7 @@ impl Git {
         after: &Snapshot,
     ) -> Result<Vec<PathBuf>, GitTrouble> {
         let repository = repository_of(directory, before, after)?;
-        let _held = self.hold(&repository.top).await?;
+        let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         let now = self.trees(&repository, &shadow, false).await?;
         let (_, touched) =

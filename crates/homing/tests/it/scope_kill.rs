@@ -330,6 +330,49 @@ fn an_undo_goes_on_from_every_run_of_git() {
     yard.each_turn_ran_in_its_scope();
 }
 
+/// For how long nothing must happen beside a git that hangs. An undo takes a tenth of it.
+const BESIDE: Duration = Duration::from_millis(700);
+
+#[test]
+fn a_git_that_outlives_its_server_is_waited_for_and_keeps_its_locks() {
+    let cut = Cut::new();
+    let mut yard = Yard::of(cut.setup());
+    let mut gate = yard.gate("gate");
+    let message = yard.say("!run echo changed > kept.txt");
+    yard.homing.http().until_final(&message);
+    let turn = yard.each_turn_ran_in_its_scope().ran[&message].turn;
+    cut.hold("read-tree", &gate);
+    let path = format!("/api/v1/sessions/{}/undo", yard.session);
+    yard.homing.http().post(&path, &json!({ "turn": turn })).expect(200);
+    eventually("git hangs", || (cut.waiting() == 1).then_some(()));
+    cut.hold_no_more();
+
+    let shadows = fs::read_dir(yard.homing.data().join("git/shadows")).unwrap();
+    let locks: Vec<_> = shadows.map(|shadow| shadow.unwrap().path().join("raw/of-the-living.lock")).collect();
+    locks.iter().for_each(|lock| fs::write(lock, "").unwrap());
+    yard.homing.restart();
+    let held = yard.homing.data().join("git/locks");
+    let is_held = |entry: fs::DirEntry| fs::File::open(entry.path()).unwrap().try_lock().is_err();
+    let is_one_held = || fs::read_dir(&held).unwrap().any(|entry| is_held(entry.unwrap()));
+    eventually("the next server is at it", || is_one_held().then_some(()));
+    let until = Instant::now() + BESIDE;
+    while Instant::now() < until {
+        assert!(locks.iter().all(|lock| lock.exists()), "the lock of a living git was taken away");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!((yard.count("undone"), yard.read("kept.txt").as_str()), (0, "changed\n"));
+
+    gate.open();
+    eventually("it is undone", || (yard.count("undone") == 1).then_some(()));
+    assert_eq!((yard.count("errand_failed"), yard.read("kept.txt").as_str()), (0, "one\ntwo\n"));
+    assert!(
+        locks.iter().any(|lock| !lock.exists()),
+        "a dead one's goes, in the shadow of the tree that is held"
+    );
+    assert_eq!(fs::read_dir(yard.homing.data().join("git/runs")).unwrap().count(), 0);
+    yard.goes_on_in(&yard.place_text());
+}
+
 #[test]
 fn a_fork_is_made_once_from_every_run_of_git() {
     let cut = Cut::new();

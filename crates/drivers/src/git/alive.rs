@@ -1,0 +1,153 @@
+//! Which runs of git live, so that one that outlives its server is not taken for dead.
+//!
+//! A server that is killed does not take its git along: that one may go on for a moment, or hang. So git complains into a
+//! named pipe of its own, which it and everything it starts hold open for as long as they live. The operating system knows
+//! whether somebody does, whatever has become of the server. Whoever holds a working tree or a repository (see `shadow`)
+//! has waited for the runs that nobody waits for any more; only then a lock that lies there is of a git that is dead.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use tokio::net::unix::pipe;
+
+use super::shadow::key;
+use super::trouble::GitTrouble;
+
+/// The runs of git in our git directories. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Runs {
+    /// A pipe for each, named after its repository.
+    place: PathBuf,
+    /// Those that somebody here waits for.
+    attended: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+/// A run that somebody waits for. If they stop before it is over, the pipe stays for whoever comes next.
+#[derive(Debug)]
+pub(super) struct Attended {
+    runs: Runs,
+    path: PathBuf,
+}
+
+impl Runs {
+    pub(super) fn at(place: PathBuf) -> Self {
+        Self { place, attended: Arc::default() }
+    }
+
+    /// Begins a run in one of our git directories: the pipe, what to read from it, and what git is to complain into.
+    pub(super) fn begin(&self, git_dir: &Path) -> Result<(Attended, pipe::Receiver, File), GitTrouble> {
+        let name = format!("{}.{}", repository_key(git_dir)?, uuid::Uuid::now_v7().simple());
+        let path = self.place.join(name);
+        self.attended().insert(path.clone());
+        let attended = Attended { runs: self.clone(), path };
+        let path = &attended.path;
+        let open = || {
+            rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+            let hear = pipe::OpenOptions::new().open_receiver(path)?;
+            Ok((hear, File::options().write(true).open(path)?))
+        };
+        let (hear, complain) = open().map_err(GitTrouble::disk(path))?;
+        Ok((attended, hear, complain))
+    }
+
+    /// Whether a git lives in this repository that nobody waits for. What dead ones have left here goes.
+    pub(super) fn is_one_left(&self, common: &Path) -> Result<bool, GitTrouble> {
+        let (of_this, mut is_one_left) = (key(common), false);
+        for entry in fs::read_dir(&self.place).map_err(GitTrouble::disk(&self.place))?.flatten() {
+            let path = entry.path();
+            let is_of_this = entry.file_name().to_string_lossy().starts_with(&of_this);
+            if !is_of_this || self.attended().contains(&path) {
+                continue;
+            }
+            match is_open(&path) {
+                Ok(true) => is_one_left = true,
+                Ok(false) => remove(&path)?,
+                Err(why) if why.kind() == ErrorKind::NotFound => {}
+                Err(why) => return Err(GitTrouble::disk(&path)(why)),
+            }
+        }
+        Ok(is_one_left)
+    }
+
+    fn attended(&self) -> std::sync::MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.attended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attended {
+    /// Nothing of it lives any more.
+    pub(super) fn is_over(&self) {
+        let _ = fs::remove_file(&self.path); // What stays is found to be nobody's by the next one.
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.runs.attended().remove(&self.path);
+    }
+}
+
+/// Our git directories lead to their repository's objects.
+fn repository_key(git_dir: &Path) -> Result<String, GitTrouble> {
+    let link = git_dir.join("objects");
+    let objects = fs::read_link(&link).map_err(GitTrouble::disk(&link))?;
+    Ok(key(objects.parent().unwrap_or(&objects)))
+}
+
+/// Whether anybody can still write into a pipe: there is nothing to read then, and no end either.
+fn is_open(path: &Path) -> io::Result<bool> {
+    let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    let mut pipe = File::options().read(true).custom_flags(nonblock).open(path)?;
+    match pipe.read(&mut [0; 4096]) {
+        Ok(0) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(why) if why.kind() == ErrorKind::WouldBlock => Ok(true),
+        Err(why) => Err(why),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), GitTrouble> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(GitTrouble::disk(path)(why)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_nobody_waits_for_is_seen_for_as_long_as_something_of_it_lives() {
+        let place = tempfile::tempdir().unwrap();
+        let (git_dir, common) = (place.path().join("shadow"), place.path().join("common"));
+        fs::create_dir(&git_dir).unwrap();
+        std::os::unix::fs::symlink(common.join("objects"), git_dir.join("objects")).unwrap();
+        let runs = Runs::at(place.path().join("runs"));
+        fs::create_dir(&runs.place).unwrap();
+        let pipes = || fs::read_dir(&runs.place).unwrap().count();
+        let is_one_left = || runs.is_one_left(&common).unwrap();
+
+        let (attended, hear, complain) = runs.begin(&git_dir).unwrap();
+        assert!(!is_one_left(), "somebody waits for it");
+        let another = complain.try_clone().unwrap();
+        drop((attended, hear, complain));
+        assert!(is_one_left(), "what it has started lives");
+        assert!(!runs.is_one_left(&place.path().join("elsewhere")).unwrap(), "in this repository");
+        io::Write::write_all(&mut &another, b"words that nobody hears").unwrap_err();
+        assert!(is_one_left());
+        drop(another);
+        assert!(!is_one_left());
+        assert_eq!(pipes(), 0, "what was left is gone");
+
+        let (attended, _, complain) = runs.begin(&git_dir).unwrap();
+        drop(complain);
+        attended.is_over();
+        assert_eq!(pipes(), 0);
+    }
+}

@@ -81,6 +81,9 @@ impl Git {
     /// stay: what was never committed is nowhere else.
     pub async fn sweep(&self, age: Duration) -> Result<Vec<Collected>, GitTrouble> {
         self.empty_trash().await?;
+        for place in ["worktrees", "removed"] {
+            self.clear_unfinished(&self.places.own.join(place))?;
+        }
         let mut expired = Vec::new();
         for common in self.repositories() {
             // A repository that is gone has no snapshots any more.

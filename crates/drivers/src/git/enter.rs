@@ -188,22 +188,36 @@ impl Git {
         Ok(())
     }
 
-    /// The files that tie a worktree to its repository.
-    pub(super) fn make_links(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
-        let (root, admin) = (self.worktree(name), record.admin());
-        fs::create_dir_all(&admin).map_err(GitTrouble::disk(&admin))?;
+    /// The files of a new worktree that tie it to its repository.
+    fn make_links(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+        self.write_head(record)?;
+        self.step()?;
+        self.tie(name, record)
+    }
+
+    /// What the worktree begins with.
+    pub(super) fn write_head(&self, record: &Record) -> Result<(), GitTrouble> {
+        let admin = record.admin();
         let head = match &record.branch {
             Some(branch) => format!("ref: {branch}\n"),
             None => format!("{}\n", record.base_commit),
         };
+        fs::create_dir_all(&admin).map_err(GitTrouble::disk(&admin))?;
+        // Git takes a directory without it for one that is to be pruned.
+        let (locked, path) = (admin.join("locked"), admin.join("HEAD"));
+        fs::write(&locked, LOCKED).map_err(GitTrouble::disk(&locked))?;
+        fs::write(&path, head).map_err(GitTrouble::disk(&path))
+    }
+
+    /// Both ends of the tie. HEAD is not touched: whoever works in the worktree may have moved it.
+    pub(super) fn tie(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+        let (root, admin) = (self.worktree(name), record.admin());
+        fs::create_dir_all(&admin).map_err(GitTrouble::disk(&admin))?;
         let with_end = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
         let dot_git = root.join(".git");
-        for (file, text) in [
-            ("locked", LOCKED.as_bytes()),
-            ("gitdir", &with_end(&dot_git)),
-            ("commondir", b"../..\n"),
-            ("HEAD", head.as_bytes()),
-        ] {
+        for (file, text) in
+            [("locked", LOCKED.as_bytes()), ("gitdir", &with_end(&dot_git)), ("commondir", b"../..\n")]
+        {
             let path = admin.join(file);
             fs::write(&path, text).map_err(GitTrouble::disk(&path))?;
             self.step()?;

@@ -19,7 +19,7 @@ use super::inside::{Inside, Stands};
 use super::names::HIDDEN;
 use super::record::{Record, State};
 use super::run::Said;
-use super::shadow::{Held, Shadow};
+use super::shadow::{Held, Shadow, UNFINISHED};
 use super::trouble::GitTrouble;
 
 /// Git holds `packed-refs.lock` for as long as it takes to write one file.
@@ -44,8 +44,21 @@ impl Git {
                     fs::remove_file(entry.path()).map_err(GitTrouble::disk(&entry.path()))?;
                 }
             }
+            self.clear_unfinished(directory)?;
         }
         Ok(shadow)
+    }
+
+    /// Takes away files that somebody was writing when they were killed.
+    pub(super) fn clear_unfinished(&self, directory: &Path) -> Result<(), GitTrouble> {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_unfinished = path.extension().is_some_and(|end| end == UNFINISHED);
+            if is_unfinished && self.is_of_a_run_long_ended(&path) {
+                remove_if_there(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Who looks at a worktree does not hold it, but no run of git takes longer than this.
@@ -167,6 +180,13 @@ fn is_lock_of_ours(record: &Record, branch: &str, began: SystemTime) -> bool {
 /// `index.` and a UUID: the copy of an index, for one look at a worktree.
 fn is_index_of_a_look(name: &str) -> bool {
     name.strip_prefix("index.").is_some_and(|rest| uuid::Uuid::try_parse(rest).is_ok())
+}
+
+fn remove_if_there(path: &Path) -> Result<(), GitTrouble> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitTrouble::disk(path)(why)),
+        _ => Ok(()),
+    }
 }
 
 fn changed_at(path: &Path) -> Option<SystemTime> {

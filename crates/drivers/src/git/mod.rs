@@ -7,7 +7,7 @@
 //! which worktrees are ours, `trouble` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
-//! git at all. What would have to run (setup scripts) is only named, and runs behind the wall with the agent.
+//! git at all. What has to run (setup scripts) runs behind the wall with the agent, and not from here.
 
 mod alive;
 mod collect;
@@ -25,7 +25,6 @@ mod record;
 mod remove;
 mod restore;
 mod run;
-mod scripts;
 mod shadow;
 mod snapshot;
 mod trouble;
@@ -44,7 +43,6 @@ pub use list::WorktreeSeen;
 pub use names::{BranchName, Moment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
 pub use remove::Removed;
-pub use scripts::{Scripts, ScriptsConfig, scripts_of};
 pub use snapshot::Snapshot;
 pub use trouble::{GitTrouble, UndoRefused};
 pub use undo::Undone;

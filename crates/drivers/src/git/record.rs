@@ -160,6 +160,9 @@ impl Git {
         let mut found: Vec<RemovedWorktree> = Vec::new();
         for entry in fs::read_dir(self.places.own.join("removed")).into_iter().flatten().flatten() {
             let path = entry.path();
+            if path.extension().is_none_or(|end| end != "json") {
+                continue; // It is being written, or somebody was killed while it was.
+            }
             match fs::read(&path) {
                 Ok(text) => found.push(serde_json::from_slice(&text).map_err(|why| odd(&path, &why))?),
                 Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}

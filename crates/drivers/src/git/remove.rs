@@ -69,13 +69,10 @@ impl Git {
             // Somebody deleted the directory: what was staged, and what git remembers, is still there to be kept.
             _ => {}
         }
-        let head = admin.join("HEAD");
-        let before = fs::read(&head).ok();
-        self.make_links(name, record)?;
-        match before {
-            Some(before) => fs::write(&head, before).map_err(GitTrouble::disk(&head)),
-            None => Ok(()),
+        if !admin.join("HEAD").exists() {
+            self.write_head(record)?;
         }
+        self.tie(name, record)
     }
 
     /// A snapshot with everything, on the disk.

@@ -23,6 +23,9 @@ use super::{Git, make_private};
 /// How often we look whether a lock is free. Operations take longer than that.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// How the names of files end that are being written.
+pub(super) const UNFINISHED: &str = "new";
+
 /// Attributes that would change bytes, taken back for every path. Git reads this file last, so nothing overrides it.
 const RAW_ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding\n";
 
@@ -148,9 +151,10 @@ pub(super) fn key(path: &Path) -> String {
     format!("{hash:032x}")
 }
 
-/// Writes a file so that it is there whole or not at all, and on the disk.
+/// Writes a file so that it is there whole or not at all, and on the disk. Whoever looks at a working tree does not hold
+/// it, so two may write the same file at once: each writes one of its own beside it, and the last one stays.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitTrouble> {
-    let beside = path.with_extension("new");
+    let beside = path.with_extension(format!("{}.{UNFINISHED}", uuid::Uuid::now_v7().simple()));
     let write = || {
         let mut file = File::create(&beside)?;
         file.write_all(bytes)?;
@@ -161,7 +165,11 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitTrouble> {
             None => Ok(()),
         }
     };
-    write().map_err(GitTrouble::disk(path))
+    let wrote: std::io::Result<()> = write();
+    if wrote.is_err() {
+        let _ = fs::remove_file(&beside); // If it stays, it goes with what is left of the killed.
+    }
+    wrote.map_err(GitTrouble::disk(path))
 }
 
 /// Removes a directory of ours with everything in it; it need not be there. Links in it are removed, not followed.
@@ -193,6 +201,22 @@ fn open_directories(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_writes_at_the_same_time_writes_a_whole_file_each() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("HEAD");
+        let words = |writer: u8| vec![b'a' + writer; 64 * 1024 * (1 + usize::from(writer))];
+        let write = |writer: u8| (0..20).for_each(|_| write_whole(&path, &words(writer)).unwrap());
+        std::thread::scope(|scope| {
+            let writers = [0, 1, 2, 3].map(|writer| scope.spawn(move || write(writer)));
+            while writers.iter().any(|writer| !writer.is_finished()) {
+                let Ok(found) = fs::read(&path) else { continue };
+                assert!((0..4).any(|writer| found == words(writer)), "{} bytes, mixed", found.len());
+            }
+        });
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 
     #[test]
     fn a_closed_directory_can_be_removed() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use homing_drivers::git::{Enter, GitTrouble, ScriptsConfig, WorktreeName, scripts_of};
+use homing_drivers::git::{Enter, GitTrouble, WorktreeName};
 
 use super::{Yard, named, plain};
 
@@ -189,13 +189,6 @@ async fn a_list_shows_what_is_in_each() {
     assert!(two.is_missing);
     let other = Yard::new();
     assert_eq!(yard.git.list(Some(&other.repository)).await.unwrap(), []);
-}
-
-#[test]
-fn scripts_are_named_and_not_run() {
-    let config = ScriptsConfig { setup: Some("npm ci".into()), teardown: Some(" ".into()) };
-    let scripts = scripts_of("/w".as_ref(), &config);
-    assert_eq!((scripts.setup.as_deref(), scripts.teardown), (Some("npm ci"), None));
 }
 
 #[test]

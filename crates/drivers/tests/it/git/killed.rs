@@ -112,6 +112,23 @@ async fn removing_and_restoring_go_on_from_every_step() {
     panic!("removing or restoring has no end");
 }
 
+#[tokio::test]
+async fn a_head_that_somebody_has_moved_stays_wherever_a_removal_is_cut() {
+    for step in 1..=9 {
+        let yard = Yard::new();
+        let root = yard.enter("one").await.root;
+        plain(&root, &["checkout", "-q", "--detach"]);
+        let path = yard.repository.join(".git/worktrees/one/HEAD");
+        let head = fs::read(&path).unwrap();
+        fs::remove_file(root.join(".git")).unwrap();
+        yard.git.stop_at_step(step);
+        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await;
+        yard.git.stop_at_step(0);
+        assert!(matches!(stopped, Err(GitTrouble::Stopped(_))), "{stopped:?}");
+        assert_eq!(fs::read(&path).unwrap(), head, "{step}");
+    }
+}
+
 async fn find(yard: &Yard, name: &homing_drivers::git::SnapshotName) -> Snapshot {
     yard.git.find(&yard.repository, name).await.unwrap().unwrap()
 }

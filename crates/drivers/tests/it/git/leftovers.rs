@@ -156,6 +156,21 @@ async fn the_lock_of_a_branch_goes_only_if_it_says_what_we_wanted_to_say() {
     assert_eq!(yard.git.enter(wish).await.unwrap().branch.as_deref(), Some("topic"));
 }
 
+#[tokio::test]
+async fn what_somebody_was_writing_when_they_were_killed_stops_nobody_and_goes() {
+    let yard = Yard::new();
+    yard.enter("one").await;
+    yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    let own = yard.place.path().join("data/git");
+    let (now, long_ago) = (own.join("removed/a.1.new"), own.join("removed/b.2.new"));
+    write(&now, b"{\"name\":");
+    write_aged(&long_ago, Duration::from_secs(3_600));
+    assert_eq!(yard.git.removed().unwrap().len(), 1);
+    yard.git.sweep(Duration::from_secs(3_600)).await.unwrap();
+    assert!(now.exists(), "somebody may be at it");
+    assert!(!long_ago.exists());
+}
+
 /// A file as if written so long ago.
 fn write_aged(path: &Path, age: Duration) {
     write(path, b"");

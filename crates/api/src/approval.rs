@@ -2,6 +2,7 @@
 
 use crate::bounds::*;
 use crate::check::{directory, is_longer, words};
+use crate::object::whole_small;
 use crate::{At, Choice, Grantee, Invalid, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -99,7 +100,7 @@ pub enum Answer {
     /// Do not.
     No,
     /// This one of the options, counted from 0.
-    Chose(u16),
+    Chose(#[serde(deserialize_with = "whole_small")] u16),
     /// These words.
     Said(String),
 }

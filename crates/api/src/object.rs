@@ -48,6 +48,13 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D
     Whole::deserialize(deserializer).map(|Whole(number)| number)
 }
 
+/// The same, of few.
+pub(crate) fn whole_small<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let number = whole(deserializer)?;
+    let reason = || format!("invalid value: {number}, expected a whole number from 0 to {}", u16::MAX);
+    u16::try_from(number).map_err(|_| serde::de::Error::custom(reason()))
+}
+
 /// The same, or nothing.
 pub(crate) fn whole_maybe<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let read = Option::<Whole>::deserialize(deserializer)?;

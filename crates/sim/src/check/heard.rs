@@ -130,11 +130,15 @@ fn routes_are_exact(scene: &Scene<'_>, findings: &mut Findings) {
 /// Each observer sees a receipt move forward, and a final one never change.
 fn receipts_move_forward(scene: &Scene<'_>, findings: &mut Findings) {
     let mut last: BTreeMap<(PersonId, MessageId), ReceiptState> = BTreeMap::new();
+    // What was to go into a running turn, and came too late for it, waits again.
+    let has_missed = |message: &MessageId| scene.told.values().any(|told| told.missed.contains(message));
     for (person, message, state) in &scene.seen.receipts {
         if let Some(before) = last.insert((*person, *message), *state) {
             let fits = match before {
                 ReceiptState::Waiting | ReceiptState::Held => true,
-                ReceiptState::Running => !matches!(state, ReceiptState::Waiting | ReceiptState::Held),
+                ReceiptState::Running => {
+                    !matches!(state, ReceiptState::Waiting | ReceiptState::Held) || has_missed(message)
+                }
                 over => over == *state,
             };
             let how = || format!("{} was {before:?}, then {state:?}", short(message));

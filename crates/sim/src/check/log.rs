@@ -34,6 +34,8 @@ pub(super) struct Told {
     pub(super) pending: Option<Change>,
     /// Turns that somebody wanted undone, and whether they were.
     pub(super) undone: BTreeMap<Turn, bool>,
+    /// Messages that were on their way into a turn and came too late for it: they wait as before.
+    pub(super) missed: BTreeSet<MessageId>,
     /// What came back for another scope.
     pub(super) stale_errands: BTreeSet<(Errand, ErrandKind)>,
     /// Messages that were held because they were written for another scope.
@@ -289,7 +291,10 @@ impl Reader<'_> {
                 self.queue.push(Waits { message, held: false, revision: 0, epoch, delivery });
             }
             Fact::Steered { message, turn } => self.steer(*message, *turn, fact),
-            Fact::Missed { message } => self.miss(*message, fact),
+            Fact::Missed { message } => {
+                self.told.missed.insert(*message);
+                self.miss(*message, fact);
+            }
             Fact::Reordered { order } => {
                 let place = |waits: &Waits| order.iter().position(|m| *m == waits.message);
                 let complete =

@@ -44,7 +44,7 @@ fn the_laws_hold_for_seeds_600_to_799() {
 /// tree was before a turn.
 #[test]
 fn the_laws_hold_for_seeds_that_broke_them() {
-    for seed in [9, 58, 87, 533, 1_162, 1_193, 1_339, 4_439, 6_662, 17_991, 33_452, 115_380] {
+    for seed in [9, 58, 87, 533, 1_162, 1_193, 1_339, 4_439, 6_662, 17_991, 33_452, 115_380, 504_932] {
         check(seed..seed + 1);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `run` (the one place where git is started), `find` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept`, `restore`, `list`, `files`, `collect`. `alive` knows which runs of git live, and
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept` and `stamps`, `restore`, `list`, `files`, `collect`. `alive` knows which runs of git live, and
 //! `leftovers` takes away what a killed one has left. `names` are names that are safe, `inside` reaches files without following links, `record` remembers
 //! which worktrees are ours, `trouble` says what went wrong and what to do about it.
 //!
@@ -27,6 +27,7 @@ mod restore;
 mod run;
 mod shadow;
 mod snapshot;
+mod stamps;
 mod trouble;
 mod undo;
 

@@ -69,6 +69,11 @@ impl Git {
         self.places.own.join("worktrees").join(format!("{name}.json"))
     }
 
+    /// How everything in it looked when its removal began; there until nobody can have written to it unseen.
+    pub(super) fn stamps_path(&self, name: &WorktreeName) -> PathBuf {
+        self.places.own.join("worktrees").join(format!("{name}.stamps"))
+    }
+
     pub(super) fn record(&self, name: &WorktreeName) -> Result<Option<Record>, GitTrouble> {
         let path = self.record_path(name);
         match fs::read(&path) {

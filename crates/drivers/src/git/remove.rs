@@ -1,8 +1,9 @@
 //! Removing a worktree, so that every byte of it can be had again.
 //!
 //! First a snapshot with everything (`snapshot`, `kept`), then it is on the disk, then the record says *removing*, and only
-//! then something goes: the directory in one move, git's own files for it, a branch on which nothing was done. A kill in
-//! between leaves a record that says how to go on.
+//! then something goes: the directory in one move, git's own files for it, a branch on which nothing was done. Whether
+//! somebody has written to it since before the snapshot is looked at twice (`stamps`): before the move and after it. A kill
+//! in between leaves a record that says how to go on.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use super::names::{SnapshotName, WorktreeName};
 use super::record::{Record, RemovedWorktree, State};
 use super::shadow::{Shadow, remove_tree};
 use super::snapshot::{Beside, Snapshot};
+use super::stamps::Stamps;
 use super::trouble::GitTrouble;
 use super::{blocking, make_private, now_ms};
 
@@ -44,7 +46,9 @@ impl Git {
         }
         if !matches!(record.state, State::Removing { .. }) {
             self.check_links(name, &record)?;
-            let taken = self.save_all(&root, snapshot).await?;
+            let (taken, stamps) = self.save_all(&root, snapshot).await?;
+            stamps.write(&self.stamps_path(name))?;
+            self.step()?;
             let Snapshot { reference, commit, tree, .. } = taken;
             record.state = State::Removing { reference, commit, tree };
             self.write_record(name, &record)?;
@@ -75,10 +79,11 @@ impl Git {
         self.tie(name, record)
     }
 
-    /// A snapshot with everything, on the disk.
-    async fn save_all(&self, root: &Path, name: &SnapshotName) -> Result<Snapshot, GitTrouble> {
+    /// A snapshot with everything, on the disk, and how everything looked since before it was taken.
+    async fn save_all(&self, root: &Path, name: &SnapshotName) -> Result<(Snapshot, Stamps), GitTrouble> {
         let repository = Repository::must_be_around(root)?;
         let shadow = self.shadow_held(&repository)?;
+        let stamps = stamps_of(root, &repository.git_dir).await?;
         let trees = self.trees(&repository, &shadow, true).await?;
         let kept = Some(self.keep(&repository, &shadow).await?);
         self.step()?;
@@ -88,7 +93,8 @@ impl Git {
         let snapshot = self.seal(&repository, &shadow, name, trees, beside).await?;
         self.settle(&repository, &shadow, &snapshot, head.as_deref()).await?;
         self.step()?;
-        Ok(snapshot)
+        check_unchanged(&stamps, root, &repository.git_dir).await?;
+        Ok((snapshot, stamps))
     }
 
     /// Waits until a snapshot is on the disk. Parts of it may have been written by earlier ones, or by the person's git,
@@ -125,24 +131,17 @@ impl Git {
         let State::Removing { reference, commit, tree } = record.state.clone() else {
             return Err(GitTrouble::NoSuchWorktree(name.clone()));
         };
-        let root = self.worktree(name);
-        let trash = self.places.worktrees.join(TRASH).join(name.as_str());
-        if fs::symlink_metadata(&root).is_ok() {
-            make_private(&self.places.worktrees.join(TRASH))?;
-            self.remove_later(trash.clone()).await?;
-            fs::rename(&root, &trash).map_err(GitTrouble::disk(&root))?;
-            self.step()?;
+        let (root, admin) = (self.worktree(name), record.admin());
+        let trash = self.move_away(name).await?;
+        match self.check_moved(name, &trash, &admin).await {
+            Err(why @ GitTrouble::WrittenMeanwhile(_)) => {
+                fs::rename(&trash, &root).map_err(GitTrouble::disk(&root))?;
+                record.state = State::Made;
+                self.write_record(name, &record)?;
+                return Err(why);
+            }
+            checked => checked?,
         }
-        // Whoever moved it may have been killed before they looked.
-        if fs::symlink_metadata(&trash).is_ok()
-            && let Err(why) = self.check_unchanged(&root, &trash).await
-        {
-            fs::rename(&trash, &root).map_err(GitTrouble::disk(&root))?;
-            record.state = State::Made;
-            self.write_record(name, &record)?;
-            return Err(why);
-        }
-        let admin = record.admin();
         // The name may be somebody else's by now.
         if is_admin_of(&admin, &root) {
             remove_tree(&admin)?;
@@ -168,20 +167,31 @@ impl Git {
         Ok(snapshot)
     }
 
-    /// Whether nobody has written to it between the snapshot and the move.
-    async fn check_unchanged(&self, root: &Path, moved: &Path) -> Result<(), GitTrouble> {
-        let dir = self.shadow_dir(root);
-        let shadow = Shadow { plain: dir.join("plain"), raw: dir.join("raw"), dir };
-        let index = shadow.raw.join("index");
-        if !index.exists() {
-            return Ok(());
+    /// Moves the directory to where it waits to be deleted, and says where that is.
+    async fn move_away(&self, name: &WorktreeName) -> Result<PathBuf, GitTrouble> {
+        let root = self.worktree(name);
+        let trash = self.places.worktrees.join(TRASH).join(name.as_str());
+        if fs::symlink_metadata(&root).is_ok() {
+            // It is away already, or nobody knows how it looked: then this is something else, which is in no snapshot.
+            if fs::symlink_metadata(&trash).is_ok() || !self.stamps_path(name).exists() {
+                return Err(GitTrouble::InTheWay(root));
+            }
+            make_private(&self.places.worktrees.join(TRASH))?;
+            fs::rename(&root, &trash).map_err(GitTrouble::disk(&root))?;
+            self.step()?;
         }
-        let look = self.raw(&shadow, "ls-files").words(["-z", "-o", "-m", "-d", "--exclude-standard"]);
-        let out = look.work_tree(moved).index(&index).out().await?;
-        let changed = out
-            .split(|byte| *byte == 0)
-            .any(|path| !path.is_empty() && !path.ends_with(b"/") && is_bytes(moved, path));
-        if changed { Err(GitTrouble::Busy(root.to_path_buf())) } else { Ok(()) }
+        Ok(trash)
+    }
+
+    /// Whether nobody has written to it between the first look and the move. Once that is known, the list of stamps goes:
+    /// from then on everything may be deleted, and a kill in the midst of it does not look like somebody's doing.
+    async fn check_moved(&self, name: &WorktreeName, moved: &Path, admin: &Path) -> Result<(), GitTrouble> {
+        let path = self.stamps_path(name);
+        let Some(stamps) = Stamps::read(&path)? else { return Ok(()) };
+        if fs::symlink_metadata(moved).is_ok() {
+            check_unchanged(&stamps, moved, admin).await?;
+        }
+        remove_durably(&path)
     }
 
     async fn remove_branch(&self, record: &Record) -> Result<(), GitTrouble> {
@@ -228,12 +238,21 @@ impl Git {
     }
 }
 
-/// Pipes and nested repositories are told again and again; they are not in the tree.
-fn is_bytes(root: &Path, path: &[u8]) -> bool {
-    match fs::symlink_metadata(root.join(bytes_path(path))) {
-        Ok(about) => about.is_file() || about.is_symlink(),
-        Err(_) => true,
-    }
+async fn stamps_of(root: &Path, admin: &Path) -> Result<Stamps, GitTrouble> {
+    let (root, admin) = (root.to_path_buf(), admin.to_path_buf());
+    blocking(move || Ok(Stamps::take(&root, &admin))).await
+}
+
+async fn check_unchanged(stamps: &Stamps, root: &Path, admin: &Path) -> Result<(), GitTrouble> {
+    let differing = stamps.differing(&stamps_of(root, admin).await?);
+    if differing.is_empty() { Ok(()) } else { Err(GitTrouble::WrittenMeanwhile(differing)) }
+}
+
+/// Removes a file so that it does not come back after a power cut.
+fn remove_durably(path: &Path) -> Result<(), GitTrouble> {
+    fs::remove_file(path).map_err(GitTrouble::disk(path))?;
+    let parent = path.parent().unwrap_or(path);
+    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(GitTrouble::disk(parent))
 }
 
 fn is_admin_of(admin: &Path, root: &Path) -> bool {

@@ -42,6 +42,8 @@ pub enum GitTrouble {
     NoSuchSnapshot(String),
     #[error("another operation on {0} is still under way; try again when it has ended")]
     Busy(PathBuf),
+    #[error("nothing was removed: somebody wrote to it meanwhile: {}; try again", shown(.0))]
+    WrittenMeanwhile(Vec<PathBuf>),
     #[error(
         "git has not finished `{command}` within {seconds} s; look whether the disk is slow, or the repository is very large"
     )]

@@ -8,6 +8,7 @@ mod killed;
 mod leftovers;
 mod snapshots;
 mod undoing;
+mod writers;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -19,7 +19,8 @@ problems! {
         SessionEnded, IdempotencyConflict, OtherScope, QueueFull, TooManyOpenSessions, TooManyOrgSessions, DiskFull, Unclear];
     ReceiptProblems = [Invalid, NotFound, RightMissing];
     ChangeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, NotYourWords,
-        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, ScopeChanging, DiskFull, Unclear];
+        RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, ScopeChanging,
+        BadDirectory, WorktreeTrouble, DiskFull, Unclear];
     VerbProblems = [Invalid, NotFound, NotAllowed, RightMissing, AgentNotYours, SessionEnded, IdempotencyConflict, TooLate, Changed, DiskFull,
         Unclear];
 }
@@ -138,7 +139,8 @@ pub(crate) async fn receipt(
 
 /// Change a message that has not been started
 ///
-/// Other words (by its sender, naming the revision they saw), or hold and release.
+/// Other words (by its sender, naming the revision they saw), or hold and release. Released `there`, it stays held if there
+/// is nothing to go back to any more: a 409 `worktree_trouble` or `bad_directory`.
 #[utoipa::path(
     patch, path = "/api/v1/messages/{id}", tag = "messages", operation_id = "change_message", params(MessageName, KeyHeader),
     request_body = MessageChange,

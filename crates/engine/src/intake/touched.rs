@@ -1,23 +1,55 @@
-//! Whether something stands in the way of an undo, asked before anything of it is written.
+//! Whether something stands in the way of an undo, or of a way back, asked before anything of it is written.
 //!
-//! Whoever asks gets the refusal as the answer, with the files. The look is a courtesy: what it does not see, or what
-//! happens after it, the errand itself finds, which looks again while nothing else goes on in the tree.
+//! Whoever asks gets the refusal as the answer: with the files, or with what to put back. The look is a courtesy: what it
+//! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.
 
 use crate::{Engine, Refused};
-use kernel::{Errand, ErrandKind, Return, SessionId};
+use kernel::{Epoch, Errand, ErrandKind, Return, Scope, SessionId, Turn};
 use store::Wish;
 
 /// Files that are told with a refusal.
 const TOUCHED_MAX: usize = 100;
 
 impl Engine {
-    /// The refusal of an undo of which it can be seen that it would change what somebody else has done since.
+    /// The refusal of what would come to nothing as far as can be seen.
     pub(super) async fn in_the_way(
         &self,
         session: SessionId,
         wish: &Wish,
     ) -> Result<Option<Refused>, Refused> {
-        let Wish::Undo { turn, of } = *wish else { return Ok(None) };
+        match wish {
+            Wish::Undo { turn, of } => self.touched_since(session, *turn, *of).await,
+            Wish::Release { back_in: Some(scope), .. } => Ok(self.no_way_back(scope)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Nobody goes back to where nothing is: the message would fail there for good, and the session would be stuck.
+    fn no_way_back(&self, scope: &Scope) -> Option<Refused> {
+        let reason = self.ground().look(&scope.directory).err()?;
+        Some(match &scope.worktree {
+            Some(worktree) => {
+                let name = &worktree.name;
+                let why = format!(
+                    "the message was written for the worktree {name}, which is not there: `homing worktree restore \
+                     {name}` gives it back; or release the message here"
+                );
+                Refused::WorktreeTrouble { why }
+            }
+            None => {
+                let reason = format!("{reason}; put it back, or release the message here");
+                Refused::BadDirectory { reason }
+            }
+        })
+    }
+
+    /// The refusal of an undo of which it can be seen that it would change what somebody else has done since.
+    async fn touched_since(
+        &self,
+        session: SessionId,
+        turn: Turn,
+        of: Epoch,
+    ) -> Result<Option<Refused>, Refused> {
         let Some((_, row)) = self.store().session(session).await? else { return Ok(None) };
         // The keeper refuses these by itself, and files that are being worked on tell nothing.
         if row.epoch != of || row.awake || row.ended.is_some() {

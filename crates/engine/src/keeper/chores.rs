@@ -55,9 +55,12 @@ impl Keeper {
             return Err(Refused::ScopeChanging);
         }
         let inside = self.state.scope().and_then(|scope| scope.worktree.as_ref());
-        match inside.is_some_and(|inside| inside.name == chore.name()) {
-            true => Err(Refused::InWorktree),
-            false => Ok(()),
+        match chore {
+            Chore::Remove { name, .. } if inside.is_some_and(|inside| inside.name == *name) => {
+                Err(Refused::InWorktree)
+            }
+            // Only one that is not there is given back: a session that is in it can go on then.
+            Chore::Remove { .. } | Chore::Restore(_) => Ok(()),
         }
     }
 

@@ -122,6 +122,28 @@ async fn the_worktree_of_an_ended_session_goes_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worktree_that_is_gone_comes_back_for_a_session_that_is_in_it() {
+    let world = World::new().await;
+    let session = world.shop().await;
+    world.change(session, enter("blue")).await.unwrap();
+    world.arrived(session, 1).await;
+    let slow = world.say(To::Session(session), "!sleep 5000").await.unwrap().accepted.message;
+    world.house_has_handed(slow).await;
+    let there = world.say(To::Session(session), "there").await.unwrap().accepted.message;
+    world.change(session, Change::Exit).await.unwrap();
+    world.arrived(session, 2).await;
+    world.remove(session).await.unwrap();
+    // Nobody saw in time that there is nothing to go back to.
+    world.ask(engine::Verb::Release { message: there, there: true }).await.unwrap();
+    world.arrived(session, 3).await;
+    world.settled(there).await;
+    let back = world.engine.restore_worktree(&world.me, session, "blue", None, trace(None)).await;
+    assert_eq!(back.unwrap().name, "blue");
+    assert_eq!(world.times_noted("restore blue"), 1);
+    assert_eq!(world.remove(session).await, Err(Refused::InWorktree));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_teardown_says_goodbye_and_one_that_fails_leaves_the_worktree() {
     let mut world = World::new().await;
     let session = world.left().await;

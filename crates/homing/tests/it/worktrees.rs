@@ -117,6 +117,33 @@ fn a_worktree_is_set_up_worked_in_removed_and_had_back_to_the_last_byte() {
 }
 
 #[test]
+fn what_was_written_for_a_worktree_that_is_gone_stays_held_until_it_is_back() {
+    let yard = Yard::new();
+    yard.homing.run(&["scope", "enter", "shed"]).expect(0);
+    let shed = text(&yard.now(), "directory");
+    let mut gate = yard.gate("gate");
+    let running = yard.say(&format!("busy\n!run {}", gate.wait()));
+    yard.until_handed(&running);
+    let there = yard.say("there\n!run pwd");
+    yard.change(&json!({"exit": true}));
+    gate.open();
+    yard.until_epoch(2);
+    yard.is_held(&there);
+    yard.homing.run(&["worktree", "rm", "shed"]).expect(0);
+
+    let refused = yard.homing.run(&["queue", "release", "--there", &there]);
+    assert_ne!(refused.code, Some(0), "{}", refused.err);
+    assert!(refused.err.contains("homing worktree restore shed"), "{}", refused.err);
+    yard.is_held(&there);
+    assert_eq!(yard.now()["epoch"], 2, "the session is where it was");
+
+    yard.homing.run(&["worktree", "restore", "shed"]).expect(0);
+    yard.homing.run(&["queue", "release", "--there", &there]).expect(0);
+    assert!(yard.homing.http().until_final(&there)["text"].to_string().contains(&shed));
+    assert_eq!(text(&yard.now(), "directory"), shed);
+}
+
+#[test]
 fn what_takes_too_much_room_is_collected_and_a_dry_run_says_so_first() {
     let yard = Yard::of(Setup::new(crate::EXE).config("[worktrees]\ndisk_max = \"1B\"\nevery = \"0s\"\n"));
     yard.homing.run(&["scope", "enter", "blue"]).expect(0);

@@ -188,6 +188,14 @@ pub struct Rule {
     /// It counts no more from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<At>,
+    /// Whether it counts now: an `allow` does so only while whoever made it could still make it.
+    #[serde(default = "counts")]
+    pub counts: bool,
+}
+
+/// A server that does not say so let every rule count.
+fn counts() -> bool {
+    true
 }
 
 /// What becomes of questions.

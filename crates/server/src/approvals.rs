@@ -125,7 +125,8 @@ pub(crate) async fn answer(
 
 /// List the rules for questions
 ///
-/// Those that count now: the org's, and those of sessions that you see.
+/// The org's, and those of sessions that you see, until their time is over. An `allow` whose maker could no longer make it
+/// does not count, and says so.
 #[utoipa::path(
     get, path = "/api/v1/approvals/rules", tag = "approvals", operation_id = "rules",
     responses((status = 200, description = "The rules, the oldest first.", body = Page<Rule>), RulesProblems),
@@ -236,6 +237,7 @@ fn options_form(words: &QuestionWords) -> Vec<Choice> {
 }
 
 async fn rule_form(door: &Door, caller: &Caller, row: RuleRow) -> Answer<Rule> {
+    let counts = door.engine.rule_counts(caller.by.org, &row).await.map_err(engine::Refused::from)?;
     let RuleRow { rule, by, since, agent, tool, directory, session, effect, until } = row;
     let (effect, whom) = match effect {
         engine::RuleEffect::Allow => (RuleEffect::Allow, None),
@@ -253,5 +255,6 @@ async fn rule_form(door: &Door, caller: &Caller, row: RuleRow) -> Answer<Rule> {
         by: who(door, caller, by).await?,
         since: at(since),
         until: until.map(at),
+        counts,
     })
 }

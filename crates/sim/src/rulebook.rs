@@ -74,6 +74,8 @@ pub(crate) struct Rulebook {
     pub(crate) belated: Vec<(SessionId, ApprovalId, Answerer)>,
     heard: BTreeMap<(SessionId, Fence), VecDeque<Heard>>,
     turns: BTreeMap<SessionId, TurnNow>,
+    /// From which step on who may do what with a session.
+    records: Vec<(u64, Record)>,
     /// Rules that will come with an answer.
     promised: BTreeMap<RuleId, (RuleRow, OrgId, bool)>,
 }
@@ -96,7 +98,7 @@ impl Rulebook {
         self.heard.entry((session, fence)).or_default().push_back((at, tool.to_owned()));
     }
 
-    /// Somebody has changed the rules. `record` is that of the session for which the rule is.
+    /// Somebody has changed the rules, or who may make them. `record` is that of the session which it is about.
     pub(crate) fn change(&mut self, by: &Principal, new: &NewChange, record: Option<&Record>) {
         match &new.change {
             Change::AddRule(row) => {
@@ -111,8 +113,21 @@ impl Rulebook {
                     standing.removed_by = new.key.as_ref().map(|key| (by.person, key.key.clone()));
                 }
             }
+            Change::Give { .. } | Change::TakeBack { .. } => {
+                self.step += 1;
+                self.records.extend(record.map(|record| (self.step, record.clone())));
+            }
             _ => {}
         }
+    }
+
+    /// Whether its maker might still make it then. A yes counts only as long; a no, or whom to ask, goes on.
+    pub(crate) fn counts(&self, standing: &Standing, step: u64) -> bool {
+        let RuleRow { session: Some(session), effect: RuleEffect::Allow, by, .. } = standing.row else {
+            return true;
+        };
+        let mut then = self.records.iter().rev().filter(|(since, _)| *since <= step);
+        then.find(|(_, record)| record.session == session).is_none_or(|(_, record)| manages(by, record))
     }
 
     /// Somebody's answer is to become a rule.
@@ -243,12 +258,14 @@ impl Rulebook {
 fn is_rightful(by: &Principal, session: Option<SessionId>, record: Option<&Record>) -> bool {
     match (session, record) {
         (None, _) => by.role >= Role::Admin,
-        (Some(session), Some(record)) => {
-            let given = |(to, grant): &(Grantee, kernel::Grant)| {
-                (*to == Grantee::Person(by.person) || *to == Grantee::Org) && *grant == kernel::Grant::Manage
-            };
-            record.session == session && (record.owner == by.person || record.grants.iter().any(given))
-        }
+        (Some(session), Some(record)) => record.session == session && manages(by.person, record),
         (Some(_), None) => false,
     }
+}
+
+fn manages(person: PersonId, record: &Record) -> bool {
+    let given = |(to, grant): &(Grantee, kernel::Grant)| {
+        (*to == Grantee::Person(person) || *to == Grantee::Org) && *grant == kernel::Grant::Manage
+    };
+    record.owner == person || record.grants.iter().any(given)
 }

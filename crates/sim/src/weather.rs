@@ -250,7 +250,9 @@ impl Weather {
         if changing == Changing::Done {
             self.sky.ledger.changed(&new.change);
             let record = match &new.change {
-                store::Change::AddRule(RuleRow { session: Some(session), .. }) => {
+                store::Change::AddRule(RuleRow { session: Some(session), .. })
+                | store::Change::Give { on: store::Resource::Session(session), .. }
+                | store::Change::TakeBack { on: store::Resource::Session(session), .. } => {
                     self.inner.session(*session).await?
                 }
                 _ => None,

@@ -14,8 +14,8 @@ impl Keeper {
     ) -> Result<(Posed, Option<(Answer, Answerer)>), Stop> {
         let asks = asks_of(form);
         let now = self.engine.now();
-        let rules = self.engine.store().rules(self.org).await?;
-        let rules: Vec<_> = rules.iter().filter_map(|rule| rule.in_force(now)).collect();
+        let rows = self.engine.store().rules(self.org).await?;
+        let mut rules: Vec<_> = rows.iter().filter_map(|rule| rule.in_force(now)).collect();
         let question = Question {
             asks,
             agent: &self.scope.agent,
@@ -24,7 +24,18 @@ impl Keeper {
             home: self.scope.worktree.as_ref().map(|worktree| worktree.home.as_str()),
             session: self.session,
         };
-        let (only, answer) = match judge(&rules, &question) {
+        let judgement = loop {
+            let judgement = judge(&rules, &question);
+            let Judgement::Allow(rule) = judgement else { break judgement };
+            let row = rows.iter().find(|row| row.rule == rule);
+            match row {
+                Some(row) if !self.engine.rule_counts(self.org, row).await? => {
+                    rules.retain(|other| other.rule != rule);
+                }
+                Some(_) | None => break judgement,
+            }
+        };
+        let (only, answer) = match judgement {
             Judgement::Allow(rule) => (None, Some((Answer::Yes, Answerer::Rule(rule)))),
             Judgement::Deny(rule) => (None, Some((Answer::No, Answerer::Rule(rule)))),
             Judgement::Ask { who } => (who, self.unattended_answer().await?),

@@ -207,7 +207,7 @@ impl Engine {
         self.store().person(by.org, person).await?.ok_or(Refused::NotFound { what: "person" })
     }
 
-    /// The stored row of a rule of their org.
+    /// The stored row of a rule of their org. One of a session that they do not see is none.
     pub(super) async fn rule_of(&self, by: &Principal, rule: RuleId) -> Result<RuleRow, Refused> {
         // Which right it takes depends on what it is for; whoever has neither is told so before it is looked up.
         if by.bound.is_some() {
@@ -217,7 +217,9 @@ impl Engine {
             authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "rule"))?;
         }
         let rows = self.store().rules(by.org).await?;
-        rows.into_iter().find(|row| row.rule == rule).ok_or(Refused::NotFound { what: "rule" })
+        let none = Refused::NotFound { what: "rule" };
+        let row = rows.into_iter().find(|row| row.rule == rule).ok_or(none.clone())?;
+        if self.sees_rule(by, &row).await? { Ok(row) } else { Err(none) }
     }
 
     /// Whether they may do this with their org.

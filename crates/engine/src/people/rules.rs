@@ -1,9 +1,11 @@
 //! The org's rules for what agents ask: what is allowed or denied without asking, and whom to ask.
 
 use crate::{Engine, Refused, Trace};
-use kernel::{Act, OrgAct, Principal, RuleId, SessionId, authorize, authorize_right, grant_of};
+use kernel::{
+    Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_right, authorize_rule, grant_of,
+};
 use serde::Serialize;
-use store::{Change, RuleEffect, RuleRow, grantee_text};
+use store::{Change, RuleEffect, RuleRow, StoreError, grantee_text};
 
 /// A rule as somebody wants it. What is none holds for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +35,32 @@ impl Engine {
         Ok(seen)
     }
 
-    async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, Refused> {
+    pub(super) async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, Refused> {
         let Some(session) = row.session else { return Ok(true) };
         let found = self.store().session(session).await?;
         Ok(found.is_some_and(|(record, _)| grant_of(by, &record).is_some()))
+    }
+
+    /// Whether whoever made it has not lost the right to make it. A yes counts only as long; a no, or whom to ask, goes on:
+    /// without it something would be open that somebody closed.
+    pub async fn rule_counts(&self, org: OrgId, row: &RuleRow) -> Result<bool, StoreError> {
+        if row.effect != RuleEffect::Allow {
+            return Ok(true);
+        }
+        let maker = self.store().person(org, row.by).await?;
+        let Some(maker) = maker.filter(|maker| maker.disabled_at.is_none()) else { return Ok(false) };
+        let is_in = |group: &store::GroupRow| group.people.contains(&row.by);
+        let groups = self.store().groups(org).await?.into_iter().filter(is_in).map(|group| group.group);
+        let maker = Principal {
+            role: maker.role,
+            groups: groups.collect(),
+            ..Principal::member(org, maker.person, maker.handle)
+        };
+        let Some(session) = row.session else {
+            return Ok(authorize_rule(&maker, OrgAct::Rules, ()).is_ok());
+        };
+        let found = self.store().session(session).await?;
+        Ok(found.is_some_and(|(record, _)| authorize(&maker, Act::Rule, &record, ()).is_ok()))
     }
 
     /// Makes a rule. Whoever manages a session makes those for it, an admin makes the others.

@@ -281,6 +281,53 @@ async fn a_policy_may_let_what_nobody_attends_wait_for_a_person() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_yes_counts_only_while_whoever_made_the_rule_could_still_make_it() {
+    let world = World::new().await;
+    let session = world.talk(To::New, "hello").await.row.session;
+    let friend = world.friend(session, Grant::Manage).await;
+    let of_session = |effect| NewRule { session: Some(session), ..about_hammer(effect) };
+    let made = async |effect| world.engine.add_rule(&friend, of_session(effect), trace(None)).await.unwrap();
+    let rule = made(RuleEffect::Allow).await;
+    let yes = (Answer::Yes, Answerer::Rule(rule.rule));
+    world.talk(To::Session(session), "!ask hammer").await;
+    assert_eq!(world.answered(session).await, std::slice::from_ref(&yes));
+
+    world.give(session, Grantee::Person(friend.person), Grant::Prompt).await;
+    let asks = world.say(To::Session(session), "!ask hammer").await.unwrap().accepted.message;
+    let approval = world.question().await;
+    world.ask(Verb::Answer { approval, answer: Answer::No, remember: None }).await.unwrap();
+    world.settled(asks).await;
+    assert!(!world.engine.rule_counts(world.me.org, &rule).await.unwrap());
+
+    world.give(session, Grantee::Person(friend.person), Grant::Manage).await;
+    world.talk(To::Session(session), "!ask hammer").await;
+    assert_eq!(world.answered(session).await.last(), Some(&yes), "and again when they may again");
+    let no = made(RuleEffect::Deny).await;
+    world.engine.disable(&world.me, friend.person, trace(None)).await.unwrap();
+    assert!(!world.engine.rule_counts(world.me.org, &rule).await.unwrap());
+    world.talk(To::Session(session), "!ask hammer").await;
+    assert_eq!(
+        world.answered(session).await.last(),
+        Some(&(Answer::No, Answerer::Rule(no.rule))),
+        "a no stays"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_for_the_org_counts_only_while_whoever_made_the_rule_is_an_admin() {
+    let world = World::new().await;
+    let friend = world.let_in("friend", Role::Admin).await;
+    let allow = about_hammer(RuleEffect::Allow);
+    let rule = world.engine.add_rule(&friend, allow, trace(None)).await.unwrap();
+    let session = world.talk(To::New, "!ask hammer").await.row.session;
+    assert_eq!(world.answered(session).await, [(Answer::Yes, Answerer::Rule(rule.rule))]);
+    let member = engine::PersonChange { role: Some(Role::Member), ..engine::PersonChange::default() };
+    world.engine.change_person(&world.me, friend.person, member, trace(None)).await.unwrap();
+    world.say(To::New, "!ask hammer").await.unwrap();
+    world.question().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_removes_a_rule_again_with_the_same_key_is_told_that_it_is_removed() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;
@@ -316,7 +363,7 @@ async fn rules_are_seen_and_made_by_whoever_they_concern() {
     assert_eq!(world.engine.rules(&friend).await.unwrap(), std::slice::from_ref(&shown));
     assert_eq!(world.engine.rules(&world.me).await.unwrap(), [hidden.clone(), shown.clone()]);
     let remove = async |by: &Principal, rule| world.engine.remove_rule(by, rule, trace(None)).await;
-    assert_eq!(remove(&friend, hidden.rule).await, Err(Refused::NotFound { what: "session" }));
+    assert_eq!(remove(&friend, hidden.rule).await, Err(Refused::NotFound { what: "rule" }));
     assert_eq!(remove(&friend, shown.rule).await, Err(Refused::NeedsRole(Role::Admin)));
     assert_eq!(remove(&world.me, hidden.rule).await, Ok(()));
     assert_eq!(remove(&world.me, hidden.rule).await, Err(Refused::NotFound { what: "rule" }));

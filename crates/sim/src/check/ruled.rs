@@ -51,6 +51,7 @@ fn judged_by_what_stood(scene: &Scene<'_>, question: &Question, findings: &mut F
                     && row.until.is_none_or(|until| now < until)
                     && scene.store.sessions.get(&question.session).is_some_and(|row| row.org == standing.org)
                     && speaks_of(standing, question, scope)
+                    && scene.seen.rulebook.counts(standing, step)
             };
             says(scene.seen.rulebook.rules.iter().filter(stands), question.asks)
         })

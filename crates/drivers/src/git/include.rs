@@ -72,7 +72,12 @@ fn copy_all(from: &Path, to: &Path, paths: Vec<PathBuf>, bytes_max: u64) -> Resu
 /// Whole or not at all: a copy gets its name when it is done.
 fn copy_one(source: &Inside, target: &Inside, path: &Path) -> io::Result<()> {
     let (from, name) = source.parent(path)?;
-    let (to, _) = target.make_parent(path)?;
+    let to = match target.make_parent(path) {
+        Ok((to, _)) => to,
+        // The base has a link or a file where a directory would be: that is left alone, too.
+        Err(why) if why.kind() == io::ErrorKind::NotADirectory => return Ok(()),
+        Err(why) => return Err(why),
+    };
     if to.stands(name)? != Stands::Nothing {
         return Ok(());
     }

@@ -37,6 +37,8 @@ pub struct WorktreeSeen {
     pub used_at_ms: u64,
     /// Its directory is not there, or not whole.
     pub is_missing: bool,
+    /// Why nothing can be said about what is in it; it counts as missing then.
+    pub trouble: Option<String>,
 }
 
 impl Git {
@@ -87,9 +89,25 @@ impl Git {
             made_at_ms: record.made_at_ms,
             used_at_ms: record.made_at_ms,
             is_missing: true,
+            trouble: None,
         };
-        let found = Repository::around(&seen.directory).ok().flatten();
-        let Some(found) = found.filter(|found| found.top == seen.directory) else { return Ok(seen) };
+        // Whatever somebody did to this one, the others are listed.
+        if let Err(why) = self.look_closer(&mut seen, record).await {
+            (seen.is_missing, seen.trouble) = (true, Some(why.to_string()));
+        }
+        Ok(seen)
+    }
+
+    /// What git says about it.
+    async fn look_closer(&self, seen: &mut WorktreeSeen, record: &Record) -> Result<(), GitTrouble> {
+        if !seen.directory.exists() {
+            return Ok(());
+        }
+        let found = Repository::around(&seen.directory)?;
+        let Some(found) = found.filter(|found| found.top == seen.directory) else { return Ok(()) };
+        if found.common != record.common {
+            return Err(GitTrouble::InTheWay(seen.directory.join(".git")));
+        }
         // One that is not whole yet, or any more, is told as missing; entering or removing it goes on.
         seen.is_missing = record.state != State::Made;
         seen.branch = found.branch().as_deref().and_then(short);
@@ -98,7 +116,7 @@ impl Git {
         seen.head = self.find_one(&shadow, "HEAD").await?;
         (seen.ahead, seen.behind) = self.distance(&shadow, record, seen.head.as_deref()).await?;
         (seen.dirty, seen.untracked) = self.differing(&found, &shadow).await?;
-        Ok(seen)
+        Ok(())
     }
 
     async fn distance(
@@ -124,6 +142,7 @@ impl Git {
     async fn differing(&self, of: &Repository, shadow: &Shadow) -> Result<(u64, u64), GitTrouble> {
         let mine = format!("index.{}", uuid::Uuid::now_v7().simple());
         let (real, copy) = (of.git_dir.join("index"), shadow.plain.join(mine));
+        let _copy = Passing(copy.clone());
         if real.is_file() {
             fs::copy(&real, &copy).map_err(GitTrouble::disk(&copy))?;
         }
@@ -133,10 +152,18 @@ impl Git {
         let status =
             status.words(["--ignore-submodules=all"]).settings(&settings).work_tree(&of.top).index(&copy);
         let out = status.out().await?;
-        let _ = fs::remove_file(&copy);
         let lines = out.split(|byte| *byte == 0).filter(|line| !line.is_empty());
         let (untracked, dirty): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(b"??"));
         Ok((dirty.len() as u64, untracked.len() as u64))
+    }
+}
+
+/// A file that goes with the look it was made for, however that ends.
+struct Passing(PathBuf);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 

@@ -41,6 +41,7 @@ impl Git {
         let _repository = self.hold(&record.common, &record.common).await?;
         let _worktree = self.hold(&root, &record.common).await?;
         let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+        self.check_place(name, &record)?;
         if record.state == State::Making {
             self.make(name, record.clone(), &Repository::at_common(&record.common)?).await?;
         }
@@ -56,6 +57,23 @@ impl Git {
         }
         let snapshot = self.finish_removal(name).await?;
         Ok(Removed { name: name.clone(), snapshot })
+    }
+
+    /// Nothing is made in a repository that is gone, and nothing is touched where the worktree is not.
+    fn check_place(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+        let (root, repository) = (self.worktree(name), record.common.clone());
+        if !repository.join("objects").is_dir() {
+            return Err(GitTrouble::RepositoryGone { repository, root });
+        }
+        if let Ok(at) = fs::read_link(&root) {
+            return Err(GitTrouble::Moved { at: root.with_file_name(at), root });
+        }
+        match read_line(&record.admin().join("gitdir")).map(|line| bytes_path(&line)) {
+            Ok(dot_git) if dot_git != root.join(".git") && dot_git.exists() => {
+                Err(GitTrouble::Moved { at: dot_git.with_file_name(""), root })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whoever worked in it may have changed what ties it to its repository; everything must end up in the right one.

@@ -233,7 +233,10 @@ impl Git {
         let copy = shadow.plain.join("index.copy");
         let _ = fs::remove_file(&copy);
         let has_index = look.is_some() && fs::copy(&real, &copy).is_ok();
-        let staged = if has_index { Some(self.staged(shadow, &copy, is_durable).await?) } else { None };
+        let staged = match has_index {
+            true => Some(self.staged(shadow, &copy, is_durable).await.map_err(broken_index(&real))?),
+            false => None,
+        };
         let entries = if has_index { self.entries(shadow, &copy).await? } else { Vec::new() };
         let mut paths: BTreeSet<Vec<u8>> = entries.iter().map(|(_, path)| path.clone()).collect();
         if known.is_some() {
@@ -516,6 +519,16 @@ fn look_at(index: &Path) -> Option<IndexLook> {
         size: about.size(),
         number: about.ino(),
     })
+}
+
+/// Git's words about an index that it cannot read become what to do about it.
+fn broken_index(index: &Path) -> impl FnOnce(GitTrouble) -> GitTrouble + '_ {
+    move |why| match why {
+        GitTrouble::Git { said, .. } if said.contains("index") => {
+            GitTrouble::BrokenIndex { path: index.to_path_buf(), said }
+        }
+        why => why,
+    }
 }
 
 /// What stands before and after the first such byte.

@@ -42,6 +42,14 @@ pub enum GitTrouble {
     NoSuchSnapshot(String),
     #[error("another operation on {0} is still under way; try again when it has ended")]
     Busy(PathBuf),
+    #[error("git cannot read what is staged, {path}: {said}; move this file away and try again")]
+    BrokenIndex { path: PathBuf, said: String },
+    #[error("the worktree is not at {root} any more, but at {at}; move it back there, or remove it by hand")]
+    Moved { root: PathBuf, at: PathBuf },
+    #[error(
+        "the repository {repository} is not there any more; the files stay in {root}: bring the repository back and try again, or move them elsewhere"
+    )]
+    RepositoryGone { repository: PathBuf, root: PathBuf },
     #[error("nothing was removed: somebody wrote to it meanwhile: {}; try again", shown(.0))]
     WrittenMeanwhile(Vec<PathBuf>),
     #[error(

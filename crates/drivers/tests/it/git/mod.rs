@@ -1,5 +1,6 @@
 //! Worktrees and snapshots with the real git, in temporary repositories.
 
+mod broken;
 mod cycles;
 mod diffs;
 mod entering;

@@ -74,6 +74,11 @@ impl Trouble {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Whether the server said this.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.problem.as_ref().is_some_and(|problem| problem.code == code)
+    }
+
     /// The object that `--json` prints: the server's own problem, or one in its form.
     pub(crate) fn json(&self) -> serde_json::Value {
         let problem = self.problem.as_ref().and_then(|problem| serde_json::to_value(problem).ok());
@@ -148,12 +153,35 @@ fn refused(problem: Box<Problem>) -> Trouble {
         _ => Exit::Failed,
     };
     let hint = match problem.code {
-        // A turn has a number and no id.
-        Code::NotFound if problem.detail.contains("turn") => Some("`homing log` numbers the turns"),
-        code => hint(code),
+        Code::NotFound => Some(not_found_hint(&problem.detail).to_owned()),
+        Code::NotAllowed => Some(grant_hint(&problem.detail)),
+        code => hint(code).map(str::to_owned),
     };
-    let hint = hint.map_or_else(|| problem.hint.clone(), str::to_owned);
+    let hint = hint.unwrap_or_else(|| problem.hint.clone());
     Trouble { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }
+}
+
+/// Where to look for something of that kind.
+fn not_found_hint(detail: &str) -> &'static str {
+    match detail {
+        // A turn has a number and no id.
+        _ if detail.ends_with("turn") => "`homing log` numbers the turns",
+        _ if detail.ends_with("rule") => "`homing approve rules` lists them",
+        _ if detail.ends_with("approval") => "`homing approve` lists what is open",
+        _ if detail.ends_with("worktree") => "`homing worktree ls` lists them",
+        _ if detail.ends_with("person") => "`homing user ls` lists them",
+        _ if detail.ends_with("group") => "`homing group ls` lists them",
+        _ if detail.ends_with("token") => "`homing token ls` lists them",
+        _ => "check the id: `homing ls --all` lists your sessions, `homing queue` their messages",
+    }
+}
+
+/// The grant that is missing stands in what the server says.
+fn grant_hint(detail: &str) -> String {
+    let grant = detail.split('`').nth(1).unwrap_or("prompt");
+    format!(
+        "its owner can give it, `homing show SESSION` says who that is: `homing grant give SESSION NAME {grant}`; a viewer needs another role first, from an admin"
+    )
 }
 
 /// The server's advice is for programs; where the command line has something better, it says that.
@@ -175,9 +203,6 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::DirectoryNotYours => {
             "`homing roots` lists the directories that you may choose; an admin adds one: `homing roots add DIR --to NAME`"
         }
-        Code::NotAllowed => {
-            "its owner can give it, `homing show SESSION` says who that is: `homing grant give SESSION NAME prompt`; a viewer needs another role first, from an admin"
-        }
         Code::WallNotProved => {
             "`homing doctor` says what is missing; `homing up --trust-everyone` lets people in who may read each other's words"
         }
@@ -185,16 +210,17 @@ fn hint(code: Code) -> Option<&'static str> {
         Code::AddressNotYours => {
             "an address of yours has your own name in it: `homing route explain` shows one"
         }
-        Code::NotFound => {
-            "check the id: `homing ls --all` lists your sessions, `homing queue` their messages"
+        Code::SessionEnded => {
+            "to go on: `homing send \"…\"` from the same directory, or `homing send --new \"…\"`"
         }
-        Code::SessionEnded => "leave out --session to talk to this directory's conversation, or use --new",
+        Code::BadExport => "the file must be one that `homing export` wrote, unchanged",
+        Code::UnfitAnswer => {
+            "answer a permission with --yes or --no, a choice with --choose N, words with --say TEXT; `homing approve QUESTION` shows what it takes"
+        }
         Code::UnknownAgent => "`homing agents` lists the agents there are",
         Code::BadDirectory => "name a directory that is there",
         Code::Invalid => "mend what is named; `--help` says what it may be",
-        Code::Busy => {
-            "wait for the end of the turn, or stop it with `homing stop`; without --now a change waits by itself"
-        }
+        Code::Busy => "wait for the end of the turn, or stop it with `homing stop`",
         Code::ScopeChanging => {
             "`homing show` says what it waits for; `homing scope keep` gives the change up"
         }

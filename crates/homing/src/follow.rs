@@ -4,10 +4,12 @@
 //! goes away changes nothing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::Result;
 use api::client::{Follow, Heard};
-use api::{Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
+use api::{Answer, Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
+use tokio::time::{Instant, timeout_at};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
@@ -16,6 +18,8 @@ use crate::words;
 
 /// The longest single wait for the last word about a message; its fact has been seen already.
 const FINAL_WAIT_S: u64 = 10;
+/// How long a question may be open before it is for people: rules and policies answer at once.
+const RULE_WAIT: Duration = Duration::from_millis(500);
 
 /// Follows one message.
 #[derive(Debug)]
@@ -25,6 +29,10 @@ pub(crate) struct Follower<'a> {
     turn: Option<u32>,
     facts: Follow,
     shown: Shown,
+    /// The last question.
+    asked: Option<Asked>,
+    /// Until when a rule may answer it, if nobody was told of it yet.
+    untold: Option<Instant>,
     /// It was final, without a turn, before we came.
     over: bool,
 }
@@ -74,7 +82,7 @@ impl<'a> Follower<'a> {
         let facts = remote.client.follow(&receipt.session, after);
         let (message, mut shown) = (receipt.id.clone(), Shown::new(remote.screen));
         shown.wait_for("waiting for the agent …");
-        Ok(Self { remote, message, turn: None, facts, shown, over })
+        Ok(Self { remote, message, turn: None, facts, shown, asked: None, untold: None, over })
     }
 
     /// The next thing that happens. May be cancelled and called again.
@@ -82,7 +90,14 @@ impl<'a> Follower<'a> {
         if self.over {
             return self.end().await;
         }
-        match self.facts.next().await.told()? {
+        let heard = match self.untold {
+            None => self.facts.next().await,
+            Some(until) => match timeout_at(until, self.facts.next()).await {
+                Ok(heard) => heard,
+                Err(_) => return Ok(self.untold_question().map_or(Step::On, Step::Question)),
+            },
+        };
+        match heard.told()? {
             Heard::Live(live) if Some(live.turn) == self.turn && live.kind == "text" => {
                 self.shown.text(live.part, live.offset, &live.text)?;
                 Ok(Step::On)
@@ -92,11 +107,14 @@ impl<'a> Follower<'a> {
         }
     }
 
+    /// The question that nobody was told of.
+    fn untold_question(&mut self) -> Option<Asked> {
+        self.untold.take().and(self.asked.clone())
+    }
+
     async fn fact(&mut self, fact: &Fact) -> Result<Step> {
-        if let What::Rule(RuleFact::TurnStarted { turn, message }) = &fact.what
-            && *message == self.message
-        {
-            self.turn = Some(*turn);
+        if let What::Rule(rule) = &fact.what {
+            self.find_turn(rule)?;
         }
         if !self.is_ours(fact) {
             return Ok(Step::On);
@@ -106,11 +124,15 @@ impl<'a> Follower<'a> {
         }
         match &fact.what {
             What::Story(told) => self.story(&told.story),
+            What::Rule(RuleFact::Answered { answer, by, .. }) => self.answered(answer, by.as_deref()),
             What::Rule(
                 RuleFact::TurnEnded { .. } | RuleFact::Withdrawn { .. } | RuleFact::MessageRefused { .. },
             )
             | What::Rule(RuleFact::Held { .. }) => {
                 self.over = true;
+                if let Some(asked) = self.untold_question() {
+                    self.shown.aside(&asked.words())?;
+                }
                 self.end().await
             }
             What::Rule(rule @ (RuleFact::AttemptFailed { .. } | RuleFact::Crowded { .. })) => {
@@ -120,6 +142,42 @@ impl<'a> Follower<'a> {
             }
             What::Rule(_) | What::Other(_) => Ok(Step::On),
         }
+    }
+
+    /// A message begins a turn, or goes into one that is under way.
+    fn find_turn(&mut self, rule: &RuleFact) -> Result<()> {
+        match rule {
+            RuleFact::TurnStarted { turn, message } if *message == self.message => self.turn = Some(*turn),
+            RuleFact::Steered { turn, message } if *message == self.message => {
+                self.turn = Some(*turn);
+                self.shown.join();
+                self.shown.aside(&format!("goes into turn {turn}, which is under way"))?;
+            }
+            RuleFact::Missed { message } if *message == self.message => {
+                self.turn = None;
+                self.shown.aside("came too late for that turn; it is next")?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says what became of a question that no person has answered. Who did knows it.
+    fn answered(&mut self, answer: &Answer, by: Option<&str>) -> Result<Step> {
+        let answer = words::answer(answer);
+        let told = match by {
+            None => Some(format!("nobody answered in time: {answer}")),
+            Some("policy") => Some(format!("nobody attends: {answer}")),
+            Some(rule) if rule.starts_with("rul_") => Some(format!("answered by rule {rule}: {answer}")),
+            Some(_) => None,
+        };
+        if let Some(asked) = self.untold_question() {
+            self.shown.aside(&asked.words())?;
+        }
+        if let Some(told) = told {
+            self.shown.aside(&told)?;
+        }
+        Ok(Step::On)
     }
 
     fn story(&mut self, story: &Story) -> Result<Step> {
@@ -134,12 +192,10 @@ impl<'a> Follower<'a> {
                 self.shown.end_line()?;
                 let detail = if detail.is_empty() { format!("may I use {tool}?") } else { detail.clone() };
                 let options = options.iter().map(|option| option.name.clone()).collect();
-                return Ok(Step::Question(Asked {
-                    approval: approval.clone(),
-                    detail,
-                    form: *form,
-                    options,
-                }));
+                let before = self.untold_question();
+                self.asked = Some(Asked { approval: approval.clone(), detail, form: *form, options });
+                self.untold = Some(Instant::now() + RULE_WAIT);
+                return Ok(before.map_or(Step::On, Step::Question));
             }
             Story::Launch(_)
             | Story::About(_)
@@ -171,7 +227,12 @@ impl<'a> Follower<'a> {
                 | RuleFact::Withdrawn { message, .. }
                 | RuleFact::Held { message, .. }
                 | RuleFact::Released { message, .. }
+                | RuleFact::Steered { message, .. }
+                | RuleFact::Missed { message }
                 | RuleFact::MessageRefused { message, .. } => *message == self.message,
+                RuleFact::Answered { approval, .. } => {
+                    self.asked.as_ref().is_some_and(|asked| asked.approval == *approval)
+                }
                 RuleFact::TurnStarted { turn, .. }
                 | RuleFact::Handed { turn, .. }
                 | RuleFact::AttemptFailed { turn, .. }
@@ -242,11 +303,18 @@ struct Shown {
     open: Option<u32>,
     /// Whether the line says what we wait for; whatever comes next replaces it.
     passing: bool,
+    /// Whether what comes next may begin in the middle of a part.
+    joins: bool,
 }
 
 impl Shown {
     fn new(screen: Screen) -> Self {
-        Self { screen, parts: BTreeMap::new(), open: None, passing: false }
+        Self { screen, parts: BTreeMap::new(), open: None, passing: false, joins: false }
+    }
+
+    /// From here on: what was said before is not ours.
+    fn join(&mut self) {
+        self.joins = true;
     }
 
     /// Says what we wait for, until something else is shown.
@@ -264,7 +332,8 @@ impl Shown {
 
     /// Shows what is new of these words. Words after a gap are not shown: they come again, as a fact, behind the rest.
     fn text(&mut self, part: u32, offset: u64, text: &str) -> Result<()> {
-        let shown = self.parts.entry(part).or_default();
+        let begin = if std::mem::take(&mut self.joins) { offset } else { 0 };
+        let shown = self.parts.entry(part).or_insert(begin);
         let Some(fresh) = fresh_of(*shown, offset, text) else { return Ok(()) };
         *shown += fresh.len() as u64;
         if self.screen.json {

@@ -41,7 +41,7 @@ pub(crate) struct MakeArgs {
     #[arg(long, conflicts_with = "session")]
     title: Option<String>,
     /// Let it work in a git worktree of its own, if a session is made; named so, or by itself
-    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with = "session")]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "session")]
     worktree: Option<String>,
     /// The revision that the worktree begins with [default: the current one]
     #[arg(long, value_name = "REVISION", requires = "worktree")]
@@ -131,7 +131,7 @@ impl Target {
         if receipt.if_new_ignored && self.made_to_order {
             remote
                 .screen
-                .say("--agent, --model, --mode, --directory and --title are for new sessions; this one was there already");
+                .say("--agent, --model, --mode, --directory, --title, --worktree, --base and --branch are for new sessions; this one was there already");
         }
     }
 }
@@ -160,7 +160,9 @@ pub(crate) async fn session_or_here(named: Option<&str>, remote: &Remote) -> Res
         Explained::Existing { session, .. } => Ok(session.id),
         Explained::New { .. } | Explained::Refused { .. } => {
             Err(Trouble::new(Exit::NotFound, "there is no open session for this directory")
-                .hint("name one: `homing ls` lists them")
+                .hint(
+                    "`homing send \"…\"` opens one; `homing ls --all` lists those there are, ended ones too",
+                )
                 .into())
         }
     }

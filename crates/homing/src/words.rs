@@ -9,6 +9,7 @@ use api::{
 pub(crate) fn fact(fact: &Fact) -> String {
     match &fact.what {
         What::Rule(rule) => rule_fact(rule),
+        What::Story(StoryFact { turn: 0, story, .. }) => self::story(story),
         What::Story(StoryFact { turn, story, .. }) => format!("turn {turn}: {}", self::story(story)),
         What::Other(other) => {
             let kind = other.get("type").and_then(|kind| kind.as_str()).unwrap_or("something");
@@ -44,8 +45,7 @@ fn rule_fact(rule: &RuleFact) -> String {
         }
         RuleFact::Asked { approval, turn, .. } => format!("turn {turn}: the agent asks ({approval})"),
         RuleFact::Answered { approval, answer, by } => {
-            let answer = answer_words(answer);
-            format!("{approval}: {answer}{}", answerer(by.as_deref()))
+            format!("{approval}: {}{}", self::answer(answer), answerer(by.as_deref()))
         }
         RuleFact::Lapsed { approval } => format!("{approval} lapsed: nobody can answer it any more"),
         RuleFact::StopAsked { turn, why, .. } => format!("turn {turn} is to stop ({})", plain(why)),
@@ -99,11 +99,12 @@ fn scope_change(change: &api::ScopeChange) -> String {
     }
 }
 
-fn answer_words(answer: &api::Answer) -> String {
+/// What was answered; options are counted from 0, as `homing approve` shows them.
+pub(crate) fn answer(answer: &api::Answer) -> String {
     match answer {
         api::Answer::Yes => "yes".to_owned(),
         api::Answer::No => "no".to_owned(),
-        api::Answer::Chose(option) => format!("option {}", option + 1),
+        api::Answer::Chose(option) => format!("option {option}"),
         api::Answer::Said(words) => words.clone(),
     }
 }
@@ -191,7 +192,8 @@ fn used(usage: &api::Usage) -> String {
     let cost = usage.cost_micros.map(|micros| format!(", ${:.4}", micros as f64 / 1e6)).unwrap_or_default();
     let window = usage.window_used.zip(usage.window_size);
     let window = window.map(|(used, size)| format!(", window {used} of {size}")).unwrap_or_default();
-    format!("{} tokens in{cached}, {} out{cost}{window}", usage.input_tokens, usage.output_tokens)
+    let tokens = if usage.input_tokens == 1 { "token" } else { "tokens" };
+    format!("{} {tokens} in{cached}, {} out{cost}{window}", usage.input_tokens, usage.output_tokens)
 }
 
 /// What was seen when a turn was stopped.

@@ -7,7 +7,7 @@ use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionFo
 
 use crate::exit::{Exit, Trouble};
 use crate::remote::{Remote, Told};
-use crate::{time, world};
+use crate::{time, words, world};
 
 /// List the questions of agents, answer one, or see to the rules for them
 ///
@@ -120,19 +120,15 @@ pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> 
 
 async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remote: &Remote) -> Result<Exit> {
     let said = ApprovalAnswer { answer, remember };
-    let words = answer_words(&said.answer);
+    let (words, remembers) = (words::answer(&said.answer), said.remember);
     let now = remote.client.answer(approval, said).await.told()?.into_inner();
     remote.done(&now, format!("{} {words}", now.id))?;
-    Ok(Exit::Done)
-}
-
-fn answer_words(answer: &Answer) -> String {
-    match answer {
-        Answer::Yes => "yes".to_owned(),
-        Answer::No => "no".to_owned(),
-        Answer::Chose(option) => format!("option {option}"),
-        Answer::Said(words) => words.clone(),
+    if remembers.is_some() {
+        remote.screen.say(
+            "a rule remembers it: `homing approve rules` lists it, `homing approve rules remove RULE` forgets it",
+        );
     }
+    Ok(Exit::Done)
 }
 
 async fn list(remote: &Remote) -> Result<Exit> {
@@ -187,7 +183,7 @@ fn standing(approval: &Approval) -> String {
         (ApprovalState::Answered, Some(answer)) => {
             format!(
                 "answered: {}, by {}",
-                answer_words(answer),
+                words::answer(answer),
                 by.unwrap_or_else(|| "nobody in time".into())
             )
         }

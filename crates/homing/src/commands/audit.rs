@@ -30,7 +30,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
     /// Every entry, one JSON object per line
-    #[arg(long)]
+    #[arg(long, conflicts_with = "limit")]
     jsonl: bool,
     /// How many at the most
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,6 +1,7 @@
 //! `homing diff`: what a turn changed.
 
 use anyhow::Result;
+use api::{FactsQuery, LIMIT_MAX, RuleFact, What};
 
 use crate::exit::{Exit, Trouble};
 use crate::remote::{Remote, Told};
@@ -9,8 +10,8 @@ use crate::target::session_or_here;
 /// See what a turn changed
 #[derive(clap::Args)]
 pub(crate) struct DiffArgs {
-    /// The turn, as `homing log` numbers it
-    turn: u32,
+    /// The turn, as `homing log` numbers it [default: the last one that is over]
+    turn: Option<u32>,
     /// The session [default: this directory's]
     #[arg(long, short)]
     session: Option<String>,
@@ -21,15 +22,27 @@ pub(crate) struct DiffArgs {
 
 pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
-    let changes = remote.client.changes(&session, args.turn).await.told()?;
+    let turn = match args.turn {
+        Some(turn) => turn,
+        None => {
+            let turn = last_turn(&session, remote).await?.ok_or_else(no_turn)?;
+            remote.screen.say(format!("turn {turn}:"));
+            turn
+        }
+    };
+    let changes = remote.client.changes(&session, turn).await.told()?;
     if remote.screen.json {
         remote.screen.object(&changes)?;
         return Ok(Exit::Done);
     }
     if !changes.known {
-        return Err(Trouble::new(Exit::Failed, format!("nobody can tell what turn {} changed", args.turn))
+        return Err(Trouble::new(Exit::Failed, format!("nobody can tell what turn {turn} changed"))
             .hint("its directory is not under version control, or the turn is not over")
             .into());
+    }
+    if changes.files.is_empty() && changes.patch.is_empty() {
+        remote.screen.say(format!("turn {turn} changed no file"));
+        return Ok(Exit::Done);
     }
     if args.stat || changes.patch.is_empty() {
         let count = |lines: Option<u64>| lines.map_or_else(|| "-".to_owned(), |lines| lines.to_string());
@@ -50,4 +63,30 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.say("the rest of the patch is left out: it is long");
     }
     Ok(Exit::Done)
+}
+
+/// The last turn that is over, if there is one.
+pub(super) async fn last_turn(session: &str, remote: &Remote) -> Result<Option<u32>> {
+    let mut end = remote.client.session(session).await.told()?.number;
+    // From behind: it is among the last facts of nearly every session.
+    while end > 0 {
+        let after = end.saturating_sub(LIMIT_MAX as u64);
+        let limit = u32::try_from(end - after).ok();
+        let query = FactsQuery { after: Some(after), limit, readiness: None };
+        let page = remote.client.facts(session, &query).await.told()?;
+        let over = |what: &What| match what {
+            What::Rule(RuleFact::TurnEnded { turn, .. }) => Some(*turn),
+            What::Rule(_) | What::Story(_) | What::Other(_) => None,
+        };
+        if let Some(turn) = page.items.iter().rev().find_map(|fact| over(&fact.what)) {
+            return Ok(Some(turn));
+        }
+        end = after;
+    }
+    Ok(None)
+}
+
+/// What is said where none is over.
+pub(super) fn no_turn() -> Trouble {
+    Trouble::new(Exit::NotFound, "no turn of this session is over yet").hint("`homing log` numbers the turns")
 }

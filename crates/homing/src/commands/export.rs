@@ -41,7 +41,14 @@ pub(crate) async fn export(args: &ExportArgs, remote: &Remote) -> Result<Exit> {
         None => std::io::stdout().lock().write_all(&file)?,
     }
     let left = header.left_out;
-    remote.screen.progress(format!("{} turns of {}", text.lines().count().saturating_sub(2), header.session));
+    let turns = match text.lines().count().saturating_sub(2) {
+        1 => "1 turn".to_owned(),
+        turns => format!("{turns} turns"),
+    };
+    match &args.output {
+        Some(path) => remote.screen.say(format!("{turns} in {}", path.display())),
+        None => remote.screen.progress(format!("{turns} of {}", header.session)),
+    }
     for (count, what) in [
         (left.turns, "older turns, for which there was no room"),
         (left.messages, "messages that are not done"),

@@ -30,7 +30,20 @@ pub(crate) async fn fork(args: ForkArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.object(&made)?;
     } else {
         remote.screen.line(&made.id)?;
-        remote.screen.progress(format!("go on with `homing send --session {} …`", made.id));
+        say_where(&made.id, remote).await?;
     }
     Ok(Exit::Done)
+}
+
+/// Of what it is a fork, and where it works, as far as that is known by now.
+async fn say_where(fork: &str, remote: &Remote) -> Result<()> {
+    let made = remote.client.session(fork).await.told()?;
+    let origin = made.origin.map(|origin| format!("a fork of {} after turn {}", origin.session, origin.turn));
+    let place = match made.worktree {
+        Some(tree) => format!(", in worktree {} ({})", tree.name, made.directory),
+        None => String::new(),
+    };
+    let origin = origin.unwrap_or_else(|| "a fork".to_owned());
+    remote.screen.say(format!("{origin}{place}; `homing send --session {fork} \"…\"` goes on there"));
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use api::{IMPORT_BYTES_MAX, ImportQuery};
+use api::{Code, IMPORT_BYTES_MAX, ImportQuery};
 
 use crate::exit::{Exit, Trouble};
 use crate::remote::{Remote, Told};
@@ -36,7 +36,7 @@ pub(crate) async fn import(args: ImportArgs, remote: &Remote) -> Result<Exit> {
         named => named,
     };
     let query = ImportQuery { agent: args.agent, directory, title: args.title };
-    let made = remote.client.import(file, &query).await.told()?;
+    let made = remote.client.import(file, &query).await.told().map_err(here_already)?;
     if remote.screen.json {
         remote.screen.object(&made)?;
     } else {
@@ -44,6 +44,24 @@ pub(crate) async fn import(args: ImportArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.progress(format!("go on with `homing send --session {} …`", made.id));
     }
     Ok(Exit::Done)
+}
+
+/// Whoever has the conversation goes on in it, or wants a second one.
+fn here_already(error: anyhow::Error) -> anyhow::Error {
+    let hint = |trouble: &Trouble| {
+        let session = trouble.what.split_whitespace().find(|word| word.starts_with("ses_"))?;
+        Some(format!(
+            "go on there (`homing send --session {session} …`), or make a second one with `homing fork {session}`"
+        ))
+    };
+    match error.downcast::<Trouble>() {
+        Ok(trouble) if trouble.is(Code::AlreadyImported) => match hint(&trouble) {
+            Some(hint) => trouble.hint(hint).into(),
+            None => trouble.into(),
+        },
+        Ok(trouble) => trouble.into(),
+        Err(error) => error,
+    }
 }
 
 /// A file that is too long is not read to its end.

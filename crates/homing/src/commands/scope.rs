@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api::client::{Heard, Verdict};
 use api::{
-    Choices, EnterWorktree, Fact, FactsQuery, Files, RuleFact, ScopeEnter, ScopeExit, ScopeRelink,
+    Choices, Code, EnterWorktree, Fact, FactsQuery, Files, RuleFact, ScopeEnter, ScopeExit, ScopeRelink,
     ScopeRequest, ScopeSet, ScopeSetting, Session, StoryFact, What,
 };
 use std::time::Duration;
@@ -75,7 +75,8 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
     let request = match args.verb {
         None => return show(&remote.client.session(&session).await.told()?, remote),
         Some(ScopeVerb::Keep) => {
-            return show(&remote.client.keep_scope(&session).await.told()?.into_inner(), remote);
+            let kept = remote.client.keep_scope(&session).await.told().map_err(nothing_waits)?;
+            return show(&kept.into_inner(), remote);
         }
         Some(ScopeVerb::Commands) => {
             return choices(&remote.client.commands(&session).await.told()?, remote);
@@ -103,7 +104,7 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
         }
     };
     let before = remote.client.session(&session).await.told()?;
-    let now = match remote.client.change_scope(&session, &request).await.told()? {
+    let now = match remote.client.change_scope(&session, &request).await.told().map_err(without_now)? {
         Verdict::Done(now) => now,
         Verdict::Pending(_) => {
             remote.screen.say("not decided yet; `homing scope` says later");
@@ -122,14 +123,39 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
     show(&remote.client.session(&session).await.told()?, remote)
 }
 
+/// What a change is told that has to be now.
+fn without_now(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Trouble>() {
+        Ok(trouble) if trouble.is(Code::Busy) => trouble
+            .hint("wait for the end of the turn, or stop it with `homing stop`; without --now a change waits by itself")
+            .into(),
+        Ok(trouble) => trouble.into(),
+        Err(error) => error,
+    }
+}
+
+/// A change that has happened, or never was, cannot be given up.
+fn nothing_waits(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Trouble>() {
+        Ok(trouble) if trouble.is(Code::TooLate) => {
+            trouble.hint("no change waits; `homing scope` shows where the session is").into()
+        }
+        Ok(trouble) => trouble.into(),
+        Err(error) => error,
+    }
+}
+
 /// Whether it happened, or why it did not, is in the log.
 async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Result<()> {
     // What is so already is never asked.
     if !was_asked(before, now, remote).await? {
         return Ok(());
     }
-    if now.awake {
-        remote.screen.progress("it happens when the turn under way is over; Ctrl-C does not take it back");
+    // What it does by itself, such as making a worktree, is soon over.
+    if before.awake && before.pending > 0 {
+        remote
+            .screen
+            .say("waits for the end of the turn; Ctrl-C leaves it waiting, `homing scope keep` gives it up");
     }
     let mut facts = remote.client.follow(&before.id, before.number);
     let mut notice = String::new();
@@ -137,6 +163,9 @@ async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Resu
         let Heard::Fact(Fact { what, .. }) = facts.next().await.told()? else { continue };
         match what {
             What::Rule(RuleFact::ScopeChanged { .. }) => return Ok(()),
+            What::Rule(RuleFact::ScopeKept { why, .. }) if why == "asked" => {
+                return Err(Trouble::new(Exit::Failed, "the change was given up").into());
+            }
             What::Rule(RuleFact::ScopeKept { .. }) => {
                 return Err(Trouble::new(Exit::Failed, format!("the scope stays as it was. {notice}"))
                     .hint("nothing was changed: mend that, then ask again")

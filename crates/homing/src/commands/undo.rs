@@ -5,6 +5,7 @@ use api::client::Heard;
 use api::{RuleFact, What};
 use std::time::Duration;
 
+use crate::commands::diff::{last_turn, no_turn};
 use crate::exit::{Exit, Trouble};
 use crate::remote::{Remote, Told};
 use crate::target::session_or_here;
@@ -20,7 +21,7 @@ const UNDO_WAIT: Duration = Duration::from_secs(120);
 #[derive(clap::Args)]
 pub(crate) struct UndoArgs {
     /// The turn, as `homing log` numbers it
-    turn: u32,
+    turn: Option<u32>,
     /// The session [default: this directory's]
     #[arg(long, short)]
     session: Option<String>,
@@ -28,8 +29,16 @@ pub(crate) struct UndoArgs {
 
 pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
+    let Some(turn) = args.turn else {
+        let last = last_turn(&session, remote).await?.ok_or_else(no_turn)?;
+        return Err(Trouble::new(Exit::Usage, "which turn is to be undone?")
+            .hint(format!(
+                "the last one is {last}: `homing diff {last}` shows it, `homing undo {last}` undoes it"
+            ))
+            .into());
+    };
     let before = remote.client.session(&session).await.told()?.number;
-    remote.client.undo(&session, args.turn).await.told()?;
+    remote.client.undo(&session, turn).await.told()?;
     match tokio::time::timeout(UNDO_WAIT, until_undone(&session, before, remote)).await {
         Ok(undone) => undone,
         Err(_) => {

@@ -65,7 +65,7 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
 fn welcome(ready: &Ready, link: &str, place: &Place, screen: Screen) -> Result<()> {
     screen.line(format!("{} at {}\n", screen.out(Look::Bold, "Homing is up"), ready.url()))?;
     screen.pairs(&[
-        ("  sign in", format!("{link} (works once; `homing user link` makes another)")),
+        ("  sign in", format!("{link} (works once, within 10 minutes; `homing user link` makes another)")),
         ("  data", place.dir.display().to_string()),
         ("  agent", format!("{} for new sessions; `homing agents` lists all", ready.default_agent())),
         ("  try", format!("{}   in another terminal", screen.out(Look::Good, &first_command(place)))),

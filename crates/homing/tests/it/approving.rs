@@ -57,6 +57,15 @@ fn rules_are_added_listed_obeyed_and_removed() {
     assert!(shown.contains("deny") && shown.contains("shell") && shown.contains("scripted"), "{shown}");
     let answer = homing.converse("api:approving/rules", "!ask shell");
     assert!(answer.contains("shell: denied"), "{answer}");
+    let watched = homing.run(&["send", "--follow", "!ask shell"]);
+    assert!(watched.expect(0).contains("shell: denied"), "{watched:?}");
+    assert!(watched.err.contains(&format!("answered by rule {id}: no")), "{}", watched.err);
+    let alone = homing.run(&["send", "--follow", "--unattended", "!ask paint"]);
+    assert!(alone.expect(0).contains("paint: denied"), "{alone:?}");
+    assert!(alone.err.contains("nobody attends: no"), "{}", alone.err);
+    for told in [&watched.err, &alone.err] {
+        assert!(!told.contains("answer with"), "nobody is asked what is answered already: {told}");
+    }
     homing.run(&["approve", "rules", "remove", &id]).expect(0);
     homing.run(&["approve", "rules", "remove", &id]).expect(3);
     homing.run(&["approve", "rules", "add", "--tool", "shell"]).expect(2);

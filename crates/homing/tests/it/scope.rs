@@ -132,10 +132,19 @@ fn a_worktree_is_entered_changed_shown_undone_and_left() {
     let shed = text(&yard.now(), "directory");
     assert!(entered.expect(0).contains(&shed) && entered.out.contains("shed (from"), "{}", entered.out);
     assert_eq!(yard.works_in(), shed);
+    let unchanged = run(&["diff"]);
+    assert_eq!(unchanged.expect(0), "");
+    assert!(unchanged.err.contains("changed no file"), "{}", unchanged.err);
 
     let turn = turn_of(&yard, "!run printf 'one\\n2\\n' > kept.txt; echo new > new.txt; rm -f gone");
     let changed = run(&["diff", &turn]);
     assert!(changed.expect(0).contains("+2\n") && changed.out.contains("new.txt"), "{}", changed.out);
+    let last = run(&["diff"]);
+    assert_eq!(last.expect(0), changed.out, "the last turn, if none is named");
+    assert!(last.err.contains(&format!("turn {turn}")), "{}", last.err);
+    let which = run(&["undo"]);
+    which.expect(2);
+    assert!(which.err.contains(&format!("homing undo {turn}")), "{}", which.err);
     let stat = run(&["diff", "--stat", &turn]);
     assert_eq!(stat.expect(0).lines().count(), 3, "{}", stat.out);
     let json = run(&["diff", "--json", &turn]).json(0);
@@ -336,6 +345,23 @@ fn words_go_into_a_turn_or_stop_it_first() {
     assert!(answer.contains("+more") && answer.contains("shell: allowed"), "{answer}");
     assert_eq!(yard.settled(&text(&steered, "id"))["state"], "answered");
 
+    // Whoever stays is shown the rest of that turn, and goes when it is over.
+    let mut gate = yard.gate("gate");
+    let running = yard.say(&format!("!run {}", gate.wait()));
+    yard.until_handed(&running);
+    let number = yard.facts().len();
+    let staying = std::thread::scope(|scope| {
+        let staying = scope.spawn(|| run(&["send", "--steer", "--follow", "and stay"]));
+        eventually("the words are there", || {
+            let into = |fact: &Value| fact["type"] == "steered";
+            yard.facts()[number..].iter().any(into).then_some(())
+        });
+        gate.open();
+        staying.join().unwrap()
+    });
+    assert!(staying.expect(0).contains("+and stay"), "{staying:?}");
+    assert_eq!(staying.err.matches("goes into turn ").count(), 1, "{}", staying.err);
+
     // Without a turn under way it waits like any other, and says so.
     let alone = run(&["send", "--steer", "--follow", "alone"]);
     assert!(alone.expect(0).contains("alone"), "{}", alone.out);
@@ -357,7 +383,7 @@ fn a_session_that_begins_in_a_worktree_says_nothing_before_it_is_there() {
     let yard = Yard::new();
     let other = yard.homing.root().join("other");
     repository(&other);
-    let said = yard.homing.run_in(&other, &["send", "--new", "--worktree", "--follow", "!run pwd"]);
+    let said = yard.homing.run_in(&other, &["send", "--new", "--follow", "--worktree", "!run pwd"]);
     let ran = last(said.expect(0));
     assert!(ran.contains("worktrees"), "{ran}");
     assert_eq!(git(&other, &["status", "--porcelain"]), "");

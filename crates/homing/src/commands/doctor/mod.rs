@@ -113,7 +113,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> 
     match &config {
         Ok((config, _)) => {
             if wanted.name.is_none() {
-                findings.push(network(config));
+                findings.push(network(config, place));
             }
             if wanted.turns || wanted.name.is_some() {
                 screen.progress("running real turns; they may cost money");
@@ -351,8 +351,8 @@ fn wrong_config(error: &anyhow::Error) -> Finding {
 }
 
 /// How the server can be reached: what stops a start, and what makes it weaker than it looks.
-fn network(config: &Config) -> Finding {
-    let (check, listen) = ("network", &config.listen);
+fn network(config: &Config, place: &Place) -> Finding {
+    let (check, listen) = ("network", listening(config, place));
     if let Some(files) = config.tls.files() {
         let shown = files.certificate.display().to_string();
         return match server::Tls::open(files) {
@@ -364,10 +364,21 @@ fn network(config: &Config) -> Finding {
         let remedy = "name the proxy in `trusted_proxies`";
         return Finding::warn(check, "behind a proxy that is not trusted: all clients look like it", remedy);
     }
-    match crate::wiring::refuse_exposure(listen) {
+    match crate::wiring::refuse_exposure(&config.listen) {
         _ if config.behind_proxy => Finding::ok(check, format!("{listen}, behind a proxy")),
         Ok(()) => Finding::ok(check, format!("{listen}, from this machine only")),
         Err(trouble) => Finding::fail(check, trouble.to_string(), trouble.hint.unwrap_or_default()),
+    }
+}
+
+/// Where the next start listens, and the server that runs, if that is elsewhere.
+fn listening(config: &Config, place: &Place) -> String {
+    let running = Pointer::read(place).ok().filter(Pointer::answers).map(|pointer| pointer.url);
+    match running {
+        Some(url) if !url.ends_with(&config.listen) => {
+            format!("the server is at {url}; by its configuration {}", config.listen)
+        }
+        Some(_) | None => config.listen.clone(),
     }
 }
 

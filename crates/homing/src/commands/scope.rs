@@ -171,6 +171,14 @@ async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Resu
                     .hint("nothing was changed: mend that, then ask again")
                     .into());
             }
+            What::Rule(RuleFact::Ended { .. }) => {
+                return Err(Trouble::new(
+                    Exit::Failed,
+                    "the session has ended before its scope could change",
+                )
+                .hint("nothing was changed: begin another session with `homing send --new`")
+                .into());
+            }
             What::Story(StoryFact { turn: 0, story, .. }) => notice = words::story(&story),
             What::Story(_) | What::Rule(_) | What::Other(_) => {}
         }

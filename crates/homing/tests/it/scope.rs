@@ -391,6 +391,21 @@ fn a_session_that_begins_in_a_worktree_says_nothing_before_it_is_there() {
 }
 
 #[test]
+fn whoever_waits_for_a_change_is_told_when_the_session_ends_first() {
+    let yard = Yard::new();
+    let gate = yard.gate("gate");
+    let running = yard.say(&format!("!run {}", gate.wait()));
+    yard.until_handed(&running);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| yard.homing.run(&["scope", "enter", "shed"]));
+        eventually("it is asked for", || (yard.count("change_asked") == 1).then_some(()));
+        yard.homing.run(&["end", &yard.session]).expect(0);
+        let told = waits.join().unwrap();
+        assert!(told.code != Some(0) && told.err.contains("has ended"), "{:?} {}", told.code, told.err);
+    });
+}
+
+#[test]
 fn what_is_held_is_listed_with_its_reason_and_what_to_do() {
     let yard = Yard::new();
     let mut gate = yard.gate("gate");

@@ -139,7 +139,7 @@ fn what_was_written_for_a_worktree_that_is_gone_stays_held_until_it_is_back() {
 
     yard.homing.run(&["worktree", "restore", "shed"]).expect(0);
     yard.homing.run(&["queue", "release", "--there", &there]).expect(0);
-    assert!(yard.homing.http().until_final(&there)["text"].to_string().contains(&shed));
+    assert!(text(&yard.homing.http().until_final(&there), "answer").contains(&shed));
     assert_eq!(text(&yard.now(), "directory"), shed);
 }
 

@@ -54,8 +54,8 @@ pub use people::{
     PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoTrees, Proof, RemovedTree, Scripts, Seal, Side,
-    TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
+    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoGround, NoTrees, Proof, RemovedTree, Scripts,
+    Seal, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

@@ -82,10 +82,11 @@ impl Engine {
         self.look_for(by, session, kind, work, Sight::is_there).await
     }
 
-    /// A directory that is not there is no emergency: whoever asks is told how to mend it.
+    /// A directory that is not there, or something else by now, is no emergency: whoever asks is told how to mend it.
     async fn stands(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
         let (_, row) = self.seen(by, session).await?;
-        self.ground().look(&row.scope.directory).map_err(|reason| Refused::BadDirectory { reason })
+        let stands = self.ground().look(&row.scope.directory);
+        stands.map_err(|why| Refused::BadDirectory { reason: why.into() })
     }
 
     /// Under version control those that are tracked or would be; elsewhere all.

@@ -33,11 +33,28 @@ pub trait Ground: Debug + Send + Sync + 'static {
     /// The name of a directory of its own, for a session that named none.
     fn own(&self, session: SessionId) -> String;
     /// Whether a session can act there now, or why not. Makes nothing.
-    fn look(&self, directory: &str) -> Result<(), String>;
+    fn look(&self, directory: &str) -> Result<(), NoGround>;
     /// The files that are there, at most so many. Links are named, and never followed.
     fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>>;
     /// Called before an agent starts there: makes a session's own directory, or says why there is none.
     fn prepare(&self, directory: &str) -> Result<(), String>;
+}
+
+/// Why a session cannot act where it is, in words for people that say what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoGround {
+    /// It is not there.
+    Gone(String),
+    /// There is something else than what somebody was allowed to choose: a link, most likely.
+    Elsewhere(String),
+}
+
+impl From<NoGround> for String {
+    fn from(why: NoGround) -> Self {
+        match why {
+            NoGround::Gone(words) | NoGround::Elsewhere(words) => words,
+        }
+    }
 }
 
 /// Keeps secret what lies in the store, and makes the seals of the audit. The key lies elsewhere.

@@ -3,7 +3,7 @@
 //! Nothing is started for it. What takes long to see is told as unknown, with a deadline.
 
 use crate::roster::{LOOK_MAX, LOOK_WAIT};
-use crate::{Engine, Refused};
+use crate::{Engine, NoGround, Refused};
 use agent::{Found, SignIn};
 use kernel::{
     Act, Claim, Look, Moment, PartWhy, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session,
@@ -78,7 +78,8 @@ impl Engine {
     ) -> Result<Seen, Refused> {
         let directory = match self.ground().look(&scope.directory) {
             Ok(()) => Look::Fine,
-            Err(_) => Look::Bad { why: Trouble::Missing },
+            Err(NoGround::Gone(_)) => Look::Bad { why: Trouble::Missing },
+            Err(NoGround::Elsewhere(_)) => Look::Bad { why: Trouble::Elsewhere },
         };
         Ok(Seen {
             directory,

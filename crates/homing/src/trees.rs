@@ -1,13 +1,14 @@
 //! The engine's working trees, by the drivers' git.
 //!
-//! A worktree belongs to the session that made it: two sessions that call theirs the same have two.
+//! A worktree belongs to the session that made it: two sessions that call theirs the same have two. Nothing is done in a
+//! directory that is not what it is called (`footing`); what was seen in one that was swapped meanwhile is not told.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drivers::git::{
     Bounds, BranchName, Enter, Entered, FileChange, FileKind, Files, Git, GitTrouble, Moment, Places,
-    RemovedWorktree, Snapshot, SnapshotName, WorktreeName,
+    RemovedWorktree, Snapshot, SnapshotName, UndoRefused, WorktreeName,
 };
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
@@ -15,22 +16,29 @@ use engine::{
 };
 use kernel::{SessionId, Turn};
 
+use crate::footing::Footing;
+
 /// Git, for the engine.
 #[derive(Debug)]
 pub(crate) struct GitTrees {
     pub(crate) git: Git,
+    footing: Footing,
 }
 
 impl GitTrees {
     /// Git as this machine has it, with its files below the data directory; none if it has none.
     pub(crate) fn open(data: &Path) -> Result<Self, GitTrouble> {
         let places = Places { worktrees: data.join("worktrees"), own: data.join("git") };
-        Ok(Self { git: Git::new(Path::new("git"), places, Bounds::default())? })
+        let git = Git::new(Path::new("git"), places, Bounds::default())?;
+        Ok(Self { git, footing: Footing::of(data) })
     }
 }
 
 /// How a branch is called where there is none.
 const NO_BRANCH: &str = "(none)";
+
+/// Why nothing was put back into a directory that was something else for a moment.
+const SWAPPED: &str = "its directory led elsewhere for a moment; ask again if it is still wanted";
 
 /// Why there is nothing to put back.
 const UNTRACKED: &str = "its directory is not under version control";
@@ -63,8 +71,9 @@ impl GitTrees {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
         let branch = branch.map_err(|why| why.to_string())?;
         let name = name_of(session, &new.name)?;
+        let standing = self.footing.stand(&new.directory)?;
         let enter = |is_new| Enter {
-            repository: Path::new(&new.directory),
+            repository: standing.path(),
             name: name.clone(),
             base: new.base.clone(),
             branch: branch.clone(),
@@ -104,7 +113,8 @@ impl GitTrees {
         origin: SessionId,
         turn: Turn,
     ) -> Result<EnteredTree, String> {
-        let directory = Path::new(&new.directory);
+        let standing = self.footing.stand(&new.directory)?;
+        let directory = standing.path();
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
         let after = after.map_err(|why| why.to_string())?;
         let after =
@@ -124,13 +134,14 @@ impl GitTrees {
         turn: Turn,
         side: Side,
     ) -> Result<bool, String> {
-        let (directory, words) = (Path::new(&directory), |why: GitTrouble| why.to_string());
+        let standing = self.footing.stand(&directory)?;
+        let (directory, words) = (standing.path(), |why: GitTrouble| why.to_string());
         let after = side_of(session, turn, Side::After);
         if side == Side::Before && self.git.find(directory, &after).await.map_err(words)?.is_some() {
             return Ok(true);
         }
         let taken = self.git.snapshot(directory, &side_of(session, turn, side)).await;
-        taken.map(|snapshot| snapshot.is_some()).map_err(words)
+        standing.still(taken.map_err(words)?.is_some())
     }
 
     async fn changes(
@@ -139,7 +150,8 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
     ) -> Result<Option<TreeChanges>, String> {
-        let directory = Path::new(&directory);
+        let standing = self.footing.stand(&directory)?;
+        let directory = standing.path();
         if self.git.root_of(directory).map_err(|why| why.to_string())?.is_none() {
             return Ok(None);
         }
@@ -150,7 +162,7 @@ impl GitTrees {
         let changes = self.git.diff(&before, &after).await.map_err(|why| why.to_string())?;
         let is_cut = changes.is_patch_cut || changes.more_files > 0;
         let files = changes.files.into_iter().map(change_form).collect();
-        Ok(Some(TreeChanges { files, patch: changes.patch, is_cut }))
+        standing.still(Some(TreeChanges { files, patch: changes.patch, is_cut }))
     }
 
     /// How the tree was before a turn and after it.
@@ -176,18 +188,23 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
     ) -> Result<Vec<String>, String> {
-        let directory = Path::new(&directory);
+        let standing = self.footing.stand(&directory)?;
+        let directory = standing.path();
         let (before, after) = self.sides(directory, session, turn).await?;
         let touched = self.git.touched(directory, &before, &after).await.map_err(|why| why.to_string())?;
-        Ok(touched.into_iter().map(shown).collect())
+        standing.still(touched.into_iter().map(shown).collect())
     }
 
     async fn undo(&self, directory: String, session: SessionId, turn: Turn) -> Result<UndoneTurn, String> {
-        let directory = Path::new(&directory);
+        let standing = self.footing.stand(&directory)?;
+        let directory = standing.path();
         let (before, after) = self.sides(directory, session, turn).await?;
         let safety = SnapshotName { session, turn: u64::from(turn.0), moment: Moment::Safety };
-        let undone = self.git.undo(directory, &before, &after, &safety, || true).await;
-        let undone = undone.map_err(|why| why.to_string())?;
+        let undone = self.git.undo(directory, &before, &after, &safety, || standing.still(()).is_ok()).await;
+        let undone = match undone {
+            Err(UndoRefused::MovedOn) => return standing.still(()).and(Err(SWAPPED.to_owned())),
+            undone => undone.map_err(|why| why.to_string())?,
+        };
         Ok(UndoneTurn { files: undone.files.into_iter().map(shown).collect() })
     }
 
@@ -351,14 +368,15 @@ impl Trees for GitTrees {
     }
 
     fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
-        let directory = PathBuf::from(directory);
+        let directory = directory.to_owned();
         Box::pin(async move {
+            let standing = self.footing.stand(&directory)?;
             // A session's own directory is made when it is first needed.
-            if !directory.is_dir() {
+            if !standing.path().is_dir() {
                 return Ok(None);
             }
-            let files = self.git.files(&directory, count_max).await.map_err(|why| why.to_string())?;
-            Ok(files.map(files_form))
+            let files = self.git.files(standing.path(), count_max).await.map_err(|why| why.to_string())?;
+            standing.still(files.map(files_form))
         })
     }
 }

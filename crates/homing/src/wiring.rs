@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::call_back::TurnFiles;
 use crate::config::{Config, TlsTable};
 use crate::exit::{Exit, Trouble};
+use crate::footing::Footing;
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
@@ -128,7 +129,7 @@ impl Ready {
                  back now; `homing doctor` says how it stands"
             );
         }
-        let ground = LocalGround { work: place.dir.join("work") };
+        let ground = LocalGround { footing: Footing::of(&place.dir) };
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
             agents: roster.ports(),

@@ -8,8 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chacha20poly1305::Key;
 use chacha20poly1305::aead::Generate;
-use engine::{Clock, Ground, Mint, TreeFiles, TreeReply};
+use engine::{Clock, Ground, Mint, NoGround, TreeFiles, TreeReply};
 use kernel::{Moment, SessionId};
+
+use crate::footing::Footing;
 
 /// The system's clock.
 #[derive(Debug)]
@@ -51,62 +53,46 @@ pub(crate) fn secret() -> [u8; 32] {
     Key::generate().into()
 }
 
-/// The directories of this machine. A session that named none gets one of its own below `work`.
+/// The directories of this machine. A session that named none gets one of its own in the data directory.
 #[derive(Debug)]
 pub(crate) struct LocalGround {
-    pub(crate) work: PathBuf,
+    pub(crate) footing: Footing,
 }
 
 impl Ground for LocalGround {
     fn check(&self, directory: &str) -> Result<String, String> {
         let directory = drivers::ground::check(Path::new(directory)).map_err(|why| why.to_string())?;
-        let data = self.work.parent().and_then(|data| data.canonicalize().ok());
-        match data.is_some_and(|data| Path::new(&directory).starts_with(data)) {
+        match self.footing.is_ours(Path::new(&directory)) {
             true => Err(format!("{directory} is inside of Homing's own directory, which agents do not see")),
             false => Ok(directory),
         }
     }
 
     fn own(&self, session: SessionId) -> String {
-        self.work.join(session.to_string()).to_string_lossy().into_owned()
+        self.footing.work().join(session.to_string()).to_string_lossy().into_owned()
     }
 
-    fn look(&self, directory: &str) -> Result<(), String> {
-        let path = Path::new(directory);
-        // A session's own directory is made when it is first needed.
-        if path.is_dir() || path.parent() == Some(&self.work) {
-            return Ok(());
-        }
-        Err(gone(directory))
+    fn look(&self, directory: &str) -> Result<(), NoGround> {
+        self.footing.stand(directory).map(drop)
     }
 
     fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
-        let directory = PathBuf::from(directory);
+        let directory = directory.to_owned();
         Box::pin(async move {
-            let files = drivers::git::plain_files(&directory, count_max).await;
-            files.map(crate::trees::files_form).map_err(|why| why.to_string())
+            let standing = self.footing.stand(&directory)?;
+            let files = drivers::git::plain_files(standing.path(), count_max).await;
+            standing.still(files.map(crate::trees::files_form).map_err(|why| why.to_string())?)
         })
     }
 
     fn prepare(&self, directory: &str) -> Result<(), String> {
-        let path = Path::new(directory);
-        if path.parent() == Some(&self.work) {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let standing = self.footing.stand(directory)?;
+        if self.footing.is_own(Path::new(directory)) {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(standing.path());
             made.map_err(|why| format!("{directory}: {why}"))?;
-        } else if let Ok(there) = path.canonicalize()
-            && there != path
-        {
-            // It had one true name when somebody was allowed to choose it. What it leads to now nobody was allowed.
-            return Err(format!("{directory} leads to {} by now: make a session there", there.display()));
         }
-        if path.is_dir() { Ok(()) } else { Err(gone(directory)) }
+        standing.still(())
     }
-}
-
-fn gone(directory: &str) -> String {
-    format!(
-        "{directory} is not there any more: put it back, or say where it is now with `homing scope relink DIR`"
-    )
 }
 
 /// The machine's name, for people and for addresses of its terminals.

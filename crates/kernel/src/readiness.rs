@@ -100,6 +100,8 @@ pub enum PartWhy {
 pub enum Trouble {
     /// It is not there.
     Missing,
+    /// It leads elsewhere by now.
+    Elsewhere,
     /// It is there, but may not be used.
     NotAllowed,
     /// It is there, but does not work.
@@ -416,6 +418,7 @@ impl Trouble {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Missing => "missing",
+            Self::Elsewhere => "elsewhere",
             Self::NotAllowed => "not_allowed",
             Self::Broken => "broken",
             Self::SignedOut => "signed_out",

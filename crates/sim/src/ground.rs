@@ -71,7 +71,7 @@ impl engine::Ground for FirmGround {
     fn own(&self, session: SessionId) -> String {
         format!("/sim/{session}")
     }
-    fn look(&self, _: &str) -> Result<(), String> {
+    fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
     fn files(&self, _: &str, _: usize) -> engine::TreeReply<'_, Result<engine::TreeFiles, String>> {

@@ -60,7 +60,7 @@ impl Git {
     /// first time was cut short.
     pub async fn enter(&self, enter: Enter<'_>) -> Result<Entered, GitTrouble> {
         let from = Repository::must_be_around(enter.repository)?;
-        let home = enter.repository.canonicalize().map_err(GitTrouble::disk(enter.repository))?;
+        let home = enter.repository.to_path_buf();
         let _held = self.hold(&from.common, &from.common).await?;
         let record = self.record(&enter.name)?;
         let _root = self.hold_unmade(&enter.name, record.as_ref(), &from.common).await?;

@@ -24,7 +24,6 @@ impl Git {
     /// followed.
     pub async fn files(&self, directory: &Path, count_max: usize) -> Result<Option<Files>, GitTrouble> {
         let Some(repository) = Repository::around(directory)? else { return Ok(None) };
-        let directory = directory.canonicalize().map_err(GitTrouble::disk(directory))?;
         let within = directory.strip_prefix(&repository.top).unwrap_or(Path::new("")).to_path_buf();
         let shadow = self.shadow(&repository)?;
         // The person's index is read, never written.

@@ -29,9 +29,13 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// The repository around a directory, if there is one. `directory` must exist.
+    /// The repository around a directory, if there is one. `directory` must exist, and be called by its true name: who
+    /// chose it meant that place, and not what a link leads to by now.
     pub(super) fn around(directory: &Path) -> Result<Option<Self>, GitTrouble> {
-        let directory = directory.canonicalize().map_err(GitTrouble::disk(directory))?;
+        let there = directory.canonicalize().map_err(GitTrouble::disk(directory))?;
+        if there != directory {
+            return Err(GitTrouble::LeadsElsewhere(directory.to_path_buf()));
+        }
         for top in directory.ancestors() {
             let dot_git = top.join(".git");
             let Ok(about) = std::fs::symlink_metadata(&dot_git) else { continue };

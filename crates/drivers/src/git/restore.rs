@@ -52,7 +52,7 @@ impl Git {
         branch: Option<BranchName>,
     ) -> Result<Entered, GitTrouble> {
         let from = Repository::must_be_around(repository)?;
-        let home = repository.canonicalize().map_err(GitTrouble::disk(repository))?;
+        let home = repository.to_path_buf();
         let _held = self.hold(&from.common, &from.common).await?;
         let found = self.snapshot_at(&from, &snapshot.reference).await?;
         if found.commit != snapshot.commit {

@@ -86,7 +86,13 @@ impl Git {
         let until = Instant::now() + self.bounds.wait_max;
         loop {
             match file.try_lock() {
-                Ok(()) if !self.runner.runs.is_one_left(common)? => return Ok(Held(file)),
+                Ok(()) if !self.runner.runs.is_one_left(common)? => {
+                    // Whoever had to wait looks again what they are about to touch.
+                    for path in [what, common] {
+                        still_there(path)?;
+                    }
+                    return Ok(Held(file));
+                }
                 Ok(()) | Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     tokio::time::sleep(LOOK_AGAIN).await
                 }
@@ -94,6 +100,14 @@ impl Git {
                 Err(TryLockError::Error(why)) => return Err(GitTrouble::disk(&path)(why)),
             }
         }
+    }
+}
+
+/// What is not there yet, or not any more, leads nowhere.
+fn still_there(path: &Path) -> Result<(), GitTrouble> {
+    match path.canonicalize() {
+        Ok(there) if there != path => Err(GitTrouble::LeadsElsewhere(path.to_path_buf())),
+        _ => Ok(()),
     }
 }
 

@@ -34,6 +34,8 @@ pub enum GitTrouble {
     InTheWay(PathBuf),
     #[error("{path} leads out of {root} through a link; remove the link")]
     LeadsOut { path: PathBuf, root: PathBuf },
+    #[error("{0} leads elsewhere by now; put back what was there, or call the place by its true name")]
+    LeadsElsewhere(PathBuf),
     #[error("{what} would take {bytes} bytes and only {bytes_max} are kept; move these elsewhere or delete them: {}", shown(.largest))]
     TooLarge { what: &'static str, bytes: u64, bytes_max: u64, largest: Vec<PathBuf> },
     #[error("these cannot be read, so they could not be given back: {}; make them readable, or delete them", shown(.0))]

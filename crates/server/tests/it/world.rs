@@ -83,7 +83,7 @@ impl Ground for Meadow {
     fn own(&self, session: SessionId) -> String {
         format!("/own/{session}")
     }
-    fn look(&self, _: &str) -> Result<(), String> {
+    fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
     fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {

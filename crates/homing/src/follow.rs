@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
-use crate::screen::{Look, Screen};
+use crate::screen::{Look, Screen, tame};
 use crate::words;
 
 /// The longest single wait for the last word about a message; its fact has been seen already.
@@ -61,7 +61,7 @@ impl Asked {
     /// The question, for people.
     pub(crate) fn words(&self) -> String {
         let options = self.options.iter().enumerate().map(|(number, name)| format!("\n  {number}  {name}"));
-        format!("the agent asks: {}{}", self.detail, options.collect::<String>())
+        tame(&format!("the agent asks: {}{}", self.detail, options.collect::<String>()))
     }
 
     /// How it is answered by a command of its own.
@@ -343,7 +343,11 @@ impl Shown {
             self.end_line()?;
         }
         self.clear();
-        self.screen.piece(fresh)?;
+        // A program that reads gets the answer as it is.
+        match self.screen.out_is_terminal {
+            true => self.screen.piece(&tame(fresh))?,
+            false => self.screen.piece(fresh)?,
+        }
         self.open = (!fresh.ends_with('\n')).then_some(part);
         Ok(())
     }
@@ -351,13 +355,13 @@ impl Shown {
     /// Words that are not the answer.
     fn aside(&mut self, text: &str) -> Result<()> {
         self.end_line()?;
-        self.screen.say(text);
+        self.screen.say(tame(text));
         Ok(())
     }
 
     fn progress(&mut self, text: &str) -> Result<()> {
         self.end_line()?;
-        self.screen.progress(text);
+        self.screen.progress(tame(text));
         Ok(())
     }
 

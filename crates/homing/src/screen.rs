@@ -152,7 +152,7 @@ impl Screen {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         pairs.iter().try_for_each(|(name, value)| {
             let name = format!("{name:<width$}");
-            self.line(format!("{}  {value}", self.out(Look::Dim, &name)))
+            self.line(format!("{}  {}", self.out(Look::Dim, &name), tame(value)))
         })
     }
 }
@@ -172,6 +172,16 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     text.chars().map(line).take(room.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// A text of somebody else's for a terminal: its lines stay lines, and what would command the terminal becomes blank.
+pub(crate) fn tame(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect()
+}
+
+/// The same on one line, for names.
+pub(crate) fn tame_name(name: &str) -> String {
+    cut(name, usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +190,11 @@ mod tests {
     fn a_long_text_is_cut_and_says_so() {
         assert_eq!(cut("one\ntwo", 10), "one two");
         assert_eq!(cut("äöüäöü", 4), "äöü…");
+    }
+
+    #[test]
+    fn nobodys_words_command_the_terminal() {
+        assert_eq!(tame("one\x1b]0;pwn\x07\n\ttwo\u{9b}3"), "one ]0;pwn \n\ttwo 3");
+        assert_eq!(tame_name("n\x1b[31m\nx"), "n [31m x");
     }
 }

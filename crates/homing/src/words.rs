@@ -5,6 +5,8 @@ use api::{
     SessionState, Story, StoryFact, What,
 };
 
+use crate::screen::tame_name;
+
 /// A fact on one line. What belongs on several, such as an agent's words, may have line ends in it.
 pub(crate) fn fact(fact: &Fact) -> String {
     match &fact.what {
@@ -120,7 +122,7 @@ pub(crate) fn story(story: &Story) -> String {
         Story::ToolCall { tool, input, .. } => format!("{tool}: {input}"),
         Story::ToolProgress { output, .. } => format!("(running) {output}"),
         Story::Plan { steps } => planned(steps),
-        Story::FileChanged { path, change } => format!("{change} {path}"),
+        Story::FileChanged { path, change } => format!("{change} {}", tame_name(path)),
         Story::ToolResult { output, failed, .. } => {
             format!("{}{output}", if *failed { "failed: " } else { "" })
         }
@@ -151,7 +153,7 @@ fn changed(files: &[api::FileChange]) -> String {
     let (plus, minus) = (sum(|file| file.plus), sum(|file| file.minus));
     match files {
         [] => "no file was changed".to_owned(),
-        [file] => format!("{} {} (+{plus} -{minus})", file.kind, file.path),
+        [file] => format!("{} {} (+{plus} -{minus})", file.kind, tame_name(&file.path)),
         files => format!("{} files changed (+{plus} -{minus})", files.len()),
     }
 }
@@ -256,6 +258,7 @@ pub(crate) fn plain(word: &str) -> String {
         "changing" => "the scope is about to change".to_owned(),
         "errand" => "a worktree is being made, or a turn undone".to_owned(),
         "crowded" => "others are first".to_owned(),
+        "elsewhere" => "leads elsewhere by now".to_owned(),
         // One befalls what waits, the other what runs.
         "not_allowed" | "revoked" => "its sender may no longer prompt here".to_owned(),
         other => other.replace('_', " "),

@@ -8,7 +8,7 @@ use api::{Fact, FactsQuery, LIMIT_MAX, RuleFact, What};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
-use crate::screen::Look;
+use crate::screen::{Look, tame};
 use crate::target::session_or_here;
 use crate::{time, words};
 
@@ -100,7 +100,7 @@ async fn show(fact: &Fact, names: &mut Names, remote: &Remote) -> Result<()> {
         return Ok(screen.object(fact)?);
     }
     let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
-    let words = words::fact(&named(fact, names, remote).await);
+    let words = tame(&words::fact(&named(fact, names, remote).await));
     let mut lines = words.trim_end().lines();
     screen.line(format!("{}  {}", screen.out(Look::Dim, &margin), lines.next().unwrap_or_default()))?;
     for line in lines {

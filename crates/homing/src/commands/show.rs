@@ -5,7 +5,7 @@ use api::{MessageQuery, Readiness, Receipt, Session};
 
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
-use crate::screen::{Look, Screen};
+use crate::screen::{Look, Screen, tame};
 use crate::target::session_or_here;
 use crate::{time, words};
 
@@ -85,7 +85,7 @@ fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
     screen.pairs(&pairs)?;
     for (name, text) in [("said", &receipt.text), ("answer", &receipt.answer)] {
         if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-            screen.line(format!("\n{}\n{}", screen.out(Look::Dim, name), text.trim_end()))?;
+            screen.line(format!("\n{}\n{}", screen.out(Look::Dim, name), tame(text.trim_end())))?;
         }
     }
     Ok(())

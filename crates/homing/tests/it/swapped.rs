@@ -74,15 +74,28 @@ impl Lure {
         facts.iter().rev().find(|fact| fact["type"] == "turn_started").unwrap()["turn"].as_u64().unwrap()
     }
 
-    /// Waits until people are told this and why.
+    /// Waits until people are told this and why, so many times.
     #[track_caller]
-    fn is_told(&self, what: &str) {
-        let told = eventually("a notice", || {
+    fn is_told(&self, what: &str, times: usize) {
+        let told: Vec<String> = eventually("a notice", || {
             let facts = crate::kill::facts(&self.yard.homing.http(), &self.session);
             let texts = facts.iter().filter_map(|fact| fact["text"].as_str());
-            texts.filter(|text| text.contains(what)).map(str::to_owned).next()
+            let told: Vec<_> = texts.filter(|text| text.contains(what)).map(str::to_owned).collect();
+            (told.len() == times).then_some(told)
         });
-        assert!(told.contains("leads elsewhere by now") && told.contains("scope relink"), "{told}");
+        let says_why =
+            |text: &String| text.contains("leads elsewhere by now") && text.contains("scope relink");
+        assert!(told.iter().all(says_why), "{told:?}");
+    }
+
+    /// Waits until so many errands have failed.
+    #[track_caller]
+    fn has_failed(&self, times: usize) {
+        eventually("it has failed", || {
+            let facts = crate::kill::facts(&self.yard.homing.http(), &self.session);
+            let failed = facts.iter().filter(|fact| fact["type"] == "errand_failed").count();
+            (failed == times).then_some(())
+        });
     }
 
     #[track_caller]
@@ -143,7 +156,8 @@ fn the_files_behind_a_swapped_directory_are_not_listed_and_it_is_not_ready() {
     let plain = lure.yard.homing.root().join("plain");
     fs::create_dir(&plain).unwrap();
     fs::write(plain.join(CANARY), "").unwrap();
-    for target in [lure.yard.homing.data(), lure.yard.homing.data().join("work"), lure.foreign.clone(), plain]
+    for target in
+        [lure.yard.homing.data(), lure.yard.homing.data().join("worktrees"), lure.foreign.clone(), plain]
     {
         lure.swap(&target);
         let listed = lure.get("files");
@@ -168,11 +182,12 @@ fn no_worktree_is_made_of_what_a_swapped_directory_leads_to() {
     fs::write(shed.join("secret.ignored"), CANARY).unwrap();
     let worktrees = lure.yard.homing.data().join("worktrees");
     let (here, branches) = (names_in(&worktrees), lure.yard.git(&["branch", "-a"]));
-    for (name, target) in [("loot", &lure.foreign), ("booty", &shed)] {
+    for (times, name, target) in [(1, "loot", &lure.foreign), (2, "booty", &shed)] {
         let before = all_of(target);
         lure.swap(target);
         lure.post("scope", &json!({ "enter": { "name": name } }));
-        lure.is_told("could not be entered");
+        lure.is_told("could not be entered", times);
+        lure.has_failed(times);
         lure.stays_where_it_was();
         assert_eq!(all_of(target), before, "{}", target.display());
         assert_eq!(
@@ -217,7 +232,8 @@ fn an_undo_does_not_write_where_a_swapped_directory_leads_to() {
     lure.swap(&shed);
     let refs = lure.yard.git(&["for-each-ref"]);
     lure.post("undo", &json!({ "turn": turn }));
-    lure.is_told("could not be undone");
+    lure.is_told("could not be undone", 1);
+    lure.has_failed(1);
     assert_eq!(all_of(&shed), before);
     assert_eq!(lure.yard.read("kept.txt"), "changed\n");
     assert_eq!(lure.yard.git(&["for-each-ref"]), refs, "nothing was remembered of it either");
@@ -245,7 +261,7 @@ fn what_a_turn_changed_is_not_looked_for_where_its_directory_leads_to_by_now() {
     symlink(&lure.foreign, &lure.place).unwrap();
     gate.open();
     http.until_final(&text(&said, "id"));
-    lure.is_told("has changed could not be seen");
+    lure.is_told("has changed could not be seen", 1);
     assert_eq!(all_of(&lure.foreign), before, "nothing was written there");
     let changes = lure.get(&format!("changes?turn={turn}")).expect(200);
     assert!(changes["known"] == false && !changes.to_string().contains(CANARY), "{changes}");

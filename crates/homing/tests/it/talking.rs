@@ -220,3 +220,28 @@ fn a_question_reaches_a_person_and_the_answer_the_agent() {
     assert!(text(&answered, "answer").contains("shell"), "{answered}");
     assert_eq!(homing.run(&["approve", "no", &approval]).code, Some(1));
 }
+
+#[test]
+fn what_would_command_a_terminal_is_blank_in_what_people_read() {
+    let yard = crate::yard::Yard::new();
+    let words = r"!run touch $(printf 'n\033[31m') && printf 'a\033]0;pwn\007b'";
+    let said = yard.homing.run(&["send", "-f", words]);
+    assert!(
+        said.expect(0).contains("a\x1b]0;pwn\x07b"),
+        "a program gets the answer as it is: {:?}",
+        said.out
+    );
+    assert!(
+        yard.homing.run(&["log", "--json"]).expect(0).contains("\\u001b[31m"),
+        "there is something to hide"
+    );
+    let message = yard.homing.run(&["send", "--json", words]).json(0);
+    let message = text(&message, "id");
+    yard.homing.http().until_final(&message);
+    for command in [&["log"][..], &["show", &message]] {
+        let shown = yard.homing.run(command);
+        let shown = shown.expect(0);
+        assert!(shown.contains("a ]0;pwn b"), "{shown:?}");
+        assert!(!shown.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')), "{shown:?}");
+    }
+}

@@ -26,7 +26,7 @@ impl Engine {
 
     /// Nobody goes back to where nothing is: the message would fail there for good, and the session would be stuck.
     fn no_way_back(&self, scope: &Scope) -> Option<Refused> {
-        let reason = self.ground().look(&scope.directory).err()?;
+        let reason = String::from(self.ground().look(&scope.directory).err()?);
         Some(match &scope.worktree {
             Some(worktree) => {
                 let name = &worktree.name;

@@ -38,6 +38,7 @@ impl Git {
     pub async fn remove(&self, name: &WorktreeName, snapshot: &SnapshotName) -> Result<Removed, GitTrouble> {
         let record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
         let root = self.worktree(name);
+        self.check_place(name, &record)?;
         let _repository = self.hold(&record.common, &record.common).await?;
         let _worktree = self.hold(&root, &record.common).await?;
         let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;

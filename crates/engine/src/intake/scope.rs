@@ -95,7 +95,10 @@ impl Engine {
         let Some((_, now)) = self.store().session(record.session).await? else { return Ok(then) };
         let scope = self.store().scope(record.session, then).await?;
         let is_there = scope.is_some_and(|scope| {
-            scope.directory == now.scope.directory && scope.worktree == now.scope.worktree
+            // An imported turn ran elsewhere, with an agent that has no name here.
+            !scope.agent.is_empty()
+                && scope.directory == now.scope.directory
+                && scope.worktree == now.scope.worktree
         });
         // The keeper compares it with the epoch that it finds, so that a change in between is no harm.
         Ok(match under {

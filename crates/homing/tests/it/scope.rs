@@ -615,7 +615,13 @@ fn what_waits_behind_a_failure_is_held_unless_the_agents_table_says_otherwise() 
         let mut gate = yard.gate("gate");
         let failing = yard.say(&format!("busy\n!run {}\n!refuse", gate.wait()));
         yard.until_handed(&failing);
-        let waiting = format!("/api/v1/messages/{}", yard.say("next"));
+        let next = yard.say("next");
+        // What is said after a failure waits behind nothing.
+        eventually("it waits behind the turn", || {
+            let is_next = |fact: &Value| fact["type"] == "queued" && fact["message"] == next.as_str();
+            yard.facts().iter().any(is_next).then_some(())
+        });
+        let waiting = format!("/api/v1/messages/{next}");
         gate.open();
         assert_eq!(yard.homing.http().until_final(&failing)["state"], "failed");
         eventually("it is held or answered", || {

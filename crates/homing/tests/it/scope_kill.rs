@@ -72,8 +72,11 @@ impl Yard {
     /// The scope is one of the log's, whole: what the list shows, what the log says and where turns run are the same.
     #[track_caller]
     fn is_whole(&self) -> (u64, String) {
-        let session = self.now();
-        let facts = self.facts();
+        // What goes on meanwhile must not come between the two looks.
+        let (session, facts) = eventually("nothing happens between two looks", || {
+            let (session, facts) = (self.now(), self.facts());
+            (self.now() == session).then_some((session, facts))
+        });
         let said = |fact: &&Value| fact["type"] == "scope_changed" || fact["type"] == "opened";
         let scope = facts.iter().rfind(said).expect("a log begins with a scope");
         for part in ["directory", "agent", "model", "mode", "worktree"] {

@@ -10,6 +10,9 @@ const FILES: [&str; 2] = ["1000", "10000"];
 const ENTER_RATIO_MAX: f64 = 1.3;
 /// A diff costs what changed; ten times the files may add this much at most.
 const DIFF_RATIO_MAX: f64 = 1.5;
+const READINESS_US_MAX: f64 = 100.0;
+/// A number of its own, so that nobody else's sessions are taken for these.
+const SESSIONS: usize = 101;
 const MEMBERS: [&str; 8] = [
     "enter_us",
     "raw_us",
@@ -50,5 +53,27 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
                 .aim("≤ 1.50 ×", diff / fewer <= DIFF_RATIO_MAX),
         ]);
     }
+    figures.push(readiness(bench)?);
     Ok(figures)
+}
+
+/// What saying how ready a session is takes, beyond finding and telling the session itself.
+fn readiness(bench: &Bench) -> Result<Figure> {
+    let filled = bench.filled(SESSIONS, &[100])?;
+    let session = filled.long.first().context("the session is missing")?;
+    let server = bench.serve_in(&filled.data)?;
+    let mut rounds = Rounds::default();
+    for _ in 0..bench.rounds {
+        for (name, path) in [("plain", ""), ("ready", "/readiness")] {
+            let path = format!("/api/v1/sessions/{session}{path}");
+            let took = bench.load(&server, "gets", &[("path", &path), ("count", "300")])?;
+            rounds.note_all(name, &took, &["p50_us"])?;
+        }
+    }
+    server.stop().context("after asking how ready it is")?;
+    let (plain, ready) = (rounds.median("plain.p50_us"), rounds.median("ready.p50_us"));
+    let more = (ready - plain).max(0.0);
+    Ok(Figure::new("readiness, beyond reading the session", time(more))
+        .beside(format!("reading it {}", time(plain)), ready / plain)
+        .aim("< 100 µs", more < READINESS_US_MAX))
 }

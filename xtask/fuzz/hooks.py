@@ -286,8 +286,7 @@ def before_call(context, case, **kwargs):
     if isinstance(key, str) and re.fullmatch(r"[!-~]{1,255}", key) and aim.roll(4) == 0:
         case.headers["Idempotency-Key"] = f"again-{aim.roll(8)}"
     aim.body(case.body, str((case.path_parameters or {}).get("id")))
-    NOW.is_good = is_allowed_by_schema(case)
-    LAW.before()
+    LAW.before(case)
 
 
 # A file of one turn: the line that was generated takes its place in it, so that requests get past "not a header".
@@ -298,27 +297,18 @@ FIRST = {
 }  # fmt: skip
 
 
-class Now:
-    """Whether the request that is being made is a good one. What is wrong with a bad one must stay so."""
-
-    is_good = False
-
-
-NOW = Now()
-
-
 @schemathesis.serializer("application/jsonl")
 def lines_of_an_export(context, value):
     if isinstance(value, (str, bytes)):
         return value.encode(errors="replace") if isinstance(value, str) else value
     kind = value.get("type") if isinstance(value, dict) else None
     dice = hashlib.blake2b(json.dumps(value, default=repr).encode()).digest()
-    if kind == "header" and dice[0] % 2 and NOW.is_good:
+    if kind == "header" and dice[0] % 2 and LAW.is_good:
         value = {**value, "format": FIRST["format"], "version": FIRST["version"]}
     # Another conversation each time: the same one is imported once.
     first = {**FIRST, "session": spell("ses", dice[:16])}
     lines = [value] if kind == "header" else [first, value]
-    if dice[16] % 4 == 0 and NOW.is_good:
+    if dice[16] % 4 == 0 and LAW.is_good:
         lines = [first]
     lines += [] if lines[-1] is value and kind == "end" else [{"type": "end", "turns": len(lines) - 1}]
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -356,8 +346,11 @@ class Law:
     def __init__(self):
         self.counts = Counter()
         self.broken = None
+        # Whether the request that is being made is a good one. What is wrong with a bad one must stay so.
+        self.is_good = False
 
-    def before(self):
+    def before(self, case):
+        self.is_good = is_allowed_by_schema(case)
         TABLES.look()
 
     def after(self, case, response):

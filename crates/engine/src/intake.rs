@@ -7,8 +7,8 @@
 mod fork;
 mod fresh;
 mod import;
+mod in_the_way;
 mod scope;
-mod touched;
 
 use crate::inbound::{body_hash, encode_parts};
 use crate::*;

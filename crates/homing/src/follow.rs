@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::exit::Exit;
 use crate::remote::{Remote, Told};
 use crate::screen::{Look, Screen, tame};
-use crate::words;
+use crate::words::{self, Instead};
 
 /// The longest single wait for the last word about a message; its fact has been seen already.
 const FINAL_WAIT_S: u64 = 10;
@@ -165,12 +165,11 @@ impl<'a> Follower<'a> {
     /// Says what became of a question that no person has answered. Who did knows it.
     fn answered(&mut self, answer: &Answer, by: Option<&str>) -> Result<Step> {
         let answer = words::answer(answer);
-        let told = match by {
-            None => Some(format!("nobody answered in time: {answer}")),
-            Some("policy") => Some(format!("nobody attends: {answer}")),
-            Some(rule) if rule.starts_with("rul_") => Some(format!("answered by rule {rule}: {answer}")),
-            Some(_) => None,
-        };
+        let told = Instead::of(by).map(|instead| match instead {
+            Instead::Nobody => format!("nobody answered in time: {answer}"),
+            Instead::Policy => format!("nobody attends: {answer}"),
+            Instead::Rule(rule) => format!("answered by rule {rule}: {answer}"),
+        });
         if let Some(asked) = self.untold_question() {
             self.shown.aside(&asked.words())?;
         }

@@ -209,13 +209,35 @@ pub(crate) fn verified(killed: u32, gone: bool) -> String {
     format!("{processes}, {left}")
 }
 
+/// What has answered a question in the place of a person.
+pub(crate) enum Instead<'a> {
+    /// Nothing: nobody did in time.
+    Nobody,
+    /// The policy for what nobody attends.
+    Policy,
+    /// This rule.
+    Rule(&'a str),
+}
+
+impl<'a> Instead<'a> {
+    /// None if it was a person.
+    pub(crate) fn of(by: Option<&'a str>) -> Option<Self> {
+        match by {
+            None => Some(Self::Nobody),
+            Some("policy") => Some(Self::Policy),
+            Some(rule) if rule.starts_with("rul_") => Some(Self::Rule(rule)),
+            Some(_) => None,
+        }
+    }
+}
+
 /// Who it was, where it was nobody that a reader could think of.
 fn answerer(by: Option<&str>) -> String {
-    match by {
-        None => ", because nobody answered in time".to_owned(),
-        Some("policy") => ", by the policy for what nobody attends".to_owned(),
-        Some(rule) if rule.starts_with("rul_") => format!(", as rule {rule} says"),
-        Some(_) => String::new(),
+    match Instead::of(by) {
+        Some(Instead::Nobody) => ", because nobody answered in time".to_owned(),
+        Some(Instead::Policy) => ", by the policy for what nobody attends".to_owned(),
+        Some(Instead::Rule(rule)) => format!(", as rule {rule} says"),
+        None => String::new(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What a scope costs: entering a worktree beside `git worktree add`, snapshots before and after a turn, and its diff.
+//! What a scope costs: entering a worktree beside `git worktree add`, snapshots before and after a turn, its diff, and to
+//! say how ready a session is.
 
 use anyhow::{Context, Result};
 

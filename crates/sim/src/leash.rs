@@ -19,7 +19,7 @@ use kernel::{Fact, Failure, Fence, MessageId, Native, SessionId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::{MemoryStore, Store};
+use store::{Log, MemoryStore};
 
 /// What an agent says of a question that it took back.
 pub(crate) const TAKEN_BACK: &str = "never mind";

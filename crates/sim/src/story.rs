@@ -14,7 +14,7 @@ use engine::{Resource, Trace};
 use kernel::{Grant, Grantee, PersonId, SessionId};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::Store;
+use store::{Timers, Views};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

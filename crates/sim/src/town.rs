@@ -17,7 +17,7 @@ use engine::{Engine, Limits, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Policy, Principal, Role};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{MemoryStore, NewPerson, Store};
+use store::{MemoryStore, NewPerson, Store, Wrap, Wrapped};
 use tokio::task::AbortHandle;
 
 /// Nobody waits longer for a daemon to come up before asking again.
@@ -112,7 +112,7 @@ impl Town {
             let store = self.store().reopen();
             *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store.clone();
             let weather = Arc::new(Weather::new(store, self.sky.clone()));
-            self.notes.tell(|| format!("a daemon starts, term {:x}", weather.node().term.0));
+            self.notes.tell(|| format!("a daemon starts, term {:x}", weather.inner().node().term.0));
             tokio::select! {
                 biased;
                 started = Engine::start(self.wiring(weather.clone())) => match started {
@@ -133,7 +133,7 @@ impl Town {
 
     fn wiring(&self, weather: Arc<Weather>) -> Wiring {
         Wiring {
-            store: weather.clone(),
+            store: Arc::new(Wrapped(weather.clone())),
             agents: self.agents.clone(),
             default_agent: self.agents[0].name().to_owned(),
             ground: Arc::new(FirmGround),
@@ -158,7 +158,8 @@ impl Town {
 
     /// Ends a daemon at once, wherever it is.
     pub(crate) fn crash(&self, daemon: &Arc<Daemon>) {
-        self.notes.tell(|| format!("the daemon of term {:x} is no more", daemon.weather.node().term.0));
+        self.notes
+            .tell(|| format!("the daemon of term {:x} is no more", daemon.weather.inner().node().term.0));
         daemon.weather.kill();
         daemon.engine.crash();
         daemon.calls().drain(..).for_each(|call| call.abort());

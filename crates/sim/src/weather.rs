@@ -88,17 +88,6 @@ impl Sky {
     }
 }
 
-/// What a call does, as far as the weather cares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    /// Changes nothing.
-    Read,
-    /// A keeper's or a reader's change.
-    Write,
-    /// A door's or the timer's change, after which somebody must look into an inbox.
-    Door,
-}
-
 /// One daemon's way to the store.
 pub(crate) struct Weather {
     inner: MemoryStore,
@@ -163,7 +152,7 @@ impl Weather {
         }
     }
 
-    async fn out(&self, sort: Sort, name: &str) -> Result<(), StoreError> {
+    async fn out(&self, Call { sort, name }: Call) -> Result<(), StoreError> {
         self.sky.wind().await;
         self.connection().await;
         if sort != Sort::Read && self.sky.is_full() {
@@ -179,7 +168,7 @@ impl Weather {
         Ok(())
     }
 
-    async fn back(&self, sort: Sort, name: &str) -> Result<(), StoreError> {
+    async fn back(&self, Call { sort, name }: Call) -> Result<(), StoreError> {
         self.sky.wind().await;
         self.connection().await;
         if !self.sky.strikes(|odds| odds.lost_reply) {
@@ -188,20 +177,6 @@ impl Weather {
         self.sky.notes.tell(|| format!("      the answer to {name} got lost"));
         let why = "the reply got lost".to_owned();
         Err(if sort == Sort::Read { StoreError::Unavailable(why) } else { StoreError::Unknown(why) })
-    }
-
-    fn pass<'a, T: Send + 'a>(
-        &'a self,
-        sort: Sort,
-        name: &'static str,
-        inner: impl FnOnce() -> Reply<'a, T> + Send + 'a,
-    ) -> Reply<'a, T> {
-        Box::pin(async move {
-            self.out(sort, name).await?;
-            let answer = inner().await;
-            self.back(sort, name).await?;
-            answer
-        })
     }
 
     async fn die(&self, when: &str) {
@@ -289,33 +264,43 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Methods in which the weather has no say but its own.
-macro_rules! pass {
-    ($($sort:ident $name:ident($($arg:ident: $of:ty),*) -> $out:ty;)*) => {$(
-        fn $name(&self, $($arg: $of),*) -> Reply<'_, $out> {
-            self.pass(Sort::$sort, stringify!($name), move || self.inner.$name($($arg),*))
-        }
-    )*};
-}
+impl Wrap for Weather {
+    type Inner = MemoryStore;
 
-impl Store for Weather {
+    fn inner(&self) -> &MemoryStore {
+        &self.inner
+    }
+
+    fn pass<'a, T: Send + 'a>(
+        &'a self,
+        call: Call,
+        go: impl FnOnce() -> Reply<'a, T> + Send + 'a,
+    ) -> Reply<'a, T> {
+        Box::pin(async move {
+            self.out(call).await?;
+            let answer = go().await;
+            self.back(call).await?;
+            answer
+        })
+    }
+
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
-        self.pass(Sort::Door, "accept", move || Box::pin(self.take_message(wish)))
+        Box::pin(self.take_message(wish))
     }
     fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        self.pass(Sort::Door, "create", move || Box::pin(self.take_session(wish)))
+        Box::pin(self.take_session(wish))
     }
     fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<kernel::Named>> {
-        self.pass(Sort::Read, "named", move || Box::pin(self.named_or_others(org, id)))
+        Box::pin(self.named_or_others(org, id))
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
-        self.pass(Sort::Door, "ask", move || Box::pin(self.take_wish(wish)))
+        Box::pin(self.take_wish(wish))
     }
     fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
-        self.pass(Sort::Door, "change", move || Box::pin(self.take_change(wish)))
+        Box::pin(self.take_change(wish))
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
-        self.pass(Sort::Write, "append", move || Box::pin(self.take_facts(append)))
+        Box::pin(self.take_facts(append))
     }
     fn facts(
         &self,
@@ -324,80 +309,12 @@ impl Store for Weather {
         limit: usize,
         bytes: usize,
     ) -> Reply<'_, Vec<StoredFact>> {
-        self.pass(Sort::Read, "facts", move || Box::pin(self.page(session, after, limit, bytes)))
+        Box::pin(self.page(session, after, limit, bytes))
     }
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
-        self.pass(Sort::Read, "receipt", move || Box::pin(self.receipt_or_old(message)))
+        Box::pin(self.receipt_or_old(message))
     }
     fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
-        self.pass(Sort::Read, "rules", move || Box::pin(self.rules_or_others(org)))
-    }
-    fn node(&self) -> NodeRow {
-        self.inner.node()
-    }
-    fn gauges(&self) -> Gauges {
-        self.inner.gauges()
-    }
-
-    pass! {
-        Read find(org: OrgId, to: To) -> Finding;
-        Read verdict(request: RequestId) -> Option<Verdict>;
-        Write rebind(wish: Authorized<Rebind>) -> Rebinding;
-        Write permit(wish: Authorized<Permit>) -> Permitting;
-        Write retitle(wish: Authorized<Retitle>) -> Retitling;
-        Write audit(entry: AuditEntry) -> ();
-        Read load(session: SessionId) -> Option<Loaded>;
-        Read inbox(session: SessionId, limit: usize) -> Vec<InboxRow>;
-        Write checkpoint(session: SessionId, at: Number, facts: Vec<Fact>) -> ();
-        Read words(message: MessageId) -> Option<bytes::Bytes>;
-        Read next_wake() -> Option<Moment>;
-        Door wake(now: Moment, limit: usize) -> Vec<SessionId>;
-        Read unfinished(after: Option<SessionId>, limit: usize) -> Vec<SessionId>;
-        Write outbox_take(now: Moment, limit: usize) -> Vec<Outgoing>;
-        Write outbox_settle(outgoing: u64, became: Became) -> bool;
-        Read outbox_list(state: OutgoingState, limit: usize) -> Vec<Outgoing>;
-        Read session(session: SessionId) -> Option<(Record, SessionRow)>;
-        Read sessions(query: SessionsQuery) -> Vec<SessionRow>;
-        Read story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
-        Read queue(session: SessionId) -> Vec<ReceiptRow>;
-        Read last_turn(session: SessionId) -> Option<ReceiptRow>;
-        Read turn(session: SessionId, turn: Turn) -> Option<ReceiptRow>;
-        Read scope(session: SessionId, epoch: kernel::Epoch) -> Option<kernel::Scope>;
-        Read bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
-        Read approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
-        Read approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;
-        Read heads(by: Seer, after: u64, limit: usize) -> Vec<Head>;
-        Write host(fresh: NewOrg) -> Principal;
-        Read token(hash: [u8; 32], now: Moment) -> Option<Principal>;
-        Read principal(credential: TokenId, now: Moment) -> Option<Principal>;
-        Read may_say(session: SessionId, person: PersonId) -> bool;
-        Write add_token(token: TokenRow) -> ();
-        Write touch_tokens(used: Vec<(TokenId, Moment)>) -> ();
-        Write rotate_token(token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment) -> bool;
-        Read login(typed: String) -> Option<LoginRow>;
-        Write sign_in(sign_in: SignedIn) -> bool;
-        Read link(hash: [u8; 32], now: Moment) -> Option<LoginRow>;
-        Write spend_link(hash: [u8; 32], token: Option<LinkToken>, trail: Trail) -> Option<LoginRow>;
-        Read identity(issuer: String, subject: String) -> Option<LoginRow>;
-        Read orgs() -> Vec<OrgRow>;
-        Read org(org: OrgId) -> Option<OrgRow>;
-        Read people(org: OrgId, after: Option<String>, limit: usize) -> Vec<PersonRow>;
-        Read person(org: OrgId, person: PersonId) -> Option<PersonRow>;
-        Read person_named(org: OrgId, name: String) -> Option<PersonRow>;
-        Read groups(org: OrgId) -> Vec<GroupRow>;
-        Read grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
-        Read roots(org: OrgId) -> Vec<RootRow>;
-        Read holder(claim: kernel::Claim) -> Option<(SessionId, OrgId)>;
-        Read worktrees_in_use() -> Vec<WorktreeRow>;
-        Read tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;
-        Read audit_page(query: AuditQuery) -> Vec<AuditRow>;
-        Write seal_audit(key: ChainKey, limit: usize) -> usize;
-        Read sealed(org: OrgId, after: u64, limit: usize) -> Vec<AuditRow>;
-        Read chain_head(org: OrgId) -> ChainHead;
-        Read account(org: OrgId, person: PersonId, agent: String) -> Option<AccountRow>;
-        Write set_account(by: Principal, account: NewAccount) -> ();
-        Write remove_account(by: Principal, agent: String, trail: Trail) -> bool;
-        Read nodes() -> Vec<NodeRow>;
-        Write announce(url: String) -> ();
+        Box::pin(self.rules_or_others(org))
     }
 }

@@ -12,8 +12,9 @@ use kernel::{
 };
 use std::path::Path;
 use store::{
-    Append, Appending, Cause, Entry, Into, NewFact, NewMessage, NewOrg, NewPerson, NewSession, Store, Trail,
+    Append, Appending, Cause, Entry, Into, NewFact, NewMessage, NewOrg, NewPerson, NewSession, Trail,
 };
+use store::{Credentials, Log as _, Store, WayIn};
 
 /// Sessions that are under way at once, so that the store can commit them in groups.
 const TOGETHER: u64 = 256;

@@ -23,8 +23,8 @@ use kernel::{
 use std::path::Path;
 use std::time::Instant;
 use store::{
-    Acceptance, Change, Changing, Finding, Into, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson,
-    NewSession, Purpose, Resource, Store, TokenRow, Trail,
+    Acceptance, Change, Changing, Credentials, Finding, Into, Key, NewChange, NewLink, NewMessage, NewOrg,
+    NewPerson, NewSession, People, Purpose, Resource, TokenRow, Trail, WayIn,
 };
 
 const PEOPLE: u128 = 20;

@@ -14,7 +14,8 @@ use kernel::{
 use rusqlite::{Connection, params};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::{Acceptance, Into, Key, NewMessage, NewOrg, NewPerson, NewSession, Store, Trail};
+use store::{Acceptance, Into, Key, NewMessage, NewOrg, NewPerson, NewSession, Trail};
+use store::{Credentials, WayIn};
 
 const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/0001_begin.sql"),

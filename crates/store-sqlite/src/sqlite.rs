@@ -69,7 +69,7 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
+impl WayIn for SqliteStore {
     fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
         self.ask_reader(move |db| view::find(db, org, &to))
     }
@@ -102,16 +102,15 @@ impl Store for SqliteStore {
     fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
         self.write(0, move |desk| intake::rebind(desk, &wish))
     }
-    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
-        self.write(0, move |desk| intake::permit(desk, &wish))
-    }
     fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
         self.write(0, move |desk| intake::retitle(desk, &wish))
     }
-    fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
-        self.write(0, move |desk| intake::audit(desk, &entry))
+    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
+        self.write(0, move |desk| intake::permit(desk, &wish))
     }
+}
 
+impl Log for SqliteStore {
     fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>> {
         self.ask_reader(move |db| log::load(db, session))
     }
@@ -128,27 +127,12 @@ impl Store for SqliteStore {
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
         self.ask_reader(move |db| log::words(db, message))
     }
+    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
+        self.ask_reader(move |db| people::may_say(db, session, person))
+    }
+}
 
-    fn next_wake(&self) -> Reply<'_, Option<Moment>> {
-        self.ask_reader(timer::next_wake)
-    }
-    fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
-        self.write(0, move |desk| timer::wake(desk, now, limit))
-    }
-    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
-        self.ask_reader(move |db| timer::unfinished(db, after, limit))
-    }
-
-    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.write(0, move |desk| outbox::take(desk, now, limit))
-    }
-    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
-        self.write(0, move |desk| outbox::settle(desk, outgoing, became))
-    }
-    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.ask_reader(move |db| outbox::list(db, state, limit))
-    }
-
+impl Views for SqliteStore {
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.ask_reader(move |db| view::session(db, session))
     }
@@ -176,6 +160,9 @@ impl Store for SqliteStore {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.ask_reader(move |db| view::receipt(db, message))
     }
+    fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
+        self.ask_reader(move |db| view::queue(db, session))
+    }
     fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>> {
         self.ask_reader(move |db| view::turn(db, session, turn))
     }
@@ -184,9 +171,6 @@ impl Store for SqliteStore {
     }
     fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>> {
         self.ask_reader(move |db| view::scope(db, session, epoch))
-    }
-    fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
-        self.ask_reader(move |db| view::queue(db, session))
     }
     fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>> {
         self.ask_reader(move |db| view::bindings(db, &by, after.as_ref(), limit))
@@ -206,7 +190,9 @@ impl Store for SqliteStore {
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
         self.ask_reader(move |db| view::heads(db, &by, after, limit))
     }
+}
 
+impl Credentials for SqliteStore {
     fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
         let now = self.node().since;
         self.write(0, move |desk| people::host(desk, &fresh, now))
@@ -216,9 +202,6 @@ impl Store for SqliteStore {
     }
     fn principal(&self, credential: TokenId, now: Moment) -> Reply<'_, Option<Principal>> {
         self.ask_reader(move |db| tokens::principal(db, credential, now))
-    }
-    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.ask_reader(move |db| people::may_say(db, session, person))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
         self.write(0, move |desk| tokens::add_token(desk, &token))
@@ -255,6 +238,18 @@ impl Store for SqliteStore {
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::identity(db, &issuer, &subject))
     }
+    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
+        self.ask_reader(move |db| people::account(db, org, person, &agent))
+    }
+    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
+        self.write(account.sealed.len(), move |desk| people::set_account(desk, &by, &account))
+    }
+    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
+        self.write(0, move |desk| people::remove_account(desk, &by, &agent, &trail))
+    }
+}
+
+impl People for SqliteStore {
     fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
         self.write(0, move |desk| change::change(desk, &wish))
     }
@@ -288,7 +283,12 @@ impl Store for SqliteStore {
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
         self.ask_reader(move |db| tokens::tokens(db, org, person))
     }
+}
 
+impl AuditLog for SqliteStore {
+    fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
+        self.write(0, move |desk| intake::audit(desk, &entry))
+    }
     fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>> {
         self.ask_reader(move |db| audit::page(db, &query))
     }
@@ -301,19 +301,33 @@ impl Store for SqliteStore {
     fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead> {
         self.ask_reader(move |db| audit::chain_head(db, org))
     }
+}
 
-    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
-        self.ask_reader(move |db| people::account(db, org, person, &agent))
+impl Outbox for SqliteStore {
+    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
+        self.write(0, move |desk| outbox::take(desk, now, limit))
     }
-    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
-        self.write(account.sealed.len(), move |desk| people::set_account(desk, &by, &account))
+    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
+        self.write(0, move |desk| outbox::settle(desk, outgoing, became))
     }
-    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
-        self.write(0, move |desk| people::remove_account(desk, &by, &agent, &trail))
+    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
+        self.ask_reader(move |db| outbox::list(db, state, limit))
     }
-    fn node(&self) -> NodeRow {
-        self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+impl Timers for SqliteStore {
+    fn next_wake(&self) -> Reply<'_, Option<Moment>> {
+        self.ask_reader(timer::next_wake)
     }
+    fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        self.write(0, move |desk| timer::wake(desk, now, limit))
+    }
+    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        self.ask_reader(move |db| timer::unfinished(db, after, limit))
+    }
+}
+
+impl Nodes for SqliteStore {
     fn nodes(&self) -> Reply<'_, Vec<NodeRow>> {
         // One file, one holder.
         let node = self.node();
@@ -321,6 +335,12 @@ impl Store for SqliteStore {
     }
     fn announce(&self, url: String) -> Reply<'_, ()> {
         Box::pin(self.announced(url))
+    }
+}
+
+impl Store for SqliteStore {
+    fn node(&self) -> NodeRow {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
     fn gauges(&self) -> Gauges {
         let tally = self.writer.tally();

@@ -1,24 +1,33 @@
 //! What we need from a database without naming one.
 //!
-//! `port` is the trait, `rows`, `people` and `audit` what goes in and comes back, `chain` the seals of the audit, `record`
+//! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
+//! `people` and `audit` what goes in and comes back, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
 mod audit;
 pub mod chain;
 pub mod conformance;
+mod log;
 mod memory;
+mod outcome;
 mod people;
-mod port;
+mod ports;
 pub mod project;
 mod rebuild;
 pub mod record;
 mod rows;
+mod way_in;
+mod wrap;
 
 pub use audit::*;
 pub use chain::{ChainHead, ChainKey};
+pub use log::*;
 pub use memory::{MemoryStore, Snapshot};
+pub use outcome::Outcome;
 pub use people::*;
-pub use port::*;
+pub use ports::*;
 pub use rebuild::{Projection, Question, Standing, rebuild};
 pub use rows::*;
+pub use way_in::*;
+pub use wrap::{Call, Sort, Wrapped};

@@ -3,6 +3,7 @@
 
 use crate::record::{grant_word, right_word, role_word};
 use crate::{About, Key, Trail};
+use bytes::Bytes;
 use kernel::{
     Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Right, Rights, Role, RuleId, SessionId,
     TokenId, Turn,
@@ -585,4 +586,17 @@ impl LinkToken {
         let full = TokenRow::full(token, hash, person, purpose, made_at);
         TokenRow { name, expires, idle_ms_max, ..full }
     }
+}
+
+/// Somebody's own sign-in for an agent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NewAccount {
+    /// The agent.
+    pub agent: String,
+    /// The variables that are in it; shown to whoever gave them.
+    pub names: Vec<String>,
+    /// What they hold, sealed. Never opened here.
+    pub sealed: Bytes,
+    /// What the audit entry says.
+    pub trail: Trail,
 }

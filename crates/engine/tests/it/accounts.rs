@@ -77,14 +77,14 @@ async fn one_persons_sealed_row_is_of_no_use_to_another() {
     let world = world_of(&puppet).await;
     give(&world, "hush").await.unwrap();
     let bob = world.let_in("bob", Role::Member).await;
-    let row = store::Store::account(&world.store, world.me.org, world.me.person, "puppet".to_owned());
+    let row = store::Credentials::account(&world.store, world.me.org, world.me.person, "puppet".to_owned());
     let row = row.await.unwrap().unwrap();
     assert!(!String::from_utf8_lossy(&row.sealed).contains("hush"));
     let (verb, door, correlation, address) = ("x", "test", String::new(), None);
     let trail = store::Trail { verb, door, correlation, address, at: world.engine.now() };
     let stolen =
         store::NewAccount { agent: "puppet".to_owned(), names: row.names, sealed: row.sealed, trail };
-    store::Store::set_account(&world.store, bob.clone(), stolen).await.unwrap();
+    store::Credentials::set_account(&world.store, bob.clone(), stolen).await.unwrap();
     let mut inbound = said(&world, To::New);
     inbound.if_new.directory = None;
     inbound.by = bob.clone();

@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::MemoryStore;
+use store::{MemoryStore, Wrapped};
 
 #[derive(Debug)]
 struct TestClock(tokio::time::Instant);
@@ -368,7 +368,7 @@ async fn start(
     let mut agents: Vec<Arc<dyn Agent>> = vec![Arc::new(InProcess::new(parts.house.clone()))];
     agents.extend(parts.others.iter().cloned());
     Engine::start(Wiring {
-        store: Arc::new(disk),
+        store: Arc::new(Wrapped(Arc::new(disk))),
         agents,
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),

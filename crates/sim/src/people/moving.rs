@@ -10,7 +10,7 @@ use engine::{CallerKey, IfNewWorktree, Look, Refused, Trace, Verb};
 use kernel::{Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, SessionId, Setting, To, Turn};
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::Views;
 
 /// Directories that everybody may choose. Few, so that people meet there.
 const SHARED: [&str; 2] = ["/srv/shop", "/srv/blog"];

@@ -12,7 +12,7 @@ use engine::{CallerKey, Export, IfNew, Made, Refused, Trace};
 use kernel::{Principal, SessionId, To};
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::Views;
 
 impl Person {
     /// Lives through the story next door. `abroad` is what people talk about in the town.

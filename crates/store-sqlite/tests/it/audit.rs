@@ -4,7 +4,8 @@ use crate::world::*;
 use homing_store_sqlite::SqliteStore;
 use kernel::{Moment, OrgId, PersonId};
 use rusqlite::Connection;
-use store::{AuditEntry, AuditQuery, AuditRow, ChainKey, Store, Trail, chain};
+use store::{AuditEntry, AuditQuery, AuditRow, ChainKey, Trail, chain};
+use store::{AuditLog, Credentials};
 
 const KEY: ChainKey = ChainKey([7; 32]);
 const ORGS: [OrgId; 2] = [ORG, OrgId::from_bits(0x0716)];

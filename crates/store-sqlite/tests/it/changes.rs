@@ -7,7 +7,8 @@ use homing_store_sqlite::SqliteStore;
 use kernel::{GroupId, Moment, OrgAct, PersonId, Rights, Role, TokenId, authorize_rule};
 use rusqlite::Connection;
 use std::path::Path;
-use store::{Change, Changing, NewChange, NewLink, NewPerson, Purpose, Store, StoreError, TokenRow};
+use store::{Change, Changing, NewChange, NewLink, NewPerson, Purpose, StoreError, TokenRow};
+use store::{Credentials, Nodes, People};
 
 /// Changes that are made at most, unless something ends them.
 pub(crate) const CHANGES: u64 = 200;

@@ -3,7 +3,8 @@
 use crate::world::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use store::{Appending, Store, StoreError};
+use store::{Appending, StoreError};
+use store::{Log, Views, WayIn};
 
 /// A file system of two megabytes, gone when this is.
 struct Small {

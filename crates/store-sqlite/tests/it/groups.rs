@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use std::sync::Arc;
-use store::{Acceptance, Store, StoreError};
+use store::{Acceptance, Log, Store, StoreError, Views, WayIn};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_at_once_share_commits_and_none_is_lost() {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
+use store::{Log, Views};
 
 /// Set in the child's environment: where it writes, and which message it begins with.
 const DIR: &str = "HOMING_TEST_KILL_DIR";

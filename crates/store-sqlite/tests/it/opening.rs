@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use store::Store;
+use store::{Nodes, Store};
 
 fn filled(dir: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

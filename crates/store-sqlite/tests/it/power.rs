@@ -7,7 +7,7 @@ use kernel::Number;
 use rusqlite::ffi;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::{Acceptance, Appending, Store, StoreError};
+use store::{Acceptance, Appending, Log, StoreError, Views, WayIn};
 
 /// Writers at once, so that commits carry several changes.
 const WRITERS: u64 = 4;

@@ -5,9 +5,8 @@ use crate::world::*;
 use kernel::{Act, Grant, Grantee, Moment, PersonId, Rights, Role, SessionId, To, authorize};
 use rusqlite::{Connection, params};
 use std::path::Path;
-use store::{
-    Acceptance, AuditQuery, ChainKey, Purpose, Resource, Seer, SessionsQuery, Store, TokenRow, Which,
-};
+use store::{Acceptance, AuditQuery, ChainKey, Purpose, Resource, Seer, SessionsQuery, TokenRow, Which};
+use store::{AuditLog, Credentials, Log, People, Views, WayIn};
 
 const FIRST: &str = include_str!("../../migrations/0001_begin.sql");
 const SECOND: &str = include_str!("../../migrations/0002_accounts.sql");

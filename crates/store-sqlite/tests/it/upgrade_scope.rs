@@ -6,8 +6,9 @@ use kernel::{Answer, Answerer, ApprovalId, Delivery, Epoch, Fact, Moment, Number
 use rusqlite::{Connection, ToSql, params};
 use std::path::Path;
 use store::{
-    ApprovalState, InboxItem, ReceiptState, Seer, SessionsQuery, Store, StoredEntry, Which, rebuild, record,
+    ApprovalState, InboxItem, ReceiptState, Seer, SessionsQuery, StoredEntry, Which, rebuild, record,
 };
+use store::{Log, People, Views};
 
 const STEPS: [&str; 3] = [
     include_str!("../../migrations/0001_begin.sql"),

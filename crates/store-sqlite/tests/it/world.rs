@@ -9,8 +9,9 @@ use kernel::{
 use std::path::Path;
 use store::{
     Acceptance, Append, Cause, Entry, FIRST_STANDING, Into, Key, NewFact, NewMessage, NewOrg, NewPerson,
-    NewSession, Store, StoreError, Trail,
+    NewSession, StoreError, Trail,
 };
+use store::{Credentials, WayIn};
 
 /// The node that every test opens its store as, unless it says otherwise.
 pub(crate) const NODE: NodeId = NodeId::from_bits(7);

@@ -110,7 +110,7 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl WayIn for MemoryStore {
     fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
         self.step(move |contents| contents.find(org, &to))
     }
@@ -138,10 +138,9 @@ impl Store for MemoryStore {
     fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
         self.step(move |contents| contents.permit(&wish))
     }
-    fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
-        self.step(move |contents| contents.refused(&entry))
-    }
+}
 
+impl Log for MemoryStore {
     fn load(&self, session: SessionId) -> Reply<'_, Option<Loaded>> {
         self.step(move |contents| contents.load(session))
     }
@@ -157,27 +156,12 @@ impl Store for MemoryStore {
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
         self.step(move |contents| contents.messages.get(&message).map(|said| said.words.clone()))
     }
+    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
+        self.step(move |contents| contents.may_say(session, person))
+    }
+}
 
-    fn next_wake(&self) -> Reply<'_, Option<Moment>> {
-        self.step(move |contents| contents.wakes().next().map(|(at, _)| at))
-    }
-    fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
-        self.step(move |contents| contents.wake(now, limit))
-    }
-    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
-        self.step(move |contents| contents.unfinished(after, limit))
-    }
-
-    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.step(move |contents| contents.outbox_take(now, limit))
-    }
-    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
-        self.step(move |contents| contents.outbox_settle(outgoing, became))
-    }
-    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.step(move |contents| contents.outbox_list(state, limit))
-    }
-
+impl Views for MemoryStore {
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.step(move |contents| contents.session(session))
     }
@@ -205,20 +189,17 @@ impl Store for MemoryStore {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         self.step(move |contents| contents.receipt_and_record(message))
     }
+    fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
+        self.step(move |contents| contents.queue(session))
+    }
     fn turn(&self, session: SessionId, turn: Turn) -> Reply<'_, Option<ReceiptRow>> {
         self.step(move |contents| contents.turn(session, turn))
     }
-
     fn last_turn(&self, session: SessionId) -> Reply<'_, Option<ReceiptRow>> {
         self.step(move |contents| contents.last_turn(session))
     }
-
     fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Reply<'_, Option<kernel::Scope>> {
         self.step(move |contents| contents.scope(session, epoch))
-    }
-
-    fn queue(&self, session: SessionId) -> Reply<'_, Vec<ReceiptRow>> {
-        self.step(move |contents| contents.queue(session))
     }
     fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>> {
         self.step(move |contents| contents.bindings(&by, after.as_ref(), limit))
@@ -238,7 +219,9 @@ impl Store for MemoryStore {
     fn heads(&self, by: Seer, after: u64, limit: usize) -> Reply<'_, Vec<Head>> {
         self.step(move |contents| contents.heads(&by, after, limit))
     }
+}
 
+impl Credentials for MemoryStore {
     fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
         self.step(move |contents| contents.host(fresh))
     }
@@ -247,9 +230,6 @@ impl Store for MemoryStore {
     }
     fn principal(&self, credential: TokenId, now: Moment) -> Reply<'_, Option<Principal>> {
         self.step(move |contents| contents.principal(credential, now))
-    }
-    fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.step(move |contents| contents.may_say(session, person))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
         self.step(move |contents| contents.add_token(token))
@@ -286,6 +266,18 @@ impl Store for MemoryStore {
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
         self.step(move |contents| contents.people.identity(issuer, subject))
     }
+    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
+        self.step(move |contents| contents.accounts.get(&(org, person, agent)).cloned())
+    }
+    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
+        self.step(move |contents| contents.set_account(&by, account))
+    }
+    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
+        self.step(move |contents| contents.remove_account(&by, agent, &trail))
+    }
+}
+
+impl People for MemoryStore {
     fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
         self.try_step(move |contents| contents.change(&wish))
     }
@@ -319,7 +311,12 @@ impl Store for MemoryStore {
     fn tokens(&self, org: OrgId, person: PersonId) -> Reply<'_, Vec<TokenView>> {
         self.step(move |contents| contents.people.tokens_of(org, person))
     }
+}
 
+impl AuditLog for MemoryStore {
+    fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
+        self.step(move |contents| contents.refused(&entry))
+    }
     fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>> {
         self.step(move |contents| contents.audit_page(&query))
     }
@@ -332,24 +329,44 @@ impl Store for MemoryStore {
     fn chain_head(&self, org: OrgId) -> Reply<'_, ChainHead> {
         self.step(move |contents| contents.chains.get(&org).copied().unwrap_or_default())
     }
+}
 
-    fn account(&self, org: OrgId, person: PersonId, agent: String) -> Reply<'_, Option<AccountRow>> {
-        self.step(move |contents| contents.accounts.get(&(org, person, agent)).cloned())
+impl Outbox for MemoryStore {
+    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
+        self.step(move |contents| contents.outbox_take(now, limit))
     }
-    fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
-        self.step(move |contents| contents.set_account(&by, account))
+    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
+        self.step(move |contents| contents.outbox_settle(outgoing, became))
     }
-    fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
-        self.step(move |contents| contents.remove_account(&by, agent, &trail))
+    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
+        self.step(move |contents| contents.outbox_list(state, limit))
     }
-    fn node(&self) -> NodeRow {
-        self.node.clone()
+}
+
+impl Timers for MemoryStore {
+    fn next_wake(&self) -> Reply<'_, Option<Moment>> {
+        self.step(move |contents| contents.wakes().next().map(|(at, _)| at))
     }
+    fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        self.step(move |contents| contents.wake(now, limit))
+    }
+    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        self.step(move |contents| contents.unfinished(after, limit))
+    }
+}
+
+impl Nodes for MemoryStore {
     fn nodes(&self) -> Reply<'_, Vec<NodeRow>> {
         self.step(|contents| vec![contents.node.clone()])
     }
     fn announce(&self, url: String) -> Reply<'_, ()> {
         self.step(move |contents| contents.node.url = Some(url))
+    }
+}
+
+impl Store for MemoryStore {
+    fn node(&self) -> NodeRow {
+        self.node.clone()
     }
     fn gauges(&self) -> Gauges {
         self.lock().gauges

@@ -15,7 +15,7 @@ use anyhow::Result;
 use drivers::wall::Tried;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
-use store::{ChainHead, Store, chain};
+use store::{AuditLog, ChainHead, People, chain};
 use store_sqlite::{Options, SqliteStore};
 
 use crate::config::Config;

@@ -1,0 +1,296 @@
+//! The ports: every question and every change that the engine has for a database, by who asks.
+//!
+//! A method is one transaction. What may happen is an answer (`Acceptance`, `Appending` …), what went wrong is a
+//! `StoreError`, by remedy. Nothing here names a database, and no method is optional. `Store` is all ports together;
+//! whoever stands between the engine and a store (faults, weather) is a `Wrap`, and sees every call in one place
+//! (`wrap.rs`).
+
+use crate::audit::{AuditQuery, AuditRow};
+use crate::chain::{ChainHead, ChainKey};
+use crate::log::*;
+use crate::people::*;
+use crate::rows::*;
+use crate::way_in::*;
+use crate::wrap::{Call, Sort, Wrapped, ports};
+use bytes::Bytes;
+use kernel::{
+    Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
+    Principal, Record, RequestId, Scope, SessionId, To, TokenId, Turn,
+};
+use std::future::Future;
+use std::pin::Pin;
+
+/// An answer that takes a while.
+pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What went wrong, by what can be done about it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Nothing was changed. The disk is full; reading goes on, and so does writing once there is room.
+    #[error("the disk is full")]
+    Full,
+    /// Nothing was changed. Try later.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// It may or may not have been changed: look by id before anything else is done.
+    #[error("the store did not say whether it happened: {0}")]
+    Unknown(String),
+    /// What is stored cannot be understood. Stop, and change nothing.
+    #[error("stored data cannot be read: {0}")]
+    Damaged(String),
+}
+
+/// Terms that one start of a node may use.
+pub const TERMS_PER_START: u64 = 1 << 32;
+
+ports! {
+    /// The way in: what doors and verbs bring, each one transaction.
+    pub trait WayIn {
+        /// What is there for this `To`, in this org; with the session's access record if there is a session.
+        Read fn find(org: OrgId, to: To) -> Finding;
+
+        /// Every session of this org that answers to an id: the one whose own it is, and those that came here under it. A store
+        /// into which none ever came need not look.
+        Read fn named(org: OrgId, id: SessionId) -> Vec<Named>;
+
+        /// Promises a message. When this answers `Done`, a power cut cannot lose it.
+        ///
+        /// One transaction: the key is looked up (before anything else), the witness is compared, the limits are counted,
+        /// then session row and binding if new, message row and its words, inbox row, audit entry.
+        Door fn accept(wish: Authorized<NewMessage>) -> Acceptance;
+
+        /// Makes a session that nobody has said anything to yet. One transaction, like `accept`; a `Wake` in its inbox lets
+        /// the keeper open it. One that was imported has its past from the beginning: the facts that open it are in it.
+        Door fn create(wish: Authorized<Create>) -> Creation;
+
+        /// Promises that the keeper will see a wish that is not a message. One transaction, like `accept`.
+        Door fn ask(wish: Authorized<NewRequest>) -> Asking;
+
+        /// What the keeper said to a wish; none while it has not.
+        Read fn verdict(request: RequestId) -> Option<Verdict>;
+
+        /// Lets another open session be the one that a conversation is bound to. One transaction with its audit entry.
+        Write fn rebind(wish: Authorized<Rebind>) -> Rebinding;
+
+        /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
+        Write fn retitle(wish: Authorized<Retitle>) -> Retitling;
+
+        /// Writes down that somebody was allowed to do something to a session that is not done in the store. Compares the
+        /// witness, so that whoever does it then was still allowed to. One transaction with its audit entry.
+        Write fn permit(wish: Authorized<Permit>) -> Permitting;
+    }
+
+    /// The log of a session, as its keeper reads and writes it.
+    pub trait Log {
+        /// All that a keeper needs to know to keep a session: rule facts only, from a checkpoint if there is a good one.
+        Read fn load(session: SessionId) -> Option<Loaded>;
+
+        /// What waits for the keeper, in order of acceptance.
+        Read fn inbox(session: SessionId, limit: usize) -> Vec<InboxRow>;
+
+        /// Writes what happened. One transaction, or nothing: facts in, inbox rows out, verdicts, claims, replies into the
+        /// outbox, projections.
+        Write fn append(append: Append) -> Appending;
+
+        /// Keeps a short form of the session's rule facts up to a number. May be thrown away at any time.
+        Write fn checkpoint(session: SessionId, at: Number, facts: Vec<Fact>) -> ();
+
+        /// The words of a message, as they are now.
+        Read fn words(message: MessageId) -> Option<Bytes>;
+
+        /// Whether this person may say something to this session now, by the same rule as everywhere.
+        Read fn may_say(session: SessionId, person: PersonId) -> bool;
+    }
+
+    /// What people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query language.
+    pub trait Views {
+        /// The access record and the list row of a session.
+        Read fn session(session: SessionId) -> Option<(Record, SessionRow)>;
+
+        /// A page of the sessions that this person may see, the ones with the newest activity first.
+        Read fn sessions(query: SessionsQuery) -> Vec<SessionRow>;
+
+        /// A page of a session's facts after a number: at most `limit`, and at most about `bytes` but at least one.
+        Read fn facts(session: SessionId, after: Number, limit: usize, bytes: usize) -> Vec<StoredFact>;
+
+        /// The story facts of one turn of one kind (its words, say), in order.
+        Read fn story(session: SessionId, turn: Turn, kind: String, bytes: usize) -> Vec<StoredFact>;
+
+        /// The receipt of a message, with the access record of its session.
+        Read fn receipt(message: MessageId) -> Option<(Record, ReceiptRow)>;
+
+        /// The receipts of a session's messages that are not final, in the order in which they will run.
+        Read fn queue(session: SessionId) -> Vec<ReceiptRow>;
+
+        /// The receipt of the message that a turn began with.
+        Read fn turn(session: SessionId, turn: Turn) -> Option<ReceiptRow>;
+
+        /// The same of the last turn that is over.
+        Read fn last_turn(session: SessionId) -> Option<ReceiptRow>;
+
+        /// Where and how a session acted under an epoch; none if it has not come so far.
+        Read fn scope(session: SessionId, epoch: Epoch) -> Option<Scope>;
+
+        /// A page of open bindings that this person may see, in order of their addresses, after this one.
+        Read fn bindings(by: Seer, after: Option<Address>, limit: usize) -> Vec<BindingRow>;
+
+        /// A question, with the access record of its session.
+        Read fn approval(approval: ApprovalId) -> Option<(Record, ApprovalRow)>;
+
+        /// Open questions that this person may see, oldest first.
+        Read fn approvals(by: Seer, limit: usize) -> Vec<ApprovalRow>;
+
+        /// A session that holds this claim now, and its org: of a claim with one place, the one that does.
+        Read fn holder(claim: Claim) -> Option<(SessionId, OrgId)>;
+
+        /// Every open session whose scope is in a worktree, of every org, in order of their ids.
+        Read fn worktrees_in_use() -> Vec<WorktreeRow>;
+
+        /// A page of the sessions that this person may see and that have changed, in the order of their last changes.
+        Read fn heads(by: Seer, after: u64, limit: usize) -> Vec<Head>;
+    }
+
+    /// Coming in: credentials, passwords, links and names elsewhere.
+    pub trait Credentials {
+        /// The machine's person, who owns the first org: the one that is stored, or this one if there is none yet. There is no
+        /// password until they set one.
+        Write fn host(fresh: NewOrg) -> Principal;
+
+        /// Whose credential this is, and what they may do now; none if it is unknown, has expired, was not used for too long,
+        /// belongs to a turn that is over, or its person is disabled. A browser's secret that was just replaced still counts.
+        Read fn token(hash: [u8; 32], now: Moment) -> Option<Principal>;
+
+        /// The same, for a credential that was seen before.
+        Read fn principal(credential: TokenId, now: Moment) -> Option<Principal>;
+
+        /// Makes a credential without anybody's wish: the machine's own, a turn's.
+        ///
+        /// A machine's credential takes the place of every other one of its person, so that replacing the file in the data
+        /// directory revokes what was in it. Whatever had expired when it was made is cleared away with them. A turn's takes
+        /// the place of every other one of its session.
+        Write fn add_token(token: TokenRow) -> ();
+
+        /// Writes down when credentials were last used. May be late, and may be lost.
+        Write fn touch_tokens(used: Vec<(TokenId, Moment)>) -> ();
+
+        /// Puts a new secret in the place of a browser's old one, which counts until `old_until`. Answers whether it was there.
+        Write fn rotate_token(token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment) -> bool;
+
+        /// Who could be meant by what somebody typed to sign in: an e-mail address, `NAME`, or `ORG/NAME`. None unless it is
+        /// exactly one person.
+        Read fn login(typed: String) -> Option<LoginRow>;
+
+        /// Lets somebody in who has proved who they are. One transaction with its audit entry. Answers `false`, and changes
+        /// nothing, if their standing is no longer the one that was seen.
+        Write fn sign_in(sign_in: SignedIn) -> bool;
+
+        /// Whose link this is, without spending it; none if there is no such link any more.
+        Read fn link(hash: [u8; 32], now: Moment) -> Option<LoginRow>;
+
+        /// Spends a link, and lets in whose it is if there is a credential for them. One transaction with its audit entry: it
+        /// works once. None if there is no such link any more, it has expired, or its person is disabled.
+        Write fn spend_link(hash: [u8; 32], token: Option<LinkToken>, trail: Trail) -> Option<LoginRow>;
+
+        /// The person whom an identity provider knows by this name; none if there is nobody yet.
+        Read fn identity(issuer: String, subject: String) -> Option<LoginRow>;
+
+        /// The sign-in that a person has given for their own turns with an agent, sealed; none if they have not.
+        Read fn account(org: OrgId, person: PersonId, agent: String) -> Option<AccountRow>;
+
+        /// Keeps somebody's own sign-in, in place of whatever they gave before. One transaction with its audit entry.
+        Write fn set_account(by: Principal, account: NewAccount) -> ();
+
+        /// Forgets it, and says whether there was one. One transaction with its audit entry.
+        Write fn remove_account(by: Principal, agent: String, trail: Trail) -> bool;
+    }
+
+    /// The people of an org, and who may do what.
+    pub trait People {
+        /// Changes who may do what. One transaction: the witness is compared (Homing itself always stands), then the change, its audit entry, the standing
+        /// of everybody whom it touches, and a `Recheck` in the inbox of every session where one of them has something
+        /// unfinished.
+        Door fn change(wish: Authorized<NewChange>) -> Changing;
+
+        /// The orgs of this machine.
+        Read fn orgs() -> Vec<OrgRow>;
+
+        /// One org.
+        Read fn org(org: OrgId) -> Option<OrgRow>;
+
+        /// A page of an org's people, in order of their handles, after this one.
+        Read fn people(org: OrgId, after: Option<String>, limit: usize) -> Vec<PersonRow>;
+
+        /// One of an org's people.
+        Read fn person(org: OrgId, person: PersonId) -> Option<PersonRow>;
+
+        /// One of an org's people, by their handle or e-mail address.
+        Read fn person_named(org: OrgId, name: String) -> Option<PersonRow>;
+
+        /// An org's groups, with who is in them.
+        Read fn groups(org: OrgId) -> Vec<GroupRow>;
+
+        /// What was given on something of this org.
+        Read fn grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
+
+        /// The directories of this org that may be chosen, and by whom.
+        Read fn roots(org: OrgId) -> Vec<RootRow>;
+
+        /// The org's rules for what agents ask, in the order in which they were made; also those whose time is over.
+        Read fn rules(org: OrgId) -> Vec<RuleRow>;
+
+        /// The credentials of a person, the newest first; without the machine's and those of turns.
+        Read fn tokens(org: OrgId, person: PersonId) -> Vec<TokenView>;
+    }
+
+    /// The audit: refusals that had no transaction of their own, pages, and the chain of seals.
+    pub trait AuditLog {
+        /// Writes down that something was refused.
+        Write fn audit(entry: AuditEntry) -> ();
+
+        /// A page of an org's audit, newest first.
+        Read fn audit_page(query: AuditQuery) -> Vec<AuditRow>;
+
+        /// Chains entries that are not sealed yet, in the order in which they were written, each org's for itself. Answers how
+        /// many there were. One transaction.
+        Write fn seal_audit(key: ChainKey, limit: usize) -> usize;
+
+        /// A page of an org's sealed entries in the order of the chain, after a number, for whoever verifies it.
+        Read fn sealed(org: OrgId, after: u64, limit: usize) -> Vec<AuditRow>;
+
+        /// Where the org's chain ends.
+        Read fn chain_head(org: OrgId) -> ChainHead;
+    }
+
+    /// Replies that still have to leave through a door.
+    pub trait Outbox {
+        /// Takes replies that are due; each is durably *sending* before this answers.
+        Write fn outbox_take(now: Moment, limit: usize) -> Vec<Outgoing>;
+
+        /// What became of a reply that was being sent. Only a reply that is *sending* can be settled.
+        Write fn outbox_settle(outgoing: u64, became: Became) -> bool;
+
+        /// Replies in this state, oldest first: to read back what is unknown, to show what is parked.
+        Read fn outbox_list(state: OutgoingState, limit: usize) -> Vec<Outgoing>;
+    }
+
+    /// When sessions are due, and what a start has to look after.
+    pub trait Timers {
+        /// The earliest moment at which some session is due.
+        Read fn next_wake() -> Option<Moment>;
+
+        /// Puts a `Wake` into the inbox of up to `limit` sessions that are due, and says which. One transaction.
+        Door fn wake(now: Moment, limit: usize) -> Vec<SessionId>;
+
+        /// Sessions with a turn under way or something in the inbox, in order of their ids, after this one.
+        Read fn unfinished(after: Option<SessionId>, limit: usize) -> Vec<SessionId>;
+    }
+
+    /// The node that holds the store.
+    pub trait Nodes {
+        /// Every node there is.
+        Read fn nodes() -> Vec<NodeRow>;
+
+        /// Where this node can be reached.
+        Write fn announce(url: String) -> ();
+    }
+}

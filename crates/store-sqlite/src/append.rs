@@ -1,9 +1,9 @@
 //! What keepers write: facts in, inbox rows out, verdicts, claims, replies and projections, in one step or not at all.
 
 use crate::columns::{Id, Json, int};
-use crate::desk::{Desk, Kept, Sid};
+use crate::error::SqliteError;
 use crate::projection::{Pending, apply};
-use crate::trouble::Trouble;
+use crate::tx::{Sid, SqliteTx, StoredSession};
 use crate::{change, people};
 use kernel::{Claim, Fact, Number, SessionId};
 use rusqlite::{OptionalExtension, params};
@@ -11,21 +11,21 @@ use std::sync::atomic::Ordering;
 use store::project::project;
 use store::{Append, Appending, AuditRow, Entry, NewFact, NewOutgoing, Verdict, record};
 
-pub(crate) fn append(desk: &mut Desk, append: &Append) -> Result<Appending, Trouble> {
-    let kept = desk.kept(append.session)?;
-    let kept = kept.ok_or_else(|| Trouble::Damaged(format!("there is no session {}", append.session)))?;
-    if let Some(refused) = refuses(desk, &kept, append)? {
+pub(crate) fn append(tx: &mut SqliteTx, append: &Append) -> Result<Appending, SqliteError> {
+    let kept = tx.stored_session(append.session)?;
+    let kept = kept.ok_or_else(|| SqliteError::Damaged(format!("there is no session {}", append.session)))?;
+    if let Some(refused) = refuses(tx, &kept, append)? {
         match refused {
-            Appending::Fenced => drop(desk.tally().fenced.fetch_add(1, Ordering::Relaxed)),
-            Appending::Moved { .. } => drop(desk.tally().moved.fetch_add(1, Ordering::Relaxed)),
+            Appending::Fenced => drop(tx.tally().fenced.fetch_add(1, Ordering::Relaxed)),
+            Appending::Moved { .. } => drop(tx.tally().moved.fetch_add(1, Ordering::Relaxed)),
             _ => {}
         }
         return Ok(refused);
     }
-    write(desk, &kept, append).map(Appending::Done)
+    write(tx, &kept, append).map(Appending::Done)
 }
 
-fn refuses(desk: &Desk, kept: &Kept, append: &Append) -> Result<Option<Appending>, Trouble> {
+fn refuses(tx: &SqliteTx, kept: &StoredSession, append: &Append) -> Result<Option<Appending>, SqliteError> {
     if append.term < kept.term {
         return Ok(Some(Appending::Fenced));
     }
@@ -33,25 +33,24 @@ fn refuses(desk: &Desk, kept: &Kept, append: &Append) -> Result<Option<Appending
         return Ok(Some(Appending::Moved { actual: kept.number }));
     }
     let ends = append.facts.iter().any(|new| matches!(new.entry, Entry::Rule(Fact::Ended { .. })));
-    if ends && has_undrained(desk, append)? {
+    if ends && has_undrained(tx, append)? {
         return Ok(Some(Appending::Undrained));
     }
     if let Some((message, sender)) = append.starts
-        && !people::may_say(desk.db(), append.session, sender)?
+        && !people::may_say(tx.db(), append.session, sender)?
     {
         return Ok(Some(Appending::Revoked(message)));
     }
     for (claim, max) in &append.claims {
-        if is_full(desk, claim, *max, kept.sid)? {
+        if is_full(tx, claim, *max, kept.sid)? {
             return Ok(Some(Appending::Claimed(claim.clone())));
         }
     }
     Ok(None)
 }
 
-fn has_undrained(desk: &Desk, append: &Append) -> Result<bool, Trouble> {
-    let mut query =
-        desk.db().prepare_cached("SELECT number FROM inbox WHERE session = ?1 ORDER BY number")?;
+fn has_undrained(tx: &SqliteTx, append: &Append) -> Result<bool, SqliteError> {
+    let mut query = tx.db().prepare_cached("SELECT number FROM inbox WHERE session = ?1 ORDER BY number")?;
     let mut rows = query.query([append.session.stored()])?;
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
@@ -63,19 +62,22 @@ fn has_undrained(desk: &Desk, append: &Append) -> Result<bool, Trouble> {
 }
 
 /// A claim that the session holds stays its own, even if fewer may hold it than did before.
-fn is_full(desk: &Desk, claim: &Claim, max: u32, sid: Sid) -> Result<bool, Trouble> {
-    let mut query = desk
-        .db()
-        .prepare_cached("SELECT count(*), coalesce(sum(sid = ?2), 0) FROM claims WHERE name = ?1")?;
+fn is_full(tx: &SqliteTx, claim: &Claim, max: u32, sid: Sid) -> Result<bool, SqliteError> {
+    let mut query =
+        tx.db().prepare_cached("SELECT count(*), coalesce(sum(sid = ?2), 0) FROM claims WHERE name = ?1")?;
     let (holders, own): (i64, i64) =
         query.query_row(params![claim.0, sid], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(own == 0 && holders >= i64::from(max))
 }
 
 /// Writes the log of a session that was made just now and was elsewhere before.
-pub(crate) fn write_past(desk: &mut Desk, session: SessionId, facts: Vec<NewFact>) -> Result<(), Trouble> {
-    let kept = desk.kept(session)?;
-    let kept = kept.ok_or_else(|| Trouble::Damaged(format!("there is no session {session}")))?;
+pub(crate) fn write_past(
+    tx: &mut SqliteTx,
+    session: SessionId,
+    facts: Vec<NewFact>,
+) -> Result<(), SqliteError> {
+    let kept = tx.stored_session(session)?;
+    let kept = kept.ok_or_else(|| SqliteError::Damaged(format!("there is no session {session}")))?;
     let append = Append {
         session,
         term: kept.term,
@@ -91,55 +93,55 @@ pub(crate) fn write_past(desk: &mut Desk, session: SessionId, facts: Vec<NewFact
         rules: Vec::new(),
         own_acts: Vec::new(),
     };
-    write(desk, &kept, &append).map(drop)
+    write(tx, &kept, &append).map(drop)
 }
 
-fn write(desk: &mut Desk, kept: &Kept, append: &Append) -> Result<Number, Trouble> {
+fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Number, SqliteError> {
     // Before the facts: what is for this session only goes if they end it.
     for rule in &append.rules {
-        change::add_rule(desk, kept.org, rule, rule.since)?;
+        change::add_rule(tx, kept.org, rule, rule.since)?;
     }
     let mut pending = Pending::new(kept);
     let mut number = append.after;
     for new in &append.facts {
         number = number.next();
-        write_fact(desk, kept.sid, number, new)?;
+        write_fact(tx, kept.sid, number, new)?;
         if let Entry::Rule(fact) = &new.entry {
             for change in project(fact) {
-                apply(desk, kept, &mut pending, number, new.at, change)?;
+                apply(tx, kept, &mut pending, number, new.at, change)?;
             }
         }
     }
     for drained in &append.drained {
         let row = params![append.session.stored(), int(*drained)];
-        desk.run("DELETE FROM inbox WHERE session = ?1 AND number = ?2", row)?;
+        tx.run("DELETE FROM inbox WHERE session = ?1 AND number = ?2", row)?;
     }
     for (request, verdict) in &append.verdicts {
-        judge(desk, kept.sid, request.stored(), *verdict)?;
+        judge(tx, kept.sid, request.stored(), *verdict)?;
     }
     for reply in &append.replies {
-        post(desk, kept.sid, reply)?;
+        post(tx, kept.sid, reply)?;
     }
     // Whoever is over holds nothing, whatever it says.
     let over = kept.ended.is_some() || pending.ended;
-    hold(desk, kept.sid, if over { &[] } else { &append.claims })?;
-    note(desk, kept, append, &pending, number)?;
+    hold(tx, kept.sid, if over { &[] } else { &append.claims })?;
+    note(tx, kept, append, &pending, number)?;
     for row in AuditRow::own_acts(kept.org, append) {
-        desk.write_down(&row)?;
+        tx.write_down(&row)?;
     }
     Ok(number)
 }
 
-fn write_fact(desk: &mut Desk, sid: Sid, number: Number, new: &NewFact) -> Result<(), Trouble> {
+fn write_fact(tx: &mut SqliteTx, sid: Sid, number: Number, new: &NewFact) -> Result<(), SqliteError> {
     let (number, at, cause) = (int(number.0), int(new.at.0), record::cause_text(new.cause));
     match &new.entry {
-        Entry::Rule(fact) => desk.run(
+        Entry::Rule(fact) => tx.run(
             "INSERT INTO facts (sid, number, at, cause, rule, fact) VALUES (?1, ?2, ?3, ?4, 1, ?5)",
             params![sid, number, at, cause, Json(&record::encode_fact(fact))],
         ),
         Entry::Story { turn, kind, body } => {
-            let body = desk.keep_words(body)?;
-            desk.run(
+            let body = tx.keep_words(body)?;
+            tx.run(
                 "INSERT INTO facts (sid, number, at, cause, rule, turn, kind, body)
                  VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
                 params![sid, number, at, cause, turn.0, kind, body],
@@ -150,21 +152,21 @@ fn write_fact(desk: &mut Desk, sid: Sid, number: Number, new: &NewFact) -> Resul
 }
 
 /// A refused edit's words go; a granted one's become the message's.
-fn judge(desk: &Desk, sid: Sid, request: [u8; 16], verdict: Verdict) -> Result<(), Trouble> {
-    let mut query = desk.db().prepare_cached("SELECT message, body FROM requests WHERE id = ?1")?;
+fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: Verdict) -> Result<(), SqliteError> {
+    let mut query = tx.db().prepare_cached("SELECT message, body FROM requests WHERE id = ?1")?;
     let edit: Option<(Option<[u8; 16]>, Option<i64>)> =
         query.query_row([request], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     match edit {
         Some((Some(message), Some(body))) if verdict == Verdict::Done => {
-            let mut query = desk.db().prepare_cached("SELECT body FROM messages WHERE id = ?1")?;
+            let mut query = tx.db().prepare_cached("SELECT body FROM messages WHERE id = ?1")?;
             let old: Option<Option<i64>> = query.query_row([message], |row| row.get(0)).optional()?;
-            desk.run("UPDATE messages SET body = ?2 WHERE id = ?1", params![message, body])?;
-            desk.forget_words(old.flatten())?;
+            tx.run("UPDATE messages SET body = ?2 WHERE id = ?1", params![message, body])?;
+            tx.forget_words(old.flatten())?;
         }
-        Some((_, body)) => desk.forget_words(body)?,
+        Some((_, body)) => tx.forget_words(body)?,
         None => {}
     }
-    desk.run(
+    tx.run(
         "INSERT INTO requests (id, sid, verdict) VALUES (?1, ?2, ?3)
          ON CONFLICT (id) DO UPDATE SET verdict = excluded.verdict, body = NULL",
         params![request, sid, record::verdict_word(verdict)],
@@ -172,9 +174,9 @@ fn judge(desk: &Desk, sid: Sid, request: [u8; 16], verdict: Verdict) -> Result<(
     .map(drop)
 }
 
-fn post(desk: &Desk, sid: Sid, reply: &NewOutgoing) -> Result<(), Trouble> {
+fn post(tx: &SqliteTx, sid: Sid, reply: &NewOutgoing) -> Result<(), SqliteError> {
     let kind = record::outgoing_kind_text(reply.kind);
-    desk.run(
+    tx.run(
         "INSERT INTO outbox (sid, address, message, kind, state, tries, due_at)
          VALUES (?1, ?2, ?3, ?4, 'waiting', 0, 0)",
         params![sid, reply.to.to_string(), reply.message.stored(), kind],
@@ -183,54 +185,54 @@ fn post(desk: &Desk, sid: Sid, reply: &NewOutgoing) -> Result<(), Trouble> {
 }
 
 /// After this the session holds these claims and no others.
-fn hold(desk: &Desk, sid: Sid, claims: &[(Claim, u32)]) -> Result<(), Trouble> {
-    let mut query = desk.db().prepare_cached("SELECT name FROM claims WHERE sid = ?1")?;
+fn hold(tx: &SqliteTx, sid: Sid, claims: &[(Claim, u32)]) -> Result<(), SqliteError> {
+    let mut query = tx.db().prepare_cached("SELECT name FROM claims WHERE sid = ?1")?;
     let held = query.query_map([sid], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     for name in held.iter().filter(|name| !claims.iter().any(|(claim, _)| claim.0 == **name)) {
-        desk.run("DELETE FROM claims WHERE name = ?1 AND sid = ?2", params![name, sid])?;
+        tx.run("DELETE FROM claims WHERE name = ?1 AND sid = ?2", params![name, sid])?;
     }
     for (claim, _) in claims.iter().filter(|(claim, _)| !held.contains(&claim.0)) {
-        desk.run("INSERT OR IGNORE INTO claims (name, sid) VALUES (?1, ?2)", params![claim.0, sid])?;
+        tx.run("INSERT OR IGNORE INTO claims (name, sid) VALUES (?1, ?2)", params![claim.0, sid])?;
     }
     Ok(())
 }
 
 /// Brings the session's own row up to date. What has not changed is not written: each column may stand in an index.
 fn note(
-    desk: &mut Desk,
-    kept: &Kept,
+    tx: &mut SqliteTx,
+    kept: &StoredSession,
     append: &Append,
     pending: &Pending,
     number: Number,
-) -> Result<(), Trouble> {
-    let place = (!append.facts.is_empty()).then(|| desk.next_place());
-    desk.run(
+) -> Result<(), SqliteError> {
+    let place = (!append.facts.is_empty()).then(|| tx.next_place());
+    tx.run(
         "UPDATE sessions SET number = ?2, term = ?3, pending = ?4, place = coalesce(?5, place) WHERE sid = ?1",
         params![kept.sid, int(number.0), int(append.term.0), pending.count, place],
     )?;
     if kept.awake != append.awake {
-        desk.run("UPDATE sessions SET awake = ?2 WHERE sid = ?1", params![kept.sid, append.awake])?;
+        tx.run("UPDATE sessions SET awake = ?2 WHERE sid = ?1", params![kept.sid, append.awake])?;
     }
     let wake_at = append.wake_at.map(|at| at.0);
     if kept.wake_at != wake_at {
         let row = params![kept.sid, wake_at.map(int)];
-        desk.run("UPDATE sessions SET wake_at = ?2 WHERE sid = ?1", row)?;
+        tx.run("UPDATE sessions SET wake_at = ?2 WHERE sid = ?1", row)?;
     }
     if pending.touched_at > kept.touched_at {
         let row = params![kept.sid, int(pending.touched_at.0)];
-        desk.run("UPDATE sessions SET touched_at = ?2 WHERE sid = ?1", row)?;
+        tx.run("UPDATE sessions SET touched_at = ?2 WHERE sid = ?1", row)?;
     }
     Ok(())
 }
 
 /// Keeps a short form of the session's rule facts, unless there is a newer one or the log does not go so far.
 pub(crate) fn checkpoint(
-    desk: &mut Desk,
+    tx: &mut SqliteTx,
     session: SessionId,
     at: Number,
     facts: &[Fact],
-) -> Result<(), Trouble> {
-    desk.run(
+) -> Result<(), SqliteError> {
+    tx.run(
         "INSERT INTO checkpoints (sid, number, facts)
          SELECT sid, ?2, ?3 FROM sessions WHERE id = ?1 AND number >= ?2
          ON CONFLICT (sid) DO UPDATE SET number = excluded.number, facts = excluded.facts

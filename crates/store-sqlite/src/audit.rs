@@ -5,8 +5,8 @@
 //! chain, backwards, by whatever of the question narrows it most. What an entry says is always read from the entry.
 
 use crate::columns::{Columns, int, rows};
-use crate::desk::{Desk, Oid, oid, who};
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::{Oid, SqliteTx, oid, who};
 use kernel::{Moment, OrgId};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ const ENTRY: &str =
     a.refused, a.oid, a.by";
 const NAMES: &str = "JOIN orgs o ON o.oid = a.oid LEFT JOIN persons p ON p.pid = a.by";
 
-fn entry_row(row: &Row<'_>) -> Result<AuditRow, Trouble> {
+fn entry_row(row: &Row<'_>) -> Result<AuditRow, SqliteError> {
     let row = Columns(row);
     Ok(AuditRow {
         entry: row.count(0)?,
@@ -40,7 +40,7 @@ pub(crate) fn unsealed_sql(order: &str) -> String {
     format!("SELECT {ENTRY} FROM audit a {NAMES} WHERE a.entry > ?1 ORDER BY a.entry {order} LIMIT ?2")
 }
 
-fn last_sealed(db: &Connection) -> Result<i64, Trouble> {
+fn last_sealed(db: &Connection) -> Result<i64, SqliteError> {
     Ok(db.prepare_cached("SELECT sealed FROM counters")?.query_row([], |row| row.get(0))?)
 }
 
@@ -53,35 +53,35 @@ struct End {
     at: Moment,
 }
 
-pub(crate) fn seal(desk: &mut Desk, key: &ChainKey, limit: usize) -> Result<usize, Trouble> {
+pub(crate) fn seal(tx: &mut SqliteTx, key: &ChainKey, limit: usize) -> Result<usize, SqliteError> {
     let mut ends = BTreeMap::new();
     let (mut sealed, mut last) = (0, None);
-    let mut query = desk.db().prepare_cached(&unsealed_sql("ASC"))?;
-    let mut found = query.query(params![last_sealed(desk.db())?, rows(limit)])?;
+    let mut query = tx.db().prepare_cached(&unsealed_sql("ASC"))?;
+    let mut found = query.query(params![last_sealed(tx.db())?, rows(limit)])?;
     while let Some(row) = found.next()? {
         let (entry, oid, by) = (entry_row(row)?, row.get(11)?, row.get(12)?);
         let end = match ends.entry(oid) {
             std::collections::btree_map::Entry::Occupied(end) => end.into_mut(),
-            std::collections::btree_map::Entry::Vacant(place) => place.insert(end_of(desk.db(), oid)?),
+            std::collections::btree_map::Entry::Vacant(place) => place.insert(end_of(tx.db(), oid)?),
         };
-        link(desk, key, oid, by, end, &entry)?;
+        link(tx, key, oid, by, end, &entry)?;
         (sealed, last) = (sealed + 1, Some(entry.entry));
     }
     drop(found);
     drop(query);
     for (oid, End { head, at }) in ends {
-        desk.run(
+        tx.run(
             "INSERT OR REPLACE INTO audit_heads (oid, number, seal, at) VALUES (?1, ?2, ?3, ?4)",
             params![oid, int(head.number), head.seal, int(at.0)],
         )?;
     }
     if let Some(last) = last {
-        desk.run("UPDATE counters SET sealed = ?1", [int(last)])?;
+        tx.run("UPDATE counters SET sealed = ?1", [int(last)])?;
     }
     Ok(sealed)
 }
 
-fn end_of(db: &Connection, oid: Oid) -> Result<End, Trouble> {
+fn end_of(db: &Connection, oid: Oid) -> Result<End, SqliteError> {
     let mut query = db.prepare_cached("SELECT number, seal, at FROM audit_heads WHERE oid = ?1")?;
     let mut found = query.query([oid])?;
     let Some(row) = found.next()? else { return Ok(End { head: ChainHead::default(), at: Moment(0) }) };
@@ -91,22 +91,22 @@ fn end_of(db: &Connection, oid: Oid) -> Result<End, Trouble> {
 
 /// Adds one entry to its org's chain, and writes down what it can be found by.
 fn link(
-    desk: &Desk,
+    tx: &SqliteTx,
     key: &ChainKey,
     oid: Oid,
     by: Option<i64>,
     end: &mut End,
     entry: &AuditRow,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let number = end.head.number + 1;
     let seal = chain::seal(key, end.head, number, entry);
     *end = End { head: ChainHead { number, seal }, at: end.at.max(entry.at) };
-    desk.run(
+    tx.run(
         "INSERT INTO audit_chain (oid, number, entry, seal, at, by, verb) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![oid, int(number), int(entry.entry), seal, int(end.at.0), by, entry.verb],
     )?;
     for about in words(entry) {
-        desk.run(
+        tx.run(
             "INSERT OR IGNORE INTO audit_about (oid, about, number) VALUES (?1, ?2, ?3)",
             params![oid, about, int(number)],
         )?;
@@ -123,7 +123,7 @@ fn words(entry: &AuditRow) -> BTreeSet<String> {
 
 // Pages.
 
-pub(crate) fn page(db: &Connection, query: &AuditQuery) -> Result<Vec<AuditRow>, Trouble> {
+pub(crate) fn page(db: &Connection, query: &AuditQuery) -> Result<Vec<AuditRow>, SqliteError> {
     let Some(oid) = oid(db, query.org)? else { return Ok(Vec::new()) };
     let mut page = Vec::new();
     gather(db, &unsealed_sql("DESC"), params![last_sealed(db)?, i64::MAX], query, &mut page)?;
@@ -173,7 +173,7 @@ fn gather(
     params: &[&dyn ToSql],
     query: &AuditQuery,
     page: &mut Vec<AuditRow>,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let mut statement = db.prepare_cached(sql)?;
     let mut found = statement.query(params)?;
     while page.len() < query.limit {
@@ -187,7 +187,7 @@ fn gather(
 }
 
 /// An entry, with its place in the chain if that was read, too.
-fn sealed_row(row: &Row<'_>) -> Result<AuditRow, Trouble> {
+fn sealed_row(row: &Row<'_>) -> Result<AuditRow, SqliteError> {
     let entry = entry_row(row)?;
     if row.as_ref().column_count() <= 13 {
         return Ok(entry);
@@ -205,7 +205,7 @@ fn first_after(
     oid: Oid,
     head: u64,
     is_so: impl Fn(i64, i64) -> bool,
-) -> Result<i64, Trouble> {
+) -> Result<i64, SqliteError> {
     let (mut low, mut high) = (1, int(head) + 1);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -235,12 +235,12 @@ pub(crate) fn sealed(
     org: OrgId,
     after: u64,
     limit: usize,
-) -> Result<Vec<AuditRow>, Trouble> {
+) -> Result<Vec<AuditRow>, SqliteError> {
     let Some(oid) = oid(db, org)? else { return Ok(Vec::new()) };
     crate::view::read_all(db, &sealed_sql(), params![oid, int(after), rows(limit)], sealed_row)
 }
 
-pub(crate) fn chain_head(db: &Connection, org: OrgId) -> Result<ChainHead, Trouble> {
+pub(crate) fn chain_head(db: &Connection, org: OrgId) -> Result<ChainHead, SqliteError> {
     Ok(match oid(db, org)? {
         Some(oid) => end_of(db, oid)?.head,
         None => ChainHead::default(),

@@ -2,12 +2,12 @@
 //! the change, whom it touches, and its audit entry. One transaction, so none of these is ever there without the others.
 
 use crate::columns::{Columns, Id, grantee, int};
-use crate::desk::{Desk, Kept, Oid, Pid, Sid, Who, oid};
+use crate::error::SqliteError;
 use crate::intake::{Item, Known, known, put_into_inbox, remember};
 use crate::people::{self, Somebody, key_of, put_person, put_root};
 use crate::rules;
 use crate::tokens::{pid_of_identity, put_link, put_token};
-use crate::trouble::Trouble;
+use crate::tx::{Oid, PersonRef, Pid, Sid, SqliteTx, StoredSession, oid};
 use crate::view;
 use kernel::{
     Authorized, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role, SessionId, TokenId,
@@ -28,44 +28,44 @@ enum Touched {
     Within(Vec<Sid>, Vec<Touchable>),
 }
 
-pub(crate) fn change(desk: &mut Desk, wish: &Authorized<NewChange>) -> Result<Changing, Trouble> {
+pub(crate) fn change(tx: &mut SqliteTx, wish: &Authorized<NewChange>) -> Result<Changing, SqliteError> {
     let (by, NewChange { change, key, trail }) = (wish.by(), wish.wish());
     let who = match by.person {
-        PersonId::ENGINE => Some(desk.who_at_first_sight(by.org, by.person)?),
-        person => desk.who(by.org, person)?,
+        PersonId::ENGINE => Some(tx.who_at_first_sight(by.org, by.person)?),
+        person => tx.who(by.org, person)?,
     };
     let Some(who) = who else { return Ok(Changing::Moved) };
-    match known(desk, who.pid, key.as_ref(), trail.at)? {
+    match known(tx, who.pid, key.as_ref(), trail.at)? {
         Known::Never => {}
         Known::Before(_) => return Ok(Changing::Before),
         Known::Conflict => return Ok(Changing::Conflict),
     }
-    if !is_still_so(desk, by, who, change, wish.witness())? {
+    if !is_still_so(tx, by, who, change, wish.witness())? {
         return Ok(Changing::Moved);
     }
-    if let Some(refused) = refuses(desk.db(), by, who.oid, change)? {
+    if let Some(refused) = refuses(tx.db(), by, who.oid, change)? {
         return Ok(refused);
     }
-    let touched = put(desk, by, who, change, trail.at)?;
-    touch(desk, touched, trail.at)?;
-    remember(desk, who.pid, key.as_ref(), [0; 16], trail.at)?;
-    desk.done(who, &change.about(), trail)?;
+    let touched = put(tx, by, who, change, trail.at)?;
+    touch(tx, touched, trail.at)?;
+    remember(tx, who.pid, key.as_ref(), [0; 16], trail.at)?;
+    tx.done(who, &change.about(), trail)?;
     Ok(Changing::Done)
 }
 
 /// Is what was seen when it was authorized still so, and was it about this?
 fn is_still_so(
-    desk: &Desk,
+    tx: &SqliteTx,
     by: &Principal,
-    who: Who,
+    who: PersonRef,
     change: &Change,
     witness: Witness,
-) -> Result<bool, Trouble> {
-    let with = |session| -> Result<bool, Trouble> {
-        Ok(desk.kept(session)?.is_some_and(|kept| kept.bears(by.org, session, witness)))
+) -> Result<bool, SqliteError> {
+    let with = |session| -> Result<bool, SqliteError> {
+        Ok(tx.stored_session(session)?.is_some_and(|kept| kept.bears(by.org, session, witness)))
     };
     let with_org = witness.session.is_none();
-    let bears = match (session_of(change), ruled_session(desk.db(), who.oid, change)?) {
+    let bears = match (session_of(change), ruled_session(tx.db(), who.oid, change)?) {
         (Some(session), _) => with(session)?,
         (None, Some(session)) => with_org || with(session)?,
         (None, None) => with_org,
@@ -85,7 +85,7 @@ fn session_of(change: &Change) -> Option<SessionId> {
 }
 
 /// The session that a rule is for.
-fn ruled_session(db: &Connection, oid: Oid, change: &Change) -> Result<Option<SessionId>, Trouble> {
+fn ruled_session(db: &Connection, oid: Oid, change: &Change) -> Result<Option<SessionId>, SqliteError> {
     match change {
         Change::AddRule(rule) => Ok(rule.session),
         Change::RemoveRule(rule) => Ok(rules::find(db, oid, *rule)?.flatten()),
@@ -95,11 +95,16 @@ fn ruled_session(db: &Connection, oid: Oid, change: &Change) -> Result<Option<Se
 
 // What may refuse.
 
-fn refuses(db: &Connection, by: &Principal, oid: Oid, change: &Change) -> Result<Option<Changing>, Trouble> {
+fn refuses(
+    db: &Connection,
+    by: &Principal,
+    oid: Oid,
+    change: &Change,
+) -> Result<Option<Changing>, SqliteError> {
     let org = by.org;
     let found = |found: bool| if found { None } else { Some(Changing::NotFound) };
     let person = |id: PersonId| people::of(db, org, id).map(|found| found.is_some());
-    let group = |id: GroupId| Ok::<_, Trouble>(gid(db, oid, id)?.is_some());
+    let group = |id: GroupId| Ok::<_, SqliteError>(gid(db, oid, id)?.is_some());
     let to = |to: Grantee| match to {
         Grantee::Person(id) => person(id),
         Grantee::Group(id) => group(id),
@@ -187,7 +192,7 @@ fn refuses(db: &Connection, by: &Principal, oid: Oid, change: &Change) -> Result
 const OPEN_IN_ORG: &str = "SELECT 1 FROM sessions s JOIN persons p ON p.pid = s.owner
     WHERE s.id = ?1 AND p.org = ?2 AND s.ended IS NULL";
 
-fn exists(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<bool, Trouble> {
+fn exists(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<bool, SqliteError> {
     Ok(db.prepare_cached(sql)?.exists(params)?)
 }
 
@@ -201,7 +206,7 @@ fn judged(
     org: OrgId,
     person: PersonId,
     was: Role,
-) -> Result<Result<Somebody, Changing>, Trouble> {
+) -> Result<Result<Somebody, Changing>, SqliteError> {
     Ok(match people::of(db, org, person)? {
         None => Err(Changing::NotFound),
         Some(somebody) if somebody.row.role != was => Err(Changing::Moved),
@@ -209,8 +214,8 @@ fn judged(
     })
 }
 
-/// Who is disabled or only looks could do nothing with a session, and nobody else could for them.
-fn cannot_own(db: &Connection, org: OrgId, heir: PersonId) -> Result<Option<Changing>, Trouble> {
+/// PersonRef is disabled or only looks could do nothing with a session, and nobody else could for them.
+fn cannot_own(db: &Connection, org: OrgId, heir: PersonId) -> Result<Option<Changing>, SqliteError> {
     Ok(match people::of(db, org, heir)? {
         None => Some(Changing::NotFound),
         Some(heir) => (heir.is_disabled() || heir.row.role == Role::Viewer).then_some(Changing::CannotOwn),
@@ -220,7 +225,7 @@ fn cannot_own(db: &Connection, org: OrgId, heir: PersonId) -> Result<Option<Chan
 pub(crate) const OTHER_OWNERS: &str =
     "SELECT 1 FROM persons WHERE org = ?1 AND role = 'owner' AND disabled_at IS NULL AND pid <> ?2";
 
-fn is_last_owner(db: &Connection, somebody: &Somebody) -> Result<bool, Trouble> {
+fn is_last_owner(db: &Connection, somebody: &Somebody) -> Result<bool, SqliteError> {
     if somebody.row.role != Role::Owner || somebody.is_disabled() {
         return Ok(false);
     }
@@ -232,114 +237,120 @@ fn email_taken(
     org: OrgId,
     whose: Option<Pid>,
     email: Option<&str>,
-) -> Result<Option<Changing>, Trouble> {
+) -> Result<Option<Changing>, SqliteError> {
     let Some(email) = email else { return Ok(None) };
     let sql = "SELECT 1 FROM persons WHERE email IS NOT NULL AND email = ?1 AND org = ?2 AND pid IS NOT ?3";
     Ok(taken("email", exists(db, sql, params![key_of(email), org.stored(), whose])?))
 }
 
-fn gid(db: &Connection, oid: Oid, group: GroupId) -> Result<Option<i64>, Trouble> {
+fn gid(db: &Connection, oid: Oid, group: GroupId) -> Result<Option<i64>, SqliteError> {
     let mut query = db.prepare_cached("SELECT gid FROM groups WHERE id = ?1 AND oid = ?2")?;
     Ok(query.query_row(params![group.stored(), oid], |row| row.get(0)).optional()?)
 }
 
 // The changes themselves. Everything that may refuse has been asked.
 
-fn put(desk: &mut Desk, by: &Principal, who: Who, change: &Change, at: Moment) -> Result<Touched, Trouble> {
+fn put(
+    tx: &mut SqliteTx,
+    by: &Principal,
+    who: PersonRef,
+    change: &Change,
+    at: Moment,
+) -> Result<Touched, SqliteError> {
     let org = by.org;
     match change {
         Change::MakeOrg { org, link } => {
-            people::make_org(desk, org, false, at)?;
-            put_link(desk, org.owner.person, link)?;
+            people::make_org(tx, org, false, at)?;
+            put_link(tx, org.owner.person, link)?;
             Ok(Touched::Nobody)
         }
-        Change::Settings(settings) => set_settings(desk, who.oid, settings),
+        Change::Settings(settings) => set_settings(tx, who.oid, settings),
         Change::AddPerson { person, link } => {
-            put_person(desk, org, person, false, at)?;
-            put_link(desk, person.person, link)?;
+            put_person(tx, org, person, false, at)?;
+            put_link(tx, person.person, link)?;
             Ok(Touched::Nobody)
         }
         Change::ChangePerson { person, was, name, email, role } => {
             let role = role.filter(|role| role != was);
-            change_person(desk, org, *person, name.as_deref(), email.as_deref(), role)
+            change_person(tx, org, *person, name.as_deref(), email.as_deref(), role)
         }
         Change::SetPassword { person, password, keep, .. } => {
-            set_password(desk, org, *person, password.as_deref(), *keep)
+            set_password(tx, org, *person, password.as_deref(), *keep)
         }
-        Change::Disable { person, .. } => disable(desk, org, *person, at),
-        Change::Enable { person, .. } => enable(desk, org, *person),
+        Change::Disable { person, .. } => disable(tx, org, *person, at),
+        Change::Enable { person, .. } => enable(tx, org, *person),
         Change::SetIdentity { person, issuer, subject, .. } => {
-            set_identity(desk, org, *person, issuer, subject)
+            set_identity(tx, org, *person, issuer, subject)
         }
         Change::MakeLink { person, link, .. } => {
-            put_link(desk, *person, link)?;
+            put_link(tx, *person, link)?;
             Ok(Touched::Nobody)
         }
         Change::MakeGroup { group, name } => {
             let row = params![group.stored(), who.oid, name];
-            desk.run("INSERT INTO groups (id, oid, name) VALUES (?1, ?2, ?3)", row)?;
+            tx.run("INSERT INTO groups (id, oid, name) VALUES (?1, ?2, ?3)", row)?;
             Ok(Touched::Nobody)
         }
-        Change::RemoveGroup { group } => remove_group(desk, org, who.oid, *group),
+        Change::RemoveGroup { group } => remove_group(tx, org, who.oid, *group),
         Change::Join { group, person } => {
             let sql = "INSERT OR IGNORE INTO group_people (gid, pid) VALUES (?1, ?2)";
-            set_membership(desk, org, who.oid, *group, *person, sql)
+            set_membership(tx, org, who.oid, *group, *person, sql)
         }
         Change::Leave { group, person } => {
             let sql = "DELETE FROM group_people WHERE gid = ?1 AND pid = ?2";
-            set_membership(desk, org, who.oid, *group, *person, sql)
+            set_membership(tx, org, who.oid, *group, *person, sql)
         }
-        Change::Give { on, to, grant } => give(desk, org, who, on, *to, Some(*grant), at),
-        Change::TakeBack { on, to } => give(desk, org, who, on, *to, None, at),
+        Change::Give { on, to, grant } => give(tx, org, who, on, *to, Some(*grant), at),
+        Change::TakeBack { on, to } => give(tx, org, who, on, *to, None, at),
         Change::HandOver { session, to } => {
-            let kept = desk.kept(*session)?.into_iter().collect();
-            hand_over(desk, org, kept, *to)
+            let kept = tx.stored_session(*session)?.into_iter().collect();
+            hand_over(tx, org, kept, *to)
         }
         Change::HandOverAll { from, to, .. } => {
-            let kept = all_of(desk, pid(desk, org, *from)?)?;
-            hand_over(desk, org, kept, *to)
+            let kept = all_of(tx, pid(tx, org, *from)?)?;
+            hand_over(tx, org, kept, *to)
         }
         Change::AddRoot(RootRow { directory, to }) => {
-            put_root(desk, org, *to, directory)?;
-            everybody(desk, org, *to).map(Touched::People)
+            put_root(tx, org, *to, directory)?;
+            everybody(tx, org, *to).map(Touched::People)
         }
-        Change::RemoveRoot(root) => remove_root(desk, org, who.oid, root),
+        Change::RemoveRoot(root) => remove_root(tx, org, who.oid, root),
         Change::MakeToken(token) => {
-            put_token(desk, pid(desk, org, token.person)?, token)?;
+            put_token(tx, pid(tx, org, token.person)?, token)?;
             Ok(Touched::Nobody)
         }
         Change::RevokeToken { person, token } => {
-            desk.run("DELETE FROM tokens WHERE token = ?1", [token.stored()])?;
-            one(desk, org, *person)
+            tx.run("DELETE FROM tokens WHERE token = ?1", [token.stored()])?;
+            one(tx, org, *person)
         }
         Change::AddRule(rule) => {
-            add_rule(desk, org, rule, at)?;
+            add_rule(tx, org, rule, at)?;
             Ok(Touched::Nobody)
         }
         Change::RemoveRule(rule) => {
-            rules::remove(desk, *rule)?;
+            rules::remove(tx, *rule)?;
             Ok(Touched::Nobody)
         }
     }
 }
 
-pub(crate) fn add_rule(desk: &Desk, org: OrgId, rule: &RuleRow, at: Moment) -> Result<(), Trouble> {
-    let oid = oid(desk.db(), org)?.ok_or_else(|| Trouble::Damaged(format!("{org} is gone")))?;
-    let kept = rule.session.map(|session| desk.kept(session)).transpose()?.flatten();
-    rules::add(desk, org, oid, pid(desk, org, rule.by)?, kept.map(|kept| kept.sid), rule, at)
+pub(crate) fn add_rule(tx: &SqliteTx, org: OrgId, rule: &RuleRow, at: Moment) -> Result<(), SqliteError> {
+    let oid = oid(tx.db(), org)?.ok_or_else(|| SqliteError::Damaged(format!("{org} is gone")))?;
+    let kept = rule.session.map(|session| tx.stored_session(session)).transpose()?.flatten();
+    rules::add(tx, org, oid, pid(tx, org, rule.by)?, kept.map(|kept| kept.sid), rule, at)
 }
 
-fn pid(desk: &Desk, org: OrgId, person: PersonId) -> Result<Pid, Trouble> {
-    let found = people::of(desk.db(), org, person)?;
-    found.map(|somebody| somebody.pid).ok_or_else(|| Trouble::Damaged(format!("{person} is gone")))
+fn pid(tx: &SqliteTx, org: OrgId, person: PersonId) -> Result<Pid, SqliteError> {
+    let found = people::of(tx.db(), org, person)?;
+    found.map(|somebody| somebody.pid).ok_or_else(|| SqliteError::Damaged(format!("{person} is gone")))
 }
 
-fn one(desk: &Desk, org: OrgId, person: PersonId) -> Result<Touched, Trouble> {
-    Ok(Touched::People(vec![(pid(desk, org, person)?, person)]))
+fn one(tx: &SqliteTx, org: OrgId, person: PersonId) -> Result<Touched, SqliteError> {
+    Ok(Touched::People(vec![(pid(tx, org, person)?, person)]))
 }
 
-fn set_settings(desk: &Desk, oid: Oid, settings: &OrgSettings) -> Result<Touched, Trouble> {
-    desk.run(
+fn set_settings(tx: &SqliteTx, oid: Oid, settings: &OrgSettings) -> Result<Touched, SqliteError> {
+    tx.run(
         "UPDATE orgs SET share_new = ?2, open_max = ?3, awake_max = ?4 WHERE oid = ?1",
         params![oid, settings.share_new.map(record::grant_word), settings.open_max, settings.awake_max],
     )?;
@@ -348,15 +359,15 @@ fn set_settings(desk: &Desk, oid: Oid, settings: &OrgSettings) -> Result<Touched
 
 /// What is none stays as it is.
 fn change_person(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
     person: PersonId,
     name: Option<&str>,
     email: Option<&str>,
     role: Option<Role>,
-) -> Result<Touched, Trouble> {
-    let whose = pid(desk, org, person)?;
-    desk.run(
+) -> Result<Touched, SqliteError> {
+    let whose = pid(tx, org, person)?;
+    tx.run(
         "UPDATE persons SET name = coalesce(?2, name), email = coalesce(?3, email), role = coalesce(?4, role)
          WHERE pid = ?1",
         params![whose, name, email.map(key_of), role.map(record::role_word)],
@@ -365,15 +376,15 @@ fn change_person(
 }
 
 fn set_password(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
     person: PersonId,
     password: Option<&str>,
     keep: Option<TokenId>,
-) -> Result<Touched, Trouble> {
-    let whose = pid(desk, org, person)?;
-    desk.run("UPDATE persons SET password = ?2 WHERE pid = ?1", params![whose, password])?;
-    desk.run(
+) -> Result<Touched, SqliteError> {
+    let whose = pid(tx, org, person)?;
+    tx.run("UPDATE persons SET password = ?2 WHERE pid = ?1", params![whose, password])?;
+    tx.run(
         "DELETE FROM tokens WHERE pid = ?1 AND purpose IN ('browser', 'cli') AND token IS NOT ?2",
         params![whose, keep.map(Id::stored)],
     )?;
@@ -381,145 +392,145 @@ fn set_password(
 }
 
 fn set_identity(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
     person: PersonId,
     issuer: &str,
     subject: &str,
-) -> Result<Touched, Trouble> {
-    let whose = pid(desk, org, person)?;
+) -> Result<Touched, SqliteError> {
+    let whose = pid(tx, org, person)?;
     // Somebody has one name at each provider.
-    desk.run("DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", params![whose, issuer])?;
+    tx.run("DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", params![whose, issuer])?;
     let row = params![issuer, subject, whose];
-    desk.run("INSERT INTO identities (issuer, subject, pid) VALUES (?1, ?2, ?3)", row)?;
+    tx.run("INSERT INTO identities (issuer, subject, pid) VALUES (?1, ?2, ?3)", row)?;
     Ok(Touched::People(vec![(whose, person)]))
 }
 
-fn enable(desk: &Desk, org: OrgId, person: PersonId) -> Result<Touched, Trouble> {
-    let whose = pid(desk, org, person)?;
-    desk.run("UPDATE persons SET disabled_at = NULL WHERE pid = ?1", [whose])?;
+fn enable(tx: &SqliteTx, org: OrgId, person: PersonId) -> Result<Touched, SqliteError> {
+    let whose = pid(tx, org, person)?;
+    tx.run("UPDATE persons SET disabled_at = NULL WHERE pid = ?1", [whose])?;
     Ok(Touched::People(vec![(whose, person)]))
 }
 
-fn disable(desk: &Desk, org: OrgId, person: PersonId, at: Moment) -> Result<Touched, Trouble> {
-    let whose = pid(desk, org, person)?;
+fn disable(tx: &SqliteTx, org: OrgId, person: PersonId, at: Moment) -> Result<Touched, SqliteError> {
+    let whose = pid(tx, org, person)?;
     let row = params![whose, int(at.0)];
-    desk.run("UPDATE persons SET disabled_at = coalesce(disabled_at, ?2) WHERE pid = ?1", row)?;
-    desk.run("DELETE FROM tokens WHERE pid = ?1", [whose])?;
-    desk.run("DELETE FROM links WHERE pid = ?1", [whose])?;
+    tx.run("UPDATE persons SET disabled_at = coalesce(disabled_at, ?2) WHERE pid = ?1", row)?;
+    tx.run("DELETE FROM tokens WHERE pid = ?1", [whose])?;
+    tx.run("DELETE FROM links WHERE pid = ?1", [whose])?;
     Ok(Touched::People(vec![(whose, person)]))
 }
 
 fn set_membership(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
     oid: Oid,
     group: GroupId,
     person: PersonId,
     sql: &str,
-) -> Result<Touched, Trouble> {
-    let whose = pid(desk, org, person)?;
-    desk.run(sql, params![gid(desk.db(), oid, group)?, whose])?;
+) -> Result<Touched, SqliteError> {
+    let whose = pid(tx, org, person)?;
+    tx.run(sql, params![gid(tx.db(), oid, group)?, whose])?;
     Ok(Touched::People(vec![(whose, person)]))
 }
 
-fn remove_root(desk: &Desk, org: OrgId, oid: Oid, root: &RootRow) -> Result<Touched, Trouble> {
+fn remove_root(tx: &SqliteTx, org: OrgId, oid: Oid, root: &RootRow) -> Result<Touched, SqliteError> {
     let (kind, grantee) = grantee(root.to, org);
-    desk.run(
+    tx.run(
         "DELETE FROM roots WHERE oid = ?1 AND directory = ?2 AND kind = ?3 AND grantee = ?4",
         params![oid, root.directory, kind, grantee],
     )?;
-    everybody(desk, org, root.to).map(Touched::People)
+    everybody(tx, org, root.to).map(Touched::People)
 }
 
-fn remove_group(desk: &Desk, org: OrgId, oid: Oid, group: GroupId) -> Result<Touched, Trouble> {
-    let touched = everybody(desk, org, Grantee::Group(group))?;
+fn remove_group(tx: &SqliteTx, org: OrgId, oid: Oid, group: GroupId) -> Result<Touched, SqliteError> {
+    let touched = everybody(tx, org, Grantee::Group(group))?;
     let (kind, bits) = grantee(Grantee::Group(group), org);
-    desk.run(
+    tx.run(
         "UPDATE sessions SET revision = revision + 1
          WHERE sid IN (SELECT sid FROM grants WHERE kind = ?1 AND grantee = ?2)",
         params![kind, bits],
     )?;
-    desk.run("DELETE FROM grants WHERE kind = ?1 AND grantee = ?2", params![kind, bits])?;
+    tx.run("DELETE FROM grants WHERE kind = ?1 AND grantee = ?2", params![kind, bits])?;
     let row = params![oid, kind, bits];
-    desk.run("DELETE FROM roots WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
-    desk.run("DELETE FROM agent_grants WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
-    let number = gid(desk.db(), oid, group)?;
-    desk.run("DELETE FROM group_people WHERE gid = ?1", [number])?;
-    desk.run("DELETE FROM groups WHERE gid = ?1", [number])?;
+    tx.run("DELETE FROM roots WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
+    tx.run("DELETE FROM agent_grants WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
+    let number = gid(tx.db(), oid, group)?;
+    tx.run("DELETE FROM group_people WHERE gid = ?1", [number])?;
+    tx.run("DELETE FROM groups WHERE gid = ?1", [number])?;
     Ok(Touched::People(touched))
 }
 
 /// In place of whatever was given to them before; or nothing in its place.
 fn give(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
-    who: Who,
+    who: PersonRef,
     on: &Resource,
     to: Grantee,
     grant: Option<Grant>,
     at: Moment,
-) -> Result<Touched, Trouble> {
+) -> Result<Touched, SqliteError> {
     match on {
         Resource::Session(session) => {
-            let Some(kept) = desk.kept(*session)? else { return Ok(Touched::Nobody) };
-            give_on_session(desk, org, who, kept.sid, to, grant, at)?;
-            Ok(Touched::Within(vec![kept.sid], everybody(desk, org, to)?))
+            let Some(kept) = tx.stored_session(*session)? else { return Ok(Touched::Nobody) };
+            give_on_session(tx, org, who, kept.sid, to, grant, at)?;
+            Ok(Touched::Within(vec![kept.sid], everybody(tx, org, to)?))
         }
         Resource::Agent(agent) => {
-            give_on_agent(desk, org, who, agent, to, grant, at)?;
+            give_on_agent(tx, org, who, agent, to, grant, at)?;
             // What is given to one closes it to all others.
-            everybody(desk, org, Grantee::Org).map(Touched::People)
+            everybody(tx, org, Grantee::Org).map(Touched::People)
         }
     }
 }
 
 fn give_on_session(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
-    who: Who,
+    who: PersonRef,
     sid: Sid,
     to: Grantee,
     grant: Option<Grant>,
     at: Moment,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let (kind, grantee) = grantee(to, org);
     match grant.map(record::grant_word) {
-        Some(grant) => desk.run(
+        Some(grant) => tx.run(
             "INSERT OR REPLACE INTO grants (kind, grantee, sid, granted, by, since)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![kind, grantee, sid, grant, who.pid, int(at.0)],
         ),
-        None => desk.run(
+        None => tx.run(
             "DELETE FROM grants WHERE kind = ?1 AND grantee = ?2 AND sid = ?3",
             params![kind, grantee, sid],
         ),
     }?;
-    desk.run("UPDATE sessions SET revision = revision + 1 WHERE sid = ?1", [sid]).map(drop)
+    tx.run("UPDATE sessions SET revision = revision + 1 WHERE sid = ?1", [sid]).map(drop)
 }
 
 fn give_on_agent(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
-    who: Who,
+    who: PersonRef,
     agent: &str,
     to: Grantee,
     grant: Option<Grant>,
     at: Moment,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let (kind, grantee) = grantee(to, org);
     match grant.map(record::grant_word) {
         Some(grant) => {
             let row = params![who.oid, agent];
-            desk.run("INSERT OR IGNORE INTO closed_agents (oid, agent) VALUES (?1, ?2)", row)?;
-            desk.run(
+            tx.run("INSERT OR IGNORE INTO closed_agents (oid, agent) VALUES (?1, ?2)", row)?;
+            tx.run(
                 "INSERT OR REPLACE INTO agent_grants (oid, agent, kind, grantee, granted, by, since)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![who.oid, agent, kind, grantee, grant, who.pid, int(at.0)],
             )
         }
         // Where nothing is left it stays closed.
-        None => desk.run(
+        None => tx.run(
             "DELETE FROM agent_grants WHERE oid = ?1 AND agent = ?2 AND kind = ?3 AND grantee = ?4",
             params![who.oid, agent, kind, grantee],
         ),
@@ -528,12 +539,12 @@ fn give_on_agent(
 }
 
 /// Every session of somebody, list by list: each is read by its index.
-fn all_of(desk: &Desk, owner: Pid) -> Result<Vec<Kept>, Trouble> {
+fn all_of(tx: &SqliteTx, owner: Pid) -> Result<Vec<StoredSession>, SqliteError> {
     let mut all = Vec::new();
     for list in view::LISTS {
         let sql = owned_ids_sql(list);
-        for session in view::read_all(desk.db(), &sql, params![owner], |row| Columns(row).id(0))? {
-            all.extend(desk.kept(session)?);
+        for session in view::read_all(tx.db(), &sql, params![owner], |row| Columns(row).id(0))? {
+            all.extend(tx.stored_session(session)?);
         }
     }
     Ok(all)
@@ -543,21 +554,26 @@ pub(crate) fn owned_ids_sql(list: &str) -> String {
     format!("SELECT s.id FROM sessions s WHERE s.owner = ?1 AND {list}")
 }
 
-fn hand_over(desk: &Desk, org: OrgId, sessions: Vec<Kept>, to: PersonId) -> Result<Touched, Trouble> {
-    let heir = pid(desk, org, to)?;
+fn hand_over(
+    tx: &SqliteTx,
+    org: OrgId,
+    sessions: Vec<StoredSession>,
+    to: PersonId,
+) -> Result<Touched, SqliteError> {
+    let heir = pid(tx, org, to)?;
     let mut touched = vec![(heir, to)];
     for kept in &sessions {
         touched.push((kept.owner, kept.owner_person));
         let row = params![kept.sid, heir];
-        desk.run("UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
-        desk.run("UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
-        desk.run(
+        tx.run("UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
+        tx.run("UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
+        tx.run(
             "UPDATE approvals SET owner = ?2 WHERE owner = ?3 AND sid = ?1 AND state = 'open'",
             params![kept.sid, heir, kept.owner],
         )?;
         if kept.ended.is_none() {
-            desk.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
-            desk.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [heir])?;
+            tx.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
+            tx.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [heir])?;
         }
     }
     Ok(Touched::Within(sessions.iter().map(|kept| kept.sid).collect(), touched))
@@ -571,8 +587,8 @@ pub(crate) const MEMBERS: &str = "SELECT p.pid, p.person
 pub(crate) const OF_ORG: &str = "SELECT pid, person FROM persons WHERE org = ?1 AND handle IS NOT NULL";
 
 /// Everybody of the org to whom something is given that is given so.
-fn everybody(desk: &Desk, org: OrgId, to: Grantee) -> Result<Vec<Touchable>, Trouble> {
-    let db = desk.db();
+fn everybody(tx: &SqliteTx, org: OrgId, to: Grantee) -> Result<Vec<Touchable>, SqliteError> {
+    let db = tx.db();
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Columns(row).id(1)?));
     match to {
         Grantee::Person(person) => {
@@ -584,7 +600,7 @@ fn everybody(desk: &Desk, org: OrgId, to: Grantee) -> Result<Vec<Touchable>, Tro
 }
 
 /// Standings grow, and whatever those people have said that is not finished is looked at again.
-fn touch(desk: &mut Desk, touched: Touched, at: Moment) -> Result<(), Trouble> {
+fn touch(tx: &mut SqliteTx, touched: Touched, at: Moment) -> Result<(), SqliteError> {
     let (mut people, within) = match touched {
         Touched::Nobody => return Ok(()),
         Touched::People(people) => (people, None),
@@ -597,15 +613,15 @@ fn touch(desk: &mut Desk, touched: Touched, at: Moment) -> Result<(), Trouble> {
     people.dedup();
     for (pid, person) in people {
         if within.is_none() {
-            desk.run("UPDATE persons SET standing = standing + 1 WHERE pid = ?1", [pid])?;
+            tx.run("UPDATE persons SET standing = standing + 1 WHERE pid = ?1", [pid])?;
         }
-        for (sid, session) in unfinished_of(desk.db(), pid)? {
+        for (sid, session) in unfinished_of(tx.db(), pid)? {
             if within.as_ref().is_none_or(|within| within.binary_search(&sid).is_ok()) {
-                put_into_inbox(desk, session, at, Item::Recheck(person))?;
+                put_into_inbox(tx, session, at, Item::Recheck(person))?;
             }
         }
     }
-    desk.forget_people();
+    tx.forget_people();
     Ok(())
 }
 
@@ -613,6 +629,6 @@ pub(crate) const UNFINISHED_OF: &str =
     "SELECT m.sid, s.id FROM messages m CROSS JOIN sessions s ON s.sid = m.sid
      WHERE m.by = ?1 AND m.pending = 1 GROUP BY m.sid ORDER BY m.sid";
 
-fn unfinished_of(db: &Connection, pid: Pid) -> Result<Vec<(Sid, SessionId)>, Trouble> {
+fn unfinished_of(db: &Connection, pid: Pid) -> Result<Vec<(Sid, SessionId)>, SqliteError> {
     view::read_all(db, UNFINISHED_OF, params![pid], |row| Ok((row.get(0)?, Columns(row).id(1)?)))
 }

@@ -1,9 +1,9 @@
 //! How values become columns and columns values.
 //!
 //! Ids are their 16 bytes, moments and counts are SQLite's signed integers, texts are what `store::record` writes.
-//! What cannot be read back is `Trouble::Damaged`: it names the column, and nothing is guessed.
+//! What cannot be read back is `SqliteError::Damaged`: it names the column, and nothing is guessed.
 
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
 use kernel::{
     Address, ApprovalId, EndWhy, Epoch, Grantee, GroupId, MessageId, Moment, NodeId, Number, OrgId, Origin,
     PersonId, RequestId, RuleId, SessionId, TokenId, Turn,
@@ -67,73 +67,73 @@ pub(crate) fn rows(limit: usize) -> i64 {
 pub(crate) struct Columns<'a>(pub(crate) &'a Row<'a>);
 
 impl Columns<'_> {
-    pub(crate) fn id<T: Id>(&self, column: usize) -> Result<T, Trouble> {
+    pub(crate) fn id<T: Id>(&self, column: usize) -> Result<T, SqliteError> {
         Ok(T::read(self.0.get(column)?))
     }
 
-    pub(crate) fn id_maybe<T: Id>(&self, column: usize) -> Result<Option<T>, Trouble> {
+    pub(crate) fn id_maybe<T: Id>(&self, column: usize) -> Result<Option<T>, SqliteError> {
         Ok(self.0.get::<_, Option<Bits>>(column)?.map(T::read))
     }
 
-    pub(crate) fn int(&self, column: usize) -> Result<i64, Trouble> {
+    pub(crate) fn int(&self, column: usize) -> Result<i64, SqliteError> {
         Ok(self.0.get(column)?)
     }
 
-    pub(crate) fn count(&self, column: usize) -> Result<u64, Trouble> {
+    pub(crate) fn count(&self, column: usize) -> Result<u64, SqliteError> {
         let stored = self.int(column)?;
         u64::try_from(stored).map_err(|_| self.damaged(column))
     }
 
-    pub(crate) fn count_maybe(&self, column: usize) -> Result<Option<u64>, Trouble> {
+    pub(crate) fn count_maybe(&self, column: usize) -> Result<Option<u64>, SqliteError> {
         match self.0.get::<_, Option<i64>>(column)? {
             Some(stored) => u64::try_from(stored).map(Some).map_err(|_| self.damaged(column)),
             None => Ok(None),
         }
     }
 
-    pub(crate) fn small(&self, column: usize) -> Result<u32, Trouble> {
+    pub(crate) fn small(&self, column: usize) -> Result<u32, SqliteError> {
         u32::try_from(self.int(column)?).map_err(|_| self.damaged(column))
     }
 
-    pub(crate) fn small_maybe(&self, column: usize) -> Result<Option<u32>, Trouble> {
+    pub(crate) fn small_maybe(&self, column: usize) -> Result<Option<u32>, SqliteError> {
         let stored = self.0.get::<_, Option<i64>>(column)?;
         stored.map(|value| u32::try_from(value).map_err(|_| self.damaged(column))).transpose()
     }
 
-    pub(crate) fn flag(&self, column: usize) -> Result<bool, Trouble> {
+    pub(crate) fn flag(&self, column: usize) -> Result<bool, SqliteError> {
         Ok(self.0.get(column)?)
     }
 
-    pub(crate) fn moment(&self, column: usize) -> Result<Moment, Trouble> {
+    pub(crate) fn moment(&self, column: usize) -> Result<Moment, SqliteError> {
         self.count(column).map(Moment)
     }
 
-    pub(crate) fn number(&self, column: usize) -> Result<Number, Trouble> {
+    pub(crate) fn number(&self, column: usize) -> Result<Number, SqliteError> {
         self.count(column).map(Number)
     }
 
-    pub(crate) fn number_maybe(&self, column: usize) -> Result<Option<Number>, Trouble> {
+    pub(crate) fn number_maybe(&self, column: usize) -> Result<Option<Number>, SqliteError> {
         Ok(self.count_maybe(column)?.map(Number))
     }
 
-    pub(crate) fn text(&self, column: usize) -> Result<&str, Trouble> {
+    pub(crate) fn text(&self, column: usize) -> Result<&str, SqliteError> {
         self.0.get_ref(column)?.as_str().map_err(|_| self.damaged(column))
     }
 
-    pub(crate) fn text_maybe(&self, column: usize) -> Result<Option<&str>, Trouble> {
+    pub(crate) fn text_maybe(&self, column: usize) -> Result<Option<&str>, SqliteError> {
         self.0.get_ref(column)?.as_str_or_null().map_err(|_| self.damaged(column))
     }
 
-    pub(crate) fn bytes(&self, column: usize) -> Result<&[u8], Trouble> {
+    pub(crate) fn bytes(&self, column: usize) -> Result<&[u8], SqliteError> {
         self.0.get_ref(column)?.as_bytes().map_err(|_| self.damaged(column))
     }
 
-    pub(crate) fn bytes_maybe(&self, column: usize) -> Result<Option<&[u8]>, Trouble> {
+    pub(crate) fn bytes_maybe(&self, column: usize) -> Result<Option<&[u8]>, SqliteError> {
         self.0.get_ref(column)?.as_bytes_or_null().map_err(|_| self.damaged(column))
     }
 
     /// A word that one of `store::record`'s parsers knows.
-    pub(crate) fn word<T>(&self, column: usize, parse: fn(&str) -> Option<T>) -> Result<T, Trouble> {
+    pub(crate) fn word<T>(&self, column: usize, parse: fn(&str) -> Option<T>) -> Result<T, SqliteError> {
         parse(self.text(column)?).ok_or_else(|| self.damaged(column))
     }
 
@@ -141,36 +141,36 @@ impl Columns<'_> {
         &self,
         column: usize,
         parse: fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, Trouble> {
+    ) -> Result<Option<T>, SqliteError> {
         self.text_maybe(column)?.map(|text| parse(text).ok_or_else(|| self.damaged(column))).transpose()
     }
 
-    pub(crate) fn address(&self, column: usize) -> Result<Address, Trouble> {
+    pub(crate) fn address(&self, column: usize) -> Result<Address, SqliteError> {
         self.word(column, |text| text.parse().ok())
     }
 
-    pub(crate) fn address_maybe(&self, column: usize) -> Result<Option<Address>, Trouble> {
+    pub(crate) fn address_maybe(&self, column: usize) -> Result<Option<Address>, SqliteError> {
         self.word_maybe(column, |text| text.parse().ok())
     }
 
     /// A session and why it ended, in two columns; none if the first is null.
-    pub(crate) fn previous(&self, column: usize) -> Result<Option<(SessionId, EndWhy)>, Trouble> {
+    pub(crate) fn previous(&self, column: usize) -> Result<Option<(SessionId, EndWhy)>, SqliteError> {
         match self.id_maybe(column)? {
             Some(session) => Ok(Some((session, self.word(column + 1, record::end_parse)?))),
             None => Ok(None),
         }
     }
 
-    pub(crate) fn epoch(&self, column: usize) -> Result<Epoch, Trouble> {
+    pub(crate) fn epoch(&self, column: usize) -> Result<Epoch, SqliteError> {
         self.small(column).map(Epoch)
     }
 
-    pub(crate) fn epoch_maybe(&self, column: usize) -> Result<Option<Epoch>, Trouble> {
+    pub(crate) fn epoch_maybe(&self, column: usize) -> Result<Option<Epoch>, SqliteError> {
         Ok(self.small_maybe(column)?.map(Epoch))
     }
 
     /// Of which session, and after which of its turns, something is a fork, in two columns; none if the first is null.
-    pub(crate) fn origin(&self, column: usize) -> Result<Option<Origin>, Trouble> {
+    pub(crate) fn origin(&self, column: usize) -> Result<Option<Origin>, SqliteError> {
         match self.id_maybe(column)? {
             Some(session) => Ok(Some(Origin { session, turn: Turn(self.small(column + 1)?) })),
             None => Ok(None),
@@ -178,7 +178,7 @@ impl Columns<'_> {
     }
 
     /// Whom something is given to, in two columns.
-    pub(crate) fn grantee(&self, column: usize) -> Result<Grantee, Trouble> {
+    pub(crate) fn grantee(&self, column: usize) -> Result<Grantee, SqliteError> {
         match self.int(column)? {
             0 => Ok(Grantee::Person(self.id(column + 1)?)),
             1 => Ok(Grantee::Group(self.id(column + 1)?)),
@@ -187,24 +187,24 @@ impl Columns<'_> {
         }
     }
 
-    pub(crate) fn string(&self, column: usize) -> Result<String, Trouble> {
+    pub(crate) fn string(&self, column: usize) -> Result<String, SqliteError> {
         self.text(column).map(str::to_owned)
     }
 
-    pub(crate) fn string_maybe(&self, column: usize) -> Result<Option<String>, Trouble> {
+    pub(crate) fn string_maybe(&self, column: usize) -> Result<Option<String>, SqliteError> {
         Ok(self.text_maybe(column)?.map(str::to_owned))
     }
 
-    pub(crate) fn moment_maybe(&self, column: usize) -> Result<Option<Moment>, Trouble> {
+    pub(crate) fn moment_maybe(&self, column: usize) -> Result<Option<Moment>, SqliteError> {
         Ok(self.count_maybe(column)?.map(Moment))
     }
 
-    pub(crate) fn hash(&self, column: usize) -> Result<[u8; 32], Trouble> {
+    pub(crate) fn hash(&self, column: usize) -> Result<[u8; 32], SqliteError> {
         Ok(self.0.get(column)?)
     }
 
-    fn damaged(&self, column: usize) -> Trouble {
+    fn damaged(&self, column: usize) -> SqliteError {
         let name = self.0.as_ref().column_name(column).unwrap_or("unknown");
-        Trouble::Damaged(format!("the column {name} holds what this version cannot read"))
+        SqliteError::Damaged(format!("the column {name} holds what this version cannot read"))
     }
 }

@@ -1,4 +1,4 @@
-//! Who has the directory: an OS lock on `DIR/lock`, held for the life of the store.
+//! PersonRef has the directory: an OS lock on `DIR/lock`, held for the life of the store.
 //!
 //! The lock is the kernel's, not the file's: it goes with its process, however that ends, and what the file says is only
 //! for whoever finds the door closed. There is no pid to be guessed about and nothing that expires.
@@ -17,7 +17,7 @@ const LOCK_WAIT: Duration = Duration::from_millis(400);
 /// How often it looks in between.
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
-/// Who holds a directory, as the holder wrote it down.
+/// PersonRef holds a directory, as the holder wrote it down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The running copy; none if it could not write that down.

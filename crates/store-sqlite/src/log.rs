@@ -1,14 +1,14 @@
 //! What keepers and followers read: the log, the words in it, and what waits in the inbox.
 
 use crate::columns::{Columns, Id, int, rows};
-use crate::desk::Sid;
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::Sid;
 use bytes::Bytes;
 use kernel::{Fact, MessageId, Number, RequestId, SessionId, Term, Turn};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use store::{InboxItem, InboxRow, Loaded, StoredEntry, StoredFact, Verdict, record};
 
-pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>, Trouble> {
+pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>, SqliteError> {
     let mut query = db.prepare_cached(
         "SELECT s.sid, p.org, s.scope, s.number, s.term, s.origin, s.origin_turn, s.enter
          FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1",
@@ -33,7 +33,7 @@ pub(crate) fn load(db: &Connection, session: SessionId) -> Result<Option<Loaded>
 }
 
 /// A checkpoint that this version does not understand is as good as none: the log says the same, only longer.
-fn newest_checkpoint(db: &Connection, sid: Sid) -> Result<Option<(Number, Vec<Fact>)>, Trouble> {
+fn newest_checkpoint(db: &Connection, sid: Sid) -> Result<Option<(Number, Vec<Fact>)>, SqliteError> {
     let mut query = db.prepare_cached("SELECT number, facts FROM checkpoints WHERE sid = ?1")?;
     let mut found = query.query([sid])?;
     let Some(row) = found.next()? else { return Ok(None) };
@@ -45,7 +45,12 @@ fn newest_checkpoint(db: &Connection, sid: Sid) -> Result<Option<(Number, Vec<Fa
 pub(crate) const RULE_FACTS: &str =
     "SELECT fact FROM facts WHERE sid = ?1 AND number > ?2 AND rule = 1 ORDER BY number";
 
-fn read_rule_facts(db: &Connection, sid: Sid, from: Number, facts: &mut Vec<Fact>) -> Result<(), Trouble> {
+fn read_rule_facts(
+    db: &Connection,
+    sid: Sid,
+    from: Number,
+    facts: &mut Vec<Fact>,
+) -> Result<(), SqliteError> {
     let mut query = db.prepare_cached(RULE_FACTS)?;
     let mut found = query.query(params![sid, int(from.0)])?;
     while let Some(row) = found.next()? {
@@ -59,7 +64,7 @@ pub(crate) const INBOX: &str = "SELECT i.number, i.at, i.kind, i.id, i.by, i.wis
     FROM inbox i LEFT JOIN messages m ON i.kind = 'say' AND m.id = i.id
     WHERE i.session = ?1 ORDER BY i.number LIMIT ?2";
 
-pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result<Vec<InboxRow>, Trouble> {
+pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result<Vec<InboxRow>, SqliteError> {
     let mut query = db.prepare_cached(INBOX)?;
     let mut found = query.query(params![session.stored(), rows(limit)])?;
     let mut waiting = Vec::new();
@@ -78,21 +83,21 @@ pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result
             }
             "wake" => InboxItem::Wake,
             "recheck" => InboxItem::Recheck { person: row.id(4)? },
-            other => return Err(Trouble::Damaged(format!("an inbox holds {other:?}"))),
+            other => return Err(SqliteError::Damaged(format!("an inbox holds {other:?}"))),
         };
         waiting.push(InboxRow { number: row.count(0)?, at: row.moment(1)?, item });
     }
     Ok(waiting)
 }
 
-pub(crate) fn words(db: &Connection, message: MessageId) -> Result<Option<Bytes>, Trouble> {
+pub(crate) fn words(db: &Connection, message: MessageId) -> Result<Option<Bytes>, SqliteError> {
     let mut query =
         db.prepare_cached("SELECT b.words FROM messages m JOIN bodies b ON b.body = m.body WHERE m.id = ?1")?;
     let words: Option<Vec<u8>> = query.query_row([message.stored()], |row| row.get(0)).optional()?;
     Ok(words.map(Bytes::from))
 }
 
-pub(crate) fn verdict(db: &Connection, request: RequestId) -> Result<Option<Verdict>, Trouble> {
+pub(crate) fn verdict(db: &Connection, request: RequestId) -> Result<Option<Verdict>, SqliteError> {
     let mut query = db.prepare_cached("SELECT verdict FROM requests WHERE id = ?1")?;
     let mut found = query.query([request.stored()])?;
     match found.next()? {
@@ -115,7 +120,7 @@ pub(crate) fn facts(
     after: Number,
     limit: usize,
     bytes: usize,
-) -> Result<Vec<StoredFact>, Trouble> {
+) -> Result<Vec<StoredFact>, SqliteError> {
     let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
     let mut query = db.prepare_cached(&facts_sql())?;
     up_to(query.query(params![sid, int(after.0), rows(limit)])?, bytes)
@@ -128,7 +133,7 @@ pub(crate) fn story(
     turn: Turn,
     kind: &str,
     bytes: usize,
-) -> Result<Vec<StoredFact>, Trouble> {
+) -> Result<Vec<StoredFact>, SqliteError> {
     let Some(sid) = sid_of(db, session)? else { return Ok(Vec::new()) };
     let from = first_of(db, sid, turn)?.unwrap_or(0);
     let to = first_of(db, sid, turn.next())?.unwrap_or(i64::MAX);
@@ -139,18 +144,18 @@ pub(crate) fn story(
     up_to(query.query(params![sid, from, to, turn.0, kind])?, bytes)
 }
 
-fn first_of(db: &Connection, sid: Sid, turn: Turn) -> Result<Option<i64>, Trouble> {
+fn first_of(db: &Connection, sid: Sid, turn: Turn) -> Result<Option<i64>, SqliteError> {
     let mut query = db.prepare_cached("SELECT min(first) FROM messages WHERE sid = ?1 AND turn = ?2")?;
     Ok(query.query_row(params![sid, turn.0], |row| row.get(0))?)
 }
 
-fn sid_of(db: &Connection, session: SessionId) -> Result<Option<Sid>, Trouble> {
+fn sid_of(db: &Connection, session: SessionId) -> Result<Option<Sid>, SqliteError> {
     let mut query = db.prepare_cached("SELECT sid FROM sessions WHERE id = ?1")?;
     Ok(query.query_row([session.stored()], |row| row.get(0)).optional()?)
 }
 
 /// As many as fit, but at least one: a fact that is larger than the page must not stop its reader for ever.
-fn up_to(mut rows: Rows<'_>, bytes: usize) -> Result<Vec<StoredFact>, Trouble> {
+fn up_to(mut rows: Rows<'_>, bytes: usize) -> Result<Vec<StoredFact>, SqliteError> {
     let mut page = Vec::new();
     let mut filled = 0;
     while let Some(row) = rows.next()? {
@@ -164,7 +169,7 @@ fn up_to(mut rows: Rows<'_>, bytes: usize) -> Result<Vec<StoredFact>, Trouble> {
     Ok(page)
 }
 
-fn stored_fact(row: &Row<'_>) -> Result<StoredFact, Trouble> {
+fn stored_fact(row: &Row<'_>) -> Result<StoredFact, SqliteError> {
     let row = Columns(row);
     let entry = if row.flag(3)? {
         StoredEntry::Rule(record::decode_fact(row.bytes(4)?)?)

@@ -3,11 +3,11 @@
 //! A fresh file is made under another name and renamed when it is whole. So a database is either absent or complete, and
 //! one that is there but cannot be read is damaged: it is reported and left as it is.
 
-use crate::desk::Desk;
+use crate::error::SqliteError;
 use crate::files::{DATABASE, Files, Rig, with_end};
 use crate::lock::{Holder, Lock, NotLocked};
 use crate::migrations::{APPLICATION, NEWEST, migrate};
-use crate::trouble::Trouble;
+use crate::tx::SqliteTx;
 use kernel::{Moment, NodeId, Term};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -108,9 +108,9 @@ impl From<NotLocked> for OpenError {
     }
 }
 
-impl From<Trouble> for OpenError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble.unchanged() {
+impl From<SqliteError> for OpenError {
+    fn from(error: SqliteError) -> Self {
+        match error.unchanged() {
             store::StoreError::Damaged(what) => Self::Damaged(what),
             other => Self::Io(io::Error::other(other.to_string())),
         }
@@ -119,7 +119,7 @@ impl From<Trouble> for OpenError {
 
 impl From<rusqlite::Error> for OpenError {
     fn from(error: rusqlite::Error) -> Self {
-        Trouble::from(error).into()
+        SqliteError::from(error).into()
     }
 }
 
@@ -127,7 +127,7 @@ impl From<rusqlite::Error> for OpenError {
 pub(crate) struct Opened {
     pub(crate) lock: Lock,
     pub(crate) files: Arc<Files>,
-    pub(crate) desk: Desk,
+    pub(crate) tx: SqliteTx,
     pub(crate) node: NodeRow,
 }
 
@@ -156,9 +156,9 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     };
     let mut db = files.connect_to_write()?;
     migrate(&mut db, gone)?;
-    let mut desk = Desk::new(db, Arc::default())?;
-    node.term = desk.start_node(&node)?;
-    Ok(Opened { lock, files: Arc::new(files), desk, node })
+    let mut tx = SqliteTx::new(db, Arc::default())?;
+    node.term = tx.start_node(&node)?;
+    Ok(Opened { lock, files: Arc::new(files), tx, node })
 }
 
 /// What the lock file shall say of a node.

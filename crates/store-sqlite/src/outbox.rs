@@ -1,8 +1,8 @@
 //! Replies on their way out: waiting → sending → sent, unknown or parked.
 
 use crate::columns::{Columns, int, rows};
-use crate::desk::Desk;
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::SqliteTx;
 use kernel::Moment;
 use rusqlite::{Connection, Row, params};
 use store::{Became, Outgoing, OutgoingState, record};
@@ -10,39 +10,43 @@ use store::{Became, Outgoing, OutgoingState, record};
 const OUTGOING: &str = "o.oid, s.id, o.address, o.message, o.kind, o.state, o.tries
     FROM outbox o JOIN sessions s ON s.sid = o.sid";
 
-pub(crate) fn take(desk: &mut Desk, now: Moment, limit: usize) -> Result<Vec<Outgoing>, Trouble> {
+pub(crate) fn take(tx: &mut SqliteTx, now: Moment, limit: usize) -> Result<Vec<Outgoing>, SqliteError> {
     let sql = format!(
         "SELECT {OUTGOING} WHERE o.state = 'waiting' AND o.due_at <= ?1 ORDER BY o.due_at, o.oid LIMIT ?2"
     );
-    let mut taken = read(desk.db(), &sql, params![int(now.0), rows(limit)])?;
+    let mut taken = read(tx.db(), &sql, params![int(now.0), rows(limit)])?;
     for outgoing in &mut taken {
         (outgoing.state, outgoing.tries) = (OutgoingState::Sending, outgoing.tries + 1);
         let row = params![int(outgoing.outgoing), outgoing.tries];
-        desk.run("UPDATE outbox SET state = 'sending', tries = ?2 WHERE oid = ?1", row)?;
+        tx.run("UPDATE outbox SET state = 'sending', tries = ?2 WHERE oid = ?1", row)?;
     }
     Ok(taken)
 }
 
-pub(crate) fn settle(desk: &mut Desk, outgoing: u64, became: Became) -> Result<bool, Trouble> {
+pub(crate) fn settle(tx: &mut SqliteTx, outgoing: u64, became: Became) -> Result<bool, SqliteError> {
     let (state, due_at) = match became {
         Became::Sent => (OutgoingState::Sent, None),
         Became::Unknown => (OutgoingState::Unknown, None),
         Became::Parked => (OutgoingState::Parked, None),
         Became::Again(due) => (OutgoingState::Waiting, Some(int(due.0))),
     };
-    let changed = desk.run(
+    let changed = tx.run(
         "UPDATE outbox SET state = ?2, due_at = coalesce(?3, due_at) WHERE oid = ?1 AND state = 'sending'",
         params![int(outgoing), record::outgoing_state_word(state), due_at],
     )?;
     Ok(changed > 0)
 }
 
-pub(crate) fn list(db: &Connection, state: OutgoingState, limit: usize) -> Result<Vec<Outgoing>, Trouble> {
+pub(crate) fn list(
+    db: &Connection,
+    state: OutgoingState,
+    limit: usize,
+) -> Result<Vec<Outgoing>, SqliteError> {
     let sql = format!("SELECT {OUTGOING} WHERE o.state = ?1 ORDER BY o.oid LIMIT ?2");
     read(db, &sql, params![record::outgoing_state_word(state), rows(limit)])
 }
 
-fn read(db: &Connection, sql: &str, params: &[&dyn rusqlite::ToSql]) -> Result<Vec<Outgoing>, Trouble> {
+fn read(db: &Connection, sql: &str, params: &[&dyn rusqlite::ToSql]) -> Result<Vec<Outgoing>, SqliteError> {
     let mut query = db.prepare_cached(sql)?;
     let mut found = query.query(params)?;
     let mut all = Vec::new();
@@ -52,7 +56,7 @@ fn read(db: &Connection, sql: &str, params: &[&dyn rusqlite::ToSql]) -> Result<V
     Ok(all)
 }
 
-fn outgoing(row: &Row<'_>) -> Result<Outgoing, Trouble> {
+fn outgoing(row: &Row<'_>) -> Result<Outgoing, SqliteError> {
     let row = Columns(row);
     Ok(Outgoing {
         outgoing: row.count(0)?,

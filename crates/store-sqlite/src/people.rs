@@ -1,9 +1,9 @@
-//! Who there is: orgs, people, groups, directories, and what somebody may do now. Always `kernel`'s rule on the rows as
+//! PersonRef there is: orgs, people, groups, directories, and what somebody may do now. Always `kernel`'s rule on the rows as
 //! they are in one moment. People's own sign-ins for agents and nodes are here, too.
 
 use crate::columns::{Columns, Id, grantee, int, rows};
-use crate::desk::{Desk, Oid, oid};
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::{Oid, SqliteTx, oid};
 use crate::view;
 use bytes::Bytes;
 use kernel::{Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, Term, authorize};
@@ -27,7 +27,7 @@ pub(crate) struct Somebody {
 }
 
 impl Somebody {
-    fn read(row: &Row<'_>) -> Result<Self, Trouble> {
+    fn read(row: &Row<'_>) -> Result<Self, SqliteError> {
         let row = Columns(row);
         let password = row.string_maybe(7)?;
         let person = PersonRow {
@@ -61,7 +61,7 @@ pub(crate) fn somebody(
     db: &Connection,
     condition: &str,
     params: &[&dyn ToSql],
-) -> Result<Vec<Somebody>, Trouble> {
+) -> Result<Vec<Somebody>, SqliteError> {
     view::read_all(db, &somebody_sql(condition), params, Somebody::read)
 }
 
@@ -80,20 +80,28 @@ pub(crate) const OF_ORG_BY_HANDLE: &str = "p.org = ?2 AND p.handle_key = ?1";
 pub(crate) const OF_ORG_BY_EMAIL: &str = "p.email IS NOT NULL AND p.email = ?1 AND p.org = ?2";
 pub(crate) const PAGE: &str = "p.org = ?1 AND p.handle_key > ?2 ORDER BY p.handle_key LIMIT ?3";
 
-pub(crate) fn by_id(db: &Connection, person: PersonId) -> Result<Option<Somebody>, Trouble> {
+pub(crate) fn by_id(db: &Connection, person: PersonId) -> Result<Option<Somebody>, SqliteError> {
     Ok(somebody(db, BY_ID, params![person.stored()])?.pop())
 }
 
 /// One of an org's people.
-pub(crate) fn of(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<Somebody>, Trouble> {
+pub(crate) fn of(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<Somebody>, SqliteError> {
     Ok(by_id(db, person)?.filter(|somebody| somebody.row.org == org))
 }
 
-pub(crate) fn person(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<PersonRow>, Trouble> {
+pub(crate) fn person(
+    db: &Connection,
+    org: OrgId,
+    person: PersonId,
+) -> Result<Option<PersonRow>, SqliteError> {
     Ok(of(db, org, person)?.map(|somebody| somebody.row))
 }
 
-pub(crate) fn person_named(db: &Connection, org: OrgId, name: &str) -> Result<Option<PersonRow>, Trouble> {
+pub(crate) fn person_named(
+    db: &Connection,
+    org: OrgId,
+    name: &str,
+) -> Result<Option<PersonRow>, SqliteError> {
     let key = key_of(name);
     let by_handle = somebody(db, OF_ORG_BY_HANDLE, params![key, org.stored()])?.pop();
     let found = match by_handle {
@@ -108,7 +116,7 @@ pub(crate) fn people(
     org: OrgId,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<PersonRow>, Trouble> {
+) -> Result<Vec<PersonRow>, SqliteError> {
     // No handle is empty.
     let after = after.map(key_of).unwrap_or_default();
     let page = somebody(db, PAGE, params![org.stored(), after, rows(limit)])?;
@@ -121,7 +129,7 @@ pub(crate) fn key_of(name: &str) -> String {
 }
 
 /// Everybody who could be meant; more than one is nobody.
-pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, Trouble> {
+pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, SqliteError> {
     let key = key_of(typed);
     let mut meant = somebody(db, BY_HANDLE, params![key])?;
     meant.extend(somebody(db, BY_EMAIL, params![key])?);
@@ -134,10 +142,10 @@ pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, Tr
 }
 
 /// What somebody may do now, as if they had no credential.
-pub(crate) fn principal(db: &Connection, somebody: &Somebody) -> Result<Principal, Trouble> {
+pub(crate) fn principal(db: &Connection, somebody: &Somebody) -> Result<Principal, SqliteError> {
     let org = somebody.row.org;
     let Some(oid) = oid(db, org)? else {
-        return Err(Trouble::Damaged(format!("{} is of {org}, which is gone", somebody.row.person)));
+        return Err(SqliteError::Damaged(format!("{} is of {org}, which is gone", somebody.row.person)));
     };
     let stands = Stands {
         row: &somebody.row,
@@ -161,12 +169,12 @@ pub(crate) const GROUPS_OF: &str =
 pub(crate) const AGENTS: &str = "SELECT c.agent, g.kind, g.grantee, g.granted
     FROM closed_agents c LEFT JOIN agent_grants g ON g.oid = c.oid AND g.agent = c.agent WHERE c.oid = ?1";
 
-fn groups_of(db: &Connection, pid: i64) -> Result<Vec<GroupId>, Trouble> {
+fn groups_of(db: &Connection, pid: i64) -> Result<Vec<GroupId>, SqliteError> {
     view::read_all(db, GROUPS_OF, params![pid], |row| Columns(row).id(0))
 }
 
 /// The rule itself, on what is stored.
-pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> Result<bool, Trouble> {
+pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> Result<bool, SqliteError> {
     let Some(somebody) = by_id(db, person)?.filter(|somebody| !somebody.is_disabled()) else {
         return Ok(false);
     };
@@ -175,56 +183,61 @@ pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> 
 }
 
 /// The machine's person. A file from before orgs had names gets the name and the directories that a fresh one would.
-pub(crate) fn host(desk: &mut Desk, fresh: &NewOrg, now: Moment) -> Result<Principal, Trouble> {
-    let known = somebody(desk.db(), HOST, &[])?.pop();
+pub(crate) fn host(tx: &mut SqliteTx, fresh: &NewOrg, now: Moment) -> Result<Principal, SqliteError> {
+    let known = somebody(tx.db(), HOST, &[])?.pop();
     let host = match known {
         Some(host) => {
-            name_org(desk, &host, fresh)?;
+            name_org(tx, &host, fresh)?;
             host.row.person
         }
         None => {
-            make_org(desk, fresh, true, now)?;
+            make_org(tx, fresh, true, now)?;
             fresh.owner.person
         }
     };
-    let host = by_id(desk.db(), host)?;
-    let host = host.ok_or_else(|| Trouble::Damaged("the machine's person is gone".into()))?;
-    principal(desk.db(), &host)
+    let host = by_id(tx.db(), host)?;
+    let host = host.ok_or_else(|| SqliteError::Damaged("the machine's person is gone".into()))?;
+    principal(tx.db(), &host)
 }
 
-fn name_org(desk: &mut Desk, host: &Somebody, fresh: &NewOrg) -> Result<(), Trouble> {
-    let named = desk.run(
+fn name_org(tx: &mut SqliteTx, host: &Somebody, fresh: &NewOrg) -> Result<(), SqliteError> {
+    let named = tx.run(
         "UPDATE orgs SET name = ?2, name_key = ?3 WHERE org = ?1 AND name IS NULL",
         params![host.row.org.stored(), fresh.name, key_of(&fresh.name)],
     )?;
     if named > 0 {
         let to = Grantee::Person(host.row.person);
-        put_roots(desk, host.row.org, to, &fresh.roots)?;
+        put_roots(tx, host.row.org, to, &fresh.roots)?;
     }
     Ok(())
 }
 
-pub(crate) fn make_org(desk: &mut Desk, new: &NewOrg, is_host: bool, at: Moment) -> Result<(), Trouble> {
+pub(crate) fn make_org(
+    tx: &mut SqliteTx,
+    new: &NewOrg,
+    is_host: bool,
+    at: Moment,
+) -> Result<(), SqliteError> {
     let NewOrg { org, name, owner, roots } = new;
     // It may have been heard of before.
-    let made = desk.run(
+    let made = tx.run(
         "INSERT INTO orgs (org, name, name_key, opened, made_at) VALUES (?1, ?2, ?3, 0, ?4)
          ON CONFLICT (org) DO UPDATE SET name = excluded.name, name_key = excluded.name_key,
             made_at = excluded.made_at WHERE name IS NULL",
         params![org.stored(), name, key_of(name), int(at.0)],
     )?;
     only(made)?;
-    put_person(desk, *org, owner, is_host, at)?;
-    put_roots(desk, *org, Grantee::Person(owner.person), roots)
+    put_person(tx, *org, owner, is_host, at)?;
+    put_roots(tx, *org, Grantee::Person(owner.person), roots)
 }
 
-fn put_roots(desk: &Desk, org: OrgId, to: Grantee, roots: &[String]) -> Result<(), Trouble> {
-    roots.iter().try_for_each(|directory| put_root(desk, org, to, directory))
+fn put_roots(tx: &SqliteTx, org: OrgId, to: Grantee, roots: &[String]) -> Result<(), SqliteError> {
+    roots.iter().try_for_each(|directory| put_root(tx, org, to, directory))
 }
 
-pub(crate) fn put_root(desk: &Desk, org: OrgId, to: Grantee, directory: &str) -> Result<(), Trouble> {
+pub(crate) fn put_root(tx: &SqliteTx, org: OrgId, to: Grantee, directory: &str) -> Result<(), SqliteError> {
     let (kind, grantee) = grantee(to, org);
-    desk.run(
+    tx.run(
         "INSERT OR IGNORE INTO roots (oid, directory, kind, grantee)
          SELECT oid, ?2, ?3, ?4 FROM orgs WHERE org = ?1",
         params![org.stored(), directory, kind, grantee],
@@ -233,16 +246,16 @@ pub(crate) fn put_root(desk: &Desk, org: OrgId, to: Grantee, directory: &str) ->
 }
 
 pub(crate) fn put_person(
-    desk: &mut Desk,
+    tx: &mut SqliteTx,
     org: OrgId,
     new: &NewPerson,
     is_host: bool,
     at: Moment,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let NewPerson { person, handle, name, email, role } = new;
-    desk.forget_people();
+    tx.forget_people();
     // They may have been heard of before.
-    let made = desk.run(
+    let made = tx.run(
         "INSERT INTO persons (person, org, handle, handle_key, name, email, role, host, standing, opened, made_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)
          ON CONFLICT (person, org) DO UPDATE SET handle = excluded.handle, handle_key = excluded.handle_key,
@@ -265,7 +278,7 @@ pub(crate) fn put_person(
 }
 
 /// A minted id that is there already is a mistake of the caller's.
-fn only(made: usize) -> Result<(), Trouble> {
+fn only(made: usize) -> Result<(), SqliteError> {
     if made == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(made).into()) }
 }
 
@@ -282,15 +295,15 @@ pub(crate) fn orgs_sql() -> String {
     format!("SELECT {ORG} ORDER BY o.org")
 }
 
-pub(crate) fn orgs(db: &Connection) -> Result<Vec<OrgRow>, Trouble> {
+pub(crate) fn orgs(db: &Connection) -> Result<Vec<OrgRow>, SqliteError> {
     view::read_all(db, &orgs_sql(), &[], org_row)
 }
 
-pub(crate) fn org(db: &Connection, org: OrgId) -> Result<Option<OrgRow>, Trouble> {
+pub(crate) fn org(db: &Connection, org: OrgId) -> Result<Option<OrgRow>, SqliteError> {
     Ok(view::read_all(db, &org_sql(), params![org.stored()], org_row)?.pop())
 }
 
-fn org_row(row: &Row<'_>) -> Result<OrgRow, Trouble> {
+fn org_row(row: &Row<'_>) -> Result<OrgRow, SqliteError> {
     let row = Columns(row);
     let settings = OrgSettings {
         share_new: row.word_maybe(2, record::grant_parse)?,
@@ -310,7 +323,7 @@ pub(crate) const GROUPS: &str = "SELECT id, name, gid FROM groups WHERE oid = ?1
 pub(crate) const GROUP_PEOPLE: &str =
     "SELECT p.person FROM group_people m CROSS JOIN persons p ON p.pid = m.pid WHERE m.gid = ?1";
 
-pub(crate) fn groups(db: &Connection, org: OrgId) -> Result<Vec<GroupRow>, Trouble> {
+pub(crate) fn groups(db: &Connection, org: OrgId) -> Result<Vec<GroupRow>, SqliteError> {
     let Some(oid) = oid(db, org)? else { return Ok(Vec::new()) };
     view::read_all(db, GROUPS, params![oid], |row| {
         let row = Columns(row);
@@ -323,14 +336,14 @@ pub(crate) fn groups(db: &Connection, org: OrgId) -> Result<Vec<GroupRow>, Troub
 pub(crate) const ROOTS: &str =
     "SELECT directory, kind, grantee FROM roots WHERE oid = ?1 ORDER BY directory, kind, grantee";
 
-pub(crate) fn roots(db: &Connection, org: OrgId) -> Result<Vec<RootRow>, Trouble> {
+pub(crate) fn roots(db: &Connection, org: OrgId) -> Result<Vec<RootRow>, SqliteError> {
     match oid(db, org)? {
         Some(oid) => roots_of(db, oid),
         None => Ok(Vec::new()),
     }
 }
 
-fn roots_of(db: &Connection, oid: Oid) -> Result<Vec<RootRow>, Trouble> {
+fn roots_of(db: &Connection, oid: Oid) -> Result<Vec<RootRow>, SqliteError> {
     view::read_all(db, ROOTS, params![oid], |row| {
         let row = Columns(row);
         Ok(RootRow { directory: row.string(0)?, to: row.grantee(1)? })
@@ -344,7 +357,7 @@ pub(crate) const AGENT_GRANTS: &str = "SELECT g.kind, g.grantee, g.granted, b.pe
     FROM orgs o CROSS JOIN agent_grants g ON g.oid = o.oid JOIN persons b ON b.pid = g.by
     WHERE g.agent = ?1 AND o.org = ?2";
 
-pub(crate) fn grants(db: &Connection, org: OrgId, on: &Resource) -> Result<Vec<GrantRow>, Trouble> {
+pub(crate) fn grants(db: &Connection, org: OrgId, on: &Resource) -> Result<Vec<GrantRow>, SqliteError> {
     let read = |row: &Row<'_>| {
         let row = Columns(row);
         let grant: Grant = row.word(2, record::grant_parse)?;
@@ -365,7 +378,7 @@ pub(crate) fn account(
     org: OrgId,
     person: PersonId,
     agent: &str,
-) -> Result<Option<AccountRow>, Trouble> {
+) -> Result<Option<AccountRow>, SqliteError> {
     let mut query = db.prepare_cached(
         "SELECT a.names, a.sealed, a.since FROM accounts a JOIN persons p ON p.pid = a.person
          WHERE p.person = ?1 AND p.org = ?2 AND a.agent = ?3",
@@ -377,28 +390,32 @@ pub(crate) fn account(
     Ok(Some(AccountRow { names, sealed, since: Moment(Columns(row).count(2)?) }))
 }
 
-pub(crate) fn set_account(desk: &mut Desk, by: &Principal, account: &NewAccount) -> Result<(), Trouble> {
-    let who = desk.who_at_first_sight(by.org, by.person)?;
+pub(crate) fn set_account(
+    tx: &mut SqliteTx,
+    by: &Principal,
+    account: &NewAccount,
+) -> Result<(), SqliteError> {
+    let who = tx.who_at_first_sight(by.org, by.person)?;
     let NewAccount { agent, names, sealed, trail } = account;
-    desk.run(
+    tx.run(
         "INSERT OR REPLACE INTO accounts (person, agent, names, sealed, since) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![who.pid, agent, names.join("\n"), &sealed[..], int(trail.at.0)],
     )?;
-    desk.done(who, &About::named(agent), trail)
+    tx.done(who, &About::named(agent), trail)
 }
 
 pub(crate) fn remove_account(
-    desk: &mut Desk,
+    tx: &mut SqliteTx,
     by: &Principal,
     agent: &str,
     trail: &Trail,
-) -> Result<bool, Trouble> {
-    let who = desk.who_at_first_sight(by.org, by.person)?;
-    let gone = desk.run("DELETE FROM accounts WHERE person = ?1 AND agent = ?2", params![who.pid, agent])?;
-    desk.done(who, &About::named(agent), trail)?;
+) -> Result<bool, SqliteError> {
+    let who = tx.who_at_first_sight(by.org, by.person)?;
+    let gone = tx.run("DELETE FROM accounts WHERE person = ?1 AND agent = ?2", params![who.pid, agent])?;
+    tx.done(who, &About::named(agent), trail)?;
     Ok(gone > 0)
 }
 
-pub(crate) fn announce(desk: &mut Desk, term: Term, url: &str) -> Result<(), Trouble> {
-    desk.run("UPDATE node_starts SET url = ?2 WHERE start = ?1", params![int(term.0 >> 32), url]).map(drop)
+pub(crate) fn announce(tx: &mut SqliteTx, term: Term, url: &str) -> Result<(), SqliteError> {
+    tx.run("UPDATE node_starts SET url = ?2 WHERE start = ?1", params![int(term.0 >> 32), url]).map(drop)
 }

@@ -2,7 +2,6 @@
 
 use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
 use crate::change::{MEMBERS, OF_ORG, OTHER_OWNERS, UNFINISHED_OF, owned_ids_sql};
-use crate::desk::{KEPT, WHO};
 use crate::files::plan_once;
 use crate::intake::{CLEAR_KEYS, IMPORTED, LIMITS};
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
@@ -12,6 +11,7 @@ use crate::projection::FIRST_SEAT;
 use crate::rules;
 use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
+use crate::tx::{STORED_SESSION, WHO};
 use crate::view::{self, BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_sql};
 use rusqlite::{Connection, StatementStatus};
 
@@ -39,7 +39,7 @@ fn statements() -> Vec<(String, &'static str)> {
         (AWAKE.into(), "sessions_awake"),
         (WAITING.into(), "PRIMARY KEY"),
         (CLEAR_KEYS.into(), "keys_expiring"),
-        (KEPT.into(), "sqlite_autoindex_sessions_1"),
+        (STORED_SESSION.into(), "sqlite_autoindex_sessions_1"),
         ("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL".into(), "sessions_wake"),
         (WHO.into(), "sqlite_autoindex_persons_1"),
         (LIMITS.into(), "INTEGER PRIMARY KEY"),

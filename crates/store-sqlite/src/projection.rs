@@ -1,8 +1,8 @@
 //! Applies what `store::project` says a fact changes. Has no opinion of its own.
 
 use crate::columns::{Columns, Id, Json, int};
-use crate::desk::{Desk, Kept};
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::{SqliteTx, StoredSession};
 use crate::view::read_all;
 use kernel::{Answer, Answerer, ApprovalId, EndWhy, Epoch, MessageId, Moment, Number, Scope, Turn};
 use rusqlite::{OptionalExtension, Row, params};
@@ -22,48 +22,48 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) fn new(kept: &Kept) -> Self {
+    pub(crate) fn new(kept: &StoredSession) -> Self {
         Self { count: kept.pending, touched_at: kept.touched_at, ended: false }
     }
 }
 
 pub(crate) fn apply(
-    desk: &Desk,
-    kept: &Kept,
+    tx: &SqliteTx,
+    kept: &StoredSession,
     pending: &mut Pending,
     number: Number,
     at: Moment,
     change: Change,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     match change {
         Change::Receipt { message, state, why } => {
             // A fact may be about a message that this store was never given: the log keeps it, and there is no receipt.
-            let Some(found) = find_message(desk, message)? else { return Ok(()) };
+            let Some(found) = find_message(tx, message)? else { return Ok(()) };
             if found.seat >= UNSEEN_SEAT && !state.is_final() {
                 let row = params![found.mid, int(number.0)];
-                desk.run("UPDATE messages SET seat = ?2 WHERE mid = ?1", row)?;
+                tx.run("UPDATE messages SET seat = ?2 WHERE mid = ?1", row)?;
             }
-            stand(desk, pending, &found, state, why, at)
+            stand(tx, pending, &found, state, why, at)
         }
         Change::Revision { message, revision } => {
             let row = params![message.stored(), revision];
-            desk.run("UPDATE messages SET revision = ?2 WHERE id = ?1", row).map(drop)
+            tx.run("UPDATE messages SET revision = ?2 WHERE id = ?1", row).map(drop)
         }
-        Change::Order(order) => arrange(desk, &order),
+        Change::Order(order) => arrange(tx, &order),
         Change::Began { message, turn } => {
             let row = params![message.stored(), turn.0, int(number.0)];
-            desk.run("UPDATE messages SET turn = ?2, first = ?3 WHERE id = ?1", row).map(drop)
+            tx.run("UPDATE messages SET turn = ?2, first = ?3 WHERE id = ?1", row).map(drop)
         }
         Change::Revoked { turn } => {
             let row = params![kept.sid, turn.0, REVOKED];
-            desk.run("UPDATE messages SET why = ?3 WHERE sid = ?1 AND turn = ?2", row).map(drop)
+            tx.run("UPDATE messages SET why = ?3 WHERE sid = ?1 AND turn = ?2", row).map(drop)
         }
         Change::TurnOver { turn, state, why } => {
             pending.touched_at = pending.touched_at.max(at);
-            for found in of_turn(desk, kept, turn)? {
-                desk.run("UPDATE messages SET last = ?2 WHERE mid = ?1", params![found.mid, int(number.0)])?;
+            for found in of_turn(tx, kept, turn)? {
+                tx.run("UPDATE messages SET last = ?2 WHERE mid = ?1", params![found.mid, int(number.0)])?;
                 let stays = found.why.as_deref().filter(|_| state == ReceiptState::Stopped);
-                stand(desk, pending, &found, state, why.or(stays), at)?;
+                stand(tx, pending, &found, state, why.or(stays), at)?;
             }
             Ok(())
         }
@@ -72,23 +72,23 @@ pub(crate) fn apply(
             let (id, asked_at, until) = (approval.stored(), int(at.0), int(until.0));
             let (posed, number) = (posed.as_deref().map(Json), int(number.0));
             let row = params![id, kept.sid, kept.owner, turn.0, asked_at, until, posed, number];
-            desk.run(ASK, row).map(drop)
+            tx.run(ASK, row).map(drop)
         }
-        Change::Answered { approval, answer, by } => settle(desk, approval, &answer, by, at),
+        Change::Answered { approval, answer, by } => settle(tx, approval, &answer, by, at),
         Change::Lapsed { approval } => {
             let sql = "UPDATE approvals SET state = 'lapsed', answer = NULL, answerer = NULL, settled_at = ?2
                  WHERE id = ?1";
-            desk.run(sql, params![approval.stored(), int(at.0)]).map(drop)
+            tx.run(sql, params![approval.stored(), int(at.0)]).map(drop)
         }
         Change::Under { message, epoch } => {
             let row = params![message.stored(), epoch.0];
-            desk.run("UPDATE messages SET epoch = ?2 WHERE id = ?1", row).map(drop)
+            tx.run("UPDATE messages SET epoch = ?2 WHERE id = ?1", row).map(drop)
         }
-        Change::Missed { message } => put_first(desk, kept, message),
-        Change::Scope { scope, epoch } => move_to(desk, kept, &scope, epoch),
+        Change::Missed { message } => put_first(tx, kept, message),
+        Change::Scope { scope, epoch } => move_to(tx, kept, &scope, epoch),
         Change::Ended(why) => {
             pending.ended = true;
-            end(desk, kept, why, at)
+            end(tx, kept, why, at)
         }
     }
 }
@@ -113,13 +113,13 @@ impl Found {
     }
 }
 
-fn find_message(desk: &Desk, message: MessageId) -> Result<Option<Found>, Trouble> {
-    let mut query = desk.db().prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE id = ?1")?;
+fn find_message(tx: &SqliteTx, message: MessageId) -> Result<Option<Found>, SqliteError> {
+    let mut query = tx.db().prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE id = ?1")?;
     Ok(query.query_row([message.stored()], Found::read).optional()?)
 }
 
-fn of_turn(desk: &Desk, kept: &Kept, turn: Turn) -> Result<Vec<Found>, Trouble> {
-    let mut query = desk
+fn of_turn(tx: &SqliteTx, kept: &StoredSession, turn: Turn) -> Result<Vec<Found>, SqliteError> {
+    let mut query = tx
         .db()
         .prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE sid = ?1 AND turn = ?2")?;
     let rows = query.query_map(params![kept.sid, turn.0], Found::read)?;
@@ -127,29 +127,29 @@ fn of_turn(desk: &Desk, kept: &Kept, turn: Turn) -> Result<Vec<Found>, Trouble> 
 }
 
 fn stand(
-    desk: &Desk,
+    tx: &SqliteTx,
     pending: &mut Pending,
     found: &Found,
     state: ReceiptState,
     why: Option<&str>,
     at: Moment,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let is_pending = !state.is_final();
     let row = params![found.mid, record::state_word(state), why, int(at.0)];
     match (found.was_pending, is_pending) {
         (true, true) | (false, false) => {
-            desk.run("UPDATE messages SET state = ?2, why = ?3, changed_at = ?4 WHERE mid = ?1", row)?;
+            tx.run("UPDATE messages SET state = ?2, why = ?3, changed_at = ?4 WHERE mid = ?1", row)?;
         }
         (true, false) => {
             pending.count = pending.count.saturating_sub(1);
-            desk.run(
+            tx.run(
                 "UPDATE messages SET state = ?2, why = ?3, changed_at = ?4, pending = 0 WHERE mid = ?1",
                 row,
             )?;
         }
         (false, true) => {
             pending.count += 1;
-            desk.run(
+            tx.run(
                 "UPDATE messages SET state = ?2, why = ?3, changed_at = ?4, pending = 1 WHERE mid = ?1",
                 row,
             )?;
@@ -159,68 +159,68 @@ fn stand(
 }
 
 /// The named messages share out the seats they have among themselves; whoever sits behind them stays behind them.
-fn arrange(desk: &Desk, order: &[MessageId]) -> Result<(), Trouble> {
+fn arrange(tx: &SqliteTx, order: &[MessageId]) -> Result<(), SqliteError> {
     let mut named = Vec::with_capacity(order.len());
     for message in order {
-        named.extend(find_message(desk, *message)?);
+        named.extend(find_message(tx, *message)?);
     }
     let mut seats: Vec<_> = named.iter().map(|found| found.seat).collect();
     seats.sort_unstable();
     for (found, seat) in named.iter().zip(seats) {
-        desk.run("UPDATE messages SET seat = ?2 WHERE mid = ?1", params![found.mid, seat])?;
+        tx.run("UPDATE messages SET seat = ?2 WHERE mid = ?1", params![found.mid, seat])?;
     }
     Ok(())
 }
 
 /// It has no turn any more, and its seat is before every other one's that waits.
-fn put_first(desk: &Desk, kept: &Kept, message: MessageId) -> Result<(), Trouble> {
-    let mut query = desk.db().prepare_cached(FIRST_SEAT)?;
+fn put_first(tx: &SqliteTx, kept: &StoredSession, message: MessageId) -> Result<(), SqliteError> {
+    let mut query = tx.db().prepare_cached(FIRST_SEAT)?;
     let first: i64 = query.query_row([kept.sid], |row| row.get(0))?;
     let row = params![message.stored(), first - 1];
-    desk.run("UPDATE messages SET turn = NULL, first = NULL, seat = ?2 WHERE id = ?1", row).map(drop)
+    tx.run("UPDATE messages SET turn = NULL, first = NULL, seat = ?2 WHERE id = ?1", row).map(drop)
 }
 
 pub(crate) const FIRST_SEAT: &str =
     "SELECT coalesce(min(seat), 0) FROM messages WHERE sid = ?1 AND pending = 1";
 
-/// Who may use another agent is another question, so whatever was seen of the session's record counts no more.
-fn move_to(desk: &Desk, kept: &Kept, scope: &Scope, epoch: Epoch) -> Result<(), Trouble> {
+/// PersonRef may use another agent is another question, so whatever was seen of the session's record counts no more.
+fn move_to(tx: &SqliteTx, kept: &StoredSession, scope: &Scope, epoch: Epoch) -> Result<(), SqliteError> {
     let sql = "SELECT scope FROM sessions WHERE sid = ?1";
     let agent = |row: &Row<'_>| Ok(record::decode_scope(Columns(row).bytes(0)?)?.agent);
-    let before = read_all(desk.db(), sql, params![kept.sid], agent)?;
+    let before = read_all(tx.db(), sql, params![kept.sid], agent)?;
     let text = record::encode_scope(scope);
     let (in_worktree, grows) = (scope.worktree.is_some(), !before.contains(&scope.agent));
-    desk.run(
+    tx.run(
         "UPDATE sessions SET scope = ?2, epoch = ?3, in_worktree = ?4, revision = revision + ?5 WHERE sid = ?1",
         params![kept.sid, Json(&text), epoch.0, in_worktree, grows],
     )?;
     let row = params![kept.sid, epoch.0, Json(&text)];
-    desk.run("INSERT OR REPLACE INTO scopes (sid, epoch, scope) VALUES (?1, ?2, ?3)", row).map(drop)
+    tx.run("INSERT OR REPLACE INTO scopes (sid, epoch, scope) VALUES (?1, ?2, ?3)", row).map(drop)
 }
 
 fn settle(
-    desk: &Desk,
+    tx: &SqliteTx,
     approval: ApprovalId,
     answer: &Answer,
     by: Answerer,
     at: Moment,
-) -> Result<(), Trouble> {
+) -> Result<(), SqliteError> {
     let text = record::encode_answer(answer);
-    desk.run(
+    tx.run(
         "UPDATE approvals SET state = 'answered', answer = ?2, answerer = ?3, settled_at = ?4 WHERE id = ?1",
         params![approval.stored(), Json(&text), record::answerer_text(by), int(at.0)],
     )
     .map(drop)
 }
 
-fn end(desk: &Desk, kept: &Kept, why: EndWhy, at: Moment) -> Result<(), Trouble> {
+fn end(tx: &SqliteTx, kept: &StoredSession, why: EndWhy, at: Moment) -> Result<(), SqliteError> {
     let row = params![kept.sid, record::end_word(why)];
     // An end that is told twice is one end.
-    if desk.run("UPDATE sessions SET ended = ?2 WHERE sid = ?1 AND ended IS NULL", row)? > 0 {
-        desk.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
-        desk.run("UPDATE orgs SET opened = opened - 1 WHERE org = ?1", [kept.org.stored()])?;
+    if tx.run("UPDATE sessions SET ended = ?2 WHERE sid = ?1 AND ended IS NULL", row)? > 0 {
+        tx.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
+        tx.run("UPDATE orgs SET opened = opened - 1 WHERE org = ?1", [kept.org.stored()])?;
     }
-    desk.run("DELETE FROM rules WHERE sid = ?1", [kept.sid])?;
+    tx.run("DELETE FROM rules WHERE sid = ?1", [kept.sid])?;
     let row = params![kept.sid, int(at.0)];
-    desk.run("UPDATE bindings SET until = ?2 WHERE sid = ?1 AND until IS NULL", row).map(drop)
+    tx.run("UPDATE bindings SET until = ?2 WHERE sid = ?1 AND until IS NULL", row).map(drop)
 }

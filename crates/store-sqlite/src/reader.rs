@@ -3,8 +3,8 @@
 //! A question is one read transaction, so everything it sees belongs to one moment; a change that was acknowledged
 //! before the question was put is always part of it.
 
+use crate::error::SqliteError;
 use crate::files::Files;
-use crate::trouble::Trouble;
 use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ const READERS: usize = 2;
 const WAITING_MAX: usize = 256;
 const STACK_BYTES: usize = 1 << 20;
 
-type Question = Box<dyn FnOnce(&mut Desk) + Send>;
+type Question = Box<dyn FnOnce(&mut SqliteTx) + Send>;
 
 pub(crate) struct Reader {
     counter: Arc<Counter>,
@@ -39,7 +39,7 @@ struct Line {
 }
 
 /// A connection that is replaced when it has seen an error of the disk.
-struct Desk {
+struct SqliteTx {
     files: Arc<Files>,
     db: Option<Connection>,
 }
@@ -49,11 +49,11 @@ impl Reader {
         let (room, line) = (Semaphore::new(WAITING_MAX), Mutex::default());
         let counter = Arc::new(Counter { room, line, arrived: Condvar::new() });
         let threads = (0..READERS).map(|number| {
-            let (counter, mut desk) = (counter.clone(), Desk { files: files.clone(), db: None });
+            let (counter, mut tx) = (counter.clone(), SqliteTx { files: files.clone(), db: None });
             std::thread::Builder::new().name(format!("homing-read-{number}")).stack_size(STACK_BYTES).spawn(
                 move || {
                     while let Some(question) = counter.next() {
-                        question(&mut desk)
+                        question(&mut tx)
                     }
                 },
             )
@@ -66,12 +66,12 @@ impl Reader {
     pub(crate) async fn ask<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         let closed = || StoreError::Unavailable("the store is closed".into());
         let (waits, answer) = oneshot::channel();
-        let question = Box::new(move |desk: &mut Desk| {
-            let _ = waits.send(desk.answer(work).map_err(|trouble| trouble.unchanged()));
+        let question = Box::new(move |tx: &mut SqliteTx| {
+            let _ = waits.send(tx.answer(work).map_err(|error| error.unchanged()));
         });
         self.counter.put(question).await;
         answer.await.unwrap_or_else(|_| Err(closed()))
@@ -119,14 +119,17 @@ impl Counter {
     }
 }
 
-impl Desk {
-    fn answer<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Trouble> {
+impl SqliteTx {
+    fn answer<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> Result<T, SqliteError>,
+    ) -> Result<T, SqliteError> {
         let db = match self.db.take() {
             Some(db) => db,
             None => self.files.connect_to_read()?,
         };
         let answer = in_one_moment(&db, work);
-        if !answer.as_ref().is_err_and(Trouble::taints_connection) {
+        if !answer.as_ref().is_err_and(SqliteError::taints_connection) {
             self.db = Some(db);
         }
         answer
@@ -135,8 +138,8 @@ impl Desk {
 
 fn in_one_moment<T>(
     db: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    work: impl FnOnce(&Connection) -> Result<T, SqliteError>,
+) -> Result<T, SqliteError> {
     db.prepare_cached("BEGIN")?.execute([])?;
     let answer = work(db);
     // Nothing was written; this only lets the moment go.

@@ -1,8 +1,8 @@
 //! The org's rules for what agents ask, as rows. What follows from them is the kernel's.
 
 use crate::columns::{Columns, Id, grantee, int};
-use crate::desk::{Desk, Oid, Pid, Sid, oid};
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::{Oid, Pid, Sid, SqliteTx, oid};
 use crate::view::read_all;
 use kernel::{Moment, OrgId, RuleId, SessionId};
 use rusqlite::{Connection, Row, params};
@@ -14,21 +14,21 @@ pub(crate) const RULES: &str =
     FROM rules r JOIN persons p ON p.pid = r.by LEFT JOIN sessions s ON s.sid = r.sid
     WHERE r.oid = ?1 ORDER BY r.rid";
 
-pub(crate) fn rules(db: &Connection, org: OrgId) -> Result<Vec<RuleRow>, Trouble> {
+pub(crate) fn rules(db: &Connection, org: OrgId) -> Result<Vec<RuleRow>, SqliteError> {
     match oid(db, org)? {
         Some(oid) => read_all(db, RULES, params![oid], rule_row),
         None => Ok(Vec::new()),
     }
 }
 
-fn rule_row(row: &Row<'_>) -> Result<RuleRow, Trouble> {
+fn rule_row(row: &Row<'_>) -> Result<RuleRow, SqliteError> {
     let row = Columns(row);
-    let text = |column| Ok::<_, Trouble>(row.text_maybe(column)?.map(str::to_owned));
+    let text = |column| Ok::<_, SqliteError>(row.text_maybe(column)?.map(str::to_owned));
     let effect = match row.text(8)? {
         "allow" => RuleEffect::Allow,
         "deny" => RuleEffect::Deny,
         "ask" => RuleEffect::Ask(row.grantee(9)?),
-        other => return Err(Trouble::Damaged(format!("a rule says {other:?}"))),
+        other => return Err(SqliteError::Damaged(format!("a rule says {other:?}"))),
     };
     Ok(RuleRow {
         rule: row.id(0)?,
@@ -44,28 +44,32 @@ fn rule_row(row: &Row<'_>) -> Result<RuleRow, Trouble> {
 }
 
 /// Whether the org has this rule, and for which session it is.
-pub(crate) fn find(db: &Connection, oid: Oid, rule: RuleId) -> Result<Option<Option<SessionId>>, Trouble> {
+pub(crate) fn find(
+    db: &Connection,
+    oid: Oid,
+    rule: RuleId,
+) -> Result<Option<Option<SessionId>>, SqliteError> {
     let sql = "SELECT s.id FROM rules r LEFT JOIN sessions s ON s.sid = r.sid WHERE r.id = ?1 AND r.oid = ?2";
     Ok(read_all(db, sql, params![rule.stored(), oid], |row| Columns(row).id_maybe(0))?.pop())
 }
 
 /// Those of the org whose time is over make room for it.
 pub(crate) fn add(
-    desk: &Desk,
+    tx: &SqliteTx,
     org: OrgId,
     oid: Oid,
     by: Pid,
     sid: Option<Sid>,
     rule: &RuleRow,
     at: Moment,
-) -> Result<(), Trouble> {
-    desk.run(CLEAR_RULES, params![oid, int(at.0)])?;
+) -> Result<(), SqliteError> {
+    tx.run(CLEAR_RULES, params![oid, int(at.0)])?;
     let (effect, whom) = match rule.effect {
         RuleEffect::Allow => ("allow", None),
         RuleEffect::Deny => ("deny", None),
         RuleEffect::Ask(whom) => ("ask", Some(grantee(whom, org))),
     };
-    desk.run(
+    tx.run(
         "INSERT INTO rules (id, oid, by, since, agent, tool, directory, sid, effect, kind, grantee, until)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
@@ -88,6 +92,6 @@ pub(crate) fn add(
 
 pub(crate) const CLEAR_RULES: &str = "DELETE FROM rules WHERE oid = ?1 AND until <= ?2";
 
-pub(crate) fn remove(desk: &Desk, rule: RuleId) -> Result<(), Trouble> {
-    desk.run("DELETE FROM rules WHERE id = ?1", [rule.stored()]).map(drop)
+pub(crate) fn remove(tx: &SqliteTx, rule: RuleId) -> Result<(), SqliteError> {
+    tx.run("DELETE FROM rules WHERE id = ?1", [rule.stored()]).map(drop)
 }

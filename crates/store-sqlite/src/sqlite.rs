@@ -1,11 +1,11 @@
 //! The store itself: the port's methods, each handed to the writer or to a reader.
 
+use crate::error::SqliteError;
 use crate::lock::Lock;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
-use crate::trouble::Trouble;
 use crate::writer::Writer;
-use crate::{append, audit, change, desk::Desk, intake, log, outbox, people, rules, timer, tokens, view};
+use crate::{append, audit, change, intake, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view};
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
@@ -32,19 +32,19 @@ impl SqliteStore {
     /// Takes the directory and opens what is in it, or says why not. A directory that is empty, or not there, becomes a
     /// new store; one that cannot be used is left as it is.
     pub fn open(dir: &Path, options: &Options) -> Result<Self, OpenError> {
-        let Opened { lock, files, desk, node } = open::open(dir, options)?;
+        let Opened { lock, files, tx, node } = open::open(dir, options)?;
         let has_imports = AtomicBool::new(
-            view::any_imports(desk.db()).map_err(|error| OpenError::Damaged(error.to_string()))?,
+            view::any_imports(tx.db()).map_err(|error| OpenError::Damaged(error.to_string()))?,
         );
         let reader = Reader::start(&files)?;
-        let writer = Writer::start(files, desk)?;
+        let writer = Writer::start(files, tx)?;
         Ok(Self { reader, writer, node: Mutex::new(node), has_imports, lock })
     }
 
     fn write<'a, T, F>(&'a self, bytes: usize, work: F) -> Reply<'a, T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send + 'static,
+        F: FnOnce(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
     {
         Box::pin(self.writer.change(bytes, work))
     }
@@ -52,7 +52,7 @@ impl SqliteStore {
     fn ask_reader<'a, T, F>(&'a self, work: F) -> Reply<'a, T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         Box::pin(self.reader.ask(work))
     }
@@ -65,7 +65,7 @@ impl SqliteStore {
         };
         let signed = self.lock.sign(&open::holder(&node));
         signed.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        self.writer.change(0, move |desk| people::announce(desk, node.term, &url)).await
+        self.writer.change(0, move |tx| people::announce(tx, node.term, &url)).await
     }
 }
 
@@ -80,33 +80,33 @@ impl WayIn for SqliteStore {
         self.ask_reader(move |db| view::named(db, org, id))
     }
     fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
-        self.write(wish.wish().words.len(), move |desk| intake::accept(desk, &wish))
+        self.write(wish.wish().words.len(), move |tx| intake::accept(tx, &wish))
     }
     fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
         let bytes = wish.wish().past.as_ref().map_or(0, Past::bytes);
         if wish.wish().past.is_some() {
             self.has_imports.store(true, Ordering::Release); // Before it is there, so that nobody misses it.
         }
-        self.write(bytes, move |desk| intake::create(desk, &wish))
+        self.write(bytes, move |tx| intake::create(tx, &wish))
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
         let bytes = match &wish.wish().wish {
             Wish::Edit { words, .. } => words.len(),
             _ => 0,
         };
-        self.write(bytes, move |desk| intake::ask(desk, &wish))
+        self.write(bytes, move |tx| intake::ask(tx, &wish))
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
         self.ask_reader(move |db| log::verdict(db, request))
     }
     fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
-        self.write(0, move |desk| intake::rebind(desk, &wish))
+        self.write(0, move |tx| intake::rebind(tx, &wish))
     }
     fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
-        self.write(0, move |desk| intake::retitle(desk, &wish))
+        self.write(0, move |tx| intake::retitle(tx, &wish))
     }
     fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
-        self.write(0, move |desk| intake::permit(desk, &wish))
+        self.write(0, move |tx| intake::permit(tx, &wish))
     }
 }
 
@@ -119,10 +119,10 @@ impl Log for SqliteStore {
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         let bytes = append.facts.iter().map(NewFact::bytes).sum();
-        self.write(bytes, move |desk| append::append(desk, &append))
+        self.write(bytes, move |tx| append::append(tx, &append))
     }
     fn checkpoint(&self, session: SessionId, at: Number, facts: Vec<Fact>) -> Reply<'_, ()> {
-        self.write(0, move |desk| append::checkpoint(desk, session, at, &facts))
+        self.write(0, move |tx| append::checkpoint(tx, session, at, &facts))
     }
     fn words(&self, message: MessageId) -> Reply<'_, Option<Bytes>> {
         self.ask_reader(move |db| log::words(db, message))
@@ -195,7 +195,7 @@ impl Views for SqliteStore {
 impl Credentials for SqliteStore {
     fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
         let now = self.node().since;
-        self.write(0, move |desk| people::host(desk, &fresh, now))
+        self.write(0, move |tx| people::host(tx, &fresh, now))
     }
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
         self.ask_reader(move |db| tokens::token(db, hash, now))
@@ -204,10 +204,10 @@ impl Credentials for SqliteStore {
         self.ask_reader(move |db| tokens::principal(db, credential, now))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
-        self.write(0, move |desk| tokens::add_token(desk, &token))
+        self.write(0, move |tx| tokens::add_token(tx, &token))
     }
     fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()> {
-        self.write(0, move |desk| tokens::touch_tokens(desk, &used))
+        self.write(0, move |tx| tokens::touch_tokens(tx, &used))
     }
     fn rotate_token(
         &self,
@@ -216,13 +216,13 @@ impl Credentials for SqliteStore {
         now: Moment,
         old_until: Moment,
     ) -> Reply<'_, bool> {
-        self.write(0, move |desk| tokens::rotate_token(desk, token, hash, now, old_until))
+        self.write(0, move |tx| tokens::rotate_token(tx, token, hash, now, old_until))
     }
     fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| people::login(db, &typed))
     }
     fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool> {
-        self.write(0, move |desk| tokens::sign_in(desk, &sign_in))
+        self.write(0, move |tx| tokens::sign_in(tx, &sign_in))
     }
     fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::link(db, hash, now))
@@ -233,7 +233,7 @@ impl Credentials for SqliteStore {
         token: Option<LinkToken>,
         trail: Trail,
     ) -> Reply<'_, Option<LoginRow>> {
-        self.write(0, move |desk| tokens::spend_link(desk, hash, token, &trail))
+        self.write(0, move |tx| tokens::spend_link(tx, hash, token, &trail))
     }
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::identity(db, &issuer, &subject))
@@ -242,16 +242,16 @@ impl Credentials for SqliteStore {
         self.ask_reader(move |db| people::account(db, org, person, &agent))
     }
     fn set_account(&self, by: Principal, account: NewAccount) -> Reply<'_, ()> {
-        self.write(account.sealed.len(), move |desk| people::set_account(desk, &by, &account))
+        self.write(account.sealed.len(), move |tx| people::set_account(tx, &by, &account))
     }
     fn remove_account(&self, by: Principal, agent: String, trail: Trail) -> Reply<'_, bool> {
-        self.write(0, move |desk| people::remove_account(desk, &by, &agent, &trail))
+        self.write(0, move |tx| people::remove_account(tx, &by, &agent, &trail))
     }
 }
 
 impl People for SqliteStore {
     fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
-        self.write(0, move |desk| change::change(desk, &wish))
+        self.write(0, move |tx| change::change(tx, &wish))
     }
     fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
         self.ask_reader(people::orgs)
@@ -287,13 +287,13 @@ impl People for SqliteStore {
 
 impl AuditLog for SqliteStore {
     fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
-        self.write(0, move |desk| intake::audit(desk, &entry))
+        self.write(0, move |tx| intake::audit(tx, &entry))
     }
     fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>> {
         self.ask_reader(move |db| audit::page(db, &query))
     }
     fn seal_audit(&self, key: ChainKey, limit: usize) -> Reply<'_, usize> {
-        self.write(0, move |desk| audit::seal(desk, &key, limit))
+        self.write(0, move |tx| audit::seal(tx, &key, limit))
     }
     fn sealed(&self, org: OrgId, after: u64, limit: usize) -> Reply<'_, Vec<AuditRow>> {
         self.ask_reader(move |db| audit::sealed(db, org, after, limit))
@@ -305,10 +305,10 @@ impl AuditLog for SqliteStore {
 
 impl Outbox for SqliteStore {
     fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.write(0, move |desk| outbox::take(desk, now, limit))
+        self.write(0, move |tx| outbox::take(tx, now, limit))
     }
     fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
-        self.write(0, move |desk| outbox::settle(desk, outgoing, became))
+        self.write(0, move |tx| outbox::settle(tx, outgoing, became))
     }
     fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
         self.ask_reader(move |db| outbox::list(db, state, limit))
@@ -320,7 +320,7 @@ impl Timers for SqliteStore {
         self.ask_reader(timer::next_wake)
     }
     fn wake(&self, now: Moment, limit: usize) -> Reply<'_, Vec<SessionId>> {
-        self.write(0, move |desk| timer::wake(desk, now, limit))
+        self.write(0, move |tx| timer::wake(tx, now, limit))
     }
     fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
         self.ask_reader(move |db| timer::unfinished(db, after, limit))

@@ -1,13 +1,13 @@
 //! What is due by itself, and what was left unfinished.
 
 use crate::columns::{Columns, Id, int, rows};
-use crate::desk::Desk;
+use crate::error::SqliteError;
 use crate::intake::{Item, put_into_inbox};
-use crate::trouble::Trouble;
+use crate::tx::SqliteTx;
 use kernel::{Moment, SessionId};
 use rusqlite::{Connection, params};
 
-pub(crate) fn next_wake(db: &Connection) -> Result<Option<Moment>, Trouble> {
+pub(crate) fn next_wake(db: &Connection) -> Result<Option<Moment>, SqliteError> {
     let mut query = db.prepare_cached("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL")?;
     let mut found = query.query([])?;
     match found.next()? {
@@ -17,17 +17,17 @@ pub(crate) fn next_wake(db: &Connection) -> Result<Option<Moment>, Trouble> {
 }
 
 /// The inbox has it then; the keeper's next append says when again.
-pub(crate) fn wake(desk: &mut Desk, now: Moment, limit: usize) -> Result<Vec<SessionId>, Trouble> {
+pub(crate) fn wake(tx: &mut SqliteTx, now: Moment, limit: usize) -> Result<Vec<SessionId>, SqliteError> {
     let due = {
-        let mut query = desk.db().prepare_cached(
+        let mut query = tx.db().prepare_cached(
             "SELECT id FROM sessions WHERE wake_at IS NOT NULL AND wake_at <= ?1 ORDER BY wake_at, id LIMIT ?2",
         )?;
         let ids = query.query_map(params![int(now.0), rows(limit)], |row| row.get(0).map(SessionId::read))?;
         ids.collect::<Result<Vec<_>, _>>()?
     };
     for session in &due {
-        desk.run("UPDATE sessions SET wake_at = NULL WHERE id = ?1", [session.stored()])?;
-        put_into_inbox(desk, *session, now, Item::Wake)?;
+        tx.run("UPDATE sessions SET wake_at = NULL WHERE id = ?1", [session.stored()])?;
+        put_into_inbox(tx, *session, now, Item::Wake)?;
     }
     Ok(due)
 }
@@ -41,7 +41,7 @@ pub(crate) fn unfinished(
     db: &Connection,
     after: Option<SessionId>,
     limit: usize,
-) -> Result<Vec<SessionId>, Trouble> {
+) -> Result<Vec<SessionId>, SqliteError> {
     // An empty blob comes before every id.
     let after = after.map(|session| session.stored().to_vec()).unwrap_or_default();
     let mut page = Vec::new();

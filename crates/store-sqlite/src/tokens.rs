@@ -1,9 +1,9 @@
 //! What lets people in: credentials, links, and names at identity providers.
 
 use crate::columns::{Columns, Id, int};
-use crate::desk::{Desk, Pid};
+use crate::error::SqliteError;
 use crate::people::{self, BY_PID, Somebody};
-use crate::trouble::Trouble;
+use crate::tx::{Pid, SqliteTx};
 use crate::view;
 use kernel::{Moment, OrgId, PersonId, Principal, Rights, SessionId, TokenId, Turn};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
@@ -22,10 +22,11 @@ struct Token {
 }
 
 impl Token {
-    fn read(row: &Row<'_>) -> Result<Self, Trouble> {
+    fn read(row: &Row<'_>) -> Result<Self, SqliteError> {
         let row = Columns(row);
         let rights = u8::try_from(row.int(5)?).ok().and_then(Rights::from_bits);
-        let rights = rights.ok_or_else(|| Trouble::Damaged("a credential has rights nobody knows".into()))?;
+        let rights =
+            rights.ok_or_else(|| SqliteError::Damaged("a credential has rights nobody knows".into()))?;
         let bound = row.id_maybe::<SessionId>(7)?.zip(row.small_maybe(8)?.map(Turn));
         let token = TokenRow {
             token: row.id(0)?,
@@ -54,11 +55,11 @@ pub(crate) const BY_ID: &str = "t.token = ?1";
 pub(crate) const OF_PERSON: &str =
     "t.pid = ?1 AND t.purpose NOT IN ('machine', 'turn') ORDER BY t.made_at DESC";
 
-fn find(db: &Connection, condition: &str, params: &[&dyn ToSql]) -> Result<Option<Token>, Trouble> {
+fn find(db: &Connection, condition: &str, params: &[&dyn ToSql]) -> Result<Option<Token>, SqliteError> {
     Ok(view::read_all(db, &token_sql(condition), params, Token::read)?.pop())
 }
 
-pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<Principal>, Trouble> {
+pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<Principal>, SqliteError> {
     let found = match find(db, BY_HASH, params![hash])? {
         Some(token) => Some(token),
         None => find(db, BY_OLD_HASH, params![hash, int(now.0)])?,
@@ -70,11 +71,11 @@ pub(crate) fn principal(
     db: &Connection,
     credential: TokenId,
     now: Moment,
-) -> Result<Option<Principal>, Trouble> {
+) -> Result<Option<Principal>, SqliteError> {
     find(db, BY_ID, params![credential.stored()])?.map_or(Ok(None), |token| lets_in(db, &token, now))
 }
 
-fn lets_in(db: &Connection, token: &Token, now: Moment) -> Result<Option<Principal>, Trouble> {
+fn lets_in(db: &Connection, token: &Token, now: Moment) -> Result<Option<Principal>, SqliteError> {
     if !token.row.is_fresh(token.last_used, now) {
         return Ok(None);
     }
@@ -90,15 +91,15 @@ fn lets_in(db: &Connection, token: &Token, now: Moment) -> Result<Option<Princip
 pub(crate) const UNDER_WAY: &str = "SELECT 1 FROM sessions s CROSS JOIN messages m ON m.sid = s.sid
     WHERE s.id = ?1 AND m.turn IS NOT NULL AND m.turn = ?2 AND m.state = 'running'";
 
-fn is_under_way(db: &Connection, session: SessionId, turn: Turn) -> Result<bool, Trouble> {
+fn is_under_way(db: &Connection, session: SessionId, turn: Turn) -> Result<bool, SqliteError> {
     Ok(db.prepare_cached(UNDER_WAY)?.exists(params![session.stored(), turn.0])?)
 }
 
-fn whose(db: &Connection, pid: Pid) -> Result<Option<Somebody>, Trouble> {
+fn whose(db: &Connection, pid: Pid) -> Result<Option<Somebody>, SqliteError> {
     Ok(people::somebody(db, BY_PID, params![pid])?.pop())
 }
 
-pub(crate) fn tokens(db: &Connection, org: OrgId, person: PersonId) -> Result<Vec<TokenView>, Trouble> {
+pub(crate) fn tokens(db: &Connection, org: OrgId, person: PersonId) -> Result<Vec<TokenView>, SqliteError> {
     let Some(somebody) = people::of(db, org, person)? else { return Ok(Vec::new()) };
     let tokens = view::read_all(db, &token_sql(OF_PERSON), params![somebody.pid], Token::read)?;
     let mut views: Vec<_> = tokens.into_iter().map(|token| token.row.view(token.last_used)).collect();
@@ -113,26 +114,26 @@ pub(crate) const REPLACE_TURNS: &str =
     "DELETE FROM tokens WHERE session IS NOT NULL AND session = ?1 AND purpose = 'turn'";
 
 /// A credential of somebody who is not there is nobody's, and is not kept.
-pub(crate) fn add_token(desk: &mut Desk, token: &TokenRow) -> Result<(), Trouble> {
-    let Some(person) = people::by_id(desk.db(), token.person)? else { return Ok(()) };
+pub(crate) fn add_token(tx: &mut SqliteTx, token: &TokenRow) -> Result<(), SqliteError> {
+    let Some(person) = people::by_id(tx.db(), token.person)? else { return Ok(()) };
     match token.purpose {
         Purpose::Machine => {
-            desk.run(REPLACE_MACHINES, [person.pid])?;
-            desk.run(CLEAR_TOKENS, [int(token.made_at.0)])?;
-            desk.run(CLEAR_LINKS, [int(token.made_at.0)])?;
+            tx.run(REPLACE_MACHINES, [person.pid])?;
+            tx.run(CLEAR_TOKENS, [int(token.made_at.0)])?;
+            tx.run(CLEAR_LINKS, [int(token.made_at.0)])?;
         }
         Purpose::Turn => {
             let session = token.bound.map(|(session, _)| session.stored());
-            desk.run(REPLACE_TURNS, [session])?;
+            tx.run(REPLACE_TURNS, [session])?;
         }
         Purpose::Browser | Purpose::Cli | Purpose::Api => {}
     }
-    desk.run("DELETE FROM tokens WHERE token = ?1", [token.token.stored()])?;
-    put_token(desk, person.pid, token)
+    tx.run("DELETE FROM tokens WHERE token = ?1", [token.token.stored()])?;
+    put_token(tx, person.pid, token)
 }
 
-pub(crate) fn put_token(desk: &Desk, pid: Pid, token: &TokenRow) -> Result<(), Trouble> {
-    desk.run(
+pub(crate) fn put_token(tx: &SqliteTx, pid: Pid, token: &TokenRow) -> Result<(), SqliteError> {
+    tx.run(
         "INSERT INTO tokens (token, hash, pid, purpose, name, rights, client, session, turn, made_at, expires,
                              idle_ms_max)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
@@ -154,9 +155,9 @@ pub(crate) fn put_token(desk: &Desk, pid: Pid, token: &TokenRow) -> Result<(), T
     .map(drop)
 }
 
-pub(crate) fn touch_tokens(desk: &mut Desk, used: &[(TokenId, Moment)]) -> Result<(), Trouble> {
+pub(crate) fn touch_tokens(tx: &mut SqliteTx, used: &[(TokenId, Moment)]) -> Result<(), SqliteError> {
     for (token, at) in used {
-        desk.run(
+        tx.run(
             "UPDATE tokens SET last_used = max(coalesce(last_used, 0), ?2) WHERE token = ?1",
             params![token.stored(), int(at.0)],
         )?;
@@ -165,17 +166,17 @@ pub(crate) fn touch_tokens(desk: &mut Desk, used: &[(TokenId, Moment)]) -> Resul
 }
 
 pub(crate) fn rotate_token(
-    desk: &mut Desk,
+    tx: &mut SqliteTx,
     token: TokenId,
     hash: [u8; 32],
     now: Moment,
     old_until: Moment,
-) -> Result<bool, Trouble> {
-    let found = find(desk.db(), BY_ID, params![token.stored()])?;
+) -> Result<bool, SqliteError> {
+    let found = find(tx.db(), BY_ID, params![token.stored()])?;
     if !found.is_some_and(|token| token.row.is_fresh(token.last_used, now)) {
         return Ok(false);
     }
-    let changed = desk.run(
+    let changed = tx.run(
         "UPDATE tokens SET previous = hash, old_until = ?3, hash = ?2, last_used = max(coalesce(last_used, 0), ?4)
          WHERE token = ?1",
         params![token.stored(), hash, int(old_until.0), int(now.0)],
@@ -183,17 +184,17 @@ pub(crate) fn rotate_token(
     Ok(changed > 0)
 }
 
-pub(crate) fn sign_in(desk: &mut Desk, sign_in: &SignedIn) -> Result<bool, Trouble> {
+pub(crate) fn sign_in(tx: &mut SqliteTx, sign_in: &SignedIn) -> Result<bool, SqliteError> {
     let SignedIn { standing, token, org, trail } = sign_in;
-    let known = desk.who(*org, token.person)?.filter(|who| who.standing == Some(*standing));
+    let known = tx.who(*org, token.person)?.filter(|who| who.standing == Some(*standing));
     let Some(who) = known else { return Ok(false) };
-    put_token(desk, who.pid, token)?;
-    desk.done(who, &About::default().and(Some(token.token)), trail)?;
+    put_token(tx, who.pid, token)?;
+    tx.done(who, &About::default().and(Some(token.token)), trail)?;
     Ok(true)
 }
 
-pub(crate) fn put_link(desk: &Desk, person: PersonId, link: &NewLink) -> Result<(), Trouble> {
-    desk.run(
+pub(crate) fn put_link(tx: &SqliteTx, person: PersonId, link: &NewLink) -> Result<(), SqliteError> {
+    tx.run(
         "INSERT OR REPLACE INTO links (hash, pid, expires)
          SELECT ?2, pid, ?3 FROM persons WHERE person = ?1 AND handle IS NOT NULL",
         params![person.stored(), link.hash, int(link.expires.0)],
@@ -203,7 +204,7 @@ pub(crate) fn put_link(desk: &Desk, person: PersonId, link: &NewLink) -> Result<
 
 pub(crate) const LINK: &str = "SELECT pid FROM links WHERE hash = ?1 AND expires > ?2";
 
-pub(crate) fn link(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<LoginRow>, Trouble> {
+pub(crate) fn link(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<LoginRow>, SqliteError> {
     let mut query = db.prepare_cached(LINK)?;
     let pid: Option<Pid> = query.query_row(params![hash, int(now.0)], |row| row.get(0)).optional()?;
     let Some(pid) = pid else { return Ok(None) };
@@ -211,29 +212,37 @@ pub(crate) fn link(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Optio
 }
 
 pub(crate) fn spend_link(
-    desk: &mut Desk,
+    tx: &mut SqliteTx,
     hash: [u8; 32],
     token: Option<LinkToken>,
     trail: &Trail,
-) -> Result<Option<LoginRow>, Trouble> {
-    let Some(login) = link(desk.db(), hash, trail.at)? else { return Ok(None) };
-    let Some(who) = desk.who(login.org, login.person)? else { return Ok(None) };
-    desk.run("DELETE FROM links WHERE hash = ?1", [hash])?;
+) -> Result<Option<LoginRow>, SqliteError> {
+    let Some(login) = link(tx.db(), hash, trail.at)? else { return Ok(None) };
+    let Some(who) = tx.who(login.org, login.person)? else { return Ok(None) };
+    tx.run("DELETE FROM links WHERE hash = ?1", [hash])?;
     let token = token.map(|token| token.row(login.person, trail.at));
     if let Some(token) = &token {
-        put_token(desk, who.pid, token)?;
+        put_token(tx, who.pid, token)?;
     }
-    desk.done(who, &About::default().and(token.map(|token| token.token)), trail)?;
+    tx.done(who, &About::default().and(token.map(|token| token.token)), trail)?;
     Ok(Some(login))
 }
 
 pub(crate) const IDENTITY: &str = "SELECT pid FROM identities WHERE issuer = ?1 AND subject = ?2";
 
-pub(crate) fn identity(db: &Connection, issuer: &str, subject: &str) -> Result<Option<LoginRow>, Trouble> {
+pub(crate) fn identity(
+    db: &Connection,
+    issuer: &str,
+    subject: &str,
+) -> Result<Option<LoginRow>, SqliteError> {
     Ok(pid_of_identity(db, issuer, subject)?.map_or(Ok(None), |pid| whose(db, pid))?.map(Somebody::login))
 }
 
-pub(crate) fn pid_of_identity(db: &Connection, issuer: &str, subject: &str) -> Result<Option<Pid>, Trouble> {
+pub(crate) fn pid_of_identity(
+    db: &Connection,
+    issuer: &str,
+    subject: &str,
+) -> Result<Option<Pid>, SqliteError> {
     let mut query = db.prepare_cached(IDENTITY)?;
     Ok(query.query_row(params![issuer, subject], |row| row.get(0)).optional()?)
 }

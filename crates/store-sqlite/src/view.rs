@@ -5,8 +5,8 @@
 //! A credential for one session sees that one, or nothing.
 
 use crate::columns::{Bits, Columns, Id, grantee, int, rows};
-use crate::desk::{Pid, Sid, who};
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
+use crate::tx::{Pid, Sid, who};
 use kernel::{
     Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, OrgId, Principal,
     Record, Scope, SessionId, To, Turn, grant_of,
@@ -17,7 +17,7 @@ use store::{
     SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
-pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, Trouble> {
+pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, SqliteError> {
     let session = match to {
         To::Session(session) => Some(*session),
         To::Conversation(address) => bound_now_or_before(db, org, address)?,
@@ -35,9 +35,13 @@ pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, Trou
 }
 
 /// The session this conversation is bound to, or the last one that ended while it was.
-fn bound_now_or_before(db: &Connection, org: OrgId, address: &Address) -> Result<Option<SessionId>, Trouble> {
+fn bound_now_or_before(
+    db: &Connection,
+    org: OrgId,
+    address: &Address,
+) -> Result<Option<SessionId>, SqliteError> {
     let (org, address) = (org.stored(), address.to_string());
-    let look = |sql: &str| -> Result<Option<SessionId>, Trouble> {
+    let look = |sql: &str| -> Result<Option<SessionId>, SqliteError> {
         let mut query = db.prepare_cached(sql)?;
         let found = query.query_row(params![org, address], |row| row.get(0).map(SessionId::read));
         Ok(found.optional()?)
@@ -60,7 +64,7 @@ const SESSION: &str =
     "s.id, p.org, p.person, s.title, s.scope, s.ended, s.archived, s.awake, s.pending, s.number,
     s.made_at, s.touched_at, s.epoch, s.origin, s.origin_turn, s.revision, s.sid, s.imported, s.imported_from";
 
-fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
+fn session_row(row: &Row<'_>) -> Result<SessionRow, SqliteError> {
     let row = Columns(row);
     Ok(SessionRow {
         session: row.id(0)?,
@@ -81,7 +85,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow, Trouble> {
     })
 }
 
-fn import(row: &Columns<'_>) -> Result<Option<Import>, Trouble> {
+fn import(row: &Columns<'_>) -> Result<Option<Import>, SqliteError> {
     let org = row.text_maybe(18)?.unwrap_or_default().to_owned();
     Ok(row.id_maybe(17)?.map(|id| Import { id, org }))
 }
@@ -93,7 +97,7 @@ pub(crate) const NAMED: [&str; 2] = [
      WHERE s.imported = ?2 AND p.org = ?1 ORDER BY s.sid",
 ];
 
-pub(crate) fn named(db: &Connection, org: OrgId, id: SessionId) -> Result<Vec<Named>, Trouble> {
+pub(crate) fn named(db: &Connection, org: OrgId, id: SessionId) -> Result<Vec<Named>, SqliteError> {
     let mut named = Vec::new();
     for sql in NAMED {
         let found = read_all(db, sql, params![org.stored(), id.stored()], |row| {
@@ -112,7 +116,10 @@ pub(crate) fn any_imports(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("SELECT EXISTS (SELECT 1 FROM sessions WHERE imported IS NOT NULL)", [], |row| row.get(0))
 }
 
-pub(crate) fn session(db: &Connection, session: SessionId) -> Result<Option<(Record, SessionRow)>, Trouble> {
+pub(crate) fn session(
+    db: &Connection,
+    session: SessionId,
+) -> Result<Option<(Record, SessionRow)>, SqliteError> {
     let mut query = db.prepare_cached(&format!(
         "SELECT {SESSION} FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1"
     ))?;
@@ -125,7 +132,7 @@ pub(crate) fn session(db: &Connection, session: SessionId) -> Result<Option<(Rec
 
 pub(crate) const GRANTS: &str = "SELECT kind, grantee, granted FROM grants WHERE sid = ?1";
 
-fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>, Trouble> {
+fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>, SqliteError> {
     let mut grants = read_all(db, GRANTS, params![sid], |row| {
         let row = Columns(row);
         Ok((row.grantee(0)?, row.word(2, record::grant_parse)?))
@@ -134,9 +141,9 @@ fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>, Trouble> {
     Ok(grants)
 }
 
-fn record_of(db: &Connection, session: SessionId) -> Result<Record, Trouble> {
+fn record_of(db: &Connection, session: SessionId) -> Result<Record, SqliteError> {
     let found = self::session(db, session)?;
-    found.map(|(record, _)| record).ok_or_else(|| Trouble::Damaged(format!("session {session} is gone")))
+    found.map(|(record, _)| record).ok_or_else(|| SqliteError::Damaged(format!("session {session} is gone")))
 }
 
 /// For whom a list is made, as the statements want it.
@@ -149,7 +156,7 @@ struct Sight {
 }
 
 impl Sight {
-    fn of(db: &Connection, by: &Seer) -> Result<Self, Trouble> {
+    fn of(db: &Connection, by: &Seer) -> Result<Self, SqliteError> {
         let groups = by.groups.iter().map(|group| Grantee::Group(*group));
         let given = [Grantee::Person(by.person), Grantee::Org].into_iter().chain(groups);
         let owner = who(db, by.org, by.person)?.map(|who| who.pid);
@@ -163,7 +170,7 @@ impl Sight {
 }
 
 /// The one session that a credential is for, if whoever has it may see that one.
-fn bound(db: &Connection, by: &Seer, session: SessionId) -> Result<Option<SessionRow>, Trouble> {
+fn bound(db: &Connection, by: &Seer, session: SessionId) -> Result<Option<SessionRow>, SqliteError> {
     let principal = Principal {
         bound: Some((session, Turn(0))),
         groups: by.groups.clone(),
@@ -179,7 +186,7 @@ const ENDED: &str = "s.archived = 0 AND s.ended IS NOT NULL";
 const ARCHIVED: &str = "s.archived = 1";
 pub(crate) const LISTS: [&str; 3] = [OPEN, ENDED, ARCHIVED];
 
-pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<SessionRow>, Trouble> {
+pub(crate) fn sessions(db: &Connection, query: &SessionsQuery) -> Result<Vec<SessionRow>, SqliteError> {
     let place = |row: &SessionRow| std::cmp::Reverse((row.touched_at, row.session));
     if let Some(session) = query.by.bound {
         let later = |row: &SessionRow| {
@@ -226,7 +233,7 @@ fn owned(
     query: &SessionsQuery,
     sight: &Sight,
     list: &str,
-) -> Result<Vec<SessionRow>, Trouble> {
+) -> Result<Vec<SessionRow>, SqliteError> {
     let Some(owner) = sight.owner else { return Ok(Vec::new()) };
     let (at, id) = before(query.after);
     read_sessions(db, &owned_sql(list), params![owner, at, id, rows(query.limit)])
@@ -246,7 +253,7 @@ fn granted(
     query: &SessionsQuery,
     sight: &Sight,
     list: &str,
-) -> Result<Vec<SessionRow>, Trouble> {
+) -> Result<Vec<SessionRow>, SqliteError> {
     let (at, id) = before(query.after);
     let mut page = Vec::new();
     for (kind, grantee) in &sight.given {
@@ -261,7 +268,7 @@ fn before(after: Option<(Moment, SessionId)>) -> (i64, [u8; 16]) {
     after.map_or((i64::MAX, [0xff; 16]), |(at, session)| (int(at.0), session.stored()))
 }
 
-fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionRow>, Trouble> {
+fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionRow>, SqliteError> {
     let mut query = db.prepare_cached(sql)?;
     let mut rows = query.query(params)?;
     let mut page = Vec::new();
@@ -276,7 +283,7 @@ const RECEIPT: &str = "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn,
     m.delivery, m.epoch, m.unattended
     FROM messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
 
-fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
+fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, SqliteError> {
     let row = Columns(row);
     Ok(ReceiptRow {
         message: row.id(0)?,
@@ -300,7 +307,10 @@ fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, Trouble> {
     })
 }
 
-pub(crate) fn receipt(db: &Connection, message: MessageId) -> Result<Option<(Record, ReceiptRow)>, Trouble> {
+pub(crate) fn receipt(
+    db: &Connection,
+    message: MessageId,
+) -> Result<Option<(Record, ReceiptRow)>, SqliteError> {
     let mut query = db.prepare_cached(&format!("SELECT {RECEIPT} WHERE m.id = ?1"))?;
     let mut rows = query.query([message.stored()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -316,7 +326,11 @@ pub(crate) fn turn_sql() -> String {
     )
 }
 
-pub(crate) fn turn(db: &Connection, session: SessionId, turn: Turn) -> Result<Option<ReceiptRow>, Trouble> {
+pub(crate) fn turn(
+    db: &Connection,
+    session: SessionId,
+    turn: Turn,
+) -> Result<Option<ReceiptRow>, SqliteError> {
     Ok(read_all(db, &turn_sql(), params![session.stored(), turn.0], receipt_row)?.pop())
 }
 
@@ -324,7 +338,7 @@ pub(crate) const LAST_TURN: &str = "SELECT turn FROM messages
      WHERE sid = (SELECT sid FROM sessions WHERE id = ?1) AND turn IS NOT NULL AND last IS NOT NULL
      ORDER BY turn DESC LIMIT 1";
 
-pub(crate) fn last_turn(db: &Connection, session: SessionId) -> Result<Option<ReceiptRow>, Trouble> {
+pub(crate) fn last_turn(db: &Connection, session: SessionId) -> Result<Option<ReceiptRow>, SqliteError> {
     let last = read_all(db, LAST_TURN, params![session.stored()], |row| Columns(row).small(0))?.pop();
     last.map_or(Ok(None), |last| turn(db, session, Turn(last)))
 }
@@ -333,7 +347,7 @@ pub(crate) const SCOPE: &str =
     "SELECT c.scope FROM sessions s CROSS JOIN scopes c ON c.sid = s.sid WHERE s.id = ?1 AND c.epoch = ?2";
 
 /// Where and how a session acted under an epoch.
-pub(crate) fn scope(db: &Connection, session: SessionId, epoch: Epoch) -> Result<Option<Scope>, Trouble> {
+pub(crate) fn scope(db: &Connection, session: SessionId, epoch: Epoch) -> Result<Option<Scope>, SqliteError> {
     let read = |row: &Row<'_>| Ok(record::decode_scope(Columns(row).bytes(0)?)?);
     Ok(read_all(db, SCOPE, params![session.stored(), epoch.0], read)?.pop())
 }
@@ -345,7 +359,7 @@ pub(crate) fn queue_sql() -> String {
 }
 
 /// What runs, then the queue, then what the keeper has not seen yet.
-pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRow>, Trouble> {
+pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRow>, SqliteError> {
     let mut query = db.prepare_cached(&queue_sql())?;
     let mut rows = query.query([session.stored()])?;
     let mut queue = Vec::new();
@@ -377,7 +391,7 @@ pub(crate) fn bindings(
     by: &Seer,
     after: Option<&Address>,
     limit: usize,
-) -> Result<Vec<BindingRow>, Trouble> {
+) -> Result<Vec<BindingRow>, SqliteError> {
     // No address is empty.
     let after = after.map(Address::to_string).unwrap_or_default();
     let read = |row: &Row<'_>| {
@@ -409,8 +423,8 @@ pub(crate) fn read_all<T>(
     db: &Connection,
     sql: &str,
     params: &[&dyn ToSql],
-    read: impl Fn(&Row<'_>) -> Result<T, Trouble>,
-) -> Result<Vec<T>, Trouble> {
+    read: impl Fn(&Row<'_>) -> Result<T, SqliteError>,
+) -> Result<Vec<T>, SqliteError> {
     let mut query = db.prepare_cached(sql)?;
     let mut found = query.query(params)?;
     let mut all = Vec::new();
@@ -423,7 +437,7 @@ pub(crate) fn read_all<T>(
 const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until,
     a.posed, a.number, a.settled_at";
 
-fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
+fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, SqliteError> {
     let row = Columns(row);
     let state = match row.text(3)? {
         "open" => ApprovalState::Open,
@@ -432,7 +446,7 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
             by: record::answerer_parse(row.text_maybe(5)?)?,
         },
         "lapsed" => ApprovalState::Lapsed,
-        other => return Err(Trouble::Damaged(format!("an approval stands at {other:?}"))),
+        other => return Err(SqliteError::Damaged(format!("an approval stands at {other:?}"))),
     };
     Ok(ApprovalRow {
         approval: row.id(0)?,
@@ -450,7 +464,7 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, Trouble> {
 pub(crate) fn approval(
     db: &Connection,
     approval: ApprovalId,
-) -> Result<Option<(Record, ApprovalRow)>, Trouble> {
+) -> Result<Option<(Record, ApprovalRow)>, SqliteError> {
     let sql = format!("SELECT {APPROVAL} FROM approvals a JOIN sessions s ON s.sid = a.sid WHERE a.id = ?1");
     let found = read_all(db, &sql, params![approval.stored()], approval_row)?.pop();
     found.map(|row| Ok((record_of(db, row.session)?, row))).transpose()
@@ -478,7 +492,7 @@ pub(crate) fn approvals_bound_sql() -> String {
     )
 }
 
-pub(crate) fn approvals(db: &Connection, by: &Seer, limit: usize) -> Result<Vec<ApprovalRow>, Trouble> {
+pub(crate) fn approvals(db: &Connection, by: &Seer, limit: usize) -> Result<Vec<ApprovalRow>, SqliteError> {
     let mut page = match by.bound {
         Some(session) => match bound(db, by, session)? {
             Some(_) => read_all(db, &approvals_bound_sql(), params![session.stored()], approval_row)?,
@@ -492,7 +506,7 @@ pub(crate) fn approvals(db: &Connection, by: &Seer, limit: usize) -> Result<Vec<
     Ok(page)
 }
 
-fn approvals_in_sight(db: &Connection, sight: &Sight, limit: usize) -> Result<Vec<ApprovalRow>, Trouble> {
+fn approvals_in_sight(db: &Connection, sight: &Sight, limit: usize) -> Result<Vec<ApprovalRow>, SqliteError> {
     let mut page = Vec::new();
     if let Some(owner) = sight.owner {
         page.extend(read_all(db, &approvals_owned_sql(), params![owner, rows(limit)], approval_row)?);
@@ -513,7 +527,7 @@ pub(crate) const HEADS_GRANTED: &str = "SELECT s.place, s.id, s.number
 pub(crate) const HEAD_BOUND: &str =
     "SELECT s.place, s.id, s.number FROM sessions s WHERE s.id = ?1 AND s.place > ?2";
 
-pub(crate) fn heads(db: &Connection, by: &Seer, after: u64, limit: usize) -> Result<Vec<Head>, Trouble> {
+pub(crate) fn heads(db: &Connection, by: &Seer, after: u64, limit: usize) -> Result<Vec<Head>, SqliteError> {
     let read = |row: &Row<'_>| {
         let columns = Columns(row);
         Ok(Head { place: columns.count(0)?, session: columns.id(1)?, number: columns.number(2)? })
@@ -542,7 +556,7 @@ pub(crate) fn heads(db: &Connection, by: &Seer, after: u64, limit: usize) -> Res
 pub(crate) const HOLDER: &str = "SELECT s.id, p.org FROM claims c JOIN sessions s ON s.sid = c.sid
      JOIN persons p ON p.pid = s.owner WHERE c.name = ?1 LIMIT 1";
 
-pub(crate) fn holder(db: &Connection, claim: &Claim) -> Result<Option<(SessionId, OrgId)>, Trouble> {
+pub(crate) fn holder(db: &Connection, claim: &Claim) -> Result<Option<(SessionId, OrgId)>, SqliteError> {
     let read = |row: &Row<'_>| Ok((Columns(row).id(0)?, Columns(row).id(1)?));
     Ok(read_all(db, HOLDER, params![claim.0], read)?.pop())
 }
@@ -551,7 +565,7 @@ pub(crate) const WORKTREES: &str =
     "SELECT p.org, s.id, s.scope FROM sessions s JOIN persons p ON p.pid = s.owner
      WHERE s.in_worktree = 1 AND s.ended IS NULL ORDER BY s.id";
 
-pub(crate) fn worktrees_in_use(db: &Connection) -> Result<Vec<WorktreeRow>, Trouble> {
+pub(crate) fn worktrees_in_use(db: &Connection) -> Result<Vec<WorktreeRow>, SqliteError> {
     let read = |row: &Row<'_>| {
         let columns = Columns(row);
         let scope = record::decode_scope(columns.bytes(2)?)?;

@@ -5,9 +5,9 @@
 //! answers. A commit that ends in an error is neither a yes nor a no: everybody in it hears *unknown*, the connection
 //! is replaced, and a commit of our own settles what the file holds before the next change is looked at.
 
-use crate::desk::Desk;
+use crate::error::SqliteError;
 use crate::files::Files;
-use crate::trouble::Trouble;
+use crate::tx::SqliteTx;
 use crate::wal::Wal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,7 @@ struct Item {
 
 /// A change and whoever waits for its answer.
 trait Work: Send {
-    fn run(&mut self, desk: &mut Desk) -> Result<(), Trouble>;
+    fn run(&mut self, tx: &mut SqliteTx) -> Result<(), SqliteError>;
     fn answer(self: Box<Self>, failed: Option<StoreError>);
 }
 
@@ -59,12 +59,12 @@ struct Change<F, T> {
 
 impl<F, T> Work for Change<F, T>
 where
-    F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send,
+    F: FnOnce(&mut SqliteTx) -> Result<T, SqliteError> + Send,
     T: Send,
 {
-    fn run(&mut self, desk: &mut Desk) -> Result<(), Trouble> {
+    fn run(&mut self, tx: &mut SqliteTx) -> Result<(), SqliteError> {
         let work = self.work.take().expect("a change is run once");
-        self.made = Some(work(desk)?);
+        self.made = Some(work(tx)?);
         Ok(())
     }
 
@@ -80,11 +80,11 @@ where
 
 impl Writer {
     /// Starts the thread with the connection that it shall own.
-    pub(crate) fn start(files: Arc<Files>, desk: Desk) -> std::io::Result<Self> {
+    pub(crate) fn start(files: Arc<Files>, tx: SqliteTx) -> std::io::Result<Self> {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
-        let tally = desk.tally();
+        let tally = tx.tally();
         let wal = Wal::start(files.clone())?;
-        let room = Room { files, waiting, desk: Some(desk), tally: tally.clone(), wal };
+        let room = WriterThread { files, waiting, tx: Some(tx), tally: tally.clone(), wal };
         let thread = std::thread::Builder::new().name("homing-write".into()).stack_size(STACK_BYTES).spawn(
             move || {
                 let _end = EndWithUs;
@@ -98,7 +98,7 @@ impl Writer {
     pub(crate) async fn change<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Desk) -> Result<T, Trouble> + Send + 'static,
+        F: FnOnce(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
     {
         let (waits, answer) = oneshot::channel();
         let work = Box::new(Change { work: Some(work), made: None, waits });
@@ -140,22 +140,22 @@ impl Drop for EndWithUs {
 }
 
 /// What the thread owns.
-struct Room {
+struct WriterThread {
     files: Arc<Files>,
     waiting: mpsc::Receiver<Item>,
     /// None after a commit of unknown outcome, until a new connection has settled it.
-    desk: Option<Desk>,
+    tx: Option<SqliteTx>,
     tally: Arc<Tally>,
     wal: Wal,
 }
 
-impl Room {
+impl WriterThread {
     fn work(mut self) {
         while let Some(first) = self.waiting.blocking_recv() {
             let group = self.gather(first);
             self.commit(group);
-            if let Some(desk) = &self.desk {
-                self.wal.tend(desk.db());
+            if let Some(tx) = &self.tx {
+                self.wal.tend(tx.db());
             }
         }
     }
@@ -172,9 +172,9 @@ impl Room {
     }
 
     fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
-        let outcome = match self.desk() {
-            Ok(desk) => transact(desk, &mut group),
-            Err(trouble) => Err(trouble.unchanged()),
+        let outcome = match self.tx() {
+            Ok(tx) => transact(tx, &mut group),
+            Err(error) => Err(error.unchanged()),
         };
         match outcome {
             Ok(outcomes) => {
@@ -194,21 +194,21 @@ impl Room {
         }
     }
 
-    /// The desk, with a new connection if the last one was given up.
-    fn desk(&mut self) -> Result<&mut Desk, Trouble> {
-        if self.desk.is_none() {
-            let mut desk = Desk::new(self.files.connect_to_write()?, self.tally.clone())?;
-            desk.settle()?;
-            self.desk = Some(desk);
+    /// The transaction, with a new connection if the last one was given up.
+    fn tx(&mut self) -> Result<&mut SqliteTx, SqliteError> {
+        if self.tx.is_none() {
+            let mut tx = SqliteTx::new(self.files.connect_to_write()?, self.tally.clone())?;
+            tx.settle()?;
+            self.tx = Some(tx);
         }
-        Ok(self.desk.as_mut().expect("it was just put there"))
+        Ok(self.tx.as_mut().expect("it was just put there"))
     }
 
     /// Gives the connection up and tries to have a new one at once, so that *unknown* can be looked up.
     fn replace(&mut self) {
-        self.desk = None;
-        if let Err(trouble) = self.desk() {
-            tracing::error!(error = %trouble.unchanged(), "the store cannot be written to for now");
+        self.tx = None;
+        if let Err(error) = self.tx() {
+            tracing::error!(error = %error.unchanged(), "the store cannot be written to for now");
         }
     }
 }
@@ -231,44 +231,44 @@ impl Outcome {
 }
 
 /// Runs a group in one transaction. If the whole group failed, nothing of it is there, unless the error is *unknown*.
-fn transact(desk: &mut Desk, group: &mut [Box<dyn Work>]) -> Result<Vec<Outcome>, StoreError> {
-    desk.begin().map_err(|trouble| trouble.unchanged())?;
+fn transact(tx: &mut SqliteTx, group: &mut [Box<dyn Work>]) -> Result<Vec<Outcome>, StoreError> {
+    tx.begin().map_err(|error| error.unchanged())?;
     let mut outcomes = Vec::with_capacity(group.len());
     for work in group.iter_mut() {
-        match apart(desk, work.as_mut()) {
+        match apart(tx, work.as_mut()) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(trouble) => {
-                desk.roll_back();
-                return Err(trouble.unchanged());
+            Err(error) => {
+                tx.roll_back();
+                return Err(error.unchanged());
             }
         }
     }
-    if let Err(trouble) = desk.write_counters() {
-        desk.roll_back();
-        return Err(trouble.unchanged());
+    if let Err(error) = tx.write_counters() {
+        tx.roll_back();
+        return Err(error.unchanged());
     }
-    if let Err(trouble) = desk.commit() {
-        desk.roll_back();
-        return Err(trouble.of_commit());
+    if let Err(error) = tx.commit() {
+        tx.roll_back();
+        return Err(error.of_commit());
     }
     Ok(outcomes)
 }
 
 /// Runs one change so that its failure is its own. An error here is everybody's: the transaction is gone.
-fn apart(desk: &mut Desk, work: &mut dyn Work) -> Result<Outcome, Trouble> {
-    desk.set_apart()?;
-    let before = desk.db().total_changes();
-    match work.run(desk) {
+fn apart(tx: &mut SqliteTx, work: &mut dyn Work) -> Result<Outcome, SqliteError> {
+    tx.set_apart()?;
+    let before = tx.db().total_changes();
+    match work.run(tx) {
         Ok(()) => {
-            desk.keep()?;
-            let changed = desk.db().total_changes() > before;
+            tx.keep()?;
+            let changed = tx.db().total_changes() > before;
             Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
         }
         // SQLite itself rolled everything back (a full disk, an I/O error).
-        Err(trouble) if desk.db().is_autocommit() => Err(trouble),
-        Err(trouble) => {
-            desk.take_back()?;
-            Ok(Outcome::Failed(trouble.unchanged()))
+        Err(error) if tx.db().is_autocommit() => Err(error),
+        Err(error) => {
+            tx.take_back()?;
+            Ok(Outcome::Failed(error.unchanged()))
         }
     }
 }
@@ -287,7 +287,7 @@ mod tests {
     fn a_process_whose_writer_panics_ends() {
         if let Some(dir) = std::env::var_os(DOOMED) {
             let opened = open(dir.as_ref(), &Options::new(NodeId::from_bits(1), "here", Moment(1))).unwrap();
-            let writer = Writer::start(opened.files, opened.desk).unwrap();
+            let writer = Writer::start(opened.files, opened.tx).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let _ = runtime.block_on(writer.change::<(), _>(0, |_| panic!("as a mistake would")));
             // Waits for the thread: from here on only it could have ended us.

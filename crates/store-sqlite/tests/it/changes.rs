@@ -101,7 +101,7 @@ pub(crate) fn each_change_has_its_entry(dir: &Path) -> u64 {
         );
         let off = "SELECT count(*) FROM persons WHERE person = ?1 AND disabled_at IS NOT NULL";
         assert_eq!(of(off, id), disabled, "{whose}");
-        // Who is disabled has nothing left that lets them in.
+        // PersonRef is disabled has nothing left that lets them in.
         let (tokens, links) = (added * minted * (1 - disabled), added * (1 - disabled));
         assert_eq!(of(&format!("SELECT count(*) FROM tokens WHERE pid = {pid}"), id), tokens, "{whose}");
         assert_eq!(of(&format!("SELECT count(*) FROM links WHERE pid = {pid}"), id), links, "{whose}");

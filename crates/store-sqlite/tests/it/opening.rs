@@ -1,4 +1,4 @@
-//! Who may open a directory, and what is refused untouched.
+//! PersonRef may open a directory, and what is refused untouched.
 
 use crate::world::*;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};

@@ -1,7 +1,7 @@
-//! What the writer works with: its connection, the numbers that only grow, and the small steps that many changes share.
+//! The transaction that the writer has open: its connection, the numbers that only grow, and the small steps that many changes share.
 
 use crate::columns::{Columns, Id, int};
-use crate::trouble::Trouble;
+use crate::error::SqliteError;
 use crate::writer::Tally;
 use kernel::{EndWhy, Moment, Number, OrgId, PersonId, SessionId, Term, Witness};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -19,19 +19,19 @@ pub(crate) type Sid = i64;
 /// People who are remembered between changes.
 const PEOPLE_MAX: usize = 1_024;
 
-/// What the writer reads of a session, in the order of `Kept`.
-pub(crate) const KEPT: &str =
+/// What the writer reads of a session, in the order of `StoredSession`.
+pub(crate) const STORED_SESSION: &str =
     "SELECT s.sid, s.owner, p.person, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
         s.touched_at
      FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1";
 
-pub(crate) struct Desk {
+pub(crate) struct SqliteTx {
     db: Connection,
     counters: Counters,
     /// As they are in the file.
     stored: Counters,
     /// As they are in the file: whatever changes them empties this.
-    people: HashMap<(OrgId, PersonId), Who>,
+    people: HashMap<(OrgId, PersonId), PersonRef>,
     /// Tells whether another connection has written since.
     version: i64,
     tally: Arc<Tally>,
@@ -47,14 +47,14 @@ struct Counters {
 
 /// Somebody as the writer sees them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Who {
+pub(crate) struct PersonRef {
     pub(crate) pid: Pid,
     pub(crate) oid: Oid,
     /// None if they cannot come in: they are disabled, or were only heard of.
     pub(crate) standing: Option<u64>,
 }
 
-impl Who {
+impl PersonRef {
     /// What was seen of them when the right was found is still so.
     pub(crate) fn stands(self, witness: Witness) -> bool {
         self.standing == Some(witness.standing)
@@ -62,7 +62,7 @@ impl Who {
 }
 
 /// A session as the writer sees it.
-pub(crate) struct Kept {
+pub(crate) struct StoredSession {
     pub(crate) sid: Sid,
     pub(crate) owner: Pid,
     pub(crate) owner_person: PersonId,
@@ -77,8 +77,8 @@ pub(crate) struct Kept {
     pub(crate) touched_at: Moment,
 }
 
-impl Desk {
-    pub(crate) fn new(db: Connection, tally: Arc<Tally>) -> Result<Self, Trouble> {
+impl SqliteTx {
+    pub(crate) fn new(db: Connection, tally: Arc<Tally>) -> Result<Self, SqliteError> {
         let stored = db.query_row("SELECT inbox, body, place FROM counters", [], |row| {
             Ok(Counters { inbox: row.get(0)?, body: row.get(1)?, place: row.get(2)? })
         })?;
@@ -94,13 +94,13 @@ impl Desk {
     }
 
     /// Runs one of our statements; it is prepared once.
-    pub(crate) fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, Trouble> {
+    pub(crate) fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, SqliteError> {
         Ok(self.db.prepare_cached(sql)?.execute(params)?)
     }
 
     // A group's transaction, and a change's part of it.
 
-    pub(crate) fn begin(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn begin(&mut self) -> Result<(), SqliteError> {
         self.run("BEGIN IMMEDIATE", [])?;
         let version = self.db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         // Nobody else writes while we hold the directory; if somebody does all the same (by hand, say), we look again.
@@ -111,7 +111,7 @@ impl Desk {
         Ok(())
     }
 
-    pub(crate) fn commit(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn commit(&mut self) -> Result<(), SqliteError> {
         self.run("COMMIT", [])?;
         self.stored = self.counters;
         Ok(())
@@ -127,21 +127,21 @@ impl Desk {
         }
     }
 
-    pub(crate) fn set_apart(&self) -> Result<(), Trouble> {
+    pub(crate) fn set_apart(&self) -> Result<(), SqliteError> {
         self.run("SAVEPOINT change", []).map(drop)
     }
 
-    pub(crate) fn keep(&self) -> Result<(), Trouble> {
+    pub(crate) fn keep(&self) -> Result<(), SqliteError> {
         self.run("RELEASE change", []).map(drop)
     }
 
-    pub(crate) fn take_back(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn take_back(&mut self) -> Result<(), SqliteError> {
         self.people.clear();
         self.run("ROLLBACK TO change", [])?;
         self.keep()
     }
 
-    pub(crate) fn write_counters(&self) -> Result<(), Trouble> {
+    pub(crate) fn write_counters(&self) -> Result<(), SqliteError> {
         if self.counters != self.stored {
             let Counters { inbox, body, place } = self.counters;
             self.run("UPDATE counters SET inbox = ?1, body = ?2, place = ?3", params![inbox, body, place])?;
@@ -151,7 +151,7 @@ impl Desk {
 
     /// Commits something of its own after a commit of unknown outcome. Its frames take the place of the ones that
     /// nobody knows about, so that what a reader finds now is what a restart will find, too.
-    pub(crate) fn settle(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn settle(&mut self) -> Result<(), SqliteError> {
         self.counters.place += 1;
         self.begin()?;
         self.write_counters()?;
@@ -175,7 +175,7 @@ impl Desk {
     // Steps that many changes share.
 
     /// Writes down that a server started, and under which term.
-    pub(crate) fn start_node(&mut self, node: &NodeRow) -> Result<Term, Trouble> {
+    pub(crate) fn start_node(&mut self, node: &NodeRow) -> Result<Term, SqliteError> {
         self.begin()?;
         self.run(
             "INSERT INTO node_starts (node, host, pid, since) VALUES (?1, ?2, ?3, ?4)",
@@ -188,8 +188,8 @@ impl Desk {
         Ok(Term(start.unsigned_abs() << 32))
     }
 
-    /// Who this is, if there is anybody of that name.
-    pub(crate) fn who(&mut self, org: OrgId, person: PersonId) -> Result<Option<Who>, Trouble> {
+    /// PersonRef this is, if there is anybody of that name.
+    pub(crate) fn who(&mut self, org: OrgId, person: PersonId) -> Result<Option<PersonRef>, SqliteError> {
         if let Some(who) = self.people.get(&(org, person)) {
             return Ok(Some(*who));
         }
@@ -201,8 +201,12 @@ impl Desk {
         Ok(Some(who))
     }
 
-    /// Who this is. Somebody who was never heard of gets a number, and nothing else.
-    pub(crate) fn who_at_first_sight(&mut self, org: OrgId, person: PersonId) -> Result<Who, Trouble> {
+    /// PersonRef this is. Somebody who was never heard of gets a number, and nothing else.
+    pub(crate) fn who_at_first_sight(
+        &mut self,
+        org: OrgId,
+        person: PersonId,
+    ) -> Result<PersonRef, SqliteError> {
         if let Some(who) = self.who(org, person)? {
             return Ok(who);
         }
@@ -211,10 +215,10 @@ impl Desk {
             "INSERT INTO persons (person, org, host, standing, opened, made_at) VALUES (?1, ?2, 0, 0, 0, 0)",
             params![person.stored(), org.stored()],
         )?;
-        Ok(Who { pid: self.db.last_insert_rowid(), oid, standing: None })
+        Ok(PersonRef { pid: self.db.last_insert_rowid(), oid, standing: None })
     }
 
-    fn oid_at_first_sight(&self, org: OrgId) -> Result<Oid, Trouble> {
+    fn oid_at_first_sight(&self, org: OrgId) -> Result<Oid, SqliteError> {
         if let Some(oid) = oid(&self.db, org)? {
             return Ok(oid);
         }
@@ -227,12 +231,12 @@ impl Desk {
         self.people.clear();
     }
 
-    pub(crate) fn kept(&self, session: SessionId) -> Result<Option<Kept>, Trouble> {
-        let mut query = self.db.prepare_cached(KEPT)?;
+    pub(crate) fn stored_session(&self, session: SessionId) -> Result<Option<StoredSession>, SqliteError> {
+        let mut query = self.db.prepare_cached(STORED_SESSION)?;
         let mut rows = query.query(params![session.stored()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let row = Columns(row);
-        Ok(Some(Kept {
+        Ok(Some(StoredSession {
             sid: row.int(0)?,
             owner: row.int(1)?,
             owner_person: row.id(2)?,
@@ -249,14 +253,14 @@ impl Desk {
     }
 
     /// Keeps words, and says where.
-    pub(crate) fn keep_words(&mut self, words: &[u8]) -> Result<i64, Trouble> {
+    pub(crate) fn keep_words(&mut self, words: &[u8]) -> Result<i64, SqliteError> {
         self.counters.body += 1;
         let body = self.counters.body;
         self.run("INSERT INTO bodies (body, words) VALUES (?1, ?2)", params![body, words])?;
         Ok(body)
     }
 
-    pub(crate) fn forget_words(&self, body: Option<i64>) -> Result<(), Trouble> {
+    pub(crate) fn forget_words(&self, body: Option<i64>) -> Result<(), SqliteError> {
         match body {
             Some(body) => self.run("DELETE FROM bodies WHERE body = ?1", [body]).map(drop),
             None => Ok(()),
@@ -264,7 +268,7 @@ impl Desk {
     }
 
     /// Writes down that somebody did something.
-    pub(crate) fn done(&self, who: Who, about: &About, trail: &Trail) -> Result<(), Trouble> {
+    pub(crate) fn done(&self, who: PersonRef, about: &About, trail: &Trail) -> Result<(), SqliteError> {
         let address = trail.address.map(|address| address.to_string());
         self.run(
             "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject)
@@ -285,7 +289,7 @@ impl Desk {
     }
 
     /// Writes an entry down as it is, but for its number.
-    pub(crate) fn write_down(&mut self, row: &AuditRow) -> Result<(), Trouble> {
+    pub(crate) fn write_down(&mut self, row: &AuditRow) -> Result<(), SqliteError> {
         let (oid, by) = match row.by {
             Some(person) => {
                 let who = self.who_at_first_sight(row.org, person)?;
@@ -317,17 +321,17 @@ pub(crate) const WHO: &str =
     "SELECT p.pid, o.oid, CASE WHEN p.handle IS NOT NULL AND p.disabled_at IS NULL THEN p.standing END
      FROM persons p JOIN orgs o ON o.org = p.org WHERE p.person = ?1 AND p.org = ?2";
 
-/// Who this is, if anybody has ever heard of them.
-pub(crate) fn who(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<Who>, Trouble> {
+/// PersonRef this is, if anybody has ever heard of them.
+pub(crate) fn who(db: &Connection, org: OrgId, person: PersonId) -> Result<Option<PersonRef>, SqliteError> {
     let mut query = db.prepare_cached(WHO)?;
     let mut rows = query.query(params![person.stored(), org.stored()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let row = Columns(row);
-    Ok(Some(Who { pid: row.int(0)?, oid: row.int(1)?, standing: row.count_maybe(2)? }))
+    Ok(Some(PersonRef { pid: row.int(0)?, oid: row.int(1)?, standing: row.count_maybe(2)? }))
 }
 
 /// The org's small number, if anybody has ever heard of it.
-pub(crate) fn oid(db: &Connection, org: OrgId) -> Result<Option<Oid>, Trouble> {
+pub(crate) fn oid(db: &Connection, org: OrgId) -> Result<Option<Oid>, SqliteError> {
     let mut query = db.prepare_cached("SELECT oid FROM orgs WHERE org = ?1")?;
     Ok(query.query_row([org.stored()], |row| row.get(0)).optional()?)
 }

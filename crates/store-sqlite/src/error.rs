@@ -10,24 +10,24 @@ use store::record::Unreadable;
 
 /// Why a change or a question came to nothing.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum SqliteError {
     Sql(rusqlite::Error),
     Damaged(String),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<Unreadable> for Trouble {
+impl From<Unreadable> for SqliteError {
     fn from(unreadable: Unreadable) -> Self {
         Self::Damaged(unreadable.to_string())
     }
 }
 
-impl Trouble {
+impl SqliteError {
     /// For a change that was rolled back, or a question: nothing was changed.
     pub(crate) fn unchanged(&self) -> StoreError {
         let error = match self {

@@ -5,8 +5,9 @@
 //! microseconds and the memory of a supervisor (its proportional set size) in bytes, as JSON. EXE is a `homing`.
 
 use agent::{Agent, AgentEvent, Launch, Message, TreeName};
-use homing_drivers::{Scripted, ScriptedConfig, count_marked};
+use homing_drivers::{Scripted, ScriptedConfig};
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
+use processes::count_marked;
 use std::path::Path;
 use std::time::Instant;
 

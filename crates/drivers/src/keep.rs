@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use agent::{Account, Launch, TreeName};
 use kernel::Native;
+use processes::{TreeEvent, bury};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::bury::bury;
 use crate::spoken::{Heard, Out, Parts, Tongue};
-use crate::tree::TreeEvent;
 
 /// How long a kept process may take to show that it is there. Then it is ended and another one is started.
 const PROOF_WAIT: Duration = Duration::from_millis(2_000);

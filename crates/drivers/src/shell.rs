@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Account, Buried, Found, Launch, Running, TreeName, Trouble};
+use processes::wall::Wall;
+use processes::{Plan, SILENCE_MS_MAX, Tree, bury};
 use tokio::process::Command;
 
-use crate::bury::bury;
 use crate::keep::{Keep, KeepConfig};
 use crate::spoken::{Bounds, Parts, Side, Spoken, Tongue};
-use crate::tree::{Plan, SILENCE_MS_MAX, Tree};
-use crate::wall::Wall;
 
 /// How long a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);

@@ -14,15 +14,13 @@ use agent::{
     Verified, bounded,
 };
 use kernel::Failure;
+use processes::{Count, Exit, Limit, PIECE_BYTES_MAX, Tree, TreeEvent, bury};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::bury::bury;
 use crate::keep::Keep;
 use crate::lines::{LINE_BYTES_MAX, Line, Lines};
-use crate::supervisor::frame::{Limit, PIECE_BYTES_MAX};
-use crate::tree::{Count, Exit, Tree, TreeEvent};
 
 /// How much of what an agent complained about is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -270,7 +268,7 @@ impl<T: Tongue> Parts<T> {
             None => self.tree.input(bytes).await,
             Some(side) => {
                 let gone = |_| Trouble::transient("the agent does not take words");
-                side.to.send_timeout(bytes.to_vec(), crate::tree::INPUT_WAIT).await.map_err(gone)
+                side.to.send_timeout(bytes.to_vec(), processes::INPUT_WAIT).await.map_err(gone)
             }
         }
     }

@@ -35,9 +35,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // The far side of the process boundary must not have threads, so it comes before everything else.
     match std::env::args_os().nth(1).as_deref().and_then(|name| name.to_str()) {
-        Some("supervise") => drivers::supervise(),
+        Some("supervise") => processes::supervise(),
         Some("scripted-agent") => drivers::scripted_agent(),
-        Some("probe-wall") => drivers::wall::probe_wall(),
+        Some("probe-wall") => processes::wall::probe_wall(),
         _ => cli::run(),
     }
 }

@@ -6,15 +6,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use drivers::git::{
-    Bounds, BranchName, Enter, Entered, FileChange, FileKind, Files, Git, GitTrouble, Moment, Places,
-    RemovedWorktree, Snapshot, SnapshotName, UndoRefused, WorktreeName,
-};
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
     UndoneTurn,
 };
 use kernel::{SessionId, Turn};
+use worktrees::git::{
+    Bounds, BranchName, Enter, Entered, FileChange, FileKind, Files, Git, GitTrouble, Moment, Places,
+    RemovedWorktree, Snapshot, SnapshotName, UndoRefused, WorktreeName,
+};
 
 use crate::footing::Footing;
 
@@ -266,7 +266,7 @@ fn change_form(change: FileChange) -> TreeChange {
     TreeChange { path, kind, plus: lines(change.plus), minus: lines(change.minus) }
 }
 
-fn seen_form(session: SessionId, name: String, seen: drivers::git::WorktreeSeen) -> TreeSeen {
+fn seen_form(session: SessionId, name: String, seen: worktrees::git::WorktreeSeen) -> TreeSeen {
     TreeSeen {
         session,
         name,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use drivers::wall::{DataPlace, Proof, Proving, Wall, WallKind, Wear, prove_wall};
+use processes::wall::{DataPlace, Proof, Proving, Wall, WallKind, Wear, prove_wall};
 
 use crate::config::{Config, WallBy, reference, user_directory};
 use crate::exit::{Exit, Trouble};

@@ -61,7 +61,7 @@ pub(crate) struct LocalGround {
 
 impl Ground for LocalGround {
     fn check(&self, directory: &str) -> Result<String, String> {
-        let directory = drivers::ground::check(Path::new(directory)).map_err(|why| why.to_string())?;
+        let directory = worktrees::ground::check(Path::new(directory)).map_err(|why| why.to_string())?;
         match self.footing.is_ours(Path::new(&directory)) {
             true => Err(format!("{directory} is inside of Homing's own directory, which agents do not see")),
             false => Ok(directory),
@@ -80,7 +80,7 @@ impl Ground for LocalGround {
         let directory = directory.to_owned();
         Box::pin(async move {
             let standing = self.footing.stand(&directory)?;
-            let files = drivers::git::plain_files(standing.path(), count_max).await;
+            let files = worktrees::git::plain_files(standing.path(), count_max).await;
             standing.still(files.map(crate::trees::files_form).map_err(|why| why.to_string())?)
         })
     }

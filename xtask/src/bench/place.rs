@@ -23,7 +23,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
         ("homing-server", "bare"),
         ("homing-drivers", "start"),
         ("homing-drivers", "stop"),
-        ("homing-drivers", "scope"),
+        ("homing-worktrees", "scope"),
         ("homing-store-sqlite", "raw"),
         ("homing-store-sqlite", "fill"),
         ("homing-store-sqlite", "people"),

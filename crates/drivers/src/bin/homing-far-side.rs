@@ -1,21 +1,16 @@
-//! For the tests of this room alone: the hidden commands of `homing` that run on the far side, two daemons to be
-//! killed or stopped (one that does nothing but hold one attempt, and one that keeps an idle process), and one that proves
-//! a wall.
+//! For the tests of this room alone: the hidden commands of `homing` that run on the far side, and two daemons to be
+//! killed or stopped: one that does nothing but hold one attempt, and one that keeps an idle process.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use agent::{Agent, AgentEvent, Launch, Message};
-use homing_drivers::wall::{DataPlace, Proving, Wall, prove_wall};
 use homing_drivers::{Scripted, ScriptedConfig};
 use kernel::{Fence, MessageId, SessionId};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        Some("supervise") => homing_drivers::supervise(),
+        Some("supervise") => processes::supervise(),
         Some("scripted-agent") => homing_drivers::scripted_agent(),
-        Some("probe-wall") => homing_drivers::wall::probe_wall(),
-        Some("prove") => prove(),
         Some("daemon") => daemon(),
         Some("keeper") => keeper(),
         _ => ExitCode::FAILURE,
@@ -63,26 +58,6 @@ async fn keeper() -> ExitCode {
     }
     println!("idle");
     std::future::pending().await
-}
-
-/// `prove PLACE KIND`: proves a wall of that kind around the data directory PLACE, and says what was tried.
-#[tokio::main(flavor = "current_thread")]
-async fn prove() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(2).collect();
-    let [place, kind] = &arguments[..] else { return ExitCode::FAILURE };
-    let data = DataPlace::of(place.as_ref()).expect("a directory");
-    let kind = serde_json::from_value(serde_json::Value::String(kind.clone())).expect("a kind of wall");
-    let proving = Proving {
-        exe: std::env::current_exe().expect("we were started from somewhere"),
-        locks: format!("{place}/attempts").into(),
-        wall: Arc::new(Wall { kind, data: Some(data), ..Wall::default() }),
-        server: std::process::id().cast_signed(),
-    };
-    let proof = prove_wall(&proving).await;
-    for words in proof.words() {
-        println!("{words}");
-    }
-    if proof.proved { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn config(place: &str, silence_ms: &str) -> ScriptedConfig {

@@ -5,12 +5,12 @@ use agent::{
     AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
 };
 use kernel::{Failure, Native};
+use processes::Exit;
 use serde_json::Value;
 
 use super::plain::Plain;
 use super::{Hands, JsonForm, Says};
 use crate::spoken::{Out, Tongue, gone_if_here};
-use crate::tree::Exit;
 
 pub(super) struct CommandTongue {
     pub(super) hands: Hands,

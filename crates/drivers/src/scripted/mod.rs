@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, TreeName, Trouble};
 use kernel::SessionId;
+use processes::SILENCE_MS_MAX;
+use processes::wall::Wall;
 
 use crate::shell::{Shell, ShellConfig, TurnLimits};
-use crate::tree::SILENCE_MS_MAX;
-use crate::wall::Wall;
 pub use process::scripted_agent;
 use tongue::ScriptedTongue;
 

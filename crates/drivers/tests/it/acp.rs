@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Answer, Found, Launch, Message, Running, TreeName};
+use homing_drivers::ShellConfig;
 use homing_drivers::acp::{Acp, AcpConfig, Quirks};
-use homing_drivers::{ShellConfig, count_marked};
 use kernel::{Failure, MessageId, Native, SessionId};
+use processes::count_marked;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::{be_ready, fence, holder_at};

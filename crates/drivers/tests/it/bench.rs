@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use agent::conformance::{Blow, Candidate, Cannot, Dialect, ScriptedDialect, Told, Weather, Wish};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName};
-use homing_drivers::{Scripted, ScriptedConfig, count_marked};
+use homing_drivers::{Scripted, ScriptedConfig};
 use kernel::{Failure, Fence, MessageId, Native, SessionId};
+use processes::count_marked;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -247,13 +248,6 @@ pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
-}
-
-/// Memory that a process has filled itself, in bytes: without its program and libraries.
-pub(crate) fn own_bytes(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 
 pub(crate) fn far_side() -> &'static Path {

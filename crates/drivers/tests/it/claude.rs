@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Answer, Found, Launch, Message, Running, SignIn, Trouble};
+use homing_drivers::ShellConfig;
 use homing_drivers::claude::Claude;
-use homing_drivers::{ShellConfig, count_marked};
 use kernel::{Failure, MessageId, Native, SessionId};
+use processes::count_marked;
 use rustix::process::Signal;
 use testkit::{RealAgent, Stage, StubModel};
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent::{About, Account, Agent, AgentEvent, Answer, Launch, Message, Running, Trouble, Usage};
+use homing_drivers::ShellConfig;
 use homing_drivers::codex::Codex;
-use homing_drivers::{ShellConfig, count_marked};
 use kernel::{Failure, MessageId, Native, PersonId, SessionId};
+use processes::count_marked;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::fence;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Found, Launch, Message, Running, TreeName};
 use homing_drivers::command::{CommandAgent, CommandConfig, Hands, JsonForm, Says};
-use homing_drivers::{ShellConfig, TurnLimits, count_marked};
+use homing_drivers::{ShellConfig, TurnLimits};
 use kernel::{Failure, MessageId, Native, SessionId};
+use processes::count_marked;
 use tempfile::TempDir;
 
 use crate::bench::{WAIT, far_side, fence};

@@ -8,9 +8,10 @@ use std::time::Duration;
 use std::io::{Read, Write};
 
 use agent::{Agent, AgentEvent, Answer, Launch, Message, Running, Verified};
+use homing_drivers::ShellConfig;
 use homing_drivers::opencode::OpenCode;
-use homing_drivers::{ShellConfig, count_marked};
 use kernel::{Failure, MessageId, Native, SessionId};
+use processes::count_marked;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::fence;

@@ -1,20 +1,17 @@
-//! The wall around an agent, tried from inside: by the probe, each way it can be made and as whoever we may be, and by
-//! agents that do what agents do.
+//! The wall around agents that do what agents do. What the probe finds from inside is tried in `processes`.
 //!
 //! These need a kernel with Landlock that bounds signals (6.12), and either root or namespaces of users.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::conformance::Candidate;
 use agent::{Agent, AgentEvent, Launch, Message};
 use homing_drivers::ScriptedConfig;
-use homing_drivers::wall::{DataPlace, NoSuchUser, Wall, WallKind, Wear};
 use kernel::{Failure, MessageId, SessionId};
+use processes::wall::{DataPlace, NoSuchUser, Wall, WallKind, Wear};
 use tempfile::TempDir;
 
 use crate::bench::{Bench, be_ready, far_side, fence, to_the_end};
@@ -55,91 +52,6 @@ impl Home {
         std::fs::copy(far_side(), &exe).unwrap();
         exe
     }
-
-    /// Everything of the data directory given to somebody.
-    fn give(&self, uid: u32) {
-        let chown = |path: &Path| std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
-        chown(&self.data());
-        std::fs::read_dir(self.data()).unwrap().for_each(|entry| chown(&entry.unwrap().path()));
-    }
-
-    /// What the proof of such a wall says.
-    fn prove(&self, kind: &str, user: Option<u32>) -> Output {
-        let mut command = Command::new(self.exe());
-        command.args(["prove", self.data().to_str().unwrap(), kind]);
-        if let Some(uid) = user {
-            command.uid(uid).gid(uid);
-        }
-        command.output().unwrap()
-    }
-}
-
-#[track_caller]
-fn assert_proved(output: &Output) {
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && !said.contains("OPEN"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(said.lines().count() > 15, "it has tried little: {said}");
-}
-
-#[test]
-fn no_way_leads_out_past_mounts() {
-    assert_proved(&Home::new().prove("mounts", None));
-}
-
-#[test]
-fn no_way_leads_out_past_landlock() {
-    assert_proved(&Home::new().prove("landlock", None));
-}
-
-#[test]
-fn no_way_leads_out_for_an_ordinary_user() {
-    let home = Home::new();
-    let user = are_root().then_some(NOBODY.1);
-    if let Some(uid) = user {
-        home.give(uid);
-    }
-    for kind in ["auto", "mounts", "landlock"] {
-        assert_proved(&home.prove(kind, user));
-    }
-}
-
-#[test]
-fn where_there_is_no_wall_the_probe_finds_everything() {
-    let home = Home::new();
-    let output = home.prove("off", None);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success(), "{said}");
-    for what in [
-        "read what is the server's alone: OPEN",
-        "list the data directory: OPEN",
-        "read another session's files: OPEN",
-        "write into the data directory: OPEN",
-        "get there by links and by /proc: OPEN",
-        "look into the server: OPEN",
-        "signal the server or the supervisor: OPEN",
-        "reach an abstract socket of the server's: OPEN",
-    ] {
-        assert!(said.contains(what), "not {what:?} in {said}");
-    }
-    // And it leaves nothing behind.
-    let mut left: Vec<_> =
-        std::fs::read_dir(home.data()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    left.sort();
-    assert_eq!(left, ["attempts", "homing.db", "key", "token", "work"]);
-    assert_eq!(std::fs::read_dir(home.data().join("work")).unwrap().count(), 0);
-}
-
-#[test]
-fn a_second_name_of_a_secret_is_found() {
-    let home = Home::new();
-    std::fs::hard_link(home.data().join("token"), home.place.path().join("copy")).unwrap();
-    let output = home.prove("auto", None);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success() && said.contains("token has another name"), "{said}");
 }
 
 /// A bench whose agents have a wall around that data directory.

@@ -19,8 +19,8 @@ use drivers::claude::Claude;
 use drivers::codex::Codex;
 use drivers::command::{CommandAgent, CommandConfig};
 use drivers::opencode::OpenCode;
-use drivers::wall::Wall;
 use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
+use processes::wall::Wall;
 use tokio::task::JoinSet;
 
 use crate::config::agents::{AfterItsFailure, AgentTable, Enabled, Home, Kind, WorktreeTable};

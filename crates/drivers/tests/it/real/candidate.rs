@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use agent::conformance::{Blow, Candidate, Cannot, Dialect, FACTS, Told, Weather, Wish};
 use agent::{Abilities, Agent, Found, MemoryMove, TreeName};
-use homing_drivers::count_marked;
 use kernel::{Native, SessionId};
+use processes::count_marked;
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::{RealAgent, Stage, eventually, leftovers};
 

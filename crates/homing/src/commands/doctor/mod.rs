@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use drivers::wall::Tried;
+use processes::wall::Tried;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use store::{AuditLog, ChainHead, People, chain};

@@ -24,11 +24,11 @@ use crate::wall::Around;
 /// How often we say that we are there.
 const BEAT: Duration = Duration::from_millis(500);
 /// How long a supervisor waits for that. Ten beats: a daemon that misses all of them is not merely busy.
-pub(crate) const SILENCE_MS_MAX: u64 = 5_000;
+pub const SILENCE_MS_MAX: u64 = 5_000;
 /// How long a supervisor may take to start an agent before we take it for lost.
 const START_WAIT: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to take words. It takes them at once, whatever the agent does.
-pub(crate) const INPUT_WAIT: Duration = Duration::from_secs(10);
+pub const INPUT_WAIT: Duration = Duration::from_secs(10);
 /// Frames that wait to be written, orders and words apart: an order is never lost because words fill the line. Words are cut into at most 128 of them, and the writer takes them as they come.
 const FRAMES_WAITING_MAX: usize = 16;
 /// How much is read at once.
@@ -151,7 +151,7 @@ pub struct Exit {
 
 impl Exit {
     /// In words, for people.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match (self.code, self.signal) {
             (Some(code), _) => format!("exit code {code}"),
             (None, Some(signal)) => format!("signal {signal}"),

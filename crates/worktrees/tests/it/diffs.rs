@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use homing_drivers::git::{Changes, FileChange, FileKind, Moment};
+use homing_worktrees::git::{Changes, FileChange, FileKind, Moment};
 
 use super::{Yard, snapshot_name, write};
 

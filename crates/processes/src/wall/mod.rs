@@ -21,8 +21,6 @@ use agent::{Launch, Trouble};
 use kernel::SessionId;
 use serde::{Deserialize, Serialize};
 
-use crate::git::WorktreeName;
-
 pub use probe::{Tried, probe_wall};
 pub use prove::{Proof, Proving, prove_wall};
 pub(crate) use raise::Prepared;
@@ -90,14 +88,29 @@ impl DataPlace {
     pub(crate) fn worktree(&self, session: SessionId, directory: &Path) -> Option<PathBuf> {
         let all = self.path.join("worktrees");
         let first = directory.strip_prefix(&all).ok()?.components().next()?;
-        let name: WorktreeName = first.as_os_str().to_str()?.parse().ok()?;
-        name.is_of(session).then(|| all.join(name.as_str()))
+        let name = first.as_os_str().to_str()?;
+        own_worktree(session, name)?;
+        Some(all.join(name))
     }
 
     /// Where an agent finds what it needs to call back.
     pub(crate) fn turns(&self, session: SessionId) -> PathBuf {
         self.path.join("turns").join(session.to_string())
     }
+}
+
+/// How many letters of a session's id make the names of its worktrees its own. The beginning is the time, which others share.
+const WORKTREE_SUFFIX_LETTERS: usize = 12;
+
+/// The end of the directory names of a session's worktrees: two sessions that call theirs the same have two.
+pub fn worktree_suffix(session: SessionId) -> String {
+    let id = session.to_string();
+    format!("-{}", &id[id.len() - WORKTREE_SUFFIX_LETTERS..])
+}
+
+/// What a session calls the worktree in a directory of that name, if it is one of its own.
+pub fn own_worktree(session: SessionId, directory_name: &str) -> Option<&str> {
+    directory_name.strip_suffix(&worktree_suffix(session)).filter(|name| !name.is_empty())
 }
 
 /// The wall of one start, as it travels to the supervisor.
@@ -125,7 +138,7 @@ impl Wall {
     }
 
     /// The home that agent gets: its own, or that of the user it wears where the server's was meant.
-    pub(crate) fn home(&self, launch: &Launch, home: String) -> String {
+    pub fn home(&self, launch: &Launch, home: String) -> String {
         match self.wear(launch) {
             Some(wear) if Path::new(&home) == self.home => wear.home.to_string_lossy().into_owned(),
             _ => home,
@@ -133,7 +146,7 @@ impl Wall {
     }
 
     /// The variables of somebody who wears another user: that user's name, and nothing that leads to the server's home.
-    pub(crate) fn dress(&self, launch: &Launch, env: &mut Vec<(String, String)>) {
+    pub fn dress(&self, launch: &Launch, env: &mut Vec<(String, String)>) {
         let Some(wear) = self.wear(launch) else { return };
         let leads_home =
             |value: &str| !self.home.as_os_str().is_empty() && Path::new(value).starts_with(&self.home);
@@ -145,7 +158,7 @@ impl Wall {
     }
 
     /// The wall around one session's agent with that home. Makes the directories that are the session's alone.
-    pub(crate) fn around(&self, launch: &Launch, home: &Path, locks: &Path) -> Result<Around, Trouble> {
+    pub fn around(&self, launch: &Launch, home: &Path, locks: &Path) -> Result<Around, Trouble> {
         let wear = self.wear(launch).cloned();
         // By their one true names, or what is hidden could be missed.
         let true_name = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -262,8 +275,8 @@ mod tests {
         let data = DataPlace::of(place.path()).unwrap();
         let wall = Wall { data: Some(data.clone()), ..Wall::default() };
         let root = |session: u128, name: &str| {
-            let name = WorktreeName::of(SessionId::from_bits(session), name).unwrap();
-            data.path.join("worktrees").join(name.as_str())
+            let suffix = worktree_suffix(SessionId::from_bits(session));
+            data.path.join("worktrees").join(format!("{name}{suffix}"))
         };
         let (mine, other) = (root(1, "blue"), root(2, "blue"));
         std::fs::create_dir_all(mine.join("crates")).unwrap();

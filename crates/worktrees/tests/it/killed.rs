@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use homing_drivers::git::{Entered, Git, GitTrouble, Moment, Snapshot, UndoRefused};
+use homing_worktrees::git::{Entered, Git, GitTrouble, Moment, Snapshot, UndoRefused};
 
 use super::undoing::work;
 use super::{Yard, difference, everything, named, our_git, plain, snapshot_name, write};
@@ -129,7 +129,7 @@ async fn a_head_that_somebody_has_moved_stays_wherever_a_removal_is_cut() {
     }
 }
 
-async fn find(yard: &Yard, name: &homing_drivers::git::SnapshotName) -> Snapshot {
+async fn find(yard: &Yard, name: &homing_worktrees::git::SnapshotName) -> Snapshot {
     yard.git.find(&yard.repository, name).await.unwrap().unwrap()
 }
 
@@ -156,7 +156,7 @@ async fn an_undo_goes_on_from_every_step() {
     panic!("an undo has no end");
 }
 
-const SAFETY: homing_drivers::git::SnapshotName = homing_drivers::git::SnapshotName {
+const SAFETY: homing_worktrees::git::SnapshotName = homing_worktrees::git::SnapshotName {
     session: kernel::SessionId::from_bits(7),
     turn: 1,
     moment: Moment::Safety,

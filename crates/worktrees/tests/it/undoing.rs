@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use homing_drivers::git::{GitTrouble, Moment, Snapshot, UndoRefused, Undone};
+use homing_worktrees::git::{GitTrouble, Moment, Snapshot, UndoRefused, Undone};
 
 use super::{Yard, difference, everything, snapshot_name};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use homing_drivers::git::Moment;
+use homing_worktrees::git::Moment;
 
 use super::{Yard, everything, plain, snapshot_name};
 

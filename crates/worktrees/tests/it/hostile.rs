@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use homing_drivers::git::{Enter, GitTrouble, Moment, Policy};
+use homing_worktrees::git::{Enter, GitTrouble, Moment, Policy};
 use kernel::SessionId;
 
 use super::{Yard, named, plain, plain_command, snapshot_name, write};

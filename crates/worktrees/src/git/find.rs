@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use super::trouble::GitTrouble;
 
 /// The files that say where things are hold one line.
@@ -168,7 +170,7 @@ pub(super) fn read_line(path: &Path) -> Result<Vec<u8>, GitTrouble> {
 
 /// A plain file, for reading. A pipe in its place does not make us wait.
 pub(super) fn open_plain(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use homing_drivers::git::{Git, GitTrouble, Moment};
+use homing_worktrees::git::{Git, GitTrouble, Moment};
 
 use super::{Yard, difference, everything, named, our_git, plain, snapshot_name, write};
 
@@ -32,7 +32,7 @@ fn git_with_a_writer(place: &Path, command: &str, file: &Path) -> Git {
     our_git(place, &program)
 }
 
-fn is_refused_for(file: &str, removed: Result<homing_drivers::git::Removed, GitTrouble>) {
+fn is_refused_for(file: &str, removed: Result<homing_worktrees::git::Removed, GitTrouble>) {
     let why = removed.unwrap_err();
     assert!(matches!(&why, GitTrouble::WrittenMeanwhile(_)), "{why}");
     assert!(why.to_string().contains(&format!("somebody wrote to it meanwhile: {file}; try again")), "{why}");

@@ -3,7 +3,7 @@
 //! `scope DIR FILES` makes a repository of so many files in DIR. Prints microseconds as JSON: each figure is the median of
 //! a few, taken in turns with what it is compared with.
 
-use homing_drivers::git::{Bounds, Enter, Git, Moment, Places, SnapshotName};
+use homing_worktrees::git::{Bounds, Enter, Git, Moment, Places, SnapshotName};
 use kernel::SessionId;
 use std::path::{Path, PathBuf};
 use std::process::Command;

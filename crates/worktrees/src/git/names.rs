@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use kernel::SessionId;
+use processes::wall::{own_worktree, worktree_suffix};
 use serde::{Deserialize, Serialize};
 
 use super::trouble::GitTrouble;
@@ -32,13 +33,10 @@ impl From<WorktreeName> for String {
     }
 }
 
-/// What of a session's id makes the names of its worktrees its own. The beginning is the time, which others share.
-const TAIL: usize = 12;
-
 impl WorktreeName {
     /// What a session calls `name` among all worktrees: two sessions that call theirs the same have two.
     pub fn of(session: SessionId, name: &str) -> Result<Self, GitTrouble> {
-        format!("{name}{}", ending(session)).parse()
+        format!("{name}{}", worktree_suffix(session)).parse()
     }
 
     /// Whether it is one of that session's.
@@ -48,17 +46,12 @@ impl WorktreeName {
 
     /// What its session calls it, if it is one of that session's.
     pub fn own(&self, session: SessionId) -> Option<&str> {
-        self.0.strip_suffix(&ending(session)).filter(|name| !name.is_empty())
+        own_worktree(session, &self.0)
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-fn ending(session: SessionId) -> String {
-    let id = session.to_string();
-    format!("-{}", &id[id.len() - TAIL..])
 }
 
 impl fmt::Display for WorktreeName {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use homing_drivers::git::{GitTrouble, Moment, Policy};
+use homing_worktrees::git::{GitTrouble, Moment, Policy};
 use kernel::SessionId;
 
 use super::undoing::work;

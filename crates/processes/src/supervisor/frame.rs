@@ -11,7 +11,7 @@ use crate::wall::Around;
 /// The longest frame. A start with its whole environment has to fit; words and output are cut into pieces.
 pub(crate) const FRAME_BYTES_MAX: usize = 512 * 1024;
 /// The most words or output in one frame.
-pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 const HEAD_BYTES: usize = 5;
 
 /// What a frame is. The daemon says the capitals, the supervisor the small letters.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use homing_drivers::git::{GitTrouble, Moment};
+use homing_worktrees::git::{GitTrouble, Moment};
 
 use super::{Yard, difference, everything, named, plain, snapshot_name, write};
 

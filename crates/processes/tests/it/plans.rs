@@ -6,15 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent::Trouble;
-use agent::conformance::Candidate;
-use homing_drivers::{Exit, Limit, Plan, Tree, TreeEvent};
+use homing_processes::{Exit, Limit, Plan, Tree, TreeEvent};
 use kernel::Failure;
 
-use crate::bench::{Bench, WAIT, far_side, own_bytes};
+use crate::bench::{Bench, WAIT, supervising};
 
 fn plan(bench: &Bench, argv: &[&str]) -> Plan {
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
-    Plan::new(far_side().into(), bench.locks(), bench.launch().tree, argv, bench.directory())
+    Plan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, bench.directory())
 }
 
 /// What it printed, and how it ended.
@@ -112,11 +111,27 @@ async fn a_tree_that_was_ended_for_a_limit_says_which() {
 /// the bench has the whole figure.
 #[tokio::test]
 async fn a_supervisor_is_small() {
+    const PRINTED_BYTES: usize = 20_000_000;
     let bench = Bench::new();
-    let launch = bench.launch();
-    let mut running = bench.attempt(&launch, "!flood 20000000\n!hang", "hanging").await;
-    let bytes = own_bytes(bench.supervisor_of(&launch.tree).cast_unsigned());
+    let script = format!("head -c {PRINTED_BYTES} /dev/zero; exec sleep 1000");
+    let mut tree = Tree::start(&plan(&bench, &["sh", "-c", &script])).await.unwrap();
+    let mut printed = 0;
+    while printed < PRINTED_BYTES {
+        match tokio::time::timeout(WAIT, tree.next()).await.unwrap() {
+            TreeEvent::Output(bytes) => printed += bytes.len(),
+            other => panic!("{other:?} after {printed} bytes"),
+        }
+    }
+    let bytes = own_bytes(bench.supervisor());
     println!("a supervisor takes {:.2} MB for itself", bytes as f64 / 1e6);
     assert!(bytes < 1_500_000, "{bytes}");
-    assert!(running.stop(0).await.gone);
+    tree.kill();
+    assert!(end_of(&mut tree).await.1.gone);
+}
+
+/// Memory that a process has filled itself, in bytes: without its program and libraries.
+fn own_bytes(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use homing_drivers::git::{Enter, GitTrouble, WorktreeName};
+use homing_worktrees::git::{Enter, GitTrouble, WorktreeName};
 
 use super::{Yard, named, plain};
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use homing_drivers::git::{Bounds, Collected, Git, GitTrouble, Moment, Places, Policy};
+use homing_worktrees::git::{Bounds, Collected, Git, GitTrouble, Moment, Places, Policy};
 use kernel::SessionId;
 
 use super::{Yard, difference, everything, named, plain, plain_command, snapshot_name, write};
@@ -324,7 +324,7 @@ async fn the_files_of_a_directory_are_those_that_git_would_keep_and_no_link_lead
     std::os::unix::fs::symlink(outside.path(), top.join("within/link")).unwrap();
     let files =
         async |directory: &std::path::Path, max| yard.git.files(directory, max).await.unwrap().unwrap();
-    let shown = |files: &homing_drivers::git::Files| {
+    let shown = |files: &homing_worktrees::git::Files| {
         files.paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let within = files(&top.join("within"), 10).await;
@@ -335,10 +335,10 @@ async fn the_files_of_a_directory_are_those_that_git_would_keep_and_no_link_lead
     let first = files(top, 1).await;
     assert_eq!((first.paths.len(), first.is_cut), (1, true));
     // Outside of version control everything is named, and nothing behind a link.
-    let plain = homing_drivers::git::plain_files(outside.path(), 10).await.unwrap();
+    let plain = homing_worktrees::git::plain_files(outside.path(), 10).await.unwrap();
     assert_eq!(shown(&plain), ["secret"]);
     std::os::unix::fs::symlink(top, outside.path().join("link")).unwrap();
-    let plain = homing_drivers::git::plain_files(outside.path(), 10).await.unwrap();
+    let plain = homing_worktrees::git::plain_files(outside.path(), 10).await.unwrap();
     assert_eq!(shown(&plain), ["link", "secret"]);
     assert!(yard.git.files(outside.path(), 10).await.unwrap().is_none());
 }

@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homing_drivers::git::{Bounds, Enter, Entered, Git, Moment, Places, SnapshotName, WorktreeName};
+use homing_worktrees::git::{Bounds, Enter, Entered, Git, Moment, Places, SnapshotName, WorktreeName};
 use kernel::SessionId;
 use tempfile::TempDir;
 

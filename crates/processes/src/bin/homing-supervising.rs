@@ -1,0 +1,36 @@
+//! For the tests of this room alone: the hidden commands of `homing` that a tree and its wall need, and one that proves a
+//! wall.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use homing_processes::wall::{DataPlace, Proving, Wall, prove_wall};
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        Some("supervise") => homing_processes::supervise(),
+        Some("probe-wall") => homing_processes::wall::probe_wall(),
+        Some("prove") => prove(),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// `prove PLACE KIND`: proves a wall of that kind around the data directory PLACE, and says what was tried.
+#[tokio::main(flavor = "current_thread")]
+async fn prove() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    let [place, kind] = &arguments[..] else { return ExitCode::FAILURE };
+    let data = DataPlace::of(place.as_ref()).expect("a directory");
+    let kind = serde_json::from_value(serde_json::Value::String(kind.clone())).expect("a kind of wall");
+    let proving = Proving {
+        exe: std::env::current_exe().expect("we were started from somewhere"),
+        locks: format!("{place}/attempts").into(),
+        wall: Arc::new(Wall { kind, data: Some(data), ..Wall::default() }),
+        server: std::process::id().cast_signed(),
+    };
+    let proof = prove_wall(&proving).await;
+    for words in proof.words() {
+        println!("{words}");
+    }
+    if proof.proved { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,5 @@
+//! Supervised trees and the wall with real processes.
+
+mod bench;
+mod plans;
+mod wall;

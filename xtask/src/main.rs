@@ -1,15 +1,22 @@
 //! The chores of the house, in Rust so that they run wherever the house builds: `cargo xtask CHORE`.
 //!
-//! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place,
-//! `test` is the one test command, `tools` fetches the programs `test` needs, `bench` measures, `soak` kills the server until
-//! somebody is tired of it, `orphans` kills everything else, too, `sim` runs the whole daemon in bad weather from many seeds. A chore appears below when it works.
+//! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place.
+//! `quick`, `test` and `nightly` are the test commands: tables of `steps`, whose functions are in `checks` and whose numbers
+//! in `counts`. `tools` fetches the programs they need, `bench` measures, `soak` kills the server until somebody is tired of
+//! it, `orphans` kills everything else, too, `sim` runs the whole daemon in bad weather from many seeds. A chore appears
+//! below when it works.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod checks;
+mod counts;
 mod house;
+mod nightly;
 mod orphans;
+mod quick;
 mod sim;
 mod soak;
+mod steps;
 mod test;
 mod tidy;
 mod tools;
@@ -24,7 +31,9 @@ use clap::Parser;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Chore {
     Tidy(tidy::TidyArgs),
+    Quick(quick::QuickArgs),
     Test(test::TestArgs),
+    Nightly(nightly::NightlyArgs),
     Tools(tools::ToolsArgs),
     Bench(bench::BenchArgs),
     Soak(soak::SoakArgs),
@@ -35,12 +44,14 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Chore::parse() {
         Chore::Tidy(args) => tidy::tidy(&args, &root()),
+        Chore::Quick(args) => quick::quick(&args, &root()),
         Chore::Test(args) => test::test(&args, &root()),
+        Chore::Nightly(args) => nightly::nightly(&args, &root()),
         Chore::Tools(args) => tools::tools(&args),
-        Chore::Bench(args) => bench::bench(&args, &root()),
-        Chore::Soak(args) => soak::soak(&args, &root()),
-        Chore::Orphans(args) => orphans::orphans(&args, &root()),
-        Chore::Sim(args) => sim::sim(&args, &root()),
+        Chore::Bench(args) => bench::bench(&args, &root()).map(drop),
+        Chore::Soak(args) => soak::soak(&args, &root()).map(drop),
+        Chore::Orphans(args) => orphans::orphans(&args, &root()).map(drop),
+        Chore::Sim(args) => sim::sim(&args, &root()).map(drop),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,9 @@
 //! The test that lets every part of a running turn die, many times over.
 
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::tools;
@@ -15,27 +16,28 @@ use crate::tools;
 pub(crate) struct OrphansArgs {
     /// How many rounds; the five deaths take turns
     #[arg(long, default_value_t = 100)]
-    rounds: u32,
+    pub(crate) rounds: u32,
     /// Which agent is made to run careless tools
     #[arg(long, default_value = "scripted")]
-    agent: String,
+    pub(crate) agent: String,
     /// Test the program as it is built for tests, not for release
     #[arg(long)]
-    debug: bool,
+    pub(crate) debug: bool,
 }
 
-pub(crate) fn orphans(args: &OrphansArgs, root: &Path) -> anyhow::Result<()> {
-    let mut command = tools::cargo();
-    command.args(["nextest", "run", "--package", "homing", "--profile", "soak", "--no-capture"]);
+/// Runs it, and answers what it printed.
+pub(crate) fn orphans(args: &OrphansArgs, root: &Path) -> Result<String> {
+    let mut command = Command::new(tools::nextest()?);
+    command.args(["nextest", "run", "--locked", "--package", "homing", "--profile", "soak", "--no-capture"]);
     if !args.debug {
         command.arg("--release");
     }
     command.arg("every_part_may_die").current_dir(root);
     command.env("HOMING_ROUNDS", args.rounds.to_string()).env("HOMING_AGENT", &args.agent);
-    let status = command.status().context("cargo nextest cannot be run")?;
+    let (ended, printed) = tools::run_aloud(&mut command)?;
     ensure!(
-        status.success(),
+        ended.success(),
         "something was left, or a turn was not settled; the last round above says which"
     );
-    Ok(())
+    Ok(printed)
 }

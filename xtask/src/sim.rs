@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
 use crate::tools;
 
@@ -29,7 +29,15 @@ pub(crate) struct SimArgs {
     verbose: bool,
 }
 
-pub(crate) fn sim(args: &SimArgs, root: &Path) -> Result<()> {
+impl SimArgs {
+    /// The first seeds, without a bug.
+    pub(crate) fn of(seeds: u64) -> Self {
+        Self { seeds, from: 0, seed: None, bug: None, verbose: false }
+    }
+}
+
+/// Runs it, and answers what it printed.
+pub(crate) fn sim(args: &SimArgs, root: &Path) -> Result<String> {
     let mut cargo = tools::cargo();
     cargo
         .args(["run", "--quiet", "--release", "--locked", "--package", "homing-sim", "--"])
@@ -44,9 +52,8 @@ pub(crate) fn sim(args: &SimArgs, root: &Path) -> Result<()> {
     if args.verbose {
         cargo.arg("-v");
     }
+    let (ended, printed) = tools::run_aloud(&mut cargo)?;
     // It has said everything itself.
-    match cargo.status()?.success() {
-        true => Ok(()),
-        false => bail!("the simulation found something, listed above"),
-    }
+    ensure!(ended.success(), "the simulation found something, listed above");
+    Ok(printed)
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
+
+use crate::tools;
 
 /// Kill the server under load, again and again, and check every promise
 ///
@@ -13,20 +15,22 @@ use clap::Args;
 pub(crate) struct SoakArgs {
     /// How often the server is killed
     #[arg(long, default_value_t = 300)]
-    kills: u32,
+    pub(crate) kills: u32,
     /// Where the dice begin
     #[arg(long)]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
-pub(crate) fn soak(args: &SoakArgs, root: &Path) -> anyhow::Result<()> {
-    let mut command = Command::new("cargo");
-    command.args(["nextest", "run", "--release", "--package", "homing", "--profile", "soak", "--no-capture"]);
-    command.arg("kill_9_under_16_writers").current_dir(root).env("HOMING_KILLS", args.kills.to_string());
+/// Runs it, and answers what it printed.
+pub(crate) fn soak(args: &SoakArgs, root: &Path) -> Result<String> {
+    let mut command = Command::new(tools::nextest()?);
+    command.args(["nextest", "run", "--locked", "--release", "--package", "homing", "--profile", "soak"]);
+    command.args(["--no-capture", "kill_9_under_16_writers"]).current_dir(root);
+    command.env("HOMING_KILLS", args.kills.to_string());
     if let Some(seed) = args.seed {
         command.env("HOMING_SEED", seed.to_string());
     }
-    let status = command.status().context("cargo nextest cannot be run")?;
-    ensure!(status.success(), "a promise was broken; the seed above repeats it");
-    Ok(())
+    let (ended, printed) = tools::run_aloud(&mut command)?;
+    ensure!(ended.success(), "a promise was broken; the seed above repeats it");
+    Ok(printed)
 }

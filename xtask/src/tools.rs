@@ -1,4 +1,4 @@
-//! The programs the test command needs beyond Rust itself, each with its version, fetched once into a cache outside the
+//! The programs the test commands need beyond Rust itself, each with its version, fetched once into a cache outside the
 //! checkout.
 //!
 //! Everything comes from a package registry by name, through that registry's own client; nothing is downloaded by
@@ -14,8 +14,9 @@ pub(crate) use provider::{VARIABLE as PROVIDER_VARIABLE, provider};
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -24,9 +25,9 @@ use anyhow::{Context, Result, bail, ensure};
 const FETCH_PAUSES: [Duration; 3] =
     [Duration::from_secs(5), Duration::from_secs(20), Duration::from_secs(60)];
 
-/// Fetch the programs the test command needs and print where they are
+/// Fetch the programs the test commands need and print where they are
 ///
-/// `cargo xtask test` does this by itself; this is for preparing a machine, and for calling the programs by hand.
+/// The test commands do this by themselves; this is for preparing a machine, and for calling the programs by hand.
 #[derive(clap::Args)]
 pub(crate) struct ToolsArgs {
     /// Fetch the real agents instead (1.8 GB), and print the variables that tell tests where they are
@@ -140,6 +141,27 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
+/// `cargo` with clippy's compiler: whatever it builds of the workspace is linted in the same go, and no warning is let
+/// through. Packages from elsewhere are compiled as always.
+pub(crate) fn linting_cargo() -> Result<Command> {
+    let mut cargo = cargo();
+    lint(&mut cargo)?;
+    Ok(cargo)
+}
+
+/// Lets the cargo that this command is, or starts, build with clippy's compiler.
+pub(crate) fn lint(command: &mut Command) -> Result<()> {
+    component("cargo-clippy", "clippy")?;
+    let printed = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc")?;
+    let sysroot = PathBuf::from(String::from_utf8(printed.stdout).context("rustc's directory")?.trim());
+    let driver = sysroot.join("bin/clippy-driver");
+    ensure!(driver.is_file(), "{} is missing; install the toolchain's component clippy", driver.display());
+    // What `cargo clippy -- -D warnings` tells its compiler, in the form in which it does.
+    const ARGUMENTS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", ARGUMENTS);
+    Ok(())
+}
+
 /// Runs a command to its end, its output going where ours goes.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let said = said(command);
@@ -149,6 +171,21 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{said}` ended with {status}");
     }
     Ok(())
+}
+
+/// Runs a command to its end, and answers what it printed after passing it on line by line.
+pub(crate) fn run_aloud(command: &mut Command) -> Result<(ExitStatus, String)> {
+    let said = said(command);
+    let starting = || format!("could not start `{said}`");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().with_context(starting)?;
+    let mut printed = String::new();
+    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+        let line = line?;
+        println!("{line}");
+        printed += &line;
+        printed.push('\n');
+    }
+    Ok((child.wait()?, printed))
 }
 
 /// Runs a command that gets something over the network, and again after a pause if it fails: one lost connection must not
@@ -264,6 +301,34 @@ mod tests {
         assert!(fetch_with(&mut command, &[Duration::ZERO]).is_err());
         fetch_with(&mut command, &[Duration::ZERO]).unwrap();
         std::fs::remove_file(place).unwrap();
+    }
+
+    /// A package of one file is built as the tests are, then run.
+    fn lint_and_run(name: &str, main: &str) -> bool {
+        let place = std::env::temp_dir().join(format!("homing-lint-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(place.join("src")).unwrap();
+        std::fs::write(place.join("Cargo.toml"), "[package]\nname = \"linted\"\nedition = \"2024\"\n")
+            .unwrap();
+        std::fs::write(place.join("src/main.rs"), main).unwrap();
+        let mut cargo = linting_cargo().unwrap();
+        cargo.args(["run", "--quiet"]).current_dir(&place).env("CARGO_TARGET_DIR", place.join("target"));
+        let ran = cargo.stderr(Stdio::null()).status().unwrap().success();
+        std::fs::remove_dir_all(place).unwrap();
+        ran
+    }
+
+    #[test]
+    fn one_build_lints_and_makes_programs_that_run() {
+        assert!(lint_and_run("clean", "fn main() {}\n"));
+        // The first is clippy's alone, the second rustc's.
+        assert!(!lint_and_run("clippy", "fn main() {\n    let one = 1 * 1_u32;\n    drop(one + 0);\n}\n"));
+        assert!(!lint_and_run("rustc", "fn main() {\n    let unused = 1;\n}\n"));
+    }
+
+    #[test]
+    fn what_a_command_prints_is_kept_with_how_it_ended() {
+        let (ended, printed) = run_aloud(Command::new("sh").args(["-c", "echo a; echo b; exit 3"])).unwrap();
+        assert_eq!((ended.code(), printed.as_str()), (Some(3), "a\nb\n"));
     }
 
     #[test]

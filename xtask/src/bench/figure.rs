@@ -38,6 +38,13 @@ impl Figure {
         self
     }
 
+    /// Itself in a few words, if it misses its aim.
+    pub(crate) fn missed(&self) -> Option<String> {
+        let aim = self.aim.as_ref().filter(|aim| !aim.met)?;
+        let than = if self.ratio.is_empty() { &self.ours } else { &self.ratio };
+        Some(format!("{}: {than}, not {}", self.what, aim.words))
+    }
+
     fn cells(&self, name: &str) -> [String; 7] {
         let (aim, met) = match &self.aim {
             Some(aim) => (aim.words.clone(), if aim.met { "met" } else { "**missed**" }),
@@ -92,7 +99,7 @@ fn replace(page: &str, figures: &str) -> Option<String> {
 }
 
 /// The machine, without its name.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let virtual_one = fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains(" hypervisor"));
     format!("a {cores}-core {}machine", if virtual_one { "virtual " } else { "" })
@@ -190,6 +197,7 @@ mod tests {
     #[test]
     fn a_missed_aim_stands_out() {
         let figure = Figure::new("accepts", "10/s").beside("30/s", 1.0 / 3.0).aim("≥ 0.50 ×", false);
+        assert_eq!(figure.missed().as_deref(), Some("accepts: 0.33 ×, not ≥ 0.50 ×"));
         let table = print(&[("accepts", figure)]);
         assert!(table.ends_with("| 30/s          | 0.33 × | ≥ 0.50 × | **missed** |\n"), "{table}");
     }

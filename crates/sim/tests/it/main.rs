@@ -1,6 +1,7 @@
 //! The simulation in the normal test run: seeds that hold the laws, and planted bugs that are found.
 //!
-//! The seeds are cut into a few tests so that they run beside each other. `cargo xtask sim` runs many more.
+//! The seeds are cut into a few tests so that they run beside each other. `HOMING_SIM_SEEDS` says how many there are (800 by
+//! default, 50 in `cargo xtask quick`); `cargo xtask sim` runs many more.
 
 use homing_sim::{Bug, Telling, run, sweep};
 
@@ -17,24 +18,34 @@ fn check(seeds: std::ops::Range<u64>) {
     }
 }
 
-#[test]
-fn the_laws_hold_for_seeds_0_to_199() {
-    check(0..200);
+/// One of the four parts into which the seeds are cut.
+fn part(number: u64) -> std::ops::Range<u64> {
+    let seeds = from_env("HOMING_SIM_SEEDS", 800);
+    seeds * number / 4..seeds * (number + 1) / 4
+}
+
+fn from_env(name: &str, or: u64) -> u64 {
+    std::env::var(name).map_or(or, |value| value.parse().expect("a number"))
 }
 
 #[test]
-fn the_laws_hold_for_seeds_200_to_399() {
-    check(200..400);
+fn the_laws_hold_for_the_first_part_of_the_seeds() {
+    check(part(0));
 }
 
 #[test]
-fn the_laws_hold_for_seeds_400_to_599() {
-    check(400..600);
+fn the_laws_hold_for_the_second_part_of_the_seeds() {
+    check(part(1));
 }
 
 #[test]
-fn the_laws_hold_for_seeds_600_to_799() {
-    check(600..800);
+fn the_laws_hold_for_the_third_part_of_the_seeds() {
+    check(part(2));
+}
+
+#[test]
+fn the_laws_hold_for_the_fourth_part_of_the_seeds() {
+    check(part(3));
 }
 
 /// Seeds that find what was wrong once: an endless "try again", a caller who hung up, a session that was made and a wake

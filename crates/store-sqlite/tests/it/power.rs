@@ -103,7 +103,11 @@ async fn cut(seed: u64, pragmas: &'static str) -> Result<(Vec<u64>, bool), Strin
 
 /// How many seeds a run tries; the long run may ask for more.
 pub(crate) fn seeds() -> u64 {
-    std::env::var("HOMING_POWER_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40)
+    from_env("HOMING_POWER_SEEDS", 40)
+}
+
+fn from_env(name: &str, or: u64) -> u64 {
+    std::env::var(name).map_or(or, |value| value.parse().expect("a number"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,7 @@ use agent::conformance::{FACTS, STORIES};
 use testkit::RealAgent;
 
 const BEGIN: &str =
-    "<!-- What the tests saw; `UPDATE_EXPECT=1 cargo xtask test --only agents` writes it. -->";
+    "<!-- What the tests saw; `UPDATE_EXPECT=1 cargo xtask nightly --only agents` writes it. -->";
 const END: &str = "<!-- End of what the tests saw. -->";
 /// What a cell says that nobody has filled.
 const NOTHING: &str = "?";
@@ -31,7 +31,7 @@ pub(crate) fn check(agent: RealAgent, seen: &[(String, String)]) {
             written,
             seen,
             "docs/agents.md says otherwise of {} under {row:?}; if it is right as it is, run `UPDATE_EXPECT=1 cargo xtask \
-             test --only agents` and look at the difference",
+             nightly --only agents` and look at the difference",
             agent.name()
         );
     }

@@ -1,4 +1,4 @@
-//! The HTTP fuzz: some ten thousand requests made from the contract, good ones and bad ones, against the real binary.
+//! The HTTP fuzz: thousands of requests made from the contract, good ones and bad ones, against the real binary.
 //!
 //! Two lanes at once, each a server in a directory of its own and a schemathesis that asks it one thing at a time. What
 //! is asked and checked is in `xtask/fuzz`: answers keep to the contract, and a refusal leaves every table but the audit
@@ -17,10 +17,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::counts::Requests;
 use crate::tools;
 
-/// Fewer would not be what was promised.
-const REQUESTS_MIN: u64 = 10_000;
 /// How long a lane may take: a few minutes on two idle cores, many times that beside other work.
 const LANE_MAX: Duration = Duration::from_secs(30 * 60);
 /// Fewer than one in so many may be refused for want of a credential: only tries to sign in are.
@@ -42,17 +41,16 @@ struct Lane {
     each: u32,
 }
 
-/// The edges take as long as 3,000 random requests, so that both lanes take about the same time: together some 11,500.
-const LANES: [Lane; 2] = [
-    Lane { name: "edges", phases: "coverage,fuzzing", each: 22 },
-    Lane { name: "random", phases: "fuzzing", each: 85 },
-];
+/// The one is busy with the edges while the other makes random requests.
+fn lanes(requests: &Requests) -> [Lane; 2] {
+    [
+        Lane { name: "edges", phases: "coverage,fuzzing", each: requests.after_edges },
+        Lane { name: "random", phases: "fuzzing", each: requests.beside_edges },
+    ]
+}
 
-pub(super) fn http_fuzz(root: &Path, target: &Path) -> Result<()> {
-    // As the tests are built: after them there is nothing left to do.
-    tools::run(
-        tools::cargo().args(["test", "--locked", "--workspace", "--no-run", "--quiet"]).current_dir(root),
-    )?;
+/// Asks the program that the tests were built with, and answers how often what was seen.
+pub(super) fn http_fuzz(root: &Path, target: &Path, requests: &Requests) -> Result<String> {
     let place = target.join("http-fuzz");
     if place.exists() {
         fs::remove_dir_all(&place)?;
@@ -67,22 +65,25 @@ pub(super) fn http_fuzz(root: &Path, target: &Path) -> Result<()> {
         rules: root.join("xtask/fuzz"),
         place,
     };
-    let lanes: Vec<Result<Counts>> = std::thread::scope(|scope| {
+    let lanes = lanes(requests);
+    let asked: Vec<Result<Counts>> = std::thread::scope(|scope| {
         let run = |(lane, seed)| scope.spawn(move || fuzz.run(lane, seed));
-        let lanes: Vec<_> = LANES.iter().zip(seed..).map(run).collect();
+        let lanes: Vec<_> = lanes.iter().zip(seed..).map(run).collect();
         lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic")).collect()
     });
-    let counts = sum(lanes.into_iter().collect::<Result<_>>()?);
-    let requests = counts.get("requests").copied().unwrap_or(0);
-    println!("seed {seed}: {requests} requests; {}", told(&counts));
-    ensure!(requests >= REQUESTS_MIN, "that is less than {REQUESTS_MIN}: raise `each` in the table of lanes");
+    let counts = sum(asked.into_iter().collect::<Result<_>>()?);
+    let made = counts.get("requests").copied().unwrap_or(0);
+    let said = format!("seed {seed}: {made} requests; {}", told(&counts));
+    println!("{said}");
+    let min = requests.min;
+    ensure!(made >= min, "that is less than {min}: raise the numbers of requests in xtask/src/counts.rs");
     // A server that no longer knows our credential refuses everything, and keeps every promise by that.
     let unknown = counts.get("status 401").copied().unwrap_or(0);
     ensure!(
-        unknown * STRANGERS_SHARE < requests,
+        unknown * STRANGERS_SHARE < made,
         "{unknown} of them were asked by nobody: a request has ended our credential"
     );
-    Ok(())
+    Ok(said)
 }
 
 /// How often what was seen.

@@ -1,0 +1,102 @@
+//! How much of everything: the one place that says how many seeds, kills, rounds and requests each test command makes.
+//!
+//! A [`Count`] is read by a test from its variable. Without the variable the test takes the number of `cargo xtask test`;
+//! that both say the same is checked below, so that a test that is run by hand does what the command does.
+
+/// Which command asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scale {
+    Quick,
+    Test,
+    Nightly,
+}
+
+/// How often one test does what it does.
+pub(crate) struct Count {
+    pub(crate) what: &'static str,
+    pub(crate) variable: &'static str,
+    pub(crate) quick: u64,
+    pub(crate) test: u64,
+    pub(crate) nightly: u64,
+}
+
+pub(crate) const COUNTS: &[Count] = &[
+    Count {
+        what: "seeds of the simulation",
+        variable: "HOMING_SIM_SEEDS",
+        quick: 50,
+        test: 800,
+        nightly: 800,
+    },
+    Count { what: "kills of the server", variable: "HOMING_KILLS", quick: 30, test: 30, nightly: 30 },
+    Count {
+        what: "power cuts of the store",
+        variable: "HOMING_POWER_SEEDS",
+        quick: 40,
+        test: 40,
+        nightly: 40,
+    },
+];
+
+/// Seeds of the simulation as `cargo xtask nightly` runs it, optimised.
+pub(crate) const NIGHTLY_SEEDS: u64 = 20_000;
+/// Kills of the server in its soak.
+pub(crate) const NIGHTLY_KILLS: u32 = 300;
+/// Deaths in the midst of turns.
+pub(crate) const NIGHTLY_ORPHAN_ROUNDS: u32 = 100;
+/// How often each figure is measured.
+pub(crate) const NIGHTLY_BENCH_ROUNDS: usize = 5;
+
+/// How many requests the HTTP fuzz makes.
+pub(crate) struct Requests {
+    /// Random ones per operation, after those at the edges of each schema.
+    pub(crate) after_edges: u32,
+    /// Random ones per operation, beside them.
+    pub(crate) beside_edges: u32,
+    /// Fewer in all would not be what was promised.
+    pub(crate) min: u64,
+}
+
+pub(crate) const TEST_REQUESTS: Requests = Requests { after_edges: 2, beside_edges: 30, min: 2_500 };
+/// The edges take as long as 3,000 random requests, so that both lanes take about the same time: together some 11,500.
+pub(crate) const NIGHTLY_REQUESTS: Requests = Requests { after_edges: 22, beside_edges: 85, min: 10_000 };
+
+/// What tests are told by their environment.
+pub(crate) fn variables(scale: Scale) -> impl Iterator<Item = (&'static str, String)> {
+    COUNTS.iter().map(move |count| (count.variable, count.at(scale).to_string()))
+}
+
+impl Count {
+    pub(crate) fn at(&self, scale: Scale) -> u64 {
+        match scale {
+            Scale::Quick => self.quick,
+            Scale::Test => self.test,
+            Scale::Nightly => self.nightly,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::house::House;
+
+    #[test]
+    fn a_test_that_is_run_by_hand_does_as_much_as_in_the_test_command() {
+        let house = House::read(&crate::root()).unwrap();
+        let tests: Vec<&str> =
+            house.sources().filter(|(path, _)| path.contains("/tests/")).map(|(_, text)| text).collect();
+        for count in COUNTS {
+            let by_hand = format!("(\"{}\", {})", count.variable, count.test);
+            let said = |text: &&str| text.replace('_', "").contains(&by_hand.replace('_', ""));
+            assert!(tests.iter().any(said), "no test says {by_hand}");
+        }
+    }
+
+    #[test]
+    fn the_night_never_does_less_than_the_day() {
+        for count in COUNTS {
+            assert!(count.quick <= count.test && count.test <= count.nightly, "{}", count.what);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The test command for the night: every count in full, and one page that says what came of it.
+//!
+//! A part that fails does not keep the others from running: whoever reads the page in the morning wants all of it. The
+//! page is docs/nightly.md, made by `page`; a run of some parts only replaces their lines in it.
+
+mod page;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::bench::{self, BenchArgs};
+use crate::checks;
+use crate::counts::{
+    COUNTS, NIGHTLY_BENCH_ROUNDS, NIGHTLY_KILLS, NIGHTLY_ORPHAN_ROUNDS, NIGHTLY_REQUESTS, NIGHTLY_SEEDS,
+    Scale,
+};
+use crate::orphans::{self, OrphansArgs};
+use crate::sim::{self, SimArgs};
+use crate::soak::{self, SoakArgs};
+use crate::steps::{self, Report, Step, Tally};
+
+/// Run everything in full, for hours, and write docs/nightly.md
+///
+/// All tests with the counts of the night, 20,000 seeds of the simulation, 300 kills of the server, 100 deaths in the
+/// midst of turns, ten thousand requests made from the contract, every story of every real agent, and the bench. Goes on
+/// after a part that failed.
+#[derive(clap::Args)]
+pub(crate) struct NightlyArgs {
+    /// Run only these parts, in the order of the list (names as on the page); the page keeps the others' lines
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+/// What runs, in this order. The bench is last, when nothing that was started here runs any more.
+const PARTS: &[Step] = &[
+    Step { name: "fmt", run: checks::fmt },
+    Step { name: "tidy", run: checks::look },
+    Step { name: "deny", run: checks::deny },
+    Step { name: "build", run: checks::build },
+    Step { name: "tests", run: |root| checks::tests(root, Scale::Nightly) },
+    Step { name: "doc tests", run: checks::doc_tests },
+    Step { name: "http fuzz", run: |root| checks::http_fuzz(root, &NIGHTLY_REQUESTS) },
+    Step { name: "agents", run: |root| checks::agents(root, "agents-all") },
+    Step { name: "sim", run: simulate },
+    Step { name: "soak", run: kill },
+    Step { name: "orphans", run: die },
+    Step { name: "bench", run: measure },
+];
+
+/// How much of it a part does, for the page.
+fn how_much(part: &str) -> String {
+    match part {
+        "tests" => {
+            let more = COUNTS.iter().map(|count| format!("{} {}", count.nightly, count.what));
+            format!("all; {}", more.collect::<Vec<_>>().join(", "))
+        }
+        "http fuzz" => format!("at least {} requests", NIGHTLY_REQUESTS.min),
+        "agents" => "every story of every agent, beside the table in [agents.md](agents.md)".to_owned(),
+        "sim" => format!("{NIGHTLY_SEEDS} seeds, and every planted bug"),
+        "soak" => format!("{NIGHTLY_KILLS} kills"),
+        "orphans" => format!("{NIGHTLY_ORPHAN_ROUNDS} deaths"),
+        "bench" => format!("{NIGHTLY_BENCH_ROUNDS} rounds; [performance.md](performance.md)"),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn nightly(args: &NightlyArgs, root: &Path) -> Result<()> {
+    let parts = steps::chosen(PARTS, &args.only)?;
+    let run = page::Run::now(root)?;
+    let mut report = Report::default();
+    for part in parts {
+        report.take(part, root);
+        // After each part, so that a night that is cut short has told what it knew.
+        page::write(root, &run, &report).context("docs/nightly.md")?;
+    }
+    println!("\n{}", page::read(root));
+    steps::finish(&report)
+}
+
+fn simulate(root: &Path) -> Result<Tally> {
+    let printed = sim::sim(&SimArgs::of(NIGHTLY_SEEDS), root)?;
+    let planted = printed.lines().skip_while(|line| !line.starts_with("planted bug")).skip(1).count();
+    let first = printed.lines().next().unwrap_or_default();
+    Ok(Tally { said: format!("{first}; every law held; {planted} planted bugs found"), ..Tally::default() })
+}
+
+fn kill(root: &Path) -> Result<Tally> {
+    let printed = soak::soak(&SoakArgs { kills: NIGHTLY_KILLS, seed: None }, root)?;
+    Ok(Tally { said: lines_with(&printed, &["acknowledged", "settled within"]), ..Tally::default() })
+}
+
+fn die(root: &Path) -> Result<Tally> {
+    let args = OrphansArgs { rounds: NIGHTLY_ORPHAN_ROUNDS, agent: "scripted".to_owned(), debug: false };
+    let printed = orphans::orphans(&args, root)?;
+    let left = printed.lines().filter(|line| line.contains(": 0 left after")).count();
+    Ok(Tally { said: format!("after {left} of them nothing was left"), ..Tally::default() })
+}
+
+fn measure(root: &Path) -> Result<Tally> {
+    let missed = bench::bench(&BenchArgs::whole(NIGHTLY_BENCH_ROUNDS), root)?;
+    let said = match missed.is_empty() {
+        true => "every aim was met".to_owned(),
+        false => format!("**missed**: {}", missed.join("; ")),
+    };
+    Ok(Tally { said, ..Tally::default() })
+}
+
+fn lines_with(printed: &str, words: &[&str]) -> String {
+    let found = printed.lines().map(str::trim).filter(|line| words.iter().any(|word| line.contains(word)));
+    found.collect::<Vec<_>>().join("; ")
+}

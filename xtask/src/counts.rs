@@ -25,16 +25,38 @@ pub(crate) const COUNTS: &[Count] = &[
         what: "seeds of the simulation",
         variable: "HOMING_SIM_SEEDS",
         quick: 50,
-        test: 800,
+        test: 400,
         nightly: 800,
     },
-    Count { what: "kills of the server", variable: "HOMING_KILLS", quick: 30, test: 30, nightly: 30 },
+    Count {
+        what: "random stories of the kernel",
+        variable: "HOMING_STORIES",
+        quick: 300,
+        test: 300,
+        nightly: 3_000,
+    },
     Count {
         what: "power cuts of the store",
         variable: "HOMING_POWER_SEEDS",
         quick: 40,
         test: 40,
-        nightly: 40,
+        nightly: 200,
+    },
+    Count { what: "kills of the server", variable: "HOMING_KILLS", quick: 10, test: 10, nightly: 30 },
+    Count {
+        what: "conversations at once",
+        variable: "HOMING_CONVERSATIONS",
+        quick: 40,
+        test: 40,
+        nightly: 200,
+    },
+    // Where it is set, every run of git is cut in both ways.
+    Count {
+        what: "moments of a change at which the server ends",
+        variable: "HOMING_CUTS",
+        quick: 10,
+        test: 10,
+        nightly: 30,
     },
 ];
 
@@ -47,23 +69,57 @@ pub(crate) const NIGHTLY_ORPHAN_ROUNDS: u32 = 100;
 /// How often each figure is measured.
 pub(crate) const NIGHTLY_BENCH_ROUNDS: usize = 5;
 
-/// How many requests the HTTP fuzz makes.
+/// How many requests the HTTP fuzz makes, and how its two lanes share them so that both take about the same time.
 pub(crate) struct Requests {
-    /// Random ones per operation, after those at the edges of each schema.
-    pub(crate) after_edges: u32,
-    /// Random ones per operation, beside them.
-    pub(crate) beside_edges: u32,
+    pub(crate) lanes: [Lane; 2],
     /// Fewer in all would not be what was promised.
     pub(crate) min: u64,
 }
 
-pub(crate) const TEST_REQUESTS: Requests = Requests { after_edges: 2, beside_edges: 30, min: 2_500 };
-/// The edges take as long as 3,000 random requests, so that both lanes take about the same time: together some 11,500.
-pub(crate) const NIGHTLY_REQUESTS: Requests = Requests { after_edges: 22, beside_edges: 85, min: 10_000 };
+/// What one schemathesis makes: systematic requests at the edges of each schema, random ones, or both.
+pub(crate) struct Lane {
+    pub(crate) name: &'static str,
+    pub(crate) phases: &'static str,
+    /// Random requests per operation.
+    pub(crate) each: u32,
+    /// Which operations are its own; none of these words means all of them.
+    pub(crate) operations: &'static [&'static str],
+}
 
-/// What tests are told by their environment.
+const HALF_OF_THE_OPERATIONS: &str = "^/api/v1/(sessions|messages|approvals)";
+
+/// Each edge once, by the lane that has the operation, and a few random requests.
+pub(crate) const TEST_REQUESTS: Requests = Requests {
+    lanes: [
+        Lane {
+            name: "sessions",
+            phases: "coverage,fuzzing",
+            each: 6,
+            operations: &["--include-path-regex", HALF_OF_THE_OPERATIONS],
+        },
+        Lane {
+            name: "others",
+            phases: "coverage,fuzzing",
+            each: 6,
+            operations: &["--exclude-path-regex", HALF_OF_THE_OPERATIONS],
+        },
+    ],
+    min: 4_000,
+};
+
+/// The edges take as long as 3,000 random requests: together some 11,500.
+pub(crate) const NIGHTLY_REQUESTS: Requests = Requests {
+    lanes: [
+        Lane { name: "edges", phases: "coverage,fuzzing", each: 22, operations: &[] },
+        Lane { name: "random", phases: "fuzzing", each: 85, operations: &[] },
+    ],
+    min: 10_000,
+};
+
+/// What tests are told by their environment: only what they would not do by themselves.
 pub(crate) fn variables(scale: Scale) -> impl Iterator<Item = (&'static str, String)> {
-    COUNTS.iter().map(move |count| (count.variable, count.at(scale).to_string()))
+    let other = COUNTS.iter().filter(move |count| count.at(scale) != count.test);
+    other.map(move |count| (count.variable, count.at(scale).to_string()))
 }
 
 impl Count {

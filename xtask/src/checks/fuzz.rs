@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::counts::Requests;
+use crate::counts::{Lane, Requests};
 use crate::tools;
 
 /// How long a lane may take: a few minutes on two idle cores, many times that beside other work.
@@ -32,22 +32,6 @@ const SEED: u64 = 4_747;
 /// One place for a running turn, which a question of an agent holds: what the requests add waits, so that no agent
 /// writes while a request is being judged, and none asks again before the lane is over.
 const CONFIG: &str = "[limits]\nrequests_per_second = 0\nstrangers_per_second = 0\nsign_ins_per_minute = 0\nawake_max = 1\nwords_wait = \"1ms\"\n\n[policy]\ncrowded_wait = \"1h\"\n";
-
-/// What one schemathesis makes: systematic requests at the edges of each schema, random ones, or both.
-struct Lane {
-    name: &'static str,
-    phases: &'static str,
-    /// Random requests per operation.
-    each: u32,
-}
-
-/// The one is busy with the edges while the other makes random requests.
-fn lanes(requests: &Requests) -> [Lane; 2] {
-    [
-        Lane { name: "edges", phases: "coverage,fuzzing", each: requests.after_edges },
-        Lane { name: "random", phases: "fuzzing", each: requests.beside_edges },
-    ]
-}
 
 /// Asks the program that the tests were built with, and answers how often what was seen.
 pub(super) fn http_fuzz(root: &Path, target: &Path, requests: &Requests) -> Result<String> {
@@ -65,10 +49,9 @@ pub(super) fn http_fuzz(root: &Path, target: &Path, requests: &Requests) -> Resu
         rules: root.join("xtask/fuzz"),
         place,
     };
-    let lanes = lanes(requests);
     let asked: Vec<Result<Counts>> = std::thread::scope(|scope| {
         let run = |(lane, seed)| scope.spawn(move || fuzz.run(lane, seed));
-        let lanes: Vec<_> = lanes.iter().zip(seed..).map(run).collect();
+        let lanes: Vec<_> = requests.lanes.iter().zip(seed..).map(run).collect();
         lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic")).collect()
     });
     let counts = sum(asked.into_iter().collect::<Result<_>>()?);
@@ -134,6 +117,7 @@ impl Fuzz {
         command.arg(format!("{}/api/v1/openapi.json", server.url));
         command.arg("--header").arg(format!("Authorization: Bearer {}", server.token));
         command.args(["--no-color", "--phases", lane.phases, "--max-examples", &lane.each.to_string()]);
+        command.args(lane.operations);
         command.args(["--seed", &seed.to_string()]);
         command.env("SCHEMATHESIS_HOOKS", self.rules.join("hooks.py")).env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("HOMING_FUZZ_DATA", place.join("data")).env("HOMING_FUZZ_REPORT", &report);

@@ -1,6 +1,6 @@
 //! `kill -9` at random moments, under load: nothing acknowledged is lost, doubled or out of order, and nothing is left.
 //!
-//! `HOMING_KILLS` says how often (30 by default; `cargo xtask soak` asks for 300), `HOMING_SEED` repeats a run.
+//! `HOMING_KILLS` says how often (10 by default; `cargo xtask soak` asks for 300), `HOMING_SEED` repeats a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Homing, Http, Setup, eventually};
+
+use crate::count;
 
 const WRITERS: usize = 16;
 /// In the end a backlog of many turns is worked off, by a machine that may have other things to do.
@@ -31,8 +33,8 @@ backoff_max = "100ms"
 
 #[test]
 fn kill_9_under_16_writers_loses_nothing_doubles_nothing_and_leaves_nothing() {
-    let kills = from_env("HOMING_KILLS", 30);
-    let mut dice = Dice(from_env("HOMING_SEED", u64::from(std::process::id())));
+    let kills = count("HOMING_KILLS", 10);
+    let mut dice = Dice(count("HOMING_SEED", u64::from(std::process::id())));
     println!("HOMING_SEED={}", dice.0);
     let mut homing = Setup::new(env!("CARGO_BIN_EXE_homing")).config(CONFIG).start();
     let over = Arc::new(AtomicBool::new(false));
@@ -266,10 +268,6 @@ fn messages(facts: &[Value], kind: &str) -> Vec<String> {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
-}
-
-fn from_env(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
 }
 
 /// SplitMix64: small, and the same everywhere.

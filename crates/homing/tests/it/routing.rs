@@ -1,4 +1,6 @@
 //! Every message finds its own session: many conversations, shuffled, over restarts, proved from the agents' own memory.
+//!
+//! `HOMING_CONVERSATIONS` says how many (40 by default, 200 in `cargo xtask nightly`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{Homing, Http, Setup};
 
-const CONVERSATIONS: usize = 200;
+use crate::count;
+
 const MESSAGES: usize = 20;
 /// Each worker has its share of the conversations.
 const WORKERS: usize = 8;
@@ -59,7 +62,7 @@ fn remembers_only(recalled: &str, fruit: &str, rounds: usize, all: &[&str]) {
 }
 
 #[test]
-fn two_hundred_conversations_of_twenty_messages_shuffled_over_restarts_are_never_misrouted() {
+fn conversations_of_twenty_messages_shuffled_over_restarts_are_never_misrouted() {
     let config = "[limits]\nawake_max = 16\n";
     let mut homing = Setup::new(env!("CARGO_BIN_EXE_homing")).config(config).start();
     let mut sessions = BTreeMap::new();
@@ -79,7 +82,7 @@ fn two_hundred_conversations_of_twenty_messages_shuffled_over_restarts_are_never
             assert_eq!(*known, session, "a conversation stays in its session");
         }
     }
-    assert_eq!(sessions.len(), CONVERSATIONS);
+    assert_eq!(sessions.len(), conversations());
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
             let http = homing.http();
@@ -89,6 +92,10 @@ fn two_hundred_conversations_of_twenty_messages_shuffled_over_restarts_are_never
         })
         .collect();
     workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+fn conversations() -> usize {
+    count("HOMING_CONVERSATIONS", 40) as usize
 }
 
 /// Everybody's next word, in an order that is different each round; all are sent before anybody is waited for.
@@ -131,7 +138,7 @@ fn word(number: usize, round: usize) -> String {
 
 /// This worker's conversations, in an order that depends on the round.
 fn shuffled(worker: usize, round: usize) -> Vec<usize> {
-    let mut mine: Vec<usize> = (0..CONVERSATIONS).filter(|number| number % WORKERS == worker).collect();
+    let mut mine: Vec<usize> = (0..conversations()).filter(|number| number % WORKERS == worker).collect();
     mine.sort_by_key(|number| (number + 1).wrapping_mul(2_654_435_761 + round * 40_503) % 10_007);
     mine
 }

@@ -12,12 +12,10 @@ use serde_json::{Value, json};
 use testkit::{Homing, eventually};
 
 use crate::yard::{Cut, FIRST, Orphan, Yard, everything, git, last, until};
-use crate::{EXE, sessions, text};
+use crate::{EXE, count, sessions, text};
 
 /// More runs of git than any operation has.
 const RUNS_MAX: usize = 80;
-/// Moments of a request at which the server is ended, if `HOMING_CUTS` does not say.
-const CUTS: u32 = 10;
 
 /// Every run of git, for as long as an operation has more of them.
 fn points() -> impl Iterator<Item = (usize, Orphan)> {
@@ -32,8 +30,7 @@ fn points() -> impl Iterator<Item = (usize, Orphan)> {
 
 /// How long after a request is sent the server is ended: from at once to when it is answered.
 fn moments() -> impl Iterator<Item = Duration> {
-    let cuts = std::env::var("HOMING_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(CUTS);
-    (0..cuts).map(|cut| Duration::from_micros(u64::from(cut) * 900))
+    (0..count("HOMING_CUTS", 10)).map(|cut| Duration::from_micros(cut * 900))
 }
 
 impl Yard {

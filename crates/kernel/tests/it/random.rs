@@ -13,7 +13,6 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 const STEPS_MAX: usize = 300;
-const STORIES: u32 = 300;
 const SEED: u64 = 4747;
 
 #[test]
@@ -38,8 +37,8 @@ fn random_stories_that_mostly_go_well_go_as_the_laws_say() {
 fn check(step: fn(&mut Dice) -> String) {
     let story = move |rolls: Vec<u64>| rolls.into_iter().map(|roll| step(&mut Dice(roll))).collect();
     let stories = prop::collection::vec(any::<u64>(), 1..STEPS_MAX).prop_map(story);
-    let seed = from_environment("HOMING_SEED").unwrap_or(SEED);
-    let cases = from_environment("HOMING_STORIES").map_or(STORIES, |stories| stories as u32);
+    let seed = from_env("HOMING_SEED", SEED);
+    let cases = from_env("HOMING_STORIES", 300) as u32;
     let config = Config {
         cases,
         rng_algorithm: RngAlgorithm::ChaCha,
@@ -74,8 +73,9 @@ fn everywhere() -> BTreeSet<Receipt> {
     over.into_iter().chain(failed).map(Receipt::Over).chain(early).chain(held).collect()
 }
 
-fn from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+fn from_env(name: &str, or: u64) -> u64 {
+    std::env::var(name)
+        .map_or(or, |value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
 fn compare(story: &[String]) -> Result<World, String> {

@@ -1,6 +1,6 @@
 //! The simulation in the normal test run: seeds that hold the laws, and planted bugs that are found.
 //!
-//! The seeds are cut into a few tests so that they run beside each other. `HOMING_SIM_SEEDS` says how many there are (800 by
+//! The seeds are cut into a few tests so that they run beside each other. `HOMING_SIM_SEEDS` says how many there are (400 by
 //! default, 50 in `cargo xtask quick`); `cargo xtask sim` runs many more.
 
 use homing_sim::{Bug, Telling, run, sweep};
@@ -20,7 +20,7 @@ fn check(seeds: std::ops::Range<u64>) {
 
 /// One of the four parts into which the seeds are cut.
 fn part(number: u64) -> std::ops::Range<u64> {
-    let seeds = from_env("HOMING_SIM_SEEDS", 800);
+    let seeds = from_env("HOMING_SIM_SEEDS", 400);
     seeds * number / 4..seeds * (number + 1) / 4
 }
 

@@ -35,10 +35,9 @@ impl Engine {
     pub async fn readiness(&self, by: &Principal, session: SessionId) -> Result<ReadyView, Refused> {
         let what = "session";
         kernel::authorize_right(by, Act::Read).map_err(|denied| Refused::denied(denied, what))?;
-        let found = self.store().session(session).await?;
-        let (record, row) = found.ok_or(Refused::NotFound { what })?;
+        let found = self.store().session_with_log(session).await?;
+        let (record, row, loaded) = found.ok_or(Refused::NotFound { what })?;
         authorize(by, Act::Read, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
-        let loaded = self.store().load(session).await?.ok_or(Refused::NotFound { what })?;
         let mut state = Session::default();
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
         let scope = state.scope().cloned().unwrap_or(loaded.scope);

@@ -12,7 +12,9 @@ use kernel::{
 };
 use std::sync::Arc;
 use std::time::Duration;
-use store::{BindingRow, Head, NodeRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoredEntry, Which};
+use store::{
+    BindingRow, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoredEntry, Which,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -20,6 +22,9 @@ use tokio::time::Instant;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What of a waiting message's words a queue shows: a thousand may wait, of a mebibyte each.
 const QUEUED_BYTES_MAX: usize = 4 * 1024;
+/// Words that are read together with their queue. Longer ones are read one by one, so that no more than one of them is in
+/// memory.
+const QUEUED_READ_BYTES_MAX: usize = 2 * QUEUED_BYTES_MAX;
 /// The longest that anybody may wait for a receipt in one call.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -215,12 +220,16 @@ impl Engine {
     pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, Refused> {
         self.seen(by, session).await?;
         let mut queue = Vec::new();
-        for row in self.store().queue(session).await? {
-            let words = self.store().words(row.message).await?;
+        for QueuedRow { receipt: row, sender, words } in
+            self.store().queue_shown(session, QUEUED_READ_BYTES_MAX).await?
+        {
+            let words = match words {
+                Some(words) => Some(words),
+                None => self.store().words(row.message).await?,
+            };
             let mut text = words.and_then(|words| plain_text(&words)).unwrap_or_default();
             text.truncate(text.floor_char_boundary(QUEUED_BYTES_MAX));
             text.shrink_to_fit();
-            let sender = self.handle_of(by, row.by).await?;
             queue.push(QueuedView { row, sender, text });
         }
         Ok(queue)

@@ -12,7 +12,9 @@ use crate::rules;
 use crate::timer::{AWAKE, WAITING};
 use crate::tokens::{self, token_sql};
 use crate::tx::{STORED_SESSION, WHO};
-use crate::view::{self, BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_sql};
+use crate::view::{
+    self, BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_shown_sql, queue_sql,
+};
 use rusqlite::{Connection, StatementStatus};
 
 fn plan(db: &Connection, sql: &str) -> Vec<String> {
@@ -31,6 +33,7 @@ fn statements() -> Vec<(String, &'static str)> {
         (facts_sql(), "facts_number"),
         (RULE_FACTS.into(), "facts_rule"),
         (queue_sql(), "messages_queue"),
+        (queue_shown_sql(), "messages_queue"),
         (FIRST_SEAT.into(), "messages_queue"),
         (INBOX.into(), "sqlite_autoindex_messages_1"),
         (BINDINGS_OWNED.into(), "bindings_of_owner"),

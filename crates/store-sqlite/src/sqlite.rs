@@ -136,6 +136,12 @@ impl Views for SqliteStore {
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.ask_reader(move |db| view::session(db, session))
     }
+    fn session_with_log(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow, Loaded)>> {
+        self.ask_reader(move |db| {
+            let Some((record, row)) = view::session(db, session)? else { return Ok(None) };
+            Ok(log::load(db, session)?.map(|loaded| (record, row, loaded)))
+        })
+    }
     fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
         self.ask_reader(move |db| view::sessions(db, &query))
     }
@@ -171,6 +177,9 @@ impl Views for SqliteStore {
     }
     fn scope(&self, session: SessionId, epoch: Epoch) -> Reply<'_, Option<Scope>> {
         self.ask_reader(move |db| view::scope(db, session, epoch))
+    }
+    fn queue_shown(&self, session: SessionId, bytes: usize) -> Reply<'_, Vec<QueuedRow>> {
+        self.ask_reader(move |db| view::queue_shown(db, session, bytes))
     }
     fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>> {
         self.ask_reader(move |db| view::bindings(db, &by, after.as_ref(), limit))

@@ -7,13 +7,14 @@
 use crate::columns::{Bits, Columns, Id, grantee, int, rows};
 use crate::error::SqliteError;
 use crate::tx::{Pid, Sid, who};
+use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, OrgId, Principal,
-    Record, Scope, SessionId, To, Turn, grant_of,
+    Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, Number, OrgId,
+    Principal, Record, Scope, SessionId, To, Turn, grant_of,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use store::{
-    ApprovalRow, ApprovalState, BindingRow, Finding, Head, Import, ReceiptRow, ReceiptState, Seer,
+    ApprovalRow, ApprovalState, BindingRow, Finding, Head, Import, QueuedRow, ReceiptRow, ReceiptState, Seer,
     SessionRow, SessionsQuery, Which, WorktreeRow, record,
 };
 
@@ -278,10 +279,12 @@ fn read_sessions(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<Ve
     Ok(page)
 }
 
-const RECEIPT: &str = "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
+/// The columns of a receipt, in the order in which `receipt_row` reads them.
+const RECEIPT_COLUMNS: &str =
+    "m.id, s.id, p.person, m.state, m.why, m.revision, m.turn, m.first, m.last, m.reply,
     m.created, m.previous, m.previous_why, m.if_new_ignored, m.accepted_at, m.changed_at,
-    m.delivery, m.epoch, m.unattended
-    FROM messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
+    m.delivery, m.epoch, m.unattended";
+const MESSAGES: &str = "messages m JOIN sessions s ON s.sid = m.sid JOIN persons p ON p.pid = m.by";
 
 fn receipt_row(row: &Row<'_>) -> Result<ReceiptRow, SqliteError> {
     let row = Columns(row);
@@ -311,7 +314,8 @@ pub(crate) fn receipt(
     db: &Connection,
     message: MessageId,
 ) -> Result<Option<(Record, ReceiptRow)>, SqliteError> {
-    let mut query = db.prepare_cached(&format!("SELECT {RECEIPT} WHERE m.id = ?1"))?;
+    let mut query =
+        db.prepare_cached(&format!("SELECT {RECEIPT_COLUMNS} FROM {MESSAGES} WHERE m.id = ?1"))?;
     let mut rows = query.query([message.stored()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let receipt = receipt_row(row)?;
@@ -321,7 +325,7 @@ pub(crate) fn receipt(
 /// What was said into a turn began later than what the turn began with.
 pub(crate) fn turn_sql() -> String {
     format!(
-        "SELECT {RECEIPT} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.turn = ?2
+        "SELECT {RECEIPT_COLUMNS} FROM {MESSAGES} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.turn = ?2
          ORDER BY m.first LIMIT 1"
     )
 }
@@ -352,26 +356,52 @@ pub(crate) fn scope(db: &Connection, session: SessionId, epoch: Epoch) -> Result
     Ok(read_all(db, SCOPE, params![session.stored(), epoch.0], read)?.pop())
 }
 
+/// What of a session is not final, in the order of the queue.
+const QUEUE: &str =
+    "WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1 ORDER BY m.seat";
+
 pub(crate) fn queue_sql() -> String {
+    format!("SELECT {RECEIPT_COLUMNS} FROM {MESSAGES} {QUEUE}")
+}
+
+pub(crate) fn queue_shown_sql() -> String {
     format!(
-        "SELECT {RECEIPT} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1 ORDER BY m.seat"
+        "SELECT {RECEIPT_COLUMNS}, p.handle, CASE WHEN length(b.words) <= ?2 THEN b.words END
+         FROM {MESSAGES} LEFT JOIN bodies b ON b.body = m.body {QUEUE}"
     )
 }
 
 /// What runs, then the queue, then what the keeper has not seen yet.
 pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRow>, SqliteError> {
-    let mut query = db.prepare_cached(&queue_sql())?;
-    let mut rows = query.query([session.stored()])?;
-    let mut queue = Vec::new();
-    while let Some(row) = rows.next()? {
-        queue.push(receipt_row(row)?);
-    }
-    // What was said into a turn comes after what it began with.
-    queue.sort_by_key(|receipt: &ReceiptRow| match receipt.state {
+    let mut queue = read_all(db, &queue_sql(), params![session.stored()], receipt_row)?;
+    queue.sort_by_key(running_first);
+    Ok(queue)
+}
+
+pub(crate) fn queue_shown(
+    db: &Connection,
+    session: SessionId,
+    bytes: usize,
+) -> Result<Vec<QueuedRow>, SqliteError> {
+    let read = |row: &Row<'_>| {
+        let columns = Columns(row);
+        Ok(QueuedRow {
+            receipt: receipt_row(row)?,
+            sender: columns.text_maybe(19)?.map(str::to_owned),
+            words: columns.bytes_maybe(20)?.map(Bytes::copy_from_slice),
+        })
+    };
+    let mut queue = read_all(db, &queue_shown_sql(), params![session.stored(), rows(bytes)], read)?;
+    queue.sort_by_key(|queued| running_first(&queued.receipt));
+    Ok(queue)
+}
+
+/// What runs comes first; what was said into a turn comes after what it began with.
+fn running_first(receipt: &ReceiptRow) -> (bool, Option<Number>) {
+    match receipt.state {
         ReceiptState::Running => (false, receipt.first),
         _ => (true, None),
-    });
-    Ok(queue)
+    }
 }
 
 pub(crate) const BINDINGS_OWNED: &str =

@@ -107,6 +107,9 @@ ports! {
         /// The access record and the list row of a session.
         Read fn session(session: SessionId) -> Option<(Record, SessionRow)>;
 
+        /// The same with the rule facts of its log, read at one moment.
+        Read fn session_with_log(session: SessionId) -> Option<(Record, SessionRow, Loaded)>;
+
         /// A page of the sessions that this person may see, the ones with the newest activity first.
         Read fn sessions(query: SessionsQuery) -> Vec<SessionRow>;
 
@@ -121,6 +124,9 @@ ports! {
 
         /// The receipts of a session's messages that are not final, in the order in which they will run.
         Read fn queue(session: SessionId) -> Vec<ReceiptRow>;
+
+        /// The same with what a list of them shows. Words of more than `bytes` are left out: they are asked for one by one.
+        Read fn queue_shown(session: SessionId, bytes: usize) -> Vec<QueuedRow>;
 
         /// The receipt of the message that a turn began with.
         Read fn turn(session: SessionId, turn: Turn) -> Option<ReceiptRow>;

@@ -30,6 +30,16 @@ impl ReceiptState {
     }
 }
 
+/// A message that is not final, with what a list of such messages shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedRow {
+    pub receipt: ReceiptRow,
+    /// How its sender is called.
+    pub sender: Option<String>,
+    /// Its parts as they were encoded; none if there are more of them than was asked for, or none any more.
+    pub words: Option<Bytes>,
+}
+
 /// The receipt of a message, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptRow {

@@ -176,6 +176,8 @@ macro_rules! conformance {
             whether_somebody_attends_is_kept_with_a_message,
             a_rule_that_comes_with_an_answer_is_there_with_it_and_goes_with_its_session,
             the_queue_has_the_order_in_which_messages_will_run,
+            a_queue_is_shown_with_senders_and_words,
+            a_session_is_read_with_its_log,
             // outbox
             a_reply_is_in_the_outbox_with_the_facts_it_follows_from,
             a_reply_is_taken_once_and_settled_once,

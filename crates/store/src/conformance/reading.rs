@@ -228,6 +228,40 @@ pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
     }
 }
 
+pub async fn a_queue_is_shown_with_senders_and_words<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    for n in 1..=3 {
+        say(store, &me(), conversation("a"), line(n)).await;
+    }
+    write(store, ses(1), vec![opened(), queued(1), queued(2), queued(3)]).await;
+    write(store, ses(1), vec![Fact::Reordered { order: vec![msg(3), msg(1), msg(2)] }, started(1, 3)]).await;
+    let mut rows = Vec::new();
+    for receipt in store.queue(ses(1)).await.unwrap() {
+        let words = store.words(receipt.message).await.unwrap();
+        rows.push(QueuedRow { sender: Some(me().handle), words, receipt });
+    }
+    assert_eq!(rows.len(), 3);
+    assert!(rows.iter().all(|row| row.words.is_some()));
+    assert_eq!(store.queue_shown(ses(1), 1_000).await.unwrap(), rows);
+    // What is longer than was asked for is left out, and nothing else of it.
+    rows.iter_mut().for_each(|row| row.words = None);
+    assert_eq!(store.queue_shown(ses(1), 1).await.unwrap(), rows);
+    assert_eq!(store.queue_shown(ses(9), 1_000).await.unwrap(), []);
+}
+
+pub async fn a_session_is_read_with_its_log<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1)).await;
+    write(store, ses(1), vec![opened(), queued(1), started(1, 1)]).await;
+    let (record, row) = store.session(ses(1)).await.unwrap().unwrap();
+    let loaded = store.load(ses(1)).await.unwrap().unwrap();
+    assert_eq!(loaded.facts.len(), 3);
+    assert_eq!(store.session_with_log(ses(1)).await.unwrap(), Some((record, row, loaded)));
+    assert_eq!(store.session_with_log(ses(9)).await.unwrap(), None);
+}
+
 pub async fn the_queue_has_the_order_in_which_messages_will_run<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

@@ -165,6 +165,12 @@ impl Views for MemoryStore {
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.step(move |contents| contents.session(session))
     }
+    fn session_with_log(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow, Loaded)>> {
+        self.step(move |contents| {
+            let (record, row) = contents.session(session)?;
+            Some((record, row, contents.load(session)?))
+        })
+    }
     fn sessions(&self, query: SessionsQuery) -> Reply<'_, Vec<SessionRow>> {
         self.step(move |contents| contents.sessions(&query))
     }
@@ -200,6 +206,9 @@ impl Views for MemoryStore {
     }
     fn scope(&self, session: SessionId, epoch: kernel::Epoch) -> Reply<'_, Option<kernel::Scope>> {
         self.step(move |contents| contents.scope(session, epoch))
+    }
+    fn queue_shown(&self, session: SessionId, bytes: usize) -> Reply<'_, Vec<QueuedRow>> {
+        self.step(move |contents| contents.queue_shown(session, bytes))
     }
     fn bindings(&self, by: Seer, after: Option<Address>, limit: usize) -> Reply<'_, Vec<BindingRow>> {
         self.step(move |contents| contents.bindings(&by, after.as_ref(), limit))

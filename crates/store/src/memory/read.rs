@@ -130,6 +130,16 @@ impl Contents {
         order.filter_map(|message| self.receipt(*message)).collect()
     }
 
+    pub(super) fn queue_shown(&self, session: SessionId, bytes: usize) -> Vec<QueuedRow> {
+        let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
+        let shown = |receipt: ReceiptRow| {
+            let sender = self.people.of(kept.record.org, receipt.by).map(|person| person.row.handle.clone());
+            let words = self.messages.get(&receipt.message).map(|said| said.words.clone());
+            QueuedRow { receipt, sender, words: words.filter(|words| words.len() <= bytes) }
+        };
+        self.queue(session).into_iter().map(shown).collect()
+    }
+
     pub(super) fn bindings(&self, by: &Seer, after: Option<&Address>, limit: usize) -> Vec<BindingRow> {
         let after = after.map(Address::to_string);
         let ours = self.bound.iter().filter(|((owner, _), _)| *owner == by.org);

@@ -8,8 +8,8 @@
 use crate::view::{may_read, readable};
 use crate::{Engine, Refused};
 use kernel::{
-    Act, Answer, Answerer, ApprovalId, Asks, Grantee, Moment, Number, OrgAct, Principal, Record, RuleId,
-    SessionId, Turn, authorize, grant_of, may_answer,
+    Act, Answer, Answerer, ApprovalId, Asks, Grantee, Moment, Number, OrgAct, Principal, Record, Remember,
+    RuleId, SessionId, Turn, authorize, grant_of, may_answer,
 };
 use serde::Deserialize;
 use store::{ApprovalRow, ApprovalState, RememberedRule, RuleRow, Seer, StoredEntry};
@@ -20,15 +20,6 @@ const TOOL_BYTES_MAX: usize = 256;
 pub const RULES_MAX: usize = 1_000;
 /// A question's words are never longer: details and options are bounded when they are heard.
 const QUESTION_BYTES_MAX: usize = 1024 * 1024;
-
-/// For how long an answer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Remember {
-    /// For such questions of this session, until it ends.
-    Session,
-    /// For such questions of this agent in this directory, until somebody removes the rule.
-    Always,
-}
 
 /// A question of an agent, with its words.
 #[derive(Debug, Clone, PartialEq, Eq)]

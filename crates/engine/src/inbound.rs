@@ -1,13 +1,13 @@
-//! What doors bring in and take back: `Inbound` and `Verb` on the way in, `Receipt` and `Refused` on the way out.
+//! What doors bring in and take back: `Inbound` on the way in (and the kernel's `Request`), `Receipt` and `Refused` on the way out.
 //!
 //! A door makes a `Principal` from a credential, never from a body, and everything else from what it heard. It learns
 //! nothing here about stores, agents or other doors.
 
-use crate::approvals::{Remember, Settled, takes_words};
+use crate::approvals::{Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Asks, Change, Delivery, Denied, EndWhy, Epoch, Grant, MessageId, NoRoute,
-    Principal, Refusal, Right, Role, RuleId, SessionId, To, Turn,
+    Address, Asks, Delivery, Denied, EndWhy, Epoch, Grant, NoRoute, Principal, Refusal, Right, Role, RuleId,
+    SessionId, To, Turn,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -143,33 +143,6 @@ pub struct Receipt {
     pub accepted: Accepted,
     /// Whether this is the answer to a repetition.
     pub repeated: bool,
-}
-
-/// A wish that is not a message. What it is about is looked up in the store; nothing else in a request has a say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verb {
-    /// Other words for a waiting message; `revision` is the one the editor saw.
-    Edit { message: MessageId, revision: u32, parts: Vec<Part> },
-    /// Take a waiting message back.
-    Withdraw { message: MessageId },
-    /// Keep it from being started.
-    Hold { message: MessageId },
-    /// Let it be started again: in the scope of now, or (`there`) back in the one that it was written for.
-    Release { message: MessageId, there: bool },
-    /// Stop its turn, or take it back.
-    Stop { message: MessageId },
-    /// Another order of the waiting messages.
-    Reorder { session: SessionId, order: Vec<MessageId> },
-    /// Answer a question.
-    Answer { approval: ApprovalId, answer: Answer, remember: Option<Remember> },
-    /// Act somewhere or somehow else from the end of the turn on; or, if it has to be `now`, not at all while one runs.
-    Change { session: SessionId, change: Change, now: bool },
-    /// Give up a change of scope that has not begun.
-    KeepScope { session: SessionId },
-    /// Put back what a turn has changed.
-    Undo { session: SessionId, turn: Turn, under: Option<Epoch> },
-    /// End the session.
-    End { session: SessionId },
 }
 
 /// What became of a wish within the time that a caller waits.

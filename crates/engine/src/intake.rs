@@ -14,13 +14,14 @@ use crate::inbound::{body_hash, encode_parts};
 use crate::*;
 use fresh::{check_title, chosen_directory};
 use kernel::{
-    Act, Address, Authorized, Fresh, MessageId, NoRoute, Principal, Record, Right, Route, SessionId, To,
-    authorize, authorize_address, authorize_new, authorize_right, grant_of, route,
+    Act, Address, Authorized, Fresh, MessageId, NoRoute, Principal, Record, Request, Right, Route, SessionId,
+    To, authorize, authorize_address, authorize_new, authorize_right, grant_of, route,
 };
 use serde::Serialize;
 use store::{
     Acceptance, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest, Rebind, Rebinding,
-    Retitle, Retitling, StoreError, Trail, Verdict, Wish,
+    Resolved, Retitle, Retitling, StoreError, Trail, Verdict,
+    record::{request_key_word, request_word},
 };
 
 /// How often a wish is resolved before we give up: each further time means that somebody else was faster.
@@ -46,7 +47,7 @@ struct Routed {
     unless_repeated: Option<NoRoute>,
 }
 
-/// A verb that somebody may ask for.
+/// A request that somebody may ask for.
 struct Asked {
     session: SessionId,
     allowed: Authorized<NewRequest>,
@@ -309,23 +310,51 @@ impl Engine {
     }
 
     /// Asks something of a session that is not a message, and waits a little for the keeper's verdict.
-    pub async fn ask(&self, by: &Principal, verb: Verb, trace: Trace) -> Result<Granted, Refused> {
-        let (word, subject) = (verb_word(&verb), Some(verb_subject(&verb)));
-        let result = self.ask_now(by, verb, &trace).await;
+    pub async fn ask(&self, by: &Principal, request: Request, trace: Trace) -> Result<Granted, Refused> {
+        self.ask_with(by, request, &[], trace).await
+    }
+
+    /// Asks for other words in a waiting message; `revision` is the one the editor saw.
+    pub async fn edit(
+        &self,
+        by: &Principal,
+        message: MessageId,
+        revision: u32,
+        parts: &[Part],
+        trace: Trace,
+    ) -> Result<Granted, Refused> {
+        self.ask_with(by, Request::Edit { message, revision }, parts, trace).await
+    }
+
+    async fn ask_with(
+        &self,
+        by: &Principal,
+        request: Request,
+        parts: &[Part],
+        trace: Trace,
+    ) -> Result<Granted, Refused> {
+        let (word, subject) = (request_word(&request), Some(request.subject().to_string()));
+        let result = self.ask_now(by, &request, parts, &trace).await;
         self.note_refusal(by, word, &trace, subject, result).await
     }
 
-    async fn ask_now(&self, by: &Principal, verb: Verb, trace: &Trace) -> Result<Granted, Refused> {
+    async fn ask_now(
+        &self,
+        by: &Principal,
+        wanted: &Request,
+        parts: &[Part],
+        trace: &Trace,
+    ) -> Result<Granted, Refused> {
         check_trace(trace)?;
-        right_for_verb(by, &verb)?;
-        if let Verb::Edit { parts, .. } = &verb {
+        right_for_request(by, wanted)?;
+        if let Request::Edit { .. } = wanted {
             check_parts(parts)?;
         }
         let mut by = by.clone();
         for _ in 0..RESOLVE_MAX {
-            let request = self.mint_request();
+            let id = self.mint_request();
             let Asked { session, allowed, unless_repeated } =
-                self.authorize_verb(&by, &verb, request, trace).await?;
+                self.authorize_request(&by, wanted, parts, id, trace).await?;
             let engine = self.clone();
             let asked = match self.surely(async move { engine.put(session, allowed).await }).await? {
                 Asking::Done(asked) | Asking::Before(asked) => asked,
@@ -338,13 +367,13 @@ impl Engine {
                     continue;
                 }
                 // Ending what has ended, or stopping in it, is what the person wanted.
-                Asking::Ended(_) if matches!(verb, Verb::End { .. } | Verb::Stop { .. }) => {
+                Asking::Ended(_) if matches!(wanted, Request::End { .. } | Request::Stop { .. }) => {
                     return Ok(Granted::Done);
                 }
                 Asking::Ended(why) => return Err(Refused::SessionEnded { session, why }),
             };
-            return match (self.verdict_within(asked).await, &verb) {
-                (Err(Refused::TooLate), Verb::Answer { approval, .. }) => {
+            return match (self.verdict_within(asked).await, wanted) {
+                (Err(Refused::TooLate), Request::Answer { approval, .. }) => {
                     Err(self.too_late_to_answer(&by, *approval).await?)
                 }
                 (verdict, _) => verdict,
@@ -381,97 +410,77 @@ impl Engine {
         }
     }
 
-    /// A verb's session and its rights come from the stored record, never from the request.
-    async fn authorize_verb(
+    /// A request's session and its rights come from the stored record, never from the request.
+    async fn authorize_request(
         &self,
         by: &Principal,
-        verb: &Verb,
-        request: kernel::RequestId,
+        wanted: &Request,
+        parts: &[Part],
+        id: kernel::RequestId,
         trace: &Trace,
     ) -> Result<Asked, Refused> {
-        let (record, act, wish, what) = match verb {
-            Verb::Edit { message, revision, parts } => {
+        let mut request = wanted.clone();
+        let mut resolved = Resolved::default();
+        let (record, act, what) = match wanted {
+            Request::Edit { message, .. } => {
                 let (record, sender) = self.sender(*message).await?;
-                let words = encode_parts(parts);
-                let wish = Wish::Edit { message: *message, revision: *revision, words };
-                (record, Act::Reword { sender }, wish, "message")
+                (record, Act::Reword { sender }, "message")
             }
-            Verb::Withdraw { message } => {
-                self.tending(*message, Wish::Withdraw { message: *message }).await?
-            }
-            Verb::Hold { message } => self.tending(*message, Wish::Hold { message: *message }).await?,
-            Verb::Release { message, there: false } => {
-                self.tending(*message, Wish::Release { message: *message, back_in: None }).await?
+            Request::Withdraw { message }
+            | Request::Hold { message }
+            | Request::Release { message, there: false } => {
+                let (record, sender) = self.sender(*message).await?;
+                (record, Act::Tend { sender }, "message")
             }
             // The session goes back with it, so it takes what any change of scope takes.
-            Verb::Release { message, there: true } => {
+            Request::Release { message, there: true } => {
                 let (record, scope) = self.written_for(by, *message).await?;
-                let wish = Wish::Release { message: *message, back_in: Some(scope) };
-                (record, Act::Rule, wish, "message")
+                resolved.written_for = Some(scope);
+                (record, Act::Rule, "message")
             }
-            Verb::Stop { message } => {
-                let (record, _) = self.sender(*message).await?;
-                (record, Act::Say, Wish::Stop { message: *message }, "message")
-            }
-            Verb::Reorder { session, order } => {
-                let record = self.record(*session).await?;
-                (record, Act::Rule, Wish::Reorder { order: order.clone() }, "session")
-            }
-            Verb::Answer { approval, answer, remember } => {
+            Request::Stop { message } => (self.sender(*message).await?.0, Act::Say, "message"),
+            Request::Answer { approval, answer, remember } => {
                 let found = self.store().approval(*approval).await?;
                 let (record, row) = found.ok_or(Refused::NotFound { what: "approval" })?;
                 authorize(by, Act::Answer, &record, ())
                     .map_err(|denied| Refused::denied(denied, "approval"))?;
-                let rule = self.check_answer(by, &record, &row, answer, *remember).await?;
-                let wish = Wish::Answer { approval: *approval, answer: answer.clone(), rule };
-                (record, Act::Answer, wish, "approval")
+                resolved.rule = self.check_answer(by, &record, &row, answer, *remember).await?;
+                (record, Act::Answer, "approval")
             }
-            Verb::Change { session, change, now } => {
-                let record = self.record(*session).await?;
-                let wish = Wish::Change { change: change.clone(), now: *now };
-                (record, Act::Rule, wish, "session")
-            }
-            Verb::KeepScope { session } => {
-                (self.record(*session).await?, Act::Rule, Wish::KeepScope, "session")
-            }
-            Verb::Undo { session, turn, under } => {
+            Request::Reorder { session, .. }
+            | Request::ChangeScope { session, .. }
+            | Request::KeepScope { session }
+            | Request::End { session } => (self.record(*session).await?, Act::Rule, "session"),
+            Request::Undo { session, turn, under } => {
                 let record = self.record(*session).await?;
                 let of = self.epoch_for_undo(by, &record, *turn, *under).await?;
-                (record, Act::Say, Wish::Undo { turn: *turn, of }, "session")
+                request = Request::Undo { session: *session, turn: *turn, under: Some(of) };
+                (record, Act::Say, "session")
             }
-            Verb::End { session } => (self.record(*session).await?, Act::Rule, Wish::End, "session"),
         };
         // Whose message it is decides which right it takes: that is told only of what the caller may see.
         if grant_of(by, &record).is_none() {
             return Err(Refused::NotFound { what });
         }
-        if let Wish::Change { change, .. } = &wish {
+        if let Request::ChangeScope { change, .. } = wanted {
             authorize(by, act, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
             self.check_change(by, change)?;
         }
-        let wish = self.settled(by, wish)?;
-        let (key, trail) =
-            (self.key(key_word(verb), trace, &verb_body(verb)), self.trail(verb_word(verb), trace));
+        let request = self.settled(by, request)?;
+        let key = self.key(request_key_word(wanted), trace, &request_body(wanted, parts));
+        let trail = self.trail(request_word(wanted), trace);
         authorize(by, act, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
         let session = record.session;
-        let (into, unless_repeated) = match self.in_the_way(session, &wish).await? {
+        let (into, unless_repeated) = match self.in_the_way(session, &request, &resolved).await? {
             None => (session, None),
             Some(refused) if key.is_none() => return Err(refused),
             // What was done once under this key stays done: the store looks the key up first. There is no such session.
             Some(refused) => (self.mint_session(), Some(refused)),
         };
-        let asked = NewRequest { request, session: into, wish, key, trail };
+        let words = matches!(request, Request::Edit { .. }).then(|| encode_parts(parts));
+        let asked = NewRequest { id, session: into, request, resolved, words, key, trail };
         let allowed = authorize(by, act, &record, asked).map_err(|denied| Refused::denied(denied, what))?;
         Ok(Asked { session, allowed, unless_repeated })
-    }
-
-    async fn tending(
-        &self,
-        message: MessageId,
-        wish: Wish,
-    ) -> Result<(Record, Act, Wish, &'static str), Refused> {
-        let (record, sender) = self.sender(message).await?;
-        Ok((record, Act::Tend { sender }, wish, "message"))
     }
 
     async fn sender(&self, message: MessageId) -> Result<(Record, kernel::PersonId), Refused> {
@@ -614,18 +623,23 @@ impl Engine {
     }
 }
 
-/// Whether the credential is good for such a verb at all. To tend a message takes one right if it is one's own and another
-/// if not; whoever has neither is told so before it is looked up.
-fn right_for_verb(by: &Principal, verb: &Verb) -> Result<(), Refused> {
-    let act = match verb {
-        Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } if by.rights.has(Right::Manage) => {
+/// The refusal of a credential that is good for no such request at all. To tend a message takes one right if it is one's own
+/// and another if not; whoever has neither is told so before it is looked up.
+fn right_for_request(by: &Principal, request: &Request) -> Result<(), Refused> {
+    let act = match request {
+        Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. }
+            if by.rights.has(Right::Manage) =>
+        {
             Act::Rule
         }
-        Verb::Release { there: true, .. } => Act::Rule,
-        Verb::Withdraw { .. } | Verb::Hold { .. } | Verb::Release { .. } => Act::Say,
-        Verb::Edit { .. } | Verb::Stop { .. } | Verb::Undo { .. } => Act::Say,
-        Verb::Answer { .. } => Act::Answer,
-        Verb::Reorder { .. } | Verb::Change { .. } | Verb::KeepScope { .. } | Verb::End { .. } => Act::Rule,
+        Request::Release { there: true, .. } => Act::Rule,
+        Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. } => Act::Say,
+        Request::Edit { .. } | Request::Stop { .. } | Request::Undo { .. } => Act::Say,
+        Request::Answer { .. } => Act::Answer,
+        Request::Reorder { .. }
+        | Request::ChangeScope { .. }
+        | Request::KeepScope { .. }
+        | Request::End { .. } => Act::Rule,
     };
     authorize_right(by, act).map_err(|denied| Refused::denied(denied, "message"))
 }
@@ -635,23 +649,6 @@ fn to_text(to: &To) -> Option<String> {
         To::Session(session) => Some(session.to_string()),
         To::Conversation(address) => Some(address.to_string()),
         To::New => None,
-    }
-}
-
-/// What a verb is about, for the audit.
-fn verb_subject(verb: &Verb) -> String {
-    match verb {
-        Verb::Edit { message, .. }
-        | Verb::Withdraw { message }
-        | Verb::Hold { message }
-        | Verb::Release { message, .. }
-        | Verb::Stop { message } => message.to_string(),
-        Verb::Answer { approval, .. } => approval.to_string(),
-        Verb::Reorder { session, .. }
-        | Verb::Change { session, .. }
-        | Verb::KeepScope { session }
-        | Verb::Undo { session, .. }
-        | Verb::End { session } => session.to_string(),
     }
 }
 
@@ -677,49 +674,25 @@ fn inbound_body(inbound: &Inbound) -> impl Serialize {
     (to, inbound.if_new.clone(), inbound.parts.clone(), inbound.reply.as_ref().map(Address::to_string))
 }
 
-fn verb_word(verb: &Verb) -> &'static str {
-    match verb {
-        Verb::Edit { .. } => "edit",
-        Verb::Withdraw { .. } => "withdraw",
-        Verb::Hold { .. } => "hold",
-        Verb::Release { .. } => "release",
-        Verb::Stop { .. } => "stop",
-        Verb::Reorder { .. } => "reorder",
-        Verb::Answer { remember: None, .. } => "answer",
-        Verb::Answer { remember: Some(Remember::Session), .. } => "answer_for_session",
-        Verb::Answer { remember: Some(Remember::Always), .. } => "answer_always",
-        Verb::Change { .. } => "change_scope",
-        Verb::KeepScope { .. } => "keep_scope",
-        Verb::Undo { .. } => "undo",
-        Verb::End { .. } => "end",
-    }
-}
-
-/// Under which word a key is remembered: an answer is one, for however long it holds.
-fn key_word(verb: &Verb) -> &'static str {
-    match verb {
-        Verb::Answer { .. } => "answer",
-        other => verb_word(other),
-    }
-}
-
-/// What of a verb makes two of them the same.
-fn verb_body(verb: &Verb) -> String {
-    match verb {
-        Verb::Edit { message, revision, parts } => {
+/// What of a request makes two of them the same.
+fn request_body(request: &Request, parts: &[Part]) -> String {
+    match request {
+        Request::Edit { message, revision } => {
             format!("{message} {revision} {}", String::from_utf8_lossy(&encode_parts(parts)))
         }
-        Verb::Withdraw { message } | Verb::Hold { message } | Verb::Stop { message } => message.to_string(),
-        Verb::Release { message, there } => format!("{message} {there}"),
-        Verb::Change { session, change, now } => format!("{session} {change:?} {now}"),
-        Verb::Undo { session, turn, under } => format!("{session} {turn} {under:?}"),
-        Verb::KeepScope { session } => session.to_string(),
-        Verb::Reorder { session, order } => format!("{session} {order:?}"),
-        Verb::Answer { approval, answer, remember: None } => format!("{approval} {answer:?}"),
-        Verb::Answer { approval, answer, remember: Some(remember) } => {
+        Request::Withdraw { message } | Request::Hold { message } | Request::Stop { message } => {
+            message.to_string()
+        }
+        Request::Release { message, there } => format!("{message} {there}"),
+        Request::ChangeScope { session, change, now } => format!("{session} {change:?} {now}"),
+        Request::Undo { session, turn, under } => format!("{session} {turn} {under:?}"),
+        Request::KeepScope { session } => session.to_string(),
+        Request::Reorder { session, order } => format!("{session} {order:?}"),
+        Request::Answer { approval, answer, remember: None } => format!("{approval} {answer:?}"),
+        Request::Answer { approval, answer, remember: Some(remember) } => {
             format!("{approval} {answer:?} {remember:?}")
         }
-        Verb::End { session } => session.to_string(),
+        Request::End { session } => session.to_string(),
     }
 }
 

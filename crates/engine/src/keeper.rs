@@ -491,7 +491,7 @@ fn finished_between(known: &BTreeSet<MessageId>, after: &Session) -> BTreeSet<Me
 fn cause_of_item(item: &InboxItem) -> Cause {
     match item {
         InboxItem::Say { message, .. } => Cause::Message(*message),
-        InboxItem::Request { request, .. } => Cause::Request(*request),
+        InboxItem::Request { id, .. } => Cause::Request(*id),
         InboxItem::Wake => Cause::Timer,
         InboxItem::Recheck { .. } => Cause::Keeper,
     }

@@ -35,7 +35,7 @@ mod view;
 mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
-pub use approvals::{ApprovalView, QuestionOption, QuestionWords, RULES_MAX, Remember, Settled};
+pub use approvals::{ApprovalView, QuestionOption, QuestionWords, RULES_MAX, Settled};
 pub use engine::{Collecting, Engine, Limits, Wiring};
 pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
@@ -45,7 +45,7 @@ pub use fanout::{Live, Shared, Told};
 pub use follow::{Follow, Heard, ReadyFollow};
 pub use inbound::{
     CallerKey, Granted, IfNew, IfNewWorktree, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part,
-    Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, Verb, right_word,
+    Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, right_word,
 };
 pub use intake::Made;
 pub use look::{FILES_MAX, Look, Sight};

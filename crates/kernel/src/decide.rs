@@ -3,6 +3,7 @@
 //! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
 
+use crate::request::Request;
 use crate::scope::{Change, NewWorktree, Origin, Scope};
 use crate::session::*;
 use crate::{ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
@@ -39,24 +40,41 @@ impl Session {
         match command {
             Command::Open { scope, origin, enter } => self.open(scope, origin, enter),
             Command::Say { message, by, delivery, under } => self.say(message, by, delivery, under, given),
-            Command::Edit { message, revision } => self.edit(message, revision),
-            Command::Withdraw { message, by } => {
-                self.waiting(message)?;
-                Ok(vec![Fact::Withdrawn { message, by }])
-            }
-            Command::Hold { message } => self.hold(message, given),
-            Command::Release { message, back_in, by } => self.release(message, back_in, by),
-            Command::Reorder { order } => self.reorder(order),
-            Command::Stop { message, by } => Ok(self.stop(message, by, given)),
+            Command::Request { request, by, written_for } => self.grant(request, by, written_for, given),
             Command::Answer { approval, answer, by } => self.answer_ask(approval, answer, by),
-            Command::Change { change, now, by } => self.change(change, now, by),
-            Command::KeepScope { by } => self.keep_scope(by),
-            Command::Undo { turn, of, by } => self.undo(turn, of, by, given),
             Command::Return { errand, came } => Ok(self.returned(errand, came, given)),
-            Command::End { by } => self.end(by, given),
             Command::Wake => Ok(self.wake(given)),
             Command::Revoke { message } => self.revoke(message, given),
             Command::Report { fence, report } => Ok(self.report(fence, report, given)),
+        }
+    }
+
+    fn grant(
+        &self,
+        request: Request,
+        by: PersonId,
+        written_for: Option<Scope>,
+        given: &Given,
+    ) -> Result<Facts, Refusal> {
+        match request {
+            Request::Edit { message, revision } => self.edit(message, revision),
+            Request::Withdraw { message } => {
+                self.waiting(message)?;
+                Ok(vec![Fact::Withdrawn { message, by }])
+            }
+            Request::Hold { message } => self.hold(message, given),
+            Request::Release { message, there: false } => self.release(message),
+            Request::Release { message, there: true } => self.release_there(message, written_for, by),
+            Request::Reorder { order, session: _ } => self.reorder(order),
+            Request::Stop { message } => Ok(self.stop(message, by, given)),
+            // What is remembered becomes a rule of the org, which is none of the session's business.
+            Request::Answer { approval, answer, remember: _ } => {
+                self.answer_ask(approval, answer, Answerer::Person(by))
+            }
+            Request::ChangeScope { change, now, session: _ } => self.change(change, now, by),
+            Request::KeepScope { session: _ } => self.keep_scope(by),
+            Request::Undo { turn, under, session: _ } => self.undo(turn, under, by, given),
+            Request::End { session: _ } => self.end(by, given),
         }
     }
 
@@ -162,14 +180,28 @@ impl Session {
         }
     }
 
-    fn release(&self, message: MessageId, back_in: Option<Scope>, by: PersonId) -> Result<Facts, Refusal> {
+    fn release(&self, message: MessageId) -> Result<Facts, Refusal> {
+        match self.waiting(message)?.hold {
+            None => Ok(vec![]),
+            Some(_) => Ok(vec![Fact::Released { message, epoch: self.epoch }]),
+        }
+    }
+
+    /// The session goes back with it, unless it is there.
+    fn release_there(
+        &self,
+        message: MessageId,
+        written_for: Option<Scope>,
+        by: PersonId,
+    ) -> Result<Facts, Refusal> {
         let waiting = self.waiting(message)?;
-        match (waiting.hold, back_in) {
-            (None, _) => Ok(vec![]),
-            (Some(_), Some(scope)) if waiting.epoch != self.epoch && Some(&scope) != self.scope() => {
-                self.change(Change::Back { scope, message }, false, by)
-            }
-            (Some(_), _) => Ok(vec![Fact::Released { message, epoch: self.epoch }]),
+        if waiting.hold.is_none() || waiting.epoch == self.epoch {
+            return self.release(message);
+        }
+        match written_for {
+            Some(scope) if Some(&scope) == self.scope() => self.release(message),
+            Some(scope) => self.change(Change::Back { scope, message }, false, by),
+            None => Err(Refusal::Changed), // Nobody knows where that was.
         }
     }
 

@@ -1,7 +1,8 @@
 //! The rules of Homing and nothing else.
 //!
 //! Read in this order: `id` and `fence` (the names of things), `address` and `route` (which session a message belongs
-//! to), `access` and `rules` (who may), `session` and `scope` (what a session is, and where), then `decide`, `evolve` and
+//! to), `access` and `rules` (who may), `session`, `scope` and `request`
+//! (what a session is, where, and what is asked of it), then `decide`, `evolve` and
 //! `due` (what happens to it) and `readiness` (whether it can go on).
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
 #![no_std]
@@ -18,6 +19,7 @@ mod failure;
 mod fence;
 mod id;
 mod readiness;
+mod request;
 mod route;
 mod rules;
 mod scope;
@@ -39,6 +41,7 @@ pub use readiness::{
     Look, PartName, PartState, PartWhy, Readiness, ReadinessPart, Remedy, Seen, Trouble, readiness,
     readiness_parts,
 };
+pub use request::{Remember, Request, Subject};
 pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
 pub use rules::{Asks, Effect, Judgement, Posed, Question, Rule, judge, may_answer};
 pub use scope::{

@@ -258,12 +258,19 @@ impl Session {
         }
     }
 
-    pub(crate) fn undo(&self, turn: Turn, of: Epoch, by: PersonId, given: &Given) -> Result<Facts, Refusal> {
+    /// An undo that does not say under which epoch is of none.
+    pub(crate) fn undo(
+        &self,
+        turn: Turn,
+        under: Option<Epoch>,
+        by: PersonId,
+        given: &Given,
+    ) -> Result<Facts, Refusal> {
         self.takes_changes()?;
         if turn == Turn(0) || turn > self.last_turn {
             return Err(Refusal::NoSuchTurn);
         }
-        if of != self.epoch {
+        if under != Some(self.epoch) {
             return Err(Refusal::OtherScope);
         }
         let free = given.slot != Slot::Taken; // Else somebody else's turn works in this directory.

@@ -1,8 +1,10 @@
 //! What a session is: its state, what may be asked of it, and what may happen to it.
 //!
-//! `Command` is a wish, `Fact` is something that happened, `Session` is all facts folded together. `decide.rs` turns
-//! wishes into facts, `evolve.rs` folds them in, `due.rs` says what ought to be going on outside.
+//! `Command` is what a session is told (most of it a person's `Request`), `Fact` is something that happened, `Session` is
+//! all facts folded together. `decide.rs` turns commands into facts, `evolve.rs` folds them in, `due.rs` says what ought to
+//! be going on outside.
 
+use crate::request::Request;
 use crate::rules::{Asks, Posed};
 use crate::scope::{Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, What};
 use crate::{
@@ -12,37 +14,20 @@ use crate::{
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Everything that can be asked of a session. Each but `Report` comes from an inbox row.
+/// Everything that a session can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Begin. The first command of every session.
     Open { scope: Scope, origin: Option<Origin>, enter: Option<NewWorktree> },
     /// Take this message. `under` is the epoch that its sender saw, if they said so.
     Say { message: MessageId, by: PersonId, delivery: Delivery, under: Option<Epoch> },
-    /// Put other words in a waiting message; `revision` is the one the editor saw.
-    Edit { message: MessageId, revision: u32 },
-    /// Take a waiting message back.
-    Withdraw { message: MessageId, by: PersonId },
-    /// Keep a waiting message from being started.
-    Hold { message: MessageId },
-    /// Let a held message be started again: in the scope of now, or back in the one that it was written for.
-    Release { message: MessageId, back_in: Option<Scope>, by: PersonId },
-    /// Put the waiting messages into this order; it must name each of them once.
-    Reorder { order: Vec<MessageId> },
-    /// Stop the turn of this message, or take it back if it still waits.
-    Stop { message: MessageId, by: PersonId },
-    /// Answer a question of the agent.
+    /// Do what this person asks. `written_for` is the scope that a message to be released `there` was written for: the
+    /// session itself remembers only the one of now.
+    Request { request: Request, by: PersonId, written_for: Option<Scope> },
+    /// Answer a question of the agent in a person's place, as a rule or a policy says.
     Answer { approval: ApprovalId, answer: Answer, by: Answerer },
-    /// Act somewhere or somehow else from the end of the turn on; or not at all if a turn is under way and `now` is asked.
-    Change { change: Change, now: bool, by: PersonId },
-    /// Give up a change of scope that has not begun.
-    KeepScope { by: PersonId },
-    /// Put back what a turn has changed; `of` is the epoch under which that turn ran.
-    Undo { turn: Turn, of: Epoch, by: PersonId },
     /// Something that was asked of the outside has come back.
     Return { errand: Errand, came: Return },
-    /// End the session.
-    End { by: PersonId },
     /// Some deadline has come.
     Wake,
     /// The store found, in the transaction that would have started it or after a change of rights, that its sender may no

@@ -13,9 +13,9 @@ use api::{
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{ApprovalView, QuestionWords, Remember, RuleRow, Verb, who_changed};
+use engine::{ApprovalView, QuestionWords, RuleRow, who_changed};
 use http::StatusCode;
-use kernel::{ApprovalId, Asks, RuleId};
+use kernel::{ApprovalId, Asks, Remember, Request, RuleId};
 
 problems! {
     ListProblems = [Invalid, BadCursor, RightMissing];
@@ -116,8 +116,8 @@ pub(crate) async fn answer(
         api::Remember::Session => Remember::Session,
         api::Remember::Always => Remember::Always,
     });
-    let verb = Verb::Answer { approval, answer, remember };
-    let granted = door.engine.ask(&caller.by, verb, caller.trace).await?;
+    let request = Request::Answer { approval, answer, remember };
+    let granted = door.engine.ask(&caller.by, request, caller.trace).await?;
     // Whoever may answer it is shown how it is.
     let now = door.engine.approval(&who_changed(&caller.by), approval).await?;
     Ok(granted_response(granted, Json(approval_form(now))))

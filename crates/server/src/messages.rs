@@ -8,9 +8,9 @@ use crate::wire::{at, delivery_form, delivery_of, links, previous};
 use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::{Accepted, Granted, Inbound, Part, ReceiptView, Verb, who_changed};
+use engine::{Accepted, Granted, Inbound, Part, ReceiptView, who_changed};
 use http::{HeaderName, HeaderValue, StatusCode};
-use kernel::{MessageId, Principal};
+use kernel::{MessageId, Principal, Request};
 use std::time::Duration;
 
 problems! {
@@ -157,18 +157,19 @@ pub(crate) async fn change(
     Body(change): Body<MessageChange>,
 ) -> Answer<Response> {
     change.check()?;
-    let edit = |parts: Vec<api::Part>, revision| Verb::Edit {
-        message,
-        revision,
-        parts: parts.into_iter().map(part).collect(),
-    };
-    let verb = match change {
-        MessageChange::Text(change) => edit(vec![api::Part::Text { text: change.text }], change.revision),
-        MessageChange::Parts(change) => edit(change.parts, change.revision),
-        MessageChange::Hold(change) if change.held => Verb::Hold { message },
-        MessageChange::Hold(change) => Verb::Release { message, there: change.there },
-    };
-    ask(&door, caller, message, verb).await
+    match change {
+        MessageChange::Text(change) => {
+            let parts = vec![api::Part::Text { text: change.text }];
+            edit(&door, caller, message, change.revision, parts).await
+        }
+        MessageChange::Parts(change) => edit(&door, caller, message, change.revision, change.parts).await,
+        MessageChange::Hold(change) if change.held => {
+            ask(&door, caller, message, Request::Hold { message }).await
+        }
+        MessageChange::Hold(change) => {
+            ask(&door, caller, message, Request::Release { message, there: change.there }).await
+        }
+    }
 }
 
 /// Take a message back
@@ -187,7 +188,7 @@ pub(crate) async fn withdraw(
     caller: Caller,
     Id(message): Id<MessageId>,
 ) -> Answer<Response> {
-    ask(&door, caller, message, Verb::Withdraw { message }).await
+    ask(&door, caller, message, Request::Withdraw { message }).await
 }
 
 /// Stop the turn of a message, or take it back
@@ -207,12 +208,28 @@ pub(crate) async fn stop(
     caller: Caller,
     Id(message): Id<MessageId>,
 ) -> Answer<Response> {
-    ask(&door, caller, message, Verb::Stop { message }).await
+    ask(&door, caller, message, Request::Stop { message }).await
 }
 
-async fn ask(door: &Door, caller: Caller, message: MessageId, verb: Verb) -> Answer<Response> {
-    let granted = door.engine.ask(&caller.by, verb, caller.trace).await?;
-    let view = door.engine.receipt(&who_changed(&caller.by), message).await?;
+async fn edit(
+    door: &Door,
+    caller: Caller,
+    message: MessageId,
+    revision: u32,
+    parts: Vec<api::Part>,
+) -> Answer<Response> {
+    let parts: Vec<_> = parts.into_iter().map(part).collect();
+    let granted = door.engine.edit(&caller.by, message, revision, &parts, caller.trace).await?;
+    receipt_now(door, &caller.by, message, granted).await
+}
+
+async fn ask(door: &Door, caller: Caller, message: MessageId, request: Request) -> Answer<Response> {
+    let granted = door.engine.ask(&caller.by, request, caller.trace).await?;
+    receipt_now(door, &caller.by, message, granted).await
+}
+
+async fn receipt_now(door: &Door, by: &Principal, message: MessageId, granted: Granted) -> Answer<Response> {
+    let view = door.engine.receipt(&who_changed(by), message).await?;
     Ok(granted_response(granted, Json(receipt_form(view))))
 }
 

@@ -10,8 +10,8 @@ use crate::wire::{at, delivery_form};
 use api::{Order, Queue, Queued, Who};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{QueuedView, Verb, who_changed};
-use kernel::{Principal, SessionId};
+use engine::{QueuedView, who_changed};
+use kernel::{Principal, Request, SessionId};
 
 problems! {
     QueueProblems = [NotFound, RightMissing];
@@ -53,7 +53,7 @@ pub(crate) async fn reorder(
 ) -> Answer<Response> {
     order.check()?;
     let order = order.order.iter().map(|text| id("order", text)).collect::<Answer<Vec<_>>>()?;
-    let granted = door.engine.ask(&caller.by, Verb::Reorder { session, order }, caller.trace).await?;
+    let granted = door.engine.ask(&caller.by, Request::Reorder { session, order }, caller.trace).await?;
     let now = read(&door, &who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(now)))
 }

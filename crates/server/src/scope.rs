@@ -12,8 +12,8 @@ use api::{
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{Neighbour, ReadyView, Verb, who_changed};
-use kernel::{Epoch, SessionId, Turn};
+use engine::{Neighbour, ReadyView, who_changed};
+use kernel::{Epoch, Request, SessionId, Turn};
 
 problems! {
     ScopeProblems = [BadJson, TooSlow, TooLarge, UnsupportedMediaType, Invalid, NotFound, NotAllowed, RightMissing,
@@ -53,7 +53,7 @@ pub(crate) async fn change(
 ) -> Answer<Response> {
     request.check()?;
     let (change, now) = change_of(request);
-    ask(&door, caller, session, Verb::Change { session, change, now }).await
+    ask(&door, caller, session, Request::ChangeScope { session, change, now }).await
 }
 
 /// Give up a change of scope that has not begun
@@ -70,7 +70,7 @@ pub(crate) async fn keep(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> Answer<Response> {
-    ask(&door, caller, session, Verb::KeepScope { session }).await
+    ask(&door, caller, session, Request::KeepScope { session }).await
 }
 
 /// Put back what a turn has changed
@@ -93,8 +93,8 @@ pub(crate) async fn undo(
     Body(undo): Body<UndoTurn>,
 ) -> Answer<Response> {
     undo.check()?;
-    ask(&door, caller, session, Verb::Undo { session, turn: Turn(undo.turn), under: undo.under.map(Epoch) })
-        .await
+    let (turn, under) = (Turn(undo.turn), undo.under.map(Epoch));
+    ask(&door, caller, session, Request::Undo { session, turn, under }).await
 }
 
 /// Make a fork of a session
@@ -190,8 +190,8 @@ fn part_form(part: &kernel::ReadinessPart, neighbour: Option<Neighbour>) -> Read
     }
 }
 
-async fn ask(door: &Door, caller: Caller, session: SessionId, verb: Verb) -> Answer<Response> {
-    let granted = door.engine.ask(&caller.by, verb, caller.trace.clone()).await?;
+async fn ask(door: &Door, caller: Caller, session: SessionId, request: Request) -> Answer<Response> {
+    let granted = door.engine.ask(&caller.by, request, caller.trace.clone()).await?;
     let row = door.engine.session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(door, &caller, row).await?)))
 }

@@ -11,9 +11,9 @@ use crate::wire::{at, end_why, links, origin_form};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
 use axum::extract::State;
 use axum::response::Response;
-use engine::{SessionRow, Verb, Which, who_changed};
+use engine::{SessionRow, Which, who_changed};
 use http::{HeaderValue, StatusCode, header};
-use kernel::SessionId;
+use kernel::{Request, SessionId};
 
 problems! {
     ListProblems = [Invalid, BadCursor, RightMissing];
@@ -162,7 +162,7 @@ pub(crate) async fn end(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> Answer<Response> {
-    let granted = door.engine.ask(&caller.by, Verb::End { session }, caller.trace.clone()).await?;
+    let granted = door.engine.ask(&caller.by, Request::End { session }, caller.trace.clone()).await?;
     let row = door.engine.session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
 }

@@ -6,14 +6,13 @@
 
 use crate::ground::JumpyClock;
 use crate::rulebook::Rulebook;
-use engine::{Accepted, Export, Granted, ReceiptState, Refused, StoredFact, Verb};
+use engine::{Accepted, Export, Granted, ReceiptState, Refused, StoredFact};
 use kernel::{
-    Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, RequestId, SessionId, To,
+    Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, Request, RequestId, SessionId, To,
 };
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::Wish;
 
 /// A law that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +44,10 @@ pub(crate) struct Seen {
     pub(crate) said: Vec<Said>,
     /// Messages in the order in which the store took them.
     pub(crate) accepted: Vec<(SessionId, MessageId)>,
-    /// Wishes in the order in which the store took them.
-    pub(crate) wishes: BTreeMap<RequestId, Wish>,
+    /// Requests in the order in which the store took them.
+    pub(crate) requests: BTreeMap<RequestId, Request>,
     /// What was asked besides messages, and what was heard.
-    pub(crate) asked: Vec<(Verb, Result<Granted, Refused>)>,
+    pub(crate) asked: Vec<(Request, Result<Granted, Refused>)>,
     /// Receipts as people saw them, each in the order in which they looked.
     pub(crate) receipts: Vec<(PersonId, MessageId, ReceiptState)>,
     /// Every start of an agent.

@@ -6,10 +6,10 @@
 
 use kernel::{
     Answer, Answerer, ApprovalId, Asks, Fact, Fence, Grantee, MessageId, Moment, OrgId, PersonId, Principal,
-    Record, Role, RuleId, SessionId,
+    Record, Request, Role, RuleId, SessionId,
 };
 use std::collections::{BTreeMap, VecDeque};
-use store::{Append, Change, Entry, NewChange, RememberedRule, RuleEffect, RuleRow, Wish};
+use store::{Append, Change, Entry, NewChange, NewRequest, RememberedRule, RuleEffect, RuleRow};
 
 /// A moment of the story.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,8 +131,11 @@ impl Rulebook {
     }
 
     /// Somebody's answer is to become a rule.
-    pub(crate) fn promise(&mut self, by: &Principal, wish: &Wish, record: Option<&Record>, since: Moment) {
-        let Wish::Answer { answer, rule: Some(remembered), .. } = wish else { return };
+    pub(crate) fn promise(&mut self, by: &Principal, new: &NewRequest, record: Option<&Record>) {
+        let (Request::Answer { answer, .. }, Some(remembered)) = (&new.request, &new.resolved.rule) else {
+            return;
+        };
+        let since = new.trail.at;
         let RememberedRule { rule, agent, tool, directory, session } = remembered.clone();
         let effect = if *answer == Answer::Yes { RuleEffect::Allow } else { RuleEffect::Deny };
         let (by_whom, tool, until) = (by.person, Some(tool), None);

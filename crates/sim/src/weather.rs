@@ -206,15 +206,14 @@ impl Weather {
         Ok(creation)
     }
 
-    async fn take_wish(&self, wish: Authorized<NewRequest>) -> Result<Asking, StoreError> {
-        let wish = self.lie_about_wish(wish).await?;
-        let (request, wanted) = (wish.wish().request, wish.wish().wish.clone());
-        let (by, session, at) = (wish.by().clone(), wish.wish().session, wish.wish().trail.at);
+    async fn take_request(&self, wish: Authorized<NewRequest>) -> Result<Asking, StoreError> {
+        let wish = self.lie_about_request(wish).await?;
+        let (by, new) = (wish.by().clone(), wish.wish().clone());
         let asking = self.inner.ask(wish).await?;
         if matches!(asking, Asking::Done(_)) {
-            let record = self.inner.session(session).await?.map(|(record, _)| record);
-            self.sky.notes.seen().rulebook.promise(&by, &wanted, record.as_ref(), at);
-            self.sky.notes.seen().wishes.insert(request, wanted);
+            let record = self.inner.session(new.session).await?.map(|(record, _)| record);
+            self.sky.notes.seen().rulebook.promise(&by, &new, record.as_ref());
+            self.sky.notes.seen().requests.insert(new.id, new.request);
         }
         Ok(asking)
     }
@@ -294,7 +293,7 @@ impl Wrap for Weather {
         Box::pin(self.named_or_others(org, id))
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
-        Box::pin(self.take_wish(wish))
+        Box::pin(self.take_request(wish))
     }
     fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
         Box::pin(self.take_change(wish))

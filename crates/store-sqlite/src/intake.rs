@@ -10,13 +10,13 @@ use crate::error::SqliteError;
 use crate::projection::UNSEEN_SEAT;
 use crate::tx::{PersonRef, Pid, Sid, SqliteTx, StoredSession};
 use kernel::{
-    Address, Authorized, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal, RequestId,
+    Address, Authorized, EndWhy, Grantee, MessageId, Moment, OrgId, PersonId, Principal, Request, RequestId,
     SessionId, Witness,
 };
 use rusqlite::{OptionalExtension, params};
 use store::{
     About, Acceptance, Accepted, Asking, AuditEntry, AuditRow, Create, Creation, Into, Key, NewMessage,
-    NewRequest, NewSession, Past, Permit, Permitting, Rebind, Rebinding, Retitle, Retitling, Wish, record,
+    NewRequest, NewSession, Past, Permit, Permitting, Rebind, Rebinding, Retitle, Retitling, record,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -208,19 +208,19 @@ pub(crate) fn ask(tx: &mut SqliteTx, wish: &Authorized<NewRequest>) -> Result<As
     if let Some(why) = kept.ended {
         return Ok(Asking::Ended(why));
     }
-    let (request, at) = (new.request.stored(), new.trail.at);
-    let (message, body) = match &new.wish {
-        Wish::Edit { message, words, .. } => (Some(message.stored()), Some(tx.keep_words(words)?)),
+    let (request, at) = (new.id.stored(), new.trail.at);
+    let (message, body) = match (&new.request, &new.words) {
+        (Request::Edit { message, .. }, Some(words)) => (Some(message.stored()), Some(tx.keep_words(words)?)),
         _ => (None, None),
     };
     tx.run(
         "INSERT INTO requests (id, sid, message, body) VALUES (?1, ?2, ?3, ?4)",
         params![request, kept.sid, message, body],
     )?;
-    put_into_inbox(tx, new.session, at, Item::Request(new.request, by, &new.wish))?;
+    put_into_inbox(tx, new.session, at, Item::Request(by, new))?;
     remember(tx, who.pid, new.key.as_ref(), request, at)?;
-    tx.done(who, &About::session(new.session).and(new.wish.subject()), &new.trail)?;
-    Ok(Asking::Done(new.request))
+    tx.done(who, &About::request(new.session, &new.request), &new.trail)?;
+    Ok(Asking::Done(new.id))
 }
 
 pub(crate) fn rebind(tx: &mut SqliteTx, wish: &Authorized<Rebind>) -> Result<Rebinding, SqliteError> {
@@ -288,7 +288,7 @@ pub(crate) fn audit(tx: &mut SqliteTx, entry: &AuditEntry) -> Result<(), SqliteE
 /// What goes into an inbox.
 pub(crate) enum Item<'a> {
     Say(MessageId, &'a Principal),
-    Request(RequestId, &'a Principal, &'a Wish),
+    Request(&'a Principal, &'a NewRequest),
     Wake,
     Recheck(PersonId),
 }
@@ -301,10 +301,11 @@ pub(crate) fn put_into_inbox(
     item: Item<'_>,
 ) -> Result<i64, SqliteError> {
     let number = tx.next_inbox();
-    let (kind, id, by, wish) = match item {
+    let (kind, id, by, request) = match item {
         Item::Say(message, by) => ("say", Some(message.stored()), Some(by.person), None),
-        Item::Request(request, by, wish) => {
-            ("request", Some(request.stored()), Some(by.person), Some(record::encode_wish(wish)))
+        Item::Request(by, new) => {
+            let stored = record::encode_request(&new.request, &new.resolved);
+            ("request", Some(new.id.stored()), Some(by.person), Some(stored))
         }
         Item::Wake => ("wake", None, None, None),
         Item::Recheck(person) => ("recheck", None, Some(person), None),
@@ -312,7 +313,7 @@ pub(crate) fn put_into_inbox(
     let by = by.map(Id::stored);
     tx.run(
         "INSERT INTO inbox (session, number, at, kind, id, by, wish) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![session.stored(), number, int(at.0), kind, id, by, wish.as_deref().map(Json)],
+        params![session.stored(), number, int(at.0), kind, id, by, request.as_deref().map(Json)],
     )?;
     Ok(number)
 }

@@ -78,8 +78,8 @@ pub(crate) fn inbox(db: &Connection, session: SessionId, limit: usize) -> Result
                 under: row.epoch_maybe(7)?,
             },
             "request" => {
-                let wish = record::decode_wish(row.bytes(5)?)?;
-                InboxItem::Request { request: row.id(3)?, by: row.id(4)?, wish }
+                let (request, resolved) = record::decode_request(session, row.bytes(5)?)?;
+                InboxItem::Request { id: row.id(3)?, by: row.id(4)?, request, resolved }
             }
             "wake" => InboxItem::Wake,
             "recheck" => InboxItem::Recheck { person: row.id(4)? },

@@ -90,10 +90,7 @@ impl WayIn for SqliteStore {
         self.write(bytes, move |tx| intake::create(tx, &wish))
     }
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
-        let bytes = match &wish.wish().wish {
-            Wish::Edit { words, .. } => words.len(),
-            _ => 0,
-        };
+        let bytes = wish.wish().words.as_ref().map_or(0, Bytes::len);
         self.write(bytes, move |tx| intake::ask(tx, &wish))
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {

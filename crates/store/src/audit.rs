@@ -1,7 +1,7 @@
 //! What an audit entry says, and which entries are asked for: made here for every store, so that they all say the same.
 
 use crate::{Append, AuditEntry, Trail};
-use kernel::{MessageId, Moment, OrgId, PersonId, SessionId};
+use kernel::{MessageId, Moment, OrgId, PersonId, Request, SessionId, Subject};
 use std::fmt;
 
 /// What an audit entry is about: a session, and the ids or names of what else, with spaces between them.
@@ -15,6 +15,16 @@ impl About {
     /// A session and nothing else.
     pub fn session(session: SessionId) -> Self {
         Self { session: Some(session), subject: None }
+    }
+
+    /// What a request to this session names.
+    pub fn request(session: SessionId, request: &Request) -> Self {
+        match request.subject() {
+            Subject::Session(_) => Self::session(session),
+            subject @ (Subject::Message(_) | Subject::Approval(_)) => {
+                Self::session(session).and(Some(subject))
+            }
+        }
     }
 
     /// Something that has this id or name.

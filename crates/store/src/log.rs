@@ -2,11 +2,11 @@
 
 use crate::people::RuleRow;
 use crate::rows::NewOutgoing;
-use crate::way_in::{Verdict, Wish};
+use crate::way_in::{Resolved, Verdict};
 use bytes::Bytes;
 use kernel::{
-    Claim, Delivery, Epoch, Fact, MessageId, Moment, NewWorktree, Number, OrgId, Origin, PersonId, RequestId,
-    Scope, SessionId, Term, Turn,
+    Claim, Delivery, Epoch, Fact, MessageId, Moment, NewWorktree, Number, OrgId, Origin, PersonId, Request,
+    RequestId, Scope, SessionId, Term, Turn,
 };
 
 /// All that a keeper needs to know.
@@ -42,13 +42,15 @@ pub struct InboxRow {
 }
 
 /// What waits for the keeper.
+// A page of them is short-lived; one more allocation per request would cost more than the room.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InboxItem {
     /// A message.
     Say { message: MessageId, by: PersonId, delivery: Delivery, under: Option<Epoch> },
-    /// A wish. An edit comes with empty words: the store keeps them under the request's id until the keeper has said
+    /// A request. An edit comes without its words: the store keeps them under the request's id until the keeper has said
     /// yes or no.
-    Request { request: RequestId, by: PersonId, wish: Wish },
+    Request { id: RequestId, by: PersonId, request: Request, resolved: Resolved },
     /// Some deadline has come.
     Wake,
     /// What this person may do has changed: look whether they may still say what they have said here.

@@ -1,11 +1,11 @@
-//! What doors and verbs bring to the store, and what came of it.
+//! What doors bring to the store, and what came of it.
 
 use crate::log::NewFact;
 use crate::rows::Import;
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, ApprovalId, Change, Delivery, EndWhy, Epoch, MessageId, Moment, NewWorktree, Origin,
-    Record, Refusal, RequestId, RuleId, Scope, SessionId, Turn,
+    Address, Delivery, EndWhy, Epoch, MessageId, Moment, NewWorktree, Origin, Record, Refusal, Remember,
+    Request, RequestId, RuleId, Scope, SessionId,
 };
 use std::net::IpAddr;
 
@@ -205,46 +205,32 @@ pub struct Accepted {
     pub at: Moment,
 }
 
-/// A wish that is not a message.
+/// A request on its way into a session's inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRequest {
     /// Minted by us.
-    pub request: RequestId,
+    pub id: RequestId,
     /// The session, from the stored record.
     pub session: SessionId,
-    /// What is wished.
-    pub wish: Wish,
+    /// What is asked.
+    pub request: Request,
+    /// What was looked up for it.
+    pub resolved: Resolved,
+    /// The words of an edit; opaque here.
+    pub words: Option<Bytes>,
     /// The same key gets the same answer.
     pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
 }
 
-/// What can be wished of a session besides taking a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
-    /// Other words for a waiting message.
-    Edit { message: MessageId, revision: u32, words: Bytes },
-    /// Take a waiting message back.
-    Withdraw { message: MessageId },
-    /// Keep it from being started.
-    Hold { message: MessageId },
-    /// Let it be started again: in the scope of now, or back in the one that it was written for.
-    Release { message: MessageId, back_in: Option<Scope> },
-    /// Another order of the waiting ones.
-    Reorder { order: Vec<MessageId> },
-    /// Stop its turn, or take it back.
-    Stop { message: MessageId },
-    /// Answer a question.
-    Answer { approval: ApprovalId, answer: Answer, rule: Option<RememberedRule> },
-    /// Act somewhere or somehow else, from the end of the turn on or (`now`) not at all.
-    Change { change: Change, now: bool },
-    /// Give up a change of scope that has not begun.
-    KeepScope,
-    /// Put back what a turn has changed, which ran under this epoch.
-    Undo { turn: Turn, of: Epoch },
-    /// End the session.
-    End,
+/// What was looked up for a request on its way in, because the session's own state does not have it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resolved {
+    /// The scope that a message to be released `there` was written for.
+    pub written_for: Option<Scope>,
+    /// The rule that an answer to be remembered becomes.
+    pub rule: Option<RememberedRule>,
 }
 
 /// An answer that is to hold for such questions from now on: a yes allows, a no denies. It becomes a rule together with the
@@ -263,19 +249,12 @@ pub struct RememberedRule {
     pub session: Option<SessionId>,
 }
 
-impl Wish {
-    /// The message or the question that it is about, as the audit has it.
-    pub fn subject(&self) -> Option<String> {
-        match self {
-            Self::Edit { message, .. }
-            | Self::Withdraw { message }
-            | Self::Hold { message }
-            | Self::Release { message, .. }
-            | Self::Stop { message } => Some(message.to_string()),
-            Self::Answer { approval, .. } => Some(approval.to_string()),
-            Self::Reorder { .. } | Self::Change { .. } | Self::KeepScope | Self::Undo { .. } | Self::End => {
-                None
-            }
+impl RememberedRule {
+    /// For how long the answer holds that it was made of.
+    pub fn remember(&self) -> Remember {
+        match self.session {
+            Some(_) => Remember::Session,
+            None => Remember::Always,
         }
     }
 }

@@ -15,8 +15,8 @@ use crate::story::{Imported, SaidThere, Story, retold};
 use crate::{Engine, IfNew, Made, Refused, TEXT_BYTES_MAX, Trace};
 use kernel::{
     Change, Command, Delivery, Fact, Failure, Fence, Fresh, Given, MessageId, Moment, Named, Outcome,
-    PersonId, Policy, Principal, Refusal, Report, Scope, Session, SessionId, Setting, Slot, Term, Turn,
-    authorize_new, grant_of,
+    PersonId, Policy, Principal, Refusal, Report, Request, Scope, Session, SessionId, Setting, Slot, Term,
+    Turn, authorize_new, grant_of,
 };
 use store::{Cause, Create, Entry, Import, NewFact, Past, PastMessage};
 
@@ -167,7 +167,10 @@ impl<'a> Retelling<'a> {
         let kept = |name: Option<String>| name.map_or(Setting::Keep, Setting::To);
         let (model, mode) = (kept(here.model), kept(here.mode));
         let change = Change::Set { agent: Some(here.agent), model, mode };
-        self.step(Cause::Keeper, Command::Change { change, now: true, by: self.by })?;
+        self.step(
+            Cause::Keeper,
+            Request::ChangeScope { session: export.session, change, now: true }.by(self.by),
+        )?;
         let import = Import { id: export.session, org: export.org.clone() };
         Ok(Past { import, messages: self.messages, facts: self.facts })
     }
@@ -198,7 +201,7 @@ impl<'a> Retelling<'a> {
             Outcome::Failed(Failure::Gone) => self.report(fence, Report::Failed(Failure::Transient)),
             Outcome::Failed(failure) => self.report(fence, Report::Failed(failure)),
             Outcome::Stopped => {
-                self.step(Cause::Message(message), Command::Stop { message, by: self.by })?;
+                self.step(Cause::Message(message), Request::Stop { message }.by(self.by))?;
                 self.report(fence, Report::Stopped)
             }
             Outcome::TimedOut => {

@@ -4,8 +4,8 @@
 //! does not see, or what happens after it, the errand or the turn itself finds, while nothing else goes on in the tree.
 
 use crate::{Engine, Refused};
-use kernel::{Epoch, Errand, ErrandKind, Return, Scope, SessionId, Turn};
-use store::Wish;
+use kernel::{Epoch, Errand, ErrandKind, Request, Return, Scope, SessionId, Turn};
+use store::Resolved;
 
 /// Files that are told with a refusal.
 const TOUCHED_MAX: usize = 100;
@@ -15,11 +15,12 @@ impl Engine {
     pub(super) async fn in_the_way(
         &self,
         session: SessionId,
-        wish: &Wish,
+        request: &Request,
+        resolved: &Resolved,
     ) -> Result<Option<Refused>, Refused> {
-        match wish {
-            Wish::Undo { turn, of } => self.touched_since(session, *turn, *of).await,
-            Wish::Release { back_in: Some(scope), .. } => Ok(self.no_way_back(scope)),
+        match (request, &resolved.written_for) {
+            (Request::Undo { turn, under: Some(of), .. }, _) => self.touched_since(session, *turn, *of).await,
+            (Request::Release { there: true, .. }, Some(scope)) => Ok(self.no_way_back(scope)),
             _ => Ok(None),
         }
     }

@@ -2,10 +2,9 @@
 
 use crate::{Engine, Inbound, MODEL_BYTES_MAX, Refused};
 use kernel::{
-    Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Scope, Setting, Turn, authorize_new,
-    grant_of,
+    Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting, Turn,
+    authorize_new, grant_of,
 };
-use store::Wish;
 
 /// The longest name of a worktree: with a session's own beside it, it still fits into a file's name.
 const WORKTREE_BYTES_MAX: usize = 40;
@@ -40,12 +39,12 @@ impl Engine {
         }
     }
 
-    /// The wish with everything in its one true form.
-    pub(super) fn settled(&self, by: &Principal, wish: Wish) -> Result<Wish, Refused> {
-        match wish {
-            Wish::Change { change: Change::Relink { directory }, now } => {
+    /// The request with everything in its one true form.
+    pub(super) fn settled(&self, by: &Principal, request: Request) -> Result<Request, Refused> {
+        match request {
+            Request::ChangeScope { session, change: Change::Relink { directory }, now } => {
                 let directory = self.directory_for(by, &directory)?;
-                Ok(Wish::Change { change: Change::Relink { directory }, now })
+                Ok(Request::ChangeScope { session, change: Change::Relink { directory }, now })
             }
             other => Ok(other),
         }

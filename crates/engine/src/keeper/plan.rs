@@ -8,13 +8,13 @@ use crate::story::Story;
 use crate::turn::Runner;
 use kernel::{
     Answer, Answerer, Ask, Claim, Command, Errand, Fact, Failure, Fence, Given, HoldWhy, KeptWhy, MessageId,
-    Moment, Number, Outcome, PersonId, Posed, RefusedWhy, Report, ReportKind, RequestId, Return, Session,
-    Slot, StopWhy, Turn, needs_delivery,
+    Moment, Number, Outcome, PersonId, Posed, RefusedWhy, Report, ReportKind, Request, RequestId, Return,
+    Session, Slot, StopWhy, Turn, needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
-    Append, Cause, Entry, InboxItem, InboxRow, NewFact, NewOutgoing, OutgoingKind, RememberedRule,
-    RuleEffect, RuleRow, StoredEntry, StoredFact, Verdict, Wish,
+    Append, Cause, Entry, InboxItem, InboxRow, NewFact, NewOutgoing, OutgoingKind, RememberedRule, Resolved,
+    RuleEffect, RuleRow, StoredEntry, StoredFact, Verdict,
 };
 
 /// What a step is made from.
@@ -235,17 +235,20 @@ impl Planning {
             InboxItem::Wake => self.tell(Command::Wake, cause),
             // What follows from it is in the news: the messages that may no longer be said.
             InboxItem::Recheck { .. } => {}
-            InboxItem::Request { request, by, wish } => {
-                let command = command_of(wish, *by);
-                let verdict = match self.after.decide(command, &self.given_for(wish)) {
+            InboxItem::Request { id, by, request, resolved } => {
+                let given = self.given_for(request);
+                let (request, written_for) = (request.clone(), resolved.written_for.clone());
+                let rule = rule_with(&request, resolved, *by, self.given.now);
+                let command = Command::Request { request, by: *by, written_for };
+                let verdict = match self.after.decide(command, &given) {
                     Ok(facts) => {
                         self.take(facts, cause);
-                        self.rules.extend(rule_with(wish, *by, self.given.now));
+                        self.rules.extend(rule);
                         Verdict::Done
                     }
                     Err(refusal) => Verdict::Refused(refusal),
                 };
-                self.verdicts.push((*request, verdict));
+                self.verdicts.push((*id, verdict));
             }
         }
     }
@@ -262,9 +265,9 @@ impl Planning {
     }
 
     /// An undo is done in a directory that another session may work in; everything else has time until the end.
-    fn given_for(&self, wish: &Wish) -> Given {
-        match wish {
-            Wish::Undo { .. } if self.is_taken => Given { slot: Slot::Taken, ..self.given },
+    fn given_for(&self, request: &Request) -> Given {
+        match request {
+            Request::Undo { .. } if self.is_taken => Given { slot: Slot::Taken, ..self.given },
             _ => self.given,
         }
     }
@@ -426,8 +429,8 @@ fn rule(fact: &NewFact) -> Option<&Fact> {
 }
 
 /// The rule that comes with an answer.
-fn rule_with(wish: &Wish, by: PersonId, since: Moment) -> Option<RuleRow> {
-    let Wish::Answer { answer, rule: Some(remembered), .. } = wish else { return None };
+fn rule_with(request: &Request, resolved: &Resolved, by: PersonId, since: Moment) -> Option<RuleRow> {
+    let (Request::Answer { answer, .. }, Some(remembered)) = (request, &resolved.rule) else { return None };
     let effect = match answer {
         Answer::Yes => RuleEffect::Allow,
         Answer::No => RuleEffect::Deny,
@@ -435,25 +438,4 @@ fn rule_with(wish: &Wish, by: PersonId, since: Moment) -> Option<RuleRow> {
     };
     let RememberedRule { rule, agent, tool, directory, session } = remembered.clone();
     Some(RuleRow { rule, by, since, agent, tool: Some(tool), directory, session, effect, until: None })
-}
-
-fn command_of(wish: &Wish, by: kernel::PersonId) -> Command {
-    match wish {
-        Wish::Edit { message, revision, .. } => Command::Edit { message: *message, revision: *revision },
-        Wish::Withdraw { message } => Command::Withdraw { message: *message, by },
-        Wish::Hold { message } => Command::Hold { message: *message },
-        Wish::Release { message, back_in } => {
-            Command::Release { message: *message, back_in: back_in.clone(), by }
-        }
-        Wish::Reorder { order } => Command::Reorder { order: order.clone() },
-        Wish::Stop { message } => Command::Stop { message: *message, by },
-        Wish::Answer { approval, answer, rule: _ } => {
-            let by = Answerer::Person(by);
-            Command::Answer { approval: *approval, answer: answer.clone(), by }
-        }
-        Wish::Change { change, now } => Command::Change { change: change.clone(), now: *now, by },
-        Wish::KeepScope => Command::KeepScope { by },
-        Wish::Undo { turn, of } => Command::Undo { turn: *turn, of: *of, by },
-        Wish::End => Command::End { by },
-    }
 }

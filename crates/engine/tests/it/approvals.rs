@@ -1,21 +1,18 @@
 //! Stories of questions: who answers them, with what, and who is told that they came too late.
 
 use crate::world::{World, state_and_why, trace};
-use engine::{
-    ApprovalState, Granted, Limits, NewRule, ReceiptState, Refused, Remember, RuleEffect, RuleRow, Settled,
-    Verb,
-};
+use engine::{ApprovalState, Granted, Limits, NewRule, ReceiptState, Refused, RuleEffect, RuleRow, Settled};
 use kernel::{
-    Answer, Answerer, ApprovalId, Asks, Fact, Grant, Grantee, Policy, Principal, Role, SessionId, To,
-    Unattended,
+    Answer, Answerer, ApprovalId, Asks, Fact, Grant, Grantee, Policy, Principal, Remember, Request, Role,
+    SessionId, To, Unattended,
 };
 
-fn says(approval: ApprovalId, answer: Answer) -> Verb {
-    Verb::Answer { approval, answer, remember: None }
+fn says(approval: ApprovalId, answer: Answer) -> Request {
+    Request::Answer { approval, answer, remember: None }
 }
 
-fn remembering(approval: ApprovalId, answer: Answer, remember: Remember) -> Verb {
-    Verb::Answer { approval, answer, remember: Some(remember) }
+fn remembering(approval: ApprovalId, answer: Answer, remember: Remember) -> Request {
+    Request::Answer { approval, answer, remember: Some(remember) }
 }
 
 fn about_hammer(effect: RuleEffect) -> NewRule {
@@ -175,7 +172,7 @@ async fn an_answer_for_the_session_holds_there_and_an_answer_for_good_everywhere
     assert!(matches!(world.answered(third.session).await[..], [(Answer::No, Answerer::Rule(_))]));
     world.say(To::New, "!ask hammer").await.unwrap();
     world.question().await;
-    world.ask(Verb::End { session: first.session }).await.unwrap();
+    world.ask(Request::End { session: first.session }).await.unwrap();
     world.until_ended(first.session).await;
     let left = world.engine.rules(&world.me).await.unwrap();
     let [rule] = &left[..] else { panic!("{left:?}") };
@@ -230,7 +227,7 @@ async fn without_an_answer_in_time_it_is_a_no_of_nobody_and_whoever_comes_later_
     assert_eq!((settled.answer, settled.by, settled.handle), (Answer::No, Answerer::Nobody, None));
     let view = world.engine.approval(&world.me, approval).await.unwrap();
     assert!(view.row.settled_at.unwrap() >= view.row.until, "not before its time was over");
-    world.ask(Verb::Stop { message: said.message }).await.unwrap();
+    world.ask(Request::Stop { message: said.message }).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +241,7 @@ async fn when_the_agent_is_gone_its_question_lapses_and_says_how_to_go_on_if_it_
     assert_eq!(world.ask(says(approval, Answer::Yes)).await, Err(lapsed));
     let stopped = world.say(To::Session(lost.session), "!ask axe").await.unwrap().accepted;
     let approval = world.question().await;
-    world.ask(Verb::Stop { message: stopped.message }).await.unwrap();
+    world.ask(Request::Stop { message: stopped.message }).await.unwrap();
     world.settled(stopped.message).await;
     let lapsed = Refused::Lapsed { session: lost.session, turn: kernel::Turn(2), interrupted: false };
     assert_eq!(world.ask(says(approval, Answer::Yes)).await, Err(lapsed));
@@ -295,7 +292,7 @@ async fn a_yes_counts_only_while_whoever_made_the_rule_could_still_make_it() {
     world.give(session, Grantee::Person(friend.person), Grant::Prompt).await;
     let asks = world.say(To::Session(session), "!ask hammer").await.unwrap().accepted.message;
     let approval = world.question().await;
-    world.ask(Verb::Answer { approval, answer: Answer::No, remember: None }).await.unwrap();
+    world.ask(Request::Answer { approval, answer: Answer::No, remember: None }).await.unwrap();
     world.settled(asks).await;
     assert!(!world.engine.rule_counts(world.me.org, &rule).await.unwrap());
 

@@ -1,8 +1,8 @@
 //! Stories of the audit: that everything is in it once, that it is sealed soon, and that a change shows.
 
 use crate::world::{World, trace};
-use engine::{AuditWish, MakeToken, Named, PersonChange, Refused, Resource, RootRow, Verb};
-use kernel::{Grant, Grantee, Policy, Right, Rights, Role, SessionId, To};
+use engine::{AuditWish, MakeToken, Named, PersonChange, Refused, Resource, RootRow};
+use kernel::{Grant, Grantee, Policy, Request, Right, Rights, Role, SessionId, To};
 use std::time::Duration;
 
 fn wish() -> AuditWish {
@@ -15,7 +15,7 @@ async fn every_change_and_every_refusal_is_in_the_audit_once() {
     let bob = world.let_in("bob", Role::Member).await;
     let session = world.talk(To::New, "one").await.row.session;
     world.give(session, Grantee::Person(bob.person), Grant::View).await;
-    let ended = world.engine.ask(&bob, Verb::End { session }, trace(None)).await;
+    let ended = world.engine.ask(&bob, Request::End { session }, trace(None)).await;
     assert_eq!(ended, Err(Refused::Needs(Grant::Manage)));
     let never = SessionId::from_bits(77);
     let handed = world.engine.hand_over(&bob, never, bob.person, trace(None)).await;
@@ -122,7 +122,7 @@ async fn what_the_engine_does_by_itself_is_in_the_audit_as_its_own() {
     let hangs = world.say(To::New, "!hang").await.unwrap().accepted;
     let held = world.say(To::Session(hangs.session), "later").await.unwrap().accepted.message;
     world.house_has_handed(hangs.message).await;
-    world.ask(Verb::Hold { message: held }).await.unwrap();
+    world.ask(Request::Hold { message: held }).await.unwrap();
     world.settled(held).await;
     assert_eq!(world.own_acts("expire")[0].subject, Some(held.to_string()));
 

@@ -1,8 +1,8 @@
 //! Stories of coming in: passwords, links, tokens, and what an agent may use to call back.
 
 use crate::world::{World, trace};
-use engine::{MakeToken, Purpose, Refused, SignInFor, Signed, Verb, Vouched, Which, hash_of};
-use kernel::{Grant, Grantee, Moment, Principal, Right, Rights, Role, To};
+use engine::{MakeToken, Purpose, Refused, SignInFor, Signed, Vouched, Which, hash_of};
+use kernel::{Grant, Grantee, Moment, Principal, Request, Right, Rights, Role, To};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -283,7 +283,7 @@ async fn a_turns_credential_is_good_for_its_session_while_its_turn_lasts_and_for
     world.say_as(&by, To::Session(said.session), "next").await.unwrap();
     assert_eq!(world.say_as(&by, To::New, "x").await, Err(Refused::BoundElsewhere));
     let session = said.session;
-    let end = world.engine.ask(&by, Verb::End { session }, trace(None)).await;
+    let end = world.engine.ask(&by, Request::End { session }, trace(None)).await;
     assert_eq!(end, Err(Refused::NeedsRight(Right::Manage)));
     assert_eq!(world.engine.people(&by, None, 1).await, Err(Refused::BoundElsewhere));
     let on = engine::Resource::Session(session);
@@ -293,7 +293,7 @@ async fn a_turns_credential_is_good_for_its_session_while_its_turn_lasts_and_for
     let not_its_own = world.engine.revoke_token(&by, world.me.credential.unwrap(), trace(None)).await;
     assert_eq!(not_its_own, Err(Refused::BoundElsewhere));
 
-    world.ask(Verb::Stop { message: said.message }).await.unwrap();
+    world.ask(Request::Stop { message: said.message }).await.unwrap();
     world.settled(said.message).await;
     assert_eq!(who(&world, secret.reveal()).await, None, "the turn is over");
     assert_eq!(world.engine.refreshed(&by).await, Err(Refused::Unauthenticated));

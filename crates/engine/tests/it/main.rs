@@ -20,8 +20,8 @@ mod vocabulary;
 mod worktrees;
 mod world;
 
-use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told, Verb};
-use kernel::{Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Role, To};
+use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told};
+use kernel::{Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Request, Role, To};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,7 +100,7 @@ async fn explicit_beats_implicit_and_nothing_takes_the_place_of_what_was_named()
 
     let first = world.talk(conversation("a"), "one").await.row.session;
     assert_ne!(world.talk(To::New, "two").await.row.session, first);
-    assert_eq!(world.ask(Verb::End { session: first }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::End { session: first }).await, Ok(Granted::Done));
     let refused = world.say(To::Session(first), "three").await.unwrap_err();
     assert_eq!(refused, Refused::SessionEnded { session: first, why: EndWhy::Asked });
 
@@ -136,7 +136,7 @@ async fn the_same_key_gets_the_same_receipt_before_and_after_a_crash_and_another
     assert_eq!((again.accepted, again.repeated), (first.accepted.clone(), true));
     let other = world.engine.send(world.inbound(To::New, "other", Some("k"))).await;
     assert_eq!(other.unwrap_err(), Refused::KeyReused);
-    world.ask(Verb::End { session: first.accepted.session }).await.unwrap();
+    world.ask(Request::End { session: first.accepted.session }).await.unwrap();
     let named = To::Session(first.accepted.session);
     assert!(matches!(world.say(named, "late").await, Err(Refused::SessionEnded { .. })));
 }
@@ -147,7 +147,7 @@ async fn a_repeated_key_is_looked_up_even_when_its_session_has_ended() {
     let session = world.talk(To::New, "hello").await.row.session;
     let first = world.engine.send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
     world.settled(first.accepted.message).await;
-    world.ask(Verb::End { session }).await.unwrap();
+    world.ask(Request::End { session }).await.unwrap();
     let again = world.engine.send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
     assert_eq!(again.accepted, first.accepted);
 }
@@ -159,7 +159,7 @@ async fn a_repeated_key_is_looked_up_even_when_such_a_session_cannot_be_made_any
     let mut said = world.inbound(To::New, "hello", Some("k"));
     said.if_new = if_new.clone();
     let first = world.engine.send(said.clone()).await.unwrap();
-    world.ask(Verb::Stop { message: first.accepted.message }).await.unwrap();
+    world.ask(Request::Stop { message: first.accepted.message }).await.unwrap();
     let made = world.engine.make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
 
     world.others.clear();
@@ -180,10 +180,10 @@ async fn stopping_twice_is_fine_and_never_touches_the_next_turn() {
     let first = world.say(To::New, "!hang").await.unwrap().accepted;
     let second = world.say(To::Session(first.session), "next").await.unwrap().accepted;
     world.house_has_handed(first.message).await;
-    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
-    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Stop { message: first.message }).await, Ok(Granted::Done));
     assert_eq!(world.settled(first.message).await.row.state, Stopped);
-    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Stop { message: first.message }).await, Ok(Granted::Done));
     assert_eq!(world.settled(second.message).await.row.state, Answered);
     assert!(world.house.alive().is_empty());
 }
@@ -197,22 +197,22 @@ async fn a_waiting_message_can_be_edited_held_released_moved_and_taken_back() {
     let b = world.say(to(), "b").await.unwrap().accepted.message;
     let c = world.say(to(), "c").await.unwrap().accepted.message;
     let parts = vec![engine::Part::Text { text: "b2".to_owned() }];
-    let edit = |revision| Verb::Edit { message: b, revision, parts: parts.clone() };
-    assert_eq!(world.ask(edit(0)).await, Ok(Granted::Done));
-    assert_eq!(world.ask(edit(0)).await, Err(Refused::Changed));
-    assert_eq!(world.ask(Verb::Withdraw { message: c }).await, Ok(Granted::Done));
-    assert_eq!(world.ask(Verb::Withdraw { message: c }).await, Err(Refused::TooLate));
-    let order = Verb::Reorder { session: first.session, order: vec![b, a] };
+    let edit = |revision| world.engine.edit(&world.me, b, revision, &parts, trace(None));
+    assert_eq!(edit(0).await, Ok(Granted::Done));
+    assert_eq!(edit(0).await, Err(Refused::Changed));
+    assert_eq!(world.ask(Request::Withdraw { message: c }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Withdraw { message: c }).await, Err(Refused::TooLate));
+    let order = Request::Reorder { session: first.session, order: vec![b, a] };
     assert_eq!(world.ask(order).await, Ok(Granted::Done));
-    assert_eq!(world.ask(Verb::Hold { message: a }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Hold { message: a }).await, Ok(Granted::Done));
     let queue = world.engine.queue(&world.me, first.session).await.unwrap();
     let shown: Vec<_> = queue.iter().map(|one| (one.text.as_str(), one.row.state)).collect();
     assert_eq!(shown, [("!sleep 60000", Running), ("b2", Waiting), ("a", Held)]);
     assert_eq!(world.settled(b).await.answer.as_deref().map(str::trim), Some("#2 b2"));
-    assert_eq!(world.ask(Verb::Release { message: a, there: false }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Release { message: a, there: false }).await, Ok(Granted::Done));
     assert_eq!(world.settled(a).await.answer.as_deref().map(str::trim), Some("#3 a"));
     assert_eq!(world.settled(c).await.row.state, Withdrawn);
-    assert_eq!(world.ask(edit(1)).await, Err(Refused::TooLate));
+    assert_eq!(edit(1).await, Err(Refused::TooLate));
 }
 
 #[tokio::test(start_paused = true)]
@@ -436,7 +436,7 @@ async fn open_sessions_and_unfinished_messages_are_limited() {
     world.say(To::Session(first), "1").await.unwrap();
     world.say(To::Session(first), "2").await.unwrap();
     assert_eq!(world.say(To::Session(first), "3").await.unwrap_err(), Refused::QueueFull { limit: 3 });
-    world.ask(Verb::End { session: first }).await.unwrap();
+    world.ask(Request::End { session: first }).await.unwrap();
     world.until_ended(first).await;
     world.say(To::New, "c").await.unwrap();
 }
@@ -446,7 +446,7 @@ async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() 
     let mut world = World::new().await;
     let first = world.say(To::New, "!ask hammer").await.unwrap().accepted;
     let approval = world.question().await;
-    let yes = Verb::Answer { approval, answer: Answer::Yes, remember: None };
+    let yes = Request::Answer { approval, answer: Answer::Yes, remember: None };
     assert_eq!(world.ask(yes.clone()).await, Ok(Granted::Done));
     assert!(matches!(world.ask(yes).await, Err(Refused::AnsweredBefore(_))));
     assert!(world.settled(first.message).await.answer.unwrap().contains("hammer"));
@@ -457,7 +457,7 @@ async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() 
     let approval = world.question().await;
     world.crash().await;
     assert_eq!(state_and_why(&world.settled(lost.message).await), (Failed, Some("interrupted")));
-    let no = Verb::Answer { approval, answer: Answer::No, remember: None };
+    let no = Request::Answer { approval, answer: Answer::No, remember: None };
     assert!(matches!(world.ask(no).await, Err(Refused::Lapsed { interrupted: true, .. })));
     assert!(world.engine.approvals(&world.me, 10).await.unwrap().is_empty());
 }
@@ -498,7 +498,7 @@ async fn an_agent_that_never_stops_talking_can_be_stopped_and_left() {
     inbound.if_new.agent = Some("tireless".to_owned());
     let first = world.engine.send(inbound).await.unwrap().accepted;
     world.until_number(first.session, 100).await;
-    assert_eq!(world.ask(Verb::Stop { message: first.message }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::Stop { message: first.message }).await, Ok(Granted::Done));
     assert_eq!(world.settled(first.message).await.row.state, Stopped);
 
     let second = world.say(To::Session(first.session), "go on").await.unwrap().accepted;
@@ -549,7 +549,7 @@ async fn whoever_may_say_nothing_any_more_has_all_that_waits_refused_however_muc
     }
     world.house_has_handed(first.message).await;
     world.store.disable(bob.person);
-    world.ask(Verb::Stop { message: first.message }).await.unwrap();
+    world.ask(Request::Stop { message: first.message }).await.unwrap();
     for one in waiting {
         let view = world.settled(one.message).await;
         assert_eq!(state_and_why(&view), (ReceiptState::Refused, Some("not_allowed")));
@@ -560,7 +560,7 @@ async fn whoever_may_say_nothing_any_more_has_all_that_waits_refused_however_muc
 async fn a_conversations_past_is_nothing_to_whoever_may_not_see_it() {
     let world = World::new().await;
     let session = world.talk(conversation("a"), "one").await.row.session;
-    world.ask(Verb::End { session }).await.unwrap();
+    world.ask(Request::End { session }).await.unwrap();
     let bob = world.let_in("bob", Role::Member).await;
     let accepted = world.say_as(&bob, conversation("a"), "two").await.unwrap().accepted;
     assert_eq!((accepted.created, accepted.previous), (true, None));
@@ -591,7 +591,7 @@ async fn ending_a_session_with_a_running_turn_stops_it_first() {
     let first = world.say(conversation("a"), "!hang").await.unwrap().accepted;
     let waits = world.say(conversation("a"), "two").await.unwrap().accepted;
     world.house_has_handed(first.message).await;
-    assert_eq!(world.ask(Verb::End { session: first.session }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::End { session: first.session }).await, Ok(Granted::Done));
     assert_eq!(world.settled(first.message).await.row.state, Stopped);
     assert_eq!(
         state_and_why(&world.settled(waits.message).await),

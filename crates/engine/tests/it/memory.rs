@@ -6,7 +6,7 @@ use crate::vocabulary::{of_type, stories};
 use crate::world::World;
 use agent::{Abilities, AgentEvent, MemoryMove};
 use engine::{Limits, ReceiptState, Sight};
-use kernel::{ErrandKind, Fact, Native, Policy, SessionId, To};
+use kernel::{ErrandKind, Fact, Native, Policy, Request, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -139,7 +139,7 @@ async fn a_list_that_is_on_its_way_is_waited_for_and_not_for_ever() {
     });
     assert_eq!(learned.collect::<Vec<_>>(), [ErrandKind::Commands]);
     // Where nothing is under way there is nothing to wait for.
-    world.ask(engine::Verb::Stop { message: made.message }).await.unwrap();
+    world.ask(Request::Stop { message: made.message }).await.unwrap();
     world.settled(made.message).await;
     assert_eq!(look(engine::Look::Models).await, (Sight::Models(None), 0));
 }
@@ -206,7 +206,7 @@ async fn a_message_that_waits_for_a_list_can_be_stopped() {
     while puppet.notes.launches.lock().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    world.ask(engine::Verb::Stop { message }).await.unwrap();
+    world.ask(Request::Stop { message }).await.unwrap();
     assert_eq!(world.settled(message).await.row.state, ReceiptState::Stopped);
     assert!(began.elapsed() < Duration::from_secs(5));
     assert!(puppet.notes.handed.lock().unwrap().is_empty());

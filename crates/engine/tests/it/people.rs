@@ -5,9 +5,9 @@ use crate::vocabulary::world_of;
 use crate::world::{World, conversation, state_and_why, trace};
 use engine::{
     AddPerson, Follow, IfNew, Limits, MakeOrg, OrgSettings, PersonChange, ReceiptState, Refused, Resource,
-    RootRow, Told, Verb,
+    RootRow, Told,
 };
-use kernel::{Fact, Grant, Grantee, Number, Policy, Principal, Right, Role, SessionId, StopWhy, To};
+use kernel::{Fact, Grant, Grantee, Number, Policy, Principal, Request, Right, Role, SessionId, StopWhy, To};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ async fn a_principal_that_has_changed_is_looked_up_again_and_the_wish_goes_on() 
     assert_eq!(world.settled(said).await.row.state, ReceiptState::Answered);
     world.say_as(&bob, To::New, "three").await.unwrap();
     world.engine.make(&bob, IfNew::default(), None, trace(None)).await.unwrap();
-    let stop = Verb::Stop { message: said };
+    let stop = Request::Stop { message: said };
     world.engine.ask(&bob, stop, trace(None)).await.unwrap();
 }
 
@@ -177,8 +177,9 @@ async fn what_is_said_in_a_shared_session_is_its_senders() {
     let queue = world.engine.queue(&bob, session).await.unwrap();
     let senders: Vec<_> = queue.iter().map(|one| (one.row.message, one.sender.as_deref())).collect();
     assert_eq!(senders, [(hangs, Some("ann")), (waits, Some("bob"))]);
-    let words = Verb::Edit { message: waits, revision: 0, parts: world.inbound(To::New, "x", None).parts };
-    assert_eq!(world.ask(words).await, Err(Refused::NotYourWords), "not even its owner puts words in it");
+    let parts = world.inbound(To::New, "x", None).parts;
+    let edited = world.engine.edit(&world.me, waits, 0, &parts, trace(None)).await;
+    assert_eq!(edited, Err(Refused::NotYourWords), "not even its owner puts words in it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +191,7 @@ async fn a_viewer_reads_whatever_they_were_granted_and_does_nothing() {
     let said = world.say_as(&vera, To::Session(session), "two").await;
     assert_eq!(said, Err(Refused::Needs(Grant::Prompt)));
     assert_eq!(world.say_as(&vera, To::New, "two").await, Err(Refused::NeedsRole(Role::Member)));
-    let ended = world.engine.ask(&vera, Verb::End { session }, trace(None)).await;
+    let ended = world.engine.ask(&vera, Request::End { session }, trace(None)).await;
     assert_eq!(ended, Err(Refused::Needs(Grant::Manage)));
     let grants = world.engine.grants(&vera, Resource::Session(session)).await;
     assert_eq!(grants, Err(Refused::Needs(Grant::Manage)));
@@ -266,7 +267,7 @@ async fn an_org_has_so_many_open_sessions_as_it_may_and_its_settings_may_want_fe
     assert_eq!(make(&world.me).await, Err(Refused::OrgTooManyOpen { limit: 3 }));
     let settings = OrgSettings { open_max: Some(2), ..OrgSettings::default() };
     world.engine.settings(&world.me, settings, trace(None)).await.unwrap();
-    world.ask(Verb::End { session: first }).await.unwrap();
+    world.ask(Request::End { session: first }).await.unwrap();
     let said = world.say_as(&bob, To::New, "one").await;
     assert_eq!(said, Err(Refused::OrgTooManyOpen { limit: 2 }));
     let not_his = world.engine.settings(&bob, OrgSettings::default(), trace(None)).await;
@@ -289,7 +290,7 @@ async fn an_org_has_so_many_turns_under_way_as_it_may_and_the_next_starts_when_o
     };
     assert_eq!(state(&bob, third).await, ReceiptState::Waiting);
     assert_eq!(state(&world.me, fourth).await, ReceiptState::Waiting);
-    world.ask(Verb::Stop { message: first.message }).await.unwrap();
+    world.ask(Request::Stop { message: first.message }).await.unwrap();
     assert_eq!(state(&bob, third).await, ReceiptState::Answered);
     assert_eq!(state(&world.me, fourth).await, ReceiptState::Answered);
 }
@@ -371,7 +372,7 @@ async fn a_credential_that_is_not_good_for_something_hears_the_same_whether_it_i
     reads.rights = kernel::Rights::NONE.with(Right::Read);
     let (there, never) = (receipt.message, kernel::MessageId::from_bits(77));
     for message in [there, never] {
-        for verb in [Verb::Stop { message }, Verb::Withdraw { message }, Verb::Hold { message }] {
+        for verb in [Request::Stop { message }, Request::Withdraw { message }, Request::Hold { message }] {
             let asked = world.engine.ask(&reads, verb, trace(None)).await;
             assert_eq!(asked, Err(Refused::NeedsRight(Right::Prompt)));
         }
@@ -379,13 +380,13 @@ async fn a_credential_that_is_not_good_for_something_hears_the_same_whether_it_i
     for session in [receipt.session, SessionId::from_bits(77)] {
         let said = world.say_as(&reads, To::Session(session), "two").await;
         assert_eq!(said, Err(Refused::NeedsRight(Right::Prompt)));
-        let ended = world.engine.ask(&reads, Verb::End { session }, trace(None)).await;
+        let ended = world.engine.ask(&reads, Request::End { session }, trace(None)).await;
         assert_eq!(ended, Err(Refused::NeedsRight(Right::Manage)));
     }
     let mut prompts = world.let_in("bob", Role::Member).await;
     prompts.rights = kernel::Rights::NONE.with(Right::Prompt);
     for message in [there, never] {
-        let asked = world.engine.ask(&prompts, Verb::Hold { message }, trace(None)).await;
+        let asked = world.engine.ask(&prompts, Request::Hold { message }, trace(None)).await;
         assert_eq!(asked, Err(Refused::NotFound { what: "message" }), "not whose it is, either");
         let receipt = world.engine.receipt(&prompts, message).await.map(|_| ());
         assert_eq!(receipt, Err(Refused::NeedsRight(Right::Read)));

@@ -2,9 +2,10 @@
 
 use crate::world::{World, trace};
 use agent::Did;
-use engine::{Granted, IfNew, Inbound, Limits, ReceiptState, ReceiptView, Refused, Verb};
+use engine::{Granted, IfNew, Inbound, Limits, ReceiptState, ReceiptView, Refused};
 use kernel::{
-    Change, Epoch, Fact, HoldWhy, MessageId, NewWorktree, Policy, Scope, SessionId, Setting, To, Turn,
+    Change, Epoch, Fact, HoldWhy, MessageId, NewWorktree, Policy, Request, Scope, SessionId, Setting, To,
+    Turn,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub(crate) fn in_directory(world: &World, text: &str, directory: &str) -> Inboun
 
 impl World {
     pub(crate) async fn change(&self, session: SessionId, change: Change) -> Result<Granted, Refused> {
-        self.ask(Verb::Change { session, change, now: false }).await
+        self.ask(Request::ChangeScope { session, change, now: false }).await
     }
 
     /// Where and how the session acts, once it has come to this epoch.
@@ -89,11 +90,11 @@ async fn the_long_story_each_turn_runs_in_the_directory_of_its_epoch_and_nothing
     assert_eq!(world.own_acts("hold_for_other_scope").len(), 3);
     let there = world.queued(session, "there\n!pwd").await;
     assert_eq!(world.ran_in(there).await, "/trees/blue");
-    world.ask(Verb::Release { message: before, there: false }).await.unwrap();
+    world.ask(Request::Release { message: before, there: false }).await.unwrap();
     assert_eq!(world.ran_in(before).await, "/trees/blue", "sent here");
-    world.ask(Verb::Release { message: after, there: true }).await.unwrap();
+    world.ask(Request::Release { message: after, there: true }).await.unwrap();
     assert_eq!(world.ran_in(after).await, "/srv/shop", "sent there: the scope went back first");
-    world.ask(Verb::Withdraw { message: dropped }).await.unwrap();
+    world.ask(Request::Withdraw { message: dropped }).await.unwrap();
     assert_eq!(world.settled(dropped).await.row.state, Withdrawn);
     assert_eq!(world.arrived(session, 2).await.worktree, None);
     world.change(session, enter("blue")).await.unwrap();
@@ -148,7 +149,7 @@ async fn a_change_that_has_to_be_now_is_refused_while_a_turn_runs() {
     let world = World::new().await;
     let session = world.shop().await;
     let slow = world.queued(session, "!sleep 5000").await;
-    let now = Verb::Change { session, change: enter("blue"), now: true };
+    let now = Request::ChangeScope { session, change: enter("blue"), now: true };
     assert_eq!(world.ask(now.clone()).await, Err(Refused::Busy));
     world.settled(slow).await;
     assert_eq!(world.ask(now).await, Ok(Granted::Done));
@@ -170,7 +171,7 @@ async fn a_message_that_was_written_in_another_scope_is_held_until_somebody_says
     assert_eq!(world.state(message).await, (Held, Some("other_scope")));
     let held = |fact: &Fact| matches!(fact, Fact::Held { why: HoldWhy::OtherScope, .. });
     assert_eq!(world.rules(session).await.iter().filter(|fact| held(fact)).count(), 1);
-    world.ask(Verb::Release { message, there: false }).await.unwrap();
+    world.ask(Request::Release { message, there: false }).await.unwrap();
     assert_eq!(world.ran_in(message).await, "/trees/blue");
 }
 
@@ -214,14 +215,14 @@ async fn directories_may_be_shared_if_the_configuration_says_so() {
 async fn a_turn_is_undone_between_turns_and_not_where_somebody_else_works() {
     let world = World::new().await;
     let (session, other) = (world.shop().await, world.shop().await);
-    let undo = Verb::Undo { session, turn: Turn(1), under: None };
+    let undo = Request::Undo { session, turn: Turn(1), under: None };
     assert_eq!(world.ask(undo.clone()).await, Ok(Granted::Done));
     world.until_rule(session, |fact| matches!(fact, Fact::Undone { turn: Turn(1) })).await;
     let slow = world.queued(other, "!sleep 60000").await;
     world.house_has_handed(slow).await;
     assert_eq!(world.ask(undo.clone()).await, Err(Refused::Busy));
     assert_eq!(
-        world.ask(Verb::Undo { session, turn: Turn(9), under: None }).await,
+        world.ask(Request::Undo { session, turn: Turn(9), under: None }).await,
         Err(Refused::NotFound { what: "turn" })
     );
     world.change(session, enter("blue")).await.unwrap();

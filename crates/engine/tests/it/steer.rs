@@ -5,8 +5,8 @@ use crate::scope::in_directory;
 use crate::vocabulary::{of_type, stories};
 use crate::world::{World, state_and_why};
 use agent::{Abilities, Did, Steered, Trouble};
-use engine::{Limits, ReceiptState, Verb};
-use kernel::{Delivery, Fact, MessageId, Policy, SessionId, To};
+use engine::{Limits, ReceiptState};
+use kernel::{Delivery, Fact, MessageId, Policy, Request, SessionId, To};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ async fn words_that_the_agent_did_not_take_get_a_turn_of_their_own() {
         let row = world.engine.receipt(&world.me, more).await.unwrap().row;
         assert_eq!(row.state, ReceiptState::Waiting);
         let first = world.engine.queue(&world.me, session).await.unwrap()[0].row.message;
-        world.ask(Verb::Stop { message: first }).await.unwrap();
+        world.ask(Request::Stop { message: first }).await.unwrap();
         while puppet.notes.handed.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -106,7 +106,7 @@ async fn words_that_the_agent_did_not_take_get_a_turn_of_their_own() {
 async fn words_of_which_nobody_knows_whether_they_were_taken_are_not_said_again() {
     let (world, puppet, session, more) = into_puppet(Some(Err(Trouble::transient("no word")))).await;
     let first = world.engine.queue(&world.me, session).await.unwrap()[0].row.message;
-    world.ask(Verb::Stop { message: first }).await.unwrap();
+    world.ask(Request::Stop { message: first }).await.unwrap();
     assert_eq!(world.settled(more).await.row.state, Stopped);
     assert_eq!((world.missed(session).await, puppet.notes.handed.lock().unwrap().len()), (0, 1));
     let notices = of_type(&stories(&world, session).await, "notice");

@@ -4,8 +4,8 @@
 use crate::puppet::Puppet;
 use crate::world::World;
 use agent::{About, AgentEvent, Answer, Change, Choice, Found, Progress, Setup, Step, Usage};
-use engine::{ApprovalState, Granted, IfNew, Inbound, Limits, ReceiptState, StoredEntry, Verb};
-use kernel::{Fact, Number, Policy, SessionId, To};
+use engine::{ApprovalState, Granted, IfNew, Inbound, Limits, ReceiptState, StoredEntry};
+use kernel::{Fact, Number, Policy, Request, SessionId, To};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -213,7 +213,7 @@ async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
     assert_eq!(row.row.state, ApprovalState::Lapsed);
     let receipt = world.engine.receipt(&world.me, receipt.message).await.unwrap();
     assert_eq!(receipt.row.state, ReceiptState::Running);
-    let yes = Verb::Answer { approval, answer: kernel::Answer::Yes, remember: None };
+    let yes = Request::Answer { approval, answer: kernel::Answer::Yes, remember: None };
     let refused = world.ask(yes).await;
     assert!(matches!(refused, Err(engine::Refused::Lapsed { interrupted: false, .. })), "{refused:?}");
 }
@@ -240,7 +240,7 @@ async fn what_an_agent_keeps_goes_with_its_session_and_with_the_server() {
     let world = world_of(&puppet).await;
     let (first, second) = (turn(&world, To::New).await, turn(&world, To::New).await);
     assert!(puppet.notes.released.lock().unwrap().is_empty(), "the process is kept for the next turn");
-    assert_eq!(world.ask(Verb::End { session: first }).await, Ok(Granted::Done));
+    assert_eq!(world.ask(Request::End { session: first }).await, Ok(Granted::Done));
     while world.engine.kept() > 0 {
         tokio::task::yield_now().await;
     }

@@ -6,7 +6,7 @@ use crate::vocabulary::{of_type, stories};
 use crate::world::{World, trace};
 use agent::{AgentEvent, Trouble};
 use engine::{Collecting, GoneWhy, Heard, Limits, Look, Refused, Scripts, Sight, Told, TreeFiles};
-use kernel::{Change, Grant, Grantee, Number, Role, SessionId, To};
+use kernel::{Change, Grant, Grantee, Number, Request, Role, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn the_worktree_of_an_ended_session_goes_and_comes_back() {
     let session = world.shop().await;
     world.change(session, enter("blue")).await.unwrap();
     world.arrived(session, 1).await;
-    world.ask(engine::Verb::End { session }).await.unwrap();
+    world.ask(Request::End { session }).await.unwrap();
     let reference = world.remove(session).await.unwrap();
     let restore = async |reference: Option<&str>| {
         world.engine.restore_worktree(&world.me, session, "blue", reference, trace(None)).await
@@ -134,7 +134,7 @@ async fn a_worktree_that_is_gone_comes_back_for_a_session_that_is_in_it() {
     world.arrived(session, 2).await;
     world.remove(session).await.unwrap();
     // Nobody saw in time that there is nothing to go back to.
-    world.ask(engine::Verb::Release { message: there, there: true }).await.unwrap();
+    world.ask(Request::Release { message: there, there: true }).await.unwrap();
     world.arrived(session, 3).await;
     world.settled(there).await;
     let back = world.engine.restore_worktree(&world.me, session, "blue", None, trace(None)).await;
@@ -248,10 +248,7 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
         }
     }
     let open = world.engine.approvals(&world.me, 1).await.unwrap()[0].row.approval;
-    world
-        .ask(engine::Verb::Answer { approval: open, answer: kernel::Answer::Yes, remember: None })
-        .await
-        .unwrap();
+    world.ask(Request::Answer { approval: open, answer: kernel::Answer::Yes, remember: None }).await.unwrap();
     world.settled(said).await;
     loop {
         if let Heard::Ready(ready) = follow.next().await.expect("it goes on")

@@ -7,8 +7,8 @@ use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Engine, Granted, Ground, IfNew, Inbound,
     Limits, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView, Refused,
-    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply, Verb,
-    Wall, Wiring,
+    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply, Wall,
+    Wiring,
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
@@ -278,7 +278,7 @@ impl World {
         panic!("the stream ended before {words:?}");
     }
 
-    pub(crate) async fn ask(&self, verb: Verb) -> Result<Granted, Refused> {
+    pub(crate) async fn ask(&self, verb: kernel::Request) -> Result<Granted, Refused> {
         self.engine.ask(&self.me, verb, trace(None)).await
     }
 

@@ -180,9 +180,10 @@ impl Ledger {
                 refusal == Refusal::NotOpen && self.life == Life::Unopened,
                 "a message that was accepted is never refused without a fact",
             ),
-            Command::Report { .. } | Command::Wake | Command::Stop { .. } | Command::Return { .. } => {
-                Err(format!("{command:?} cannot be refused"))
-            }
+            Command::Report { .. }
+            | Command::Wake
+            | Command::Request { request: Request::Stop { .. }, .. }
+            | Command::Return { .. } => Err(format!("{command:?} cannot be refused")),
             _ => Ok(()),
         }
     }
@@ -256,7 +257,9 @@ impl Ledger {
     }
 
     fn stop_touches_what_it_names(&self, command: &Command, facts: &[Fact]) -> Kept {
-        let Command::Stop { message: named, .. } = command else { return Ok(()) };
+        let Command::Request { request: Request::Stop { message: named }, .. } = command else {
+            return Ok(());
+        };
         let other = self.now.as_ref().filter(|now| now.message != *named && !now.steered.contains(named));
         let touches = |fact: &Fact| match fact {
             Fact::Withdrawn { message, .. } => message != named,

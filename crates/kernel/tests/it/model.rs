@@ -201,17 +201,8 @@ impl Model {
                     self.now.as_mut().expect("it was spoken to").also.push(*message);
                 }
             }
-            Command::Edit { message, revision } => {
-                self.must_wait(message)?;
-                let seen = self.revisions.entry(*message).or_default();
-                if seen != revision {
-                    return Err(Refusal::Changed);
-                }
-                *seen += 1;
-            }
-            Command::Withdraw { message, .. } => {
-                self.must_wait(message)?;
-                self.leave(*message, Receipt::Withdrawn);
+            Command::Request { request, by, written_for } => {
+                self.request(request, *by, written_for.as_ref())?;
             }
             Command::Revoke { message } if self.running() == Some(*message) => match &self.now {
                 Some(Now { process: Process::None { .. }, .. }) => {
@@ -224,13 +215,41 @@ impl Model {
                 self.must_wait(message)?;
                 self.leave(*message, Receipt::Refused);
             }
-            Command::Hold { message } => {
+            Command::Answer { approval, answer, by } => self.answer(approval, answer, *by)?,
+            Command::Return { errand, came } => self.come_back(*errand, came),
+            Command::Wake => self.wake(),
+            Command::Report { fence, report } => self.report(fence, report),
+        }
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        request: &Request,
+        by: PersonId,
+        written_for: Option<&Scope>,
+    ) -> Result<(), Refusal> {
+        let over = self.ending || self.ended.is_some();
+        match request {
+            Request::Edit { message, revision } => {
+                self.must_wait(message)?;
+                let seen = self.revisions.entry(*message).or_default();
+                if seen != revision {
+                    return Err(Refusal::Changed);
+                }
+                *seen += 1;
+            }
+            Request::Withdraw { message } => {
+                self.must_wait(message)?;
+                self.leave(*message, Receipt::Withdrawn);
+            }
+            Request::Hold { message } => {
                 self.must_wait(message)?;
                 self.hold(*message, HoldWhy::Asked);
             }
-            Command::Release { message, back_in, .. } => {
+            Request::Release { message, there } => {
                 self.must_wait(message)?;
-                let elsewhere = back_in.as_ref().filter(|there| **there != self.here);
+                let elsewhere = written_for.filter(|scope| *there && **scope != self.here);
                 let elsewhere = elsewhere.filter(|_| self.written[message] != self.epoch);
                 match elsewhere.filter(|_| self.kept_until.contains_key(message)) {
                     Some(there) => {
@@ -240,45 +259,49 @@ impl Model {
                     None => self.release(*message),
                 }
             }
-            Command::Reorder { .. } if over => return Err(Refusal::Ended),
-            Command::Reorder { order } => {
+            Request::Reorder { .. } if over => return Err(Refusal::Ended),
+            Request::Reorder { order, .. } => {
                 let complete = self.line.iter().all(|message| order.contains(message));
                 if !complete || order.len() != self.line.len() {
                     return Err(Refusal::Changed);
                 }
                 self.line = order.clone();
             }
-            Command::Stop { message, by } => {
+            Request::Stop { message } => {
                 if self.must_wait(message).is_ok() {
                     self.leave(*message, Receipt::Withdrawn);
                 } else if self.running() == Some(*message) || self.also().contains(message) {
-                    self.stop(StopWhy::Asked(*by));
+                    self.stop(StopWhy::Asked(by));
                 }
             }
-            Command::Answer { approval, answer, by } => match self.questions.get_mut(approval) {
-                Some(Question::Open { asks, .. }) if !fits(*asks, answer) => return Err(Refusal::Unfit),
-                Some(Question::Open { .. }) if *by == Answerer::Nobody => {}
-                Some(question @ Question::Open { .. }) => *question = Question::Answered(answer.clone()),
-                _ => return Err(Refusal::TooLate),
-            },
-            Command::Change { .. } | Command::Undo { .. } if over => return Err(Refusal::Ended),
-            Command::Change { change, now, .. } => self.want(change, *now)?,
-            Command::KeepScope { .. } => {
+            Request::Answer { approval, answer, .. } => {
+                self.answer(approval, answer, Answerer::Person(by))?;
+            }
+            Request::ChangeScope { .. } | Request::Undo { .. } if over => return Err(Refusal::Ended),
+            Request::ChangeScope { change, now, .. } => self.want(change, *now)?,
+            Request::KeepScope { .. } => {
                 let begun = matches!(&self.away, Some((_, What::Enter(_))));
                 if begun || self.wanted.take().is_none() {
                     return Err(Refusal::TooLate);
                 }
             }
-            Command::Undo { turn, of, .. } => self.undo(*turn, *of)?,
-            Command::Return { errand, came } => self.come_back(*errand, came),
-            Command::End { .. } if over => {}
-            Command::End { .. } if !self.is_idle() => {
+            Request::Undo { turn, under, .. } => self.undo(*turn, *under)?,
+            Request::End { .. } if over => {}
+            Request::End { .. } if !self.is_idle() => {
                 self.ending = true;
                 self.stop(StopWhy::Ending);
             }
-            Command::End { .. } => self.end(EndWhy::Asked),
-            Command::Wake => self.wake(),
-            Command::Report { fence, report } => self.report(fence, report),
+            Request::End { .. } => self.end(EndWhy::Asked),
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, approval: &ApprovalId, answer: &Answer, by: Answerer) -> Result<(), Refusal> {
+        match self.questions.get_mut(approval) {
+            Some(Question::Open { asks, .. }) if !fits(*asks, answer) => return Err(Refusal::Unfit),
+            Some(Question::Open { .. }) if by == Answerer::Nobody => {}
+            Some(question @ Question::Open { .. }) => *question = Question::Answered(answer.clone()),
+            _ => return Err(Refusal::TooLate),
         }
         Ok(())
     }
@@ -585,11 +608,11 @@ impl Model {
         }
     }
 
-    fn undo(&mut self, turn: Turn, of: Epoch) -> Result<(), Refusal> {
+    fn undo(&mut self, turn: Turn, under: Option<Epoch>) -> Result<(), Refusal> {
         if turn == Turn(0) || turn.0 as usize > self.turns.len() {
             return Err(Refusal::NoSuchTurn);
         }
-        if of != self.epoch {
+        if under != Some(self.epoch) {
             return Err(Refusal::OtherScope);
         }
         if !self.is_idle() || self.wanted.is_some() || self.next().is_some() || self.slot == Slot::Taken {

@@ -11,6 +11,7 @@ use crate::words::{due_in_words, table, told_in_words};
 use homing_kernel::*;
 
 /// Something that happens in a story.
+#[allow(clippy::large_enum_variant)] // Stories are short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Somebody wishes something.
@@ -163,27 +164,28 @@ impl World {
             Step::AnswerLast { answer, by } => {
                 let last = self.session.running().and_then(|running| running.asks.last());
                 let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
-                tell(Command::Answer { approval, answer: answer.clone(), by: *by })
+                tell(answers(approval, answer.clone(), *by))
             }
             Step::SendThere(message) => {
-                let back_in = self.ledger.scope_for(*message).cloned();
-                tell(Command::Release { message: *message, back_in, by: person(1) })
+                let written_for = self.ledger.scope_for(*message).cloned();
+                let request = Request::Release { message: *message, there: written_for.is_some() };
+                tell(Command::Request { request, by: person(1), written_for })
             }
             Step::UndoTurn(turn) => {
                 let of = self.ledger.started(*turn, Attempt(1)).map_or(Epoch(0), |fence| fence.epoch);
-                tell(Command::Undo { turn: *turn, of, by: person(1) })
+                tell(undo(*turn, of))
             }
             Step::Return { from, came } => {
                 tell(Command::Return { errand: self.errand(*from), came: came.clone() })
             }
             Step::BackToFront => {
                 let order = self.session.queue().iter().rev().map(|waiting| waiting.message).collect();
-                tell(Command::Reorder { order })
+                tell(Request::Reorder { session: session(), order }.by(person(1)))
             }
             Step::StopRunning => {
                 let nobody = MessageId::from_bits(0);
                 let message = self.session.running().map_or(nobody, |running| running.message);
-                tell(Command::Stop { message, by: person(1) })
+                tell(Request::Stop { message }.by(person(1)))
             }
             Step::AskNext(asks) => tell(self.asks(self.ledger.next_approval(), *asks)),
             Step::AskAgain => {
@@ -375,30 +377,30 @@ pub(crate) fn step(text: &str) -> Step {
             let (by, delivery) = (person(number(p)), Delivery::Queue);
             Step::Wish(Command::Say { message: message(m), by, delivery, under: None })
         }
-        [ref change @ .., "now"] => Step::Wish(Command::Change { change: wanted(change), now: true, by }),
-        ["enter" | "exit" | "set" | "relink", ..] => {
-            Step::Wish(Command::Change { change: wanted(&words), now: false, by })
-        }
-        ["keep"] => Step::Wish(Command::KeepScope { by }),
+        [ref change @ .., "now"] => change_step(wanted(change), true),
+        ["enter" | "exit" | "set" | "relink", ..] => change_step(wanted(&words), false),
+        ["keep"] => Step::Wish(Request::KeepScope { session: session() }.by(by)),
         ["undo", turn] => Step::UndoTurn(Turn(number(turn) as u32)),
         ["undo", turn, "of", "epoch", epoch] => {
             let (turn, of) = (Turn(number(turn) as u32), Epoch(number(epoch) as u32));
-            Step::Wish(Command::Undo { turn, of, by })
+            Step::Wish(undo(turn, of))
         }
         ["entered" | "undone", ..] | ["in", "vain", ..] | ["saw", ..] => returned(&words, text),
         ["edit", m, "seen", revision] => {
-            Step::Wish(Command::Edit { message: message(m), revision: number(revision) as u32 })
+            let request = Request::Edit { message: message(m), revision: number(revision) as u32 };
+            Step::Wish(request.by(by))
         }
-        ["withdraw", m] => Step::Wish(Command::Withdraw { message: message(m), by }),
-        ["hold", m] => Step::Wish(Command::Hold { message: message(m) }),
-        ["release", m] => Step::Wish(Command::Release { message: message(m), back_in: None, by }),
+        ["withdraw", m] => Step::Wish(Request::Withdraw { message: message(m) }.by(by)),
+        ["hold", m] => Step::Wish(Request::Hold { message: message(m) }.by(by)),
+        ["release", m] => Step::Wish(Request::Release { message: message(m), there: false }.by(by)),
         ["release", m, "there"] => Step::SendThere(message(m)),
         ["reorder", "back", "to", "front"] => Step::BackToFront,
         ["reorder", ref order @ ..] => {
-            Step::Wish(Command::Reorder { order: order.iter().map(|m| message(m)).collect() })
+            let order = order.iter().map(|m| message(m)).collect();
+            Step::Wish(Request::Reorder { session: session(), order }.by(by))
         }
         ["stop"] => Step::StopRunning,
-        ["stop", m] => Step::Wish(Command::Stop { message: message(m), by }),
+        ["stop", m] => Step::Wish(Request::Stop { message: message(m) }.by(by)),
         ["answer", a, ref answer @ .., "by", "rule", rule] => {
             answer_step(a, answer, Answerer::Rule(RuleId::from_bits(number(rule))))
         }
@@ -408,7 +410,7 @@ pub(crate) fn step(text: &str) -> Step {
         ["missed"] => Step::MissLast,
         ["the", "agent", "listens"] => Step::Listens(true),
         ["the", "agent", "is", "deaf"] => Step::Listens(false),
-        ["end"] => Step::Wish(Command::End { by }),
+        ["end"] => Step::Wish(Request::End { session: session() }.by(by)),
         ["revoke", m] => Step::Wish(Command::Revoke { message: message(m) }),
         ["wake"] => Step::Wake { after_ms: None },
         ["wake", after] => {
@@ -484,11 +486,32 @@ pub(crate) fn scope() -> Scope {
     Scope { directory, agent, model: None, mode: None, worktree: None }
 }
 
+/// The session of every story.
+pub(crate) fn session() -> SessionId {
+    SessionId::from_bits(1)
+}
+
+fn undo(turn: Turn, of: Epoch) -> Command {
+    Request::Undo { session: session(), turn, under: Some(of) }.by(person(1))
+}
+
+fn change_step(change: Change, now: bool) -> Step {
+    Step::Wish(Request::ChangeScope { session: session(), change, now }.by(person(1)))
+}
+
+/// A person asks for it; a rule or a policy does not.
+fn answers(approval: ApprovalId, answer: Answer, by: Answerer) -> Command {
+    match by {
+        Answerer::Person(by) => Request::Answer { approval, answer, remember: None }.by(by),
+        Answerer::Rule(_) | Answerer::Policy | Answerer::Nobody => Command::Answer { approval, answer, by },
+    }
+}
+
 fn answer_step(approval_or_last: &str, answer: &[&str], by: Answerer) -> Step {
     let answer = answered(answer);
     match approval_or_last {
         "last" => Step::AnswerLast { answer, by },
-        number => Step::Wish(Command::Answer { approval: approval(number), answer, by }),
+        number => Step::Wish(answers(approval(number), answer, by)),
     }
 }
 

@@ -7,11 +7,11 @@ use agent::{
 };
 use engine::{
     AddPerson, Engine, IfNew, Inbound, Limits, MakeOrg, MakeToken, NewOrg, NewPerson, Part, Purpose,
-    Resource, SignInFor, StoredEntry, TokenRow, Told, Verb, hash_of,
+    Resource, SignInFor, StoredEntry, TokenRow, Told, hash_of,
 };
 use kernel::{
-    ApprovalId, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal, Rights,
-    Role, SessionId, To, TokenId,
+    ApprovalId, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Principal, Request,
+    Rights, Role, SessionId, To, TokenId,
 };
 use serde_json::Value;
 use server::{Server, ServerConfig};
@@ -222,7 +222,7 @@ impl Town {
     }
 
     pub(crate) async fn end(&self, who: &Somebody, session: SessionId) {
-        self.engine.ask(&self.now(who).await, Verb::End { session }, trace()).await.unwrap();
+        self.engine.ask(&self.now(who).await, Request::End { session }, trace()).await.unwrap();
         self.fact(who, session, |fact| matches!(fact, Fact::Ended { .. })).await;
     }
 

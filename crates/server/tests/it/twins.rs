@@ -6,10 +6,11 @@
 
 use crate::town::{Busy, SOON, Town};
 use crate::world::{Somebody, trace};
-use engine::{IfNew, MakeToken, Resource, Verb};
+use engine::{IfNew, MakeToken, Resource};
 use futures_util::StreamExt;
 use kernel::{
-    ApprovalId, Fact, Grant, Grantee, GroupId, MessageId, PersonId, Rights, Role, SessionId, To, TokenId,
+    ApprovalId, Fact, Grant, Grantee, GroupId, MessageId, PersonId, Request, Rights, Role, SessionId, To,
+    TokenId,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -101,7 +102,7 @@ async fn other_goes_on(town: &Town, y: &Somebody, guessed: &Guessed) {
     let (session, message) = town.say(y, To::New, "something new").await;
     let by = town.now(y).await;
     town.engine.receipt_within(&by, message, SOON).await.unwrap();
-    town.engine.ask(&by, Verb::End { session }, trace()).await.unwrap();
+    town.engine.ask(&by, Request::End { session }, trace()).await.unwrap();
 }
 
 /// What the one who asks has: a talk, a session with a question and a queue, one that has ended, one that was shared.

@@ -3,8 +3,8 @@
 use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
 use crate::notes::{Said, code_of, short};
-use engine::{Accepted, Granted, ReceiptState, Refused, Verb};
-use kernel::{Address, MessageId, PersonId, SessionId, To};
+use engine::{Accepted, Granted, ReceiptState, Refused};
+use kernel::{Address, MessageId, PersonId, Request, SessionId, To};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
@@ -154,21 +154,21 @@ fn receipts_move_forward(scene: &Scene<'_>, findings: &mut Findings) {
 
 /// What the keeper granted is so.
 fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
-    for (verb, _) in scene.seen.asked.iter().filter(|(_, answer)| *answer == Ok(Granted::Done)) {
+    for (request, _) in scene.seen.asked.iter().filter(|(_, answer)| *answer == Ok(Granted::Done)) {
         let row = |message| scene.store.receipts.get(message);
-        let fits = match verb {
-            Verb::Withdraw { message } => row(message).is_some_and(|r| r.state == ReceiptState::Withdrawn),
-            Verb::Edit { message, revision, .. } => row(message).is_some_and(|r| r.revision > *revision),
-            Verb::End { session } => scene.told.get(session).is_some_and(|told| told.ended.is_some()),
-            Verb::Stop { message } => row(message).is_some_and(|r| r.state.is_final()),
-            Verb::Hold { .. }
-            | Verb::Release { .. }
-            | Verb::Reorder { .. }
-            | Verb::Answer { .. }
-            | Verb::Change { .. }
-            | Verb::KeepScope { .. }
-            | Verb::Undo { .. } => true,
+        let fits = match request {
+            Request::Withdraw { message } => row(message).is_some_and(|r| r.state == ReceiptState::Withdrawn),
+            Request::Edit { message, revision, .. } => row(message).is_some_and(|r| r.revision > *revision),
+            Request::End { session } => scene.told.get(session).is_some_and(|told| told.ended.is_some()),
+            Request::Stop { message } => row(message).is_some_and(|r| r.state.is_final()),
+            Request::Hold { .. }
+            | Request::Release { .. }
+            | Request::Reorder { .. }
+            | Request::Answer { .. }
+            | Request::ChangeScope { .. }
+            | Request::KeepScope { .. }
+            | Request::Undo { .. } => true,
         };
-        findings.must(fits || !scene.is_quiet, "what was granted is done", || format!("{verb:?}"));
+        findings.must(fits || !scene.is_quiet, "what was granted is done", || format!("{request:?}"));
     }
 }

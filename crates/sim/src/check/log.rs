@@ -9,7 +9,7 @@ use super::Findings;
 use crate::notes::short;
 use kernel::*;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{Cause, ReceiptState, StoredEntry, StoredFact, Wish};
+use store::{Cause, ReceiptState, StoredEntry, StoredFact};
 
 /// What a log tells.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ enum Life {
 
 struct Reader<'a> {
     session: SessionId,
-    wishes: &'a BTreeMap<RequestId, Wish>,
+    requests: &'a BTreeMap<RequestId, Request>,
     policy: &'a Policy,
     findings: &'a mut Findings,
     life: Life,
@@ -131,13 +131,13 @@ enum Name {
 pub(super) fn read(
     session: SessionId,
     facts: &[StoredFact],
-    wishes: &BTreeMap<RequestId, Wish>,
+    requests: &BTreeMap<RequestId, Request>,
     policy: &Policy,
     findings: &mut Findings,
 ) -> Told {
     let mut reader = Reader {
         session,
-        wishes,
+        requests,
         policy,
         findings,
         life: Life::Unopened,
@@ -245,26 +245,26 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a fact that followed from a wish is about what the wish named.
+    /// Whether a fact that followed from a request is about what the request named.
     fn follows(&self, fact: &Fact, cause: Cause) -> bool {
         let (Cause::Request(request), true) = (cause, self.is_named(fact)) else { return true };
         let running = self.told.turns.last().map(|told| told.message);
-        match (self.wishes.get(&request), fact) {
-            (Some(Wish::End), _) => true,
+        match (self.requests.get(&request), fact) {
+            (Some(Request::End { .. }), _) => true,
             // Whatever makes room for a change of scope brings this along.
             (Some(_), Fact::Held { why: HoldWhy::OtherScope, .. }) => true,
             (Some(_), Fact::Released { message, .. }) if self.moving.has_released(*message) => true,
-            (Some(Wish::Stop { message }), Fact::StopAsked { .. } | Fact::TurnEnded { .. }) => {
+            (Some(Request::Stop { message }), Fact::StopAsked { .. } | Fact::TurnEnded { .. }) => {
                 let steered = self.told.turns.last().is_some_and(|told| told.steered.contains(message));
                 running == Some(*message) || steered
             }
             (
-                Some(Wish::Stop { message: m } | Wish::Withdraw { message: m }),
+                Some(Request::Stop { message: m } | Request::Withdraw { message: m }),
                 Fact::Withdrawn { message, .. },
             )
-            | (Some(Wish::Edit { message: m, .. }), Fact::Edited { message, .. })
-            | (Some(Wish::Hold { message: m }), Fact::Held { message, .. })
-            | (Some(Wish::Release { message: m, .. }), Fact::Released { message, .. }) => m == message,
+            | (Some(Request::Edit { message: m, .. }), Fact::Edited { message, .. })
+            | (Some(Request::Hold { message: m }), Fact::Held { message, .. })
+            | (Some(Request::Release { message: m, .. }), Fact::Released { message, .. }) => m == message,
             _ => false,
         }
     }

@@ -64,7 +64,7 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     findings.must(whole, "the audit's chain is whole", || format!("{chain:?}"));
     let mut told = BTreeMap::new();
     for (session, facts) in &store.facts {
-        told.insert(*session, log::read(*session, facts, &seen.wishes, &town.policy, &mut findings));
+        told.insert(*session, log::read(*session, facts, &seen.requests, &town.policy, &mut findings));
     }
     let past = told.values().flat_map(|told: &Told| &told.turns).filter(|turn| turn.is_past());
     let past = past.flat_map(|turn| turn.steered.iter().copied().chain([turn.message])).collect();

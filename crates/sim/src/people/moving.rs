@@ -6,8 +6,10 @@
 use super::Person;
 use crate::notes::short;
 use crate::town::Town;
-use engine::{CallerKey, IfNewWorktree, Look, Refused, Trace, Verb};
-use kernel::{Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, SessionId, Setting, To, Turn};
+use engine::{CallerKey, IfNewWorktree, Look, Refused, Trace};
+use kernel::{
+    Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, Request, SessionId, Setting, To, Turn,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Views;
@@ -29,7 +31,7 @@ impl Person {
                 (0..12, _) | (_, None) => self.say_somewhere().await,
                 (12..32, Some(session)) => self.say_so(session).await,
                 (32..60, Some(session)) => self.change_scope(session).await,
-                (60..64, Some(session)) => self.ask(Verb::KeepScope { session }).await,
+                (60..64, Some(session)) => self.ask(Request::KeepScope { session }).await,
                 (64..76, Some(session)) => self.let_go(session).await,
                 (76..82, Some(session)) => self.undo(session).await,
                 (82..88, Some(session)) => self.fork(session).await,
@@ -71,7 +73,7 @@ impl Person {
     async fn change_scope(&mut self, session: SessionId) {
         let change = self.some_change();
         let now = self.dice.chance(300);
-        self.ask(Verb::Change { session, change, now }).await;
+        self.ask(Request::ChangeScope { session, change, now }).await;
         // Something said right after it, by somebody who does not know.
         if self.dice.chance(400) {
             self.say(Some(To::Session(session))).await;
@@ -117,17 +119,17 @@ impl Person {
         let Some(message) = message.or_else(|| self.some_message().map(|known| known.message)) else {
             return;
         };
-        let verb = match self.dice.below(5) {
-            0 | 1 => Verb::Release { message, there: false },
-            2 | 3 => Verb::Release { message, there: true },
-            _ => Verb::Withdraw { message },
+        let request = match self.dice.below(5) {
+            0 | 1 => Request::Release { message, there: false },
+            2 | 3 => Request::Release { message, there: true },
+            _ => Request::Withdraw { message },
         };
-        self.ask(verb).await;
+        self.ask(request).await;
     }
 
     async fn undo(&mut self, session: SessionId) {
         let turn = self.some_turn(session);
-        self.ask(Verb::Undo { session, turn, under: None }).await;
+        self.ask(Request::Undo { session, turn, under: None }).await;
     }
 
     /// Mostly the last one that ran.

@@ -4,8 +4,8 @@
 //! It has dice of its own, so that everything else of a story stays as it was.
 
 use super::Person;
-use engine::{CallerKey, NewRule, Part, Refused, Remember, RuleEffect, Trace, Verb};
-use kernel::{Answer, Grantee, Moment, RuleId, To};
+use engine::{CallerKey, NewRule, Part, Refused, RuleEffect, Trace};
+use kernel::{Answer, Grantee, Moment, Remember, Request, RuleId, To};
 use std::time::Duration;
 
 /// Where rules hold: where people meet, above it, where sessions have their own directories, and nowhere.
@@ -130,7 +130,7 @@ impl Person {
             let answer = if self.dice.chance(500) { Answer::Yes } else { Answer::No };
             let remember =
                 self.dice.weigh(&[(3, Some(Remember::Session)), (2, Some(Remember::Always)), (1, None)]);
-            self.ask(Verb::Answer { approval: view.row.approval, answer, remember }).await;
+            self.ask(Request::Answer { approval: view.row.approval, answer, remember }).await;
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::{Known, Person};
 use crate::notes::short;
-use engine::{CallerKey, Granted, IfNew, Part, ReceiptState, Refused, Trace, Verb};
-use kernel::{Answer, SessionId};
+use engine::{CallerKey, Granted, IfNew, Part, ReceiptState, Refused, Trace};
+use kernel::{Answer, Request, SessionId};
 use std::time::Duration;
 
 impl Person {
@@ -14,14 +14,14 @@ impl Person {
         let known = waiting.or_else(|| self.some_message());
         match (kind, known, session) {
             (0..6, Some(known), _) => self.edit(known).await,
-            (6..10, Some(Known { message, .. }), _) => self.ask(Verb::Withdraw { message }).await,
-            (10..14, Some(Known { message, .. }), _) => self.ask(Verb::Hold { message }).await,
+            (6..10, Some(Known { message, .. }), _) => self.ask(Request::Withdraw { message }).await,
+            (10..14, Some(Known { message, .. }), _) => self.ask(Request::Hold { message }).await,
             (14..18, Some(Known { message, .. }), _) => {
-                self.ask(Verb::Release { message, there: false }).await
+                self.ask(Request::Release { message, there: false }).await
             }
             (18..25, Some(Known { message, .. }), _) => self.stop(message).await,
             (25..28, _, Some(session)) => self.reorder(session).await,
-            (28..30, _, Some(session)) => self.ask(Verb::End { session }).await,
+            (28..30, _, Some(session)) => self.ask(Request::End { session }).await,
             (30, ..) => self.make().await,
             _ => {}
         }
@@ -63,13 +63,13 @@ impl Person {
         self.town.notes.seen().said[known.code].edits.push(text.clone());
         let revision = self.dice.weigh(&[(4, 0), (2, 1), (1, 2)]);
         let parts = vec![Part::Text { text }];
-        self.ask(Verb::Edit { message: known.message, revision, parts }).await;
+        self.ask_with(Request::Edit { message: known.message, revision }, parts).await;
     }
 
     async fn stop(&mut self, message: kernel::MessageId) {
-        self.ask(Verb::Stop { message }).await;
+        self.ask(Request::Stop { message }).await;
         if self.dice.chance(400) {
-            self.ask(Verb::Stop { message }).await;
+            self.ask(Request::Stop { message }).await;
         }
     }
 
@@ -78,11 +78,16 @@ impl Person {
         for at in (1..order.len()).rev() {
             order.swap(at, self.dice.below(at as u64 + 1) as usize);
         }
-        self.ask(Verb::Reorder { session, order }).await;
+        self.ask(Request::Reorder { session, order }).await;
     }
 
     /// Asks with a key until there is an answer, and writes it down.
-    pub(super) async fn ask(&mut self, verb: Verb) {
+    pub(super) async fn ask(&mut self, request: Request) {
+        self.ask_with(request, vec![]).await;
+    }
+
+    /// The same, with the words of an edit.
+    async fn ask_with(&mut self, request: Request, parts: Vec<Part>) {
         let key = {
             let mut heard = self.gossip.heard();
             heard.verbs += 1;
@@ -94,9 +99,17 @@ impl Person {
         while !self.town.is_enough(&mut tries) {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
             let (engine, me) = (daemon.engine.clone(), self.me.clone());
-            let (wish, how) = (verb.clone(), trace.clone());
-            let answer = daemon.call(async move { engine.ask(&me, wish, how).await }).await;
-            self.town.notes.tell(|| format!("{} {verb:?}: {answer:?}", self.me.handle));
+            let (wanted, parts, how) = (request.clone(), parts.clone(), trace.clone());
+            let answer = daemon.call(async move {
+                match wanted {
+                    Request::Edit { message, revision } => {
+                        engine.edit(&me, message, revision, &parts, how).await
+                    }
+                    other => engine.ask(&me, other, how).await,
+                }
+            });
+            let answer = answer.await;
+            self.town.notes.tell(|| format!("{} {request:?}: {answer:?}", self.me.handle));
             match answer {
                 Some(Ok(Granted::Done) | Err(Refused::TooLate | Refused::Changed)) => {}
                 // It is in the inbox: there will be a verdict.
@@ -110,7 +123,7 @@ impl Person {
                 Some(Err(_)) => {}
             }
             if let Some(answer) = answer {
-                self.town.notes.seen().asked.push((verb, answer));
+                self.town.notes.seen().asked.push((request, answer));
             }
             return;
         }
@@ -122,7 +135,7 @@ impl Person {
         let open = daemon.call(async move { engine.approvals(&me, 8).await }).await;
         for row in open.and_then(Result::ok).into_iter().flatten() {
             let answer = if self.dice.weigh(&[(1, true), (1, false)]) { Answer::Yes } else { Answer::No };
-            self.ask(Verb::Answer { approval: row.row.approval, answer, remember: None }).await;
+            self.ask(Request::Answer { approval: row.row.approval, answer, remember: None }).await;
         }
     }
 

@@ -59,12 +59,12 @@ impl Weather {
     }
 
     /// An answer is remembered for good, whoever gave it.
-    pub(super) async fn lie_about_wish(
+    pub(super) async fn lie_about_request(
         &self,
         wish: Authorized<NewRequest>,
     ) -> Result<Authorized<NewRequest>, StoreError> {
         let mut new = wish.wish().clone();
-        let Wish::Answer { approval, answer: Answer::Yes | Answer::No, rule } = &mut new.wish else {
+        let Request::Answer { approval, answer: Answer::Yes | Answer::No, .. } = &new.request else {
             return Ok(wish);
         };
         if !self.sky.lies(Bug::RulesByAnybody, 1_000) {
@@ -72,7 +72,7 @@ impl Weather {
         }
         let (tool, agent, directory, session) = ("shell".to_owned(), None, None, None);
         let own = RuleId::from_bits(approval.bits());
-        *rule = Some(RememberedRule { rule: own, agent, tool, directory, session });
+        new.resolved.rule = Some(RememberedRule { rule: own, agent, tool, directory, session });
         let (record, _) = self.inner.session(new.session).await?.expect("it was asked there");
         Ok(authorize(wish.by(), Act::Answer, &record, new).expect("it was allowed before"))
     }

@@ -4,7 +4,7 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use bytes::Bytes;
-use kernel::{Fact, Grant, Moment, Number, Outcome, Session, Term, To, Turn};
+use kernel::{Fact, Grant, Moment, Number, Outcome, Request, Session, Term, To, Turn};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -83,7 +83,7 @@ pub async fn inbox_rows_go_with_the_facts_that_answer_them<F: Fixture>() {
 pub async fn an_append_without_facts_only_empties_the_inbox<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
-    ask(on.store(), ses(1), 1, Wish::Stop { message: msg(9) }).await;
+    ask(on.store(), ses(1), 1, Request::Stop { message: msg(9) }).await;
     let mut idle = drain(on.store(), ses(1)).await;
     idle.verdicts = vec![(req(1), Verdict::Done)];
     assert_eq!(written(on.store(), idle).await, Number(2));

@@ -6,7 +6,8 @@ use crate::*;
 use kernel::{
     Answer, ApprovalId, Change as ScopeChange, Command, Delivery, EndWhy, Epoch, Errand, ErrandKind, Fact,
     Failure, Fence, Given, Grant, Grantee, HoldWhy, MessageId, Moment, Native, NewWorktree, Number, Outcome,
-    Policy, RefusedWhy, Report, Return, Scope, Session, SessionId, Setting, Slot, Stage, To, Turn, What,
+    Policy, RefusedWhy, Report, Request, Return, Scope, Session, SessionId, Setting, Slot, Stage, To, Turn,
+    What,
 };
 use std::collections::BTreeMap;
 
@@ -229,8 +230,9 @@ impl Lives {
                 self.keep(store, session, false).await;
             }
             5..=9 if open => {
-                let wish = self.wish(&messages, &row);
-                ask(store, session, n, wish).await;
+                let request = self.request(session, &messages, &row);
+                let (resolved, words) = beside(&request);
+                ask_with(store, session, n, request, resolved, words).await;
                 self.keep(store, session, false).await;
             }
             10 if open => {
@@ -263,7 +265,7 @@ impl Lives {
         Line { at: self.now, delivery, under, ..line(n) }
     }
 
-    fn wish(&mut self, messages: &[MessageId], row: &SessionRow) -> Wish {
+    fn request(&mut self, session: SessionId, messages: &[MessageId], row: &SessionRow) -> Request {
         let message = messages[self.dice.roll(messages.len() as u64) as usize];
         if let Some(approval) = self.approvals.last().copied().filter(|_| self.dice.roll(4) == 0) {
             let answer = match self.dice.roll(4) {
@@ -272,20 +274,24 @@ impl Lives {
                 2 => Answer::Chose(3),
                 _ => Answer::Said("perhaps".into()),
             };
-            return Wish::Answer { approval, answer, rule: None };
+            return Request::Answer { approval, answer, remember: None };
         }
         match self.dice.roll(40) {
-            0..=2 => Wish::Edit { message, revision: self.dice.roll(2) as u32, words: "edited".into() },
-            3 => Wish::Withdraw { message },
-            4..=6 => Wish::Hold { message },
-            7 | 8 => Wish::Release { message, back_in: None },
-            9 => Wish::Release { message, back_in: Some(scope()) },
-            10..=12 => Wish::Reorder { order: messages.iter().rev().copied().collect() },
-            13 | 14 => Wish::Stop { message },
-            15..=28 => Wish::Change { change: self.change(message), now: self.dice.roll(4) == 0 },
-            29..=32 => Wish::KeepScope,
-            33..=38 => Wish::Undo { turn: Turn(self.dice.roll(3) as u32), of: row.epoch },
-            _ => Wish::End,
+            0..=2 => Request::Edit { message, revision: self.dice.roll(2) as u32 },
+            3 => Request::Withdraw { message },
+            4..=6 => Request::Hold { message },
+            7 | 8 => Request::Release { message, there: false },
+            9 => Request::Release { message, there: true },
+            10..=12 => Request::Reorder { session, order: messages.iter().rev().copied().collect() },
+            13 | 14 => Request::Stop { message },
+            15..=28 => {
+                Request::ChangeScope { session, change: self.change(message), now: self.dice.roll(4) == 0 }
+            }
+            29..=32 => Request::KeepScope { session },
+            33..=38 => {
+                Request::Undo { session, turn: Turn(self.dice.roll(3) as u32), under: Some(row.epoch) }
+            }
+            _ => Request::End { session },
         }
     }
 
@@ -519,6 +525,15 @@ async fn compare_receipts(
     assert_eq!(queue.iter().map(|row| row.message).collect::<Vec<_>>(), order);
 }
 
+/// What comes beside a request: the scope to go back to, the words of an edit.
+fn beside(request: &Request) -> (Resolved, Option<bytes::Bytes>) {
+    match request {
+        Request::Release { there: true, .. } => (Resolved { written_for: Some(scope()), rule: None }, None),
+        Request::Edit { .. } => (Resolved::default(), Some("edited".into())),
+        _ => (Resolved::default(), None),
+    }
+}
+
 fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given) {
     match item {
         InboxItem::Say { message, by, delivery, under } => {
@@ -540,29 +555,21 @@ fn take(append: &mut Append, state: &mut Session, item: InboxItem, given: &Given
                 tell(append, state, Command::Revoke { message }, Cause::Keeper, given);
             }
         }
-        InboxItem::Request { request, by, wish } => {
-            let command = match wish {
-                Wish::Edit { message, revision, .. } => Command::Edit { message, revision },
-                Wish::Withdraw { message } => Command::Withdraw { message, by },
-                Wish::Hold { message } => Command::Hold { message },
-                Wish::Release { message, back_in } => Command::Release { message, back_in, by },
-                Wish::Reorder { order } => Command::Reorder { order: still_waiting(state, order) },
-                Wish::Stop { message } => Command::Stop { message, by },
-                Wish::Answer { approval, answer, rule: _ } => {
-                    Command::Answer { approval, answer, by: kernel::Answerer::Person(by) }
+        InboxItem::Request { id, by, request, resolved } => {
+            let request = match request {
+                Request::Reorder { session, order } => {
+                    Request::Reorder { session, order: still_waiting(state, order) }
                 }
-                Wish::Change { change, now } => Command::Change { change, now, by },
-                Wish::KeepScope => Command::KeepScope { by },
-                Wish::Undo { turn, of } => Command::Undo { turn, of, by },
-                Wish::End => Command::End { by },
+                other => other,
             };
-            let verdict = tell(append, state, command, Cause::Request(request), given);
-            append.verdicts.push((request, verdict));
+            let command = Command::Request { request, by, written_for: resolved.written_for };
+            let verdict = tell(append, state, command, Cause::Request(id), given);
+            append.verdicts.push((id, verdict));
         }
     }
 }
 
-/// A wish names all messages of the session; only an order of those that wait can be granted.
+/// A request names all messages of the session; only an order of those that wait can be granted.
 fn still_waiting(state: &Session, order: Vec<MessageId>) -> Vec<MessageId> {
     let waits = |message: &MessageId| state.queue().iter().any(|waiting| waiting.message == *message);
     order.into_iter().filter(waits).collect()

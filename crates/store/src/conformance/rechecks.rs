@@ -4,7 +4,9 @@
 use super::Fixture;
 use super::story::*;
 use crate::*;
-use kernel::{Fact, Grant, Grantee, PersonId, Principal, RefusedWhy, Role, SessionId, StopWhy, To, Turn};
+use kernel::{
+    Fact, Grant, Grantee, PersonId, Principal, RefusedWhy, Request, Role, SessionId, StopWhy, To, Turn,
+};
 use std::collections::BTreeSet;
 
 /// Sessions 1 to 3 are mine and given to everybody in a group, in which my friend is. They have something that waits in
@@ -197,7 +199,7 @@ pub async fn a_disabled_persons_wishes_are_moved<F: Fixture>() {
     let by = Principal { groups: vec![grp(1)], ..now(store, &friend()).await };
     let message = aim(store, &by, To::Session(ses(1)), line(20)).await;
     let first = aim(store, &by, To::New, line(21)).await;
-    let wish = want(store, &by, ses(1), 1, Wish::Withdraw { message: msg(11) }).await;
+    let wish = want(store, &by, ses(1), 1, Request::Withdraw { message: msg(11) }).await;
     set(store, Change::Disable { person: friend().person, was: Role::Member }).await;
     let before = picture(&on).await;
     assert_eq!(store.accept(message).await.unwrap(), Acceptance::Moved);

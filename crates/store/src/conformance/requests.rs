@@ -4,26 +4,31 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use bytes::Bytes;
-use kernel::{Act, Answer, Authorized, EndWhy, Fact, Found, Grant, Refusal, SessionId, To, authorize};
+use kernel::{
+    Act, Answer, Authorized, EndWhy, Fact, Found, Grant, Refusal, Request, SessionId, To, authorize,
+};
 
 pub async fn a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let wishes = [
-        Wish::Withdraw { message: msg(1) },
-        Wish::Hold { message: msg(1) },
-        Wish::Release { message: msg(1), back_in: None },
-        Wish::Reorder { order: vec![msg(2), msg(1)] },
-        Wish::Stop { message: msg(1) },
-        Wish::Answer { approval: apr(1), answer: Answer::No, rule: None },
-        Wish::End,
+        Request::Withdraw { message: msg(1) },
+        Request::Hold { message: msg(1) },
+        Request::Release { message: msg(1), there: false },
+        Request::Reorder { session: ses(1), order: vec![msg(2), msg(1)] },
+        Request::Stop { message: msg(1) },
+        Request::Answer { approval: apr(1), answer: Answer::No, remember: None },
+        Request::End { session: ses(1) },
     ];
     for (n, wish) in (1..).zip(&wishes) {
         assert_eq!(ask(on.store(), ses(1), n, wish.clone()).await, Asking::Done(req(n)));
     }
     let on = on.reopen().await;
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
-    let request = |(n, wish)| InboxItem::Request { request: req(n), by: me().person, wish };
+    let request = |(n, request)| {
+        let (id, by, resolved) = (req(n), me().person, Resolved::default());
+        InboxItem::Request { id, by, request, resolved }
+    };
     let expected: Vec<_> = (1..).zip(wishes).map(request).collect();
     assert_eq!(inbox.iter().map(|row| row.item.clone()).collect::<Vec<_>>(), expected);
     assert_eq!(on.store().verdict(req(1)).await.unwrap(), None);
@@ -48,8 +53,9 @@ pub async fn a_wish_waits_in_the_inbox_until_the_keeper_has_judged_it<F: Fixture
 
 async fn edit(store: &dyn Store, n: u32, words: &'static str) {
     let words = Bytes::from_static(words.as_bytes());
-    let wish = Wish::Edit { message: msg(1), revision: 0, words };
-    assert_eq!(ask(store, ses(1), n, wish).await, Asking::Done(req(n)));
+    let request = Request::Edit { message: msg(1), revision: 0 };
+    let asking = ask_with(store, ses(1), n, request, Resolved::default(), Some(words)).await;
+    assert_eq!(asking, Asking::Done(req(n)));
 }
 
 pub async fn edited_words_count_once_the_keeper_has_said_yes<F: Fixture>() {
@@ -58,8 +64,9 @@ pub async fn edited_words_count_once_the_keeper_has_said_yes<F: Fixture>() {
     edit(on.store(), 1, "better").await;
     // The keeper has no use for them; they are with the store.
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
-    let wish = Wish::Edit { message: msg(1), revision: 0, words: Bytes::new() };
-    assert_eq!(inbox[0].item, InboxItem::Request { request: req(1), by: me().person, wish });
+    let (id, request) = (req(1), Request::Edit { message: msg(1), revision: 0 });
+    let (by, resolved) = (me().person, Resolved::default());
+    assert_eq!(inbox[0].item, InboxItem::Request { id, by, request, resolved });
     assert_eq!(on.store().words(msg(1)).await.unwrap(), Some(line(1).words()));
     let on = on.reopen().await;
     let edited = Fact::Edited { message: msg(1), revision: 1 };
@@ -89,7 +96,7 @@ fn keyed(
     store_record: kernel::Record,
 ) -> Authorized<NewRequest> {
     let key = Some(key("ask", "k", body));
-    let request = NewRequest { request: req(n), key, ..wish.wish().clone() };
+    let request = NewRequest { id: req(n), key, ..wish.wish().clone() };
     authorize(&me(), Act::Say, &store_record, request).unwrap()
 }
 
@@ -97,7 +104,7 @@ pub async fn a_wish_asked_again_under_its_key_is_the_same_wish<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
     let (record, _) = on.store().session(ses(1)).await.unwrap().unwrap();
-    let wish = want(on.store(), &me(), ses(1), 1, Wish::End).await;
+    let wish = want(on.store(), &me(), ses(1), 1, Request::End { session: ses(1) }).await;
     let under = |n, body| keyed(wish.clone(), n, body, record.clone());
     assert_eq!(on.store().ask(under(1, 7)).await.unwrap(), Asking::Done(req(1)));
     let before = picture(&on).await;
@@ -117,7 +124,10 @@ pub async fn a_session_that_has_ended_can_be_asked_for_nothing<F: Fixture>() {
     open(on.store(), 1).await;
     write(on.store(), ses(1), vec![refused(1), Fact::Ended { why: EndWhy::Gone }]).await;
     let before = picture(&on).await;
-    assert_eq!(ask(on.store(), ses(1), 1, Wish::End).await, Asking::Ended(EndWhy::Gone));
+    assert_eq!(
+        ask(on.store(), ses(1), 1, Request::End { session: ses(1) }).await,
+        Asking::Ended(EndWhy::Gone)
+    );
     assert_eq!(picture(&on).await, before);
 }
 
@@ -125,7 +135,7 @@ pub async fn a_wish_whose_right_has_changed_is_moved<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
     share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
-    let late = want(on.store(), &friend(), ses(1), 1, Wish::Stop { message: msg(1) }).await;
+    let late = want(on.store(), &friend(), ses(1), 1, Request::Stop { message: msg(1) }).await;
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     let before = picture(&on).await;
     assert_eq!(on.store().ask(late).await.unwrap(), Asking::Moved);
@@ -250,7 +260,7 @@ pub async fn there_is_one_audit_entry_per_command_or_refusal<F: Fixture>() {
     store.audit(refusal(me(), None)).await.unwrap();
     store.audit(refusal(friend(), Some(ses(1)))).await.unwrap();
     assert_eq!(acts(on.store()).await, 3);
-    ask(store, ses(1), 1, Wish::End).await;
+    ask(store, ses(1), 1, Request::End { session: ses(1) }).await;
     assert_eq!(acts(on.store()).await, 4);
     write(store, ses(1), vec![opened(), queued(1)]).await;
     store.wake(kernel::Moment(u64::MAX >> 1), ALL).await.unwrap();

@@ -6,7 +6,8 @@ use super::story::*;
 use crate::*;
 use kernel::{
     Act, Answer, Answerer, Asks, Claim, Delivery, Epoch, Fact, Grant, Grantee, HoldWhy, Moment, NewWorktree,
-    Number, Origin, Outcome, Posed, RuleId, Scope, StopWhy, To, Turn, Worktree, authorize, authorize_new,
+    Number, Origin, Outcome, Posed, Request, RuleId, Scope, StopWhy, To, Turn, Worktree, authorize,
+    authorize_new,
 };
 
 fn steered(turn: u32, n: u32) -> Fact {
@@ -173,9 +174,11 @@ pub async fn another_agent_is_another_record<F: Fixture>() {
     let by = now(store, &friend()).await;
     let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
     let request = |n| NewRequest {
-        request: req(n),
+        id: req(n),
         session: ses(1),
-        wish: Wish::End,
+        request: Request::End { session: ses(1) },
+        resolved: Resolved::default(),
+        words: None,
         key: None,
         trail: trail("ask", 2_000),
     };

@@ -8,8 +8,9 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Act, Address, ApprovalId, Attempt, Authorized, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Fresh, Grant,
-    Grantee, GroupId, MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, RequestId,
-    Role, Route, Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, authorize_rule, route,
+    Grantee, GroupId, MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, Request,
+    RequestId, Role, Route, Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, authorize_rule,
+    route,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -343,17 +344,33 @@ pub(super) async fn want(
     by: &Principal,
     session: SessionId,
     n: u32,
-    wish: Wish,
+    request: Request,
 ) -> Authorized<NewRequest> {
     let (record, _) = store.session(session).await.unwrap().unwrap();
     let at = 2_000 + u64::from(n);
-    let request = NewRequest { request: req(n), session, wish, key: None, trail: trail("ask", at) };
-    authorize(by, Act::Say, &record, request).unwrap()
+    let (id, resolved, trail) = (req(n), Resolved::default(), trail("ask", at));
+    let asked = NewRequest { id, session, request, resolved, words: None, key: None, trail };
+    authorize(by, Act::Say, &record, asked).unwrap()
 }
 
-pub(super) async fn ask(store: &dyn Store, session: SessionId, n: u32, wish: Wish) -> Asking {
-    let wish = want(store, &me(), session, n, wish).await;
+pub(super) async fn ask(store: &dyn Store, session: SessionId, n: u32, request: Request) -> Asking {
+    let wish = want(store, &me(), session, n, request).await;
     store.ask(wish).await.unwrap()
+}
+
+/// The same, with what comes beside it.
+pub(super) async fn ask_with(
+    store: &dyn Store,
+    session: SessionId,
+    n: u32,
+    request: Request,
+    resolved: Resolved,
+    words: Option<Bytes>,
+) -> Asking {
+    let plain = want(store, &me(), session, n, request).await;
+    let asked = NewRequest { resolved, words, ..plain.wish().clone() };
+    let (record, _) = store.session(session).await.unwrap().unwrap();
+    store.ask(authorize(&me(), Act::Say, &record, asked).unwrap()).await.unwrap()
 }
 
 /// An append that goes on where the log is, under this node's term, and changes nothing yet.

@@ -3,7 +3,7 @@
 use super::contents::{Contents, Kept, Outcome, Remembered, Said};
 use crate::*;
 use kernel::{
-    Address, Authorized, EndWhy, Found, Grantee, MessageId, Moment, Named, OrgId, Principal, Record,
+    Address, Authorized, EndWhy, Found, Grantee, MessageId, Moment, Named, OrgId, Principal, Record, Request,
     SessionId, Term, To, Witness,
 };
 use std::collections::BTreeMap;
@@ -155,15 +155,15 @@ impl Contents {
             }
             _ => return Ok(Asking::Moved),
         }
-        let mut waiting = new.wish.clone();
-        if let Wish::Edit { message, words, .. } = &mut waiting {
-            self.edits.insert(new.request, (*message, std::mem::take(words)));
+        if let (Request::Edit { message, .. }, Some(words)) = (&new.request, &new.words) {
+            self.edits.insert(new.id, (*message, words.clone()));
         }
-        let item = InboxItem::Request { request: new.request, by: by.person, wish: waiting };
+        let (request, resolved) = (new.request.clone(), new.resolved.clone());
+        let item = InboxItem::Request { id: new.id, by: by.person, request, resolved };
         self.put_into_inbox(new.session, new.trail.at, item);
-        self.remember(by, new.key.as_ref(), Outcome::Request(new.request));
-        self.done(by, About::session(new.session).and(new.wish.subject()), &new.trail);
-        Ok(Asking::Done(new.request))
+        self.remember(by, new.key.as_ref(), Outcome::Request(new.id));
+        self.done(by, About::request(new.session, &new.request), &new.trail);
+        Ok(Asking::Done(new.id))
     }
 
     pub(super) fn rebind(&mut self, wish: &Authorized<Rebind>) -> Rebinding {

@@ -1,21 +1,21 @@
-//! The stored form of everything the kernel reads back: rule facts, checkpoints, scopes, wishes, and small words.
+//! The stored form of everything the kernel reads back: rule facts, checkpoints, scopes, requests, and small words.
 //!
 //! What is written here outlives this version: a form is only ever added to, never changed. The kernel's types have no
-//! serialization of their own, so each form is written down in `fact` and `wish` and converted by exhaustive matches: a
+//! serialization of their own, so each form is written down in `fact` and `request` and converted by exhaustive matches: a
 //! new fact does not compile until somebody has decided how it is stored. Reading is strict. A rule fact, or a field
 //! of one, that this version does not know would change what follows from the log, so it is `Unreadable`, and the
 //! session is not kept by this version.
 
 mod fact;
 mod posed;
+mod request;
 mod scope;
-mod wish;
 mod words;
 
 pub use fact::{decode_checkpoint, decode_fact, decode_scope, encode_checkpoint, encode_fact, encode_scope};
 pub use posed::{decode_posed, encode_posed};
+pub use request::{decode_request, encode_request, request_key_word, request_word};
 pub use scope::{decode_worktree, encode_worktree};
-pub use wish::{decode_wish, encode_wish};
 pub use words::{
     answerer_parse, answerer_text, cause_parse, cause_text, delivery_parse, delivery_word, end_parse,
     end_word, errand_parse, errand_word, failure_parse, grant_parse, grant_word, hold_parse, hold_word,

@@ -1,11 +1,10 @@
 //! The stored form of things: pinned, because it outlives the version that wrote it, and read back without loss.
 
-use bytes::Bytes;
 use expect_test::expect;
 use kernel::*;
 use proptest::prelude::*;
 use store::{
-    Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, RememberedRule, StoreError, Verdict, Wish,
+    Cause, OutgoingKind, OutgoingState, Purpose, ReceiptState, RememberedRule, Resolved, StoreError, Verdict,
     project, record,
 };
 
@@ -264,8 +263,9 @@ fn the_stored_form_of_every_fact_is_pinned() {
 }
 
 #[test]
-fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
-    let mut stored: Vec<_> = wishes().iter().map(|wish| text(record::encode_wish(wish))).collect();
+fn the_stored_forms_of_requests_scopes_and_checkpoints_are_pinned() {
+    let stored = |(request, resolved): &(Request, Resolved)| text(record::encode_request(request, resolved));
+    let mut stored: Vec<_> = requests().iter().map(stored).collect();
     stored.push(text(record::encode_checkpoint(&[
         queued(Delivery::Queue, 0),
         Fact::Ended { why: EndWhy::Gone },
@@ -308,25 +308,29 @@ fn the_stored_forms_of_wishes_scopes_and_checkpoints_are_pinned() {
         {"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}"#]].assert_eq(&stored.join("\n"));
 }
 
-fn wishes() -> Vec<Wish> {
-    let approval = ApprovalId::from_bits(5);
-    let mut wishes = vec![
-        Wish::Edit { message: msg(1), revision: 2, words: "never stored here".into() },
-        Wish::Withdraw { message: msg(1) },
-        Wish::Hold { message: msg(1) },
-        Wish::Release { message: msg(1), back_in: None },
-        Wish::Reorder { order: vec![msg(2), msg(1)] },
-        Wish::Stop { message: msg(1) },
-        Wish::Answer { approval, answer: Answer::No, rule: None },
-        Wish::End,
-        Wish::Release { message: msg(1), back_in: Some(tree()) },
-        Wish::Answer { approval, answer: Answer::Chose(3), rule: None },
-        Wish::Answer { approval, answer: Answer::Said("so".into()), rule: None },
-        Wish::KeepScope,
-        Wish::Undo { turn: Turn(2), of: Epoch(1) },
+fn requests() -> Vec<(Request, Resolved)> {
+    let (approval, session) = (ApprovalId::from_bits(5), session());
+    let plain = |request| (request, Resolved::default());
+    let answer = |answer| plain(Request::Answer { approval, answer, remember: None });
+    let there = Resolved { written_for: Some(tree()), rule: None };
+    let mut requests = vec![
+        plain(Request::Edit { message: msg(1), revision: 2 }),
+        plain(Request::Withdraw { message: msg(1) }),
+        plain(Request::Hold { message: msg(1) }),
+        plain(Request::Release { message: msg(1), there: false }),
+        plain(Request::Reorder { session, order: vec![msg(2), msg(1)] }),
+        plain(Request::Stop { message: msg(1) }),
+        answer(Answer::No),
+        plain(Request::End { session }),
+        (Request::Release { message: msg(1), there: true }, there),
+        answer(Answer::Chose(3)),
+        answer(Answer::Said("so".into())),
+        plain(Request::KeepScope { session }),
+        plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)) }),
     ];
-    wishes.extend(changes().into_iter().map(|change| Wish::Change { change, now: false }));
-    wishes.push(Wish::Change { change: Change::Exit, now: true });
+    let change = |change, now| plain(Request::ChangeScope { session, change, now });
+    requests.extend(changes().into_iter().map(|wanted| change(wanted, false)));
+    requests.push(change(Change::Exit, true));
     let rule = RememberedRule {
         rule: RuleId::from_bits(8),
         agent: None,
@@ -336,20 +340,105 @@ fn wishes() -> Vec<Wish> {
     };
     let (agent, directory) = (Some("claude".into()), Some("/srv".into()));
     let always = RememberedRule { agent, directory, session: None, ..rule.clone() };
-    let remembered = |rule| Wish::Answer { approval, answer: Answer::Yes, rule: Some(rule) };
-    wishes.extend([rule, always].map(remembered));
-    wishes
+    let remembered = |(remember, rule)| {
+        let request = Request::Answer { approval, answer: Answer::Yes, remember: Some(remember) };
+        (request, Resolved { written_for: None, rule: Some(rule) })
+    };
+    requests.extend([(Remember::Session, rule), (Remember::Always, always)].map(remembered));
+    requests
+}
+
+/// The session in whose inbox they are.
+fn session() -> SessionId {
+    SessionId::from_bits(7)
 }
 
 #[test]
-fn wishes_are_read_back_without_an_edits_words() {
-    for wish in wishes() {
-        let expected = match wish.clone() {
-            Wish::Edit { message, revision, .. } => Wish::Edit { message, revision, words: Bytes::new() },
-            other => other,
-        };
-        assert_eq!(record::decode_wish(&record::encode_wish(&wish)), Ok(expected));
+fn requests_are_read_back() {
+    // Also those of which nothing was looked up: none of them is taken for another one.
+    let approval = ApprovalId::from_bits(5);
+    let unresolved = [
+        Request::Release { message: msg(1), there: true },
+        Request::Undo { session: session(), turn: Turn(2), under: None },
+        Request::Answer { approval, answer: Answer::No, remember: Some(Remember::Session) },
+        Request::Answer { approval, answer: Answer::No, remember: Some(Remember::Always) },
+    ];
+    let unresolved = unresolved.map(|request| (request, Resolved::default()));
+    for (request, resolved) in requests().into_iter().chain(unresolved) {
+        let stored = record::encode_request(&request, &resolved);
+        assert_eq!(record::decode_request(session(), &stored), Ok((request, resolved)));
     }
+}
+
+/// Rows that the version before wrote, when its inbox held wishes: an update finds them there.
+#[test]
+fn what_the_version_before_left_in_an_inbox_is_read() {
+    let read = |row: &str| record::decode_request(session(), row.as_bytes()).expect(row);
+    let plain = |request| (request, Resolved::default());
+    let (approval, session) = (ApprovalId::from_bits(5), session());
+    assert_eq!(
+        read(r#"{"edit":{"message":"msg_00000000000000000000000001","revision":2}}"#),
+        plain(Request::Edit { message: msg(1), revision: 2 })
+    );
+    assert_eq!(
+        read(r#"{"withdraw":{"message":"msg_00000000000000000000000001"}}"#),
+        plain(Request::Withdraw { message: msg(1) })
+    );
+    assert_eq!(
+        read(r#"{"hold":{"message":"msg_00000000000000000000000001"}}"#),
+        plain(Request::Hold { message: msg(1) })
+    );
+    assert_eq!(
+        read(r#"{"release":{"message":"msg_00000000000000000000000001"}}"#),
+        plain(Request::Release { message: msg(1), there: false })
+    );
+    assert_eq!(
+        read(
+            r#"{"release":{"message":"msg_00000000000000000000000001","back_in":{"directory":"/srv/ü","agent":"scripted","worktree":{"name":"a","home":"/srv"}}}}"#
+        ),
+        (
+            Request::Release { message: msg(1), there: true },
+            Resolved { written_for: Some(tree()), rule: None }
+        )
+    );
+    assert_eq!(
+        read(r#"{"reorder":{"order":["msg_00000000000000000000000002","msg_00000000000000000000000001"]}}"#),
+        plain(Request::Reorder { session, order: vec![msg(2), msg(1)] })
+    );
+    assert_eq!(
+        read(r#"{"stop":{"message":"msg_00000000000000000000000001"}}"#),
+        plain(Request::Stop { message: msg(1) })
+    );
+    assert_eq!(
+        read(r#"{"answer":{"approval":"apr_00000000000000000000000005","answer":{"chose":3}}}"#),
+        plain(Request::Answer { approval, answer: Answer::Chose(3), remember: None })
+    );
+    let rule = RememberedRule {
+        rule: RuleId::from_bits(8),
+        agent: Some("claude".into()),
+        tool: "Bash".into(),
+        directory: Some("/srv".into()),
+        session: None,
+    };
+    assert_eq!(
+        read(
+            r#"{"answer":{"approval":"apr_00000000000000000000000005","answer":"yes","rule":{"rule":"rul_00000000000000000000000008","agent":"claude","tool":"Bash","directory":"/srv"}}}"#
+        ),
+        (
+            Request::Answer { approval, answer: Answer::Yes, remember: Some(Remember::Always) },
+            Resolved { written_for: None, rule: Some(rule) }
+        )
+    );
+    assert_eq!(
+        read(r#"{"change":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"now":false}}"#),
+        plain(Request::ChangeScope { session, change: changes()[1].clone(), now: false })
+    );
+    assert_eq!(read(r#"{"keep_scope":{}}"#), plain(Request::KeepScope { session }));
+    assert_eq!(
+        read(r#"{"undo":{"turn":2,"of":1}}"#),
+        plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)) })
+    );
+    assert_eq!(read(r#"{"end":{}}"#), plain(Request::End { session }));
 }
 
 /// Skipping what rules depend on would be worse than stopping.
@@ -510,7 +599,7 @@ proptest! {
     fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = record::decode_fact(&bytes);
         let _ = record::decode_checkpoint(&bytes);
-        let _ = record::decode_wish(&bytes);
+        let _ = record::decode_request(session(), &bytes);
         let _ = record::decode_scope(&bytes);
         let _ = record::decode_answer(&bytes);
     }

@@ -1,4 +1,4 @@
-//! What an agent's start costs without us, for the bench: how long until it is ready, and until its first word.
+//! The cost of an agent's start without us, for the bench: how long until it is ready, and until its first word.
 //!
 //! `start EXE DIR COUNT` starts the scripted agent COUNT times as a plain process and COUNT times under its supervisor,
 //! in turns, and prints the medians in microseconds as JSON. EXE is a `homing`.

@@ -1,4 +1,4 @@
-//! What a stop costs, for the bench: from the order until every process was seen gone.
+//! The cost of a stop, for the bench: from the order until every process was seen gone.
 //!
 //! `stop EXE DIR COUNT CHILDREN` lets the scripted agent start CHILDREN that leave it, each in a session of its own and deaf
 //! to polite signals, and hang; then it stops the attempt without grace. COUNT times. Prints the median and the longest in

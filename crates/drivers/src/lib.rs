@@ -1,20 +1,20 @@
 //! The agents we drive: a folder for each, with a pure reader of its output and a thin shell around its process.
 //!
-//! Read in this order: `spoken` (an agent that talks in lines, as a `Running`), `keep` (processes that wait for the next turn),
-//! `survey` (questions with options), `shell` (what all drivers of real programs share), then a folder per agent: `claude`,
-//! `codex`, `opencode`, `acp`, `command`, `scripted`. `lines` cuts what they print. Nothing here touches a store.
+//! Read in this order: `running_agent` (an agent that talks in lines, as a `Running`), `kept_processes` (processes that wait for the next turn),
+//! `survey` (questions with options), `program` (the program of an agent: how it is found and started), then a folder per agent: `claude`,
+//! `codex`, `opencode`, `acp`, `command`, `scripted`. `line_reader` cuts what they print. Nothing here touches a store.
 
 pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod command;
-mod keep;
-mod lines;
+mod kept_processes;
+mod line_reader;
 pub mod opencode;
+mod program;
+mod running_agent;
 mod scripted;
-mod shell;
-mod spoken;
 mod survey;
 
+pub use program::{ProgramConfig, TurnLimits};
 pub use scripted::{Scripted, ScriptedConfig, scripted_agent};
-pub use shell::{ShellConfig, TurnLimits};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use agent::{AgentEvent, Answer, CHOICES_MAX, Choice, DETAIL_BYTES_MAX, Form, bounded};
 use serde_json::Value;
 
-use crate::spoken::Out;
+use crate::running_agent::ProtocolOutput;
 
 /// The most requests that are open at once, and the most parts of one.
 const SURVEYS_MAX: usize = 20;
@@ -18,9 +18,9 @@ const OPTION_BYTES_MAX: usize = 1024;
 
 /// One thing that is asked.
 pub(crate) struct Part {
-    /// What the agent wants to know.
+    /// The question of the agent.
     pub(crate) words: String,
-    /// What may be chosen; nothing wants words.
+    /// The options; nothing wants words.
     pub(crate) options: Vec<Choice>,
 }
 
@@ -44,7 +44,7 @@ impl Part {
         Form::Choice { options: self.options.clone() }
     }
 
-    /// What a person said to it, in words. Nothing is a no, and so is what does not fit.
+    /// The person's answer to it, in words. Nothing is a no, and so is what does not fit.
     fn said(&self, answer: &Answer) -> Option<String> {
         match answer {
             Answer::Chose(at) => self.options.get(*at).map(|option| option.name.clone()),
@@ -55,15 +55,15 @@ impl Part {
 }
 
 struct Survey {
-    /// What the driver has to know to answer.
+    /// The things the driver has to know to answer.
     about: Value,
     parts: Vec<Part>,
-    /// What was said to each part; nothing until then.
+    /// The answer to each part; nothing until then.
     said: Vec<Option<Option<String>>>,
 }
 
 /// A request that has its answers, one for each part. Nothing stands for what nobody would say.
-pub(crate) struct Filled {
+pub(crate) struct SurveyAnswers {
     pub(crate) about: Value,
     pub(crate) answers: Vec<Option<String>>,
 }
@@ -82,7 +82,7 @@ impl Surveys {
         tool: &str,
         about: Value,
         parts: Vec<Part>,
-        out: &mut Out,
+        out: &mut ProtocolOutput,
     ) -> bool {
         let is_fine = (1..=PARTS_MAX).contains(&parts.len());
         if !is_fine || self.open.len() >= SURVEYS_MAX || self.open.contains_key(key) {
@@ -103,7 +103,7 @@ impl Surveys {
     }
 
     /// Takes an answer; answers the whole request when it was the last one.
-    pub(crate) fn answer(&mut self, question: &str, answer: &Answer) -> Option<Filled> {
+    pub(crate) fn answer(&mut self, question: &str, answer: &Answer) -> Option<SurveyAnswers> {
         let (key, at) = question.rsplit_once('/')?;
         let survey = self.open.get_mut(key)?;
         let at: usize = at.parse().ok()?;
@@ -115,16 +115,16 @@ impl Surveys {
             return None;
         }
         let Survey { about, said, .. } = self.open.remove(key)?;
-        Some(Filled { about, answers: said.into_iter().map(Option::flatten).collect() })
+        Some(SurveyAnswers { about, answers: said.into_iter().map(Option::flatten).collect() })
     }
 
-    /// Whether the question is a part of one of them.
+    /// True if the question is a part of one of them.
     pub(crate) fn has(&self, question: &str) -> bool {
         question.rsplit_once('/').is_some_and(|(key, _)| self.open.contains_key(key))
     }
 
     /// The agent no longer asks.
-    pub(crate) fn withdraw(&mut self, key: &str, out: &mut Out) {
+    pub(crate) fn withdraw(&mut self, key: &str, out: &mut ProtocolOutput) {
         let Some(survey) = self.open.remove(key) else { return };
         for (at, said) in survey.said.iter().enumerate() {
             if said.is_none() {
@@ -134,7 +134,7 @@ impl Surveys {
     }
 
     /// The turn is over.
-    pub(crate) fn withdraw_all(&mut self, out: &mut Out) {
+    pub(crate) fn withdraw_all(&mut self, out: &mut ProtocolOutput) {
         for key in self.open.keys().cloned().collect::<Vec<_>>() {
             self.withdraw(&key, out);
         }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn parts_are_asked_apart_and_answered_together() {
-        let (mut surveys, mut out) = (Surveys::default(), Out::default());
+        let (mut surveys, mut out) = (Surveys::default(), ProtocolOutput::default());
         assert!(surveys.ask("a/b", "Ask", json!(7), two(), &mut out));
         let (events, ..) = out.take();
         let [AgentEvent::Asked { question: first, form: Form::Choice { options }, .. }, second] = &events[..]
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_a_no_and_what_is_open_is_withdrawn() {
-        let (mut surveys, mut out) = (Surveys::default(), Out::default());
+        let (mut surveys, mut out) = (Surveys::default(), ProtocolOutput::default());
         assert!(surveys.ask("q", "Ask", Value::Null, two(), &mut out));
         assert!(!surveys.ask("q", "Ask", Value::Null, two(), &mut out), "it is asked already");
         assert!(!surveys.ask("r", "Ask", Value::Null, Vec::new(), &mut out), "there is nothing to ask");

@@ -12,8 +12,8 @@ use engine::{
 };
 use kernel::{SessionId, Turn};
 use worktrees::git::{
-    Bounds, BranchName, Enter, Entered, FileChange, FileKind, Files, Git, GitTrouble, Moment, Places,
-    RemovedWorktree, Snapshot, SnapshotName, UndoRefused, WorktreeName,
+    BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
+    GitError, GitLimits, RemovedWorktree, Snapshot, SnapshotMoment, SnapshotName, UndoError, WorktreeName,
 };
 
 use crate::footing::Footing;
@@ -27,9 +27,9 @@ pub(crate) struct GitTrees {
 
 impl GitTrees {
     /// Git as this machine has it, with its files below the data directory; none if it has none.
-    pub(crate) fn open(data: &Path) -> Result<Self, GitTrouble> {
-        let places = Places { worktrees: data.join("worktrees"), own: data.join("git") };
-        let git = Git::new(Path::new("git"), places, Bounds::default())?;
+    pub(crate) fn open(data: &Path) -> Result<Self, GitError> {
+        let places = GitDirectories { worktrees: data.join("worktrees"), own: data.join("git") };
+        let git = Git::new(Path::new("git"), places, GitLimits::default())?;
         Ok(Self { git, footing: Footing::of(data) })
     }
 }
@@ -53,13 +53,13 @@ fn shown(path: PathBuf) -> String {
 
 fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
     let moment = match side {
-        Side::Before => Moment::Before,
-        Side::After => Moment::After,
+        Side::Before => SnapshotMoment::Before,
+        Side::After => SnapshotMoment::After,
     };
     SnapshotName { session, turn: u64::from(turn.0), moment }
 }
 
-fn entered_form(name: &str, entered: Entered) -> Result<EnteredTree, String> {
+fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, String> {
     let directory = entered.directory.into_os_string().into_string();
     let directory = directory.map_err(|_| "the worktree's path is not text".to_owned())?;
     let branch = entered.branch.unwrap_or_else(|| NO_BRANCH.to_owned());
@@ -72,7 +72,7 @@ impl GitTrees {
         let branch = branch.map_err(|why| why.to_string())?;
         let name = name_of(session, &new.name)?;
         let standing = self.footing.stand(&new.directory)?;
-        let enter = |is_new| Enter {
+        let enter = |is_new| EnterRequest {
             repository: standing.path(),
             name: name.clone(),
             base: new.base.clone(),
@@ -83,10 +83,10 @@ impl GitTrees {
         // Who says from where means a new one; who only says its name means the one that is there, if it is.
         let there = match (&new.base, &new.branch) {
             (None, None) => self.git.enter(enter(false)).await,
-            (Some(_), _) | (_, Some(_)) => Err(GitTrouble::NoSuchWorktree(name.clone())),
+            (Some(_), _) | (_, Some(_)) => Err(GitError::NoSuchWorktree(name.clone())),
         };
         let entered = match there {
-            Err(GitTrouble::NoSuchWorktree(_)) => self.git.enter(enter(true)).await,
+            Err(GitError::NoSuchWorktree(_)) => self.git.enter(enter(true)).await,
             there => there,
         };
         let entered = entered.map_err(|why| self.why_not(session, &new.name, why))?;
@@ -95,11 +95,11 @@ impl GitTrees {
 
     /// The branch of a removed worktree stays where something was committed on it: whoever wants the same name again most
     /// likely wants the same worktree again.
-    fn why_not(&self, session: SessionId, name: &str, why: GitTrouble) -> String {
+    fn why_not(&self, session: SessionId, name: &str, why: GitError) -> String {
         let removed = self.git.removed().unwrap_or_default().into_iter();
         let mut removed = removed.filter_map(removed_form);
         match removed.find(|removed| removed.session == session && removed.name == name) {
-            Some(_) if matches!(why, GitTrouble::BranchTaken(_)) => {
+            Some(_) if matches!(why, GitError::BranchTaken(_)) => {
                 format!("{why}; or have the worktree back that was removed: `homing worktree restore {name}`")
             }
             _ => why.to_string(),
@@ -135,7 +135,7 @@ impl GitTrees {
         side: Side,
     ) -> Result<bool, String> {
         let standing = self.footing.stand(&directory)?;
-        let (directory, words) = (standing.path(), |why: GitTrouble| why.to_string());
+        let (directory, words) = (standing.path(), |why: GitError| why.to_string());
         let after = side_of(session, turn, Side::After);
         if side == Side::Before && self.git.find(directory, &after).await.map_err(words)?.is_some() {
             return Ok(true);
@@ -199,10 +199,10 @@ impl GitTrees {
         let standing = self.footing.stand(&directory)?;
         let directory = standing.path();
         let (before, after) = self.sides(directory, session, turn).await?;
-        let safety = SnapshotName { session, turn: u64::from(turn.0), moment: Moment::Safety };
+        let safety = SnapshotName { session, turn: u64::from(turn.0), moment: SnapshotMoment::Safety };
         let undone = self.git.undo(directory, &before, &after, &safety, || standing.still(()).is_ok()).await;
         let undone = match undone {
-            Err(UndoRefused::MovedOn) => return standing.still(()).and(Err(SWAPPED.to_owned())),
+            Err(UndoError::MovedOn) => return standing.still(()).and(Err(SWAPPED.to_owned())),
             undone => undone.map_err(|why| why.to_string())?,
         };
         Ok(UndoneTurn { files: undone.files.into_iter().map(shown).collect() })
@@ -217,7 +217,7 @@ impl GitTrees {
 
     async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, String> {
         let full = name_of(session, &name)?;
-        let snapshot = SnapshotName { session, turn: 0, moment: Moment::Removed };
+        let snapshot = SnapshotName { session, turn: 0, moment: SnapshotMoment::Removed };
         let gone = self.git.remove(&full, &snapshot).await.map_err(|why| why.to_string())?;
         let removed = self.git.removed().map_err(|why| why.to_string())?;
         let removed = removed.into_iter().find(|removed| removed.snapshot == gone.snapshot);
@@ -250,23 +250,23 @@ fn removed_form(removed: RemovedWorktree) -> Option<RemovedTree> {
 }
 
 /// Files of a directory, for the engine.
-pub(crate) fn files_form(files: Files) -> TreeFiles {
+pub(crate) fn files_form(files: FileList) -> TreeFiles {
     TreeFiles { paths: files.paths.into_iter().map(shown).collect(), is_cut: files.is_cut }
 }
 
 fn change_form(change: FileChange) -> TreeChange {
     let kind = match change.kind {
-        FileKind::Added => "added",
-        FileKind::Edited => "edited",
-        FileKind::Removed => "removed",
-        FileKind::Renamed { .. } => "renamed",
+        ChangeKind::Added => "added",
+        ChangeKind::Edited => "edited",
+        ChangeKind::Removed => "removed",
+        ChangeKind::Renamed { .. } => "renamed",
     };
     let lines = |lines| (!change.binary).then_some(lines);
     let path = change.path.to_string_lossy().into_owned();
     TreeChange { path, kind, plus: lines(change.plus), minus: lines(change.minus) }
 }
 
-fn seen_form(session: SessionId, name: String, seen: worktrees::git::WorktreeSeen) -> TreeSeen {
+fn seen_form(session: SessionId, name: String, seen: worktrees::git::WorktreeStatus) -> TreeSeen {
     TreeSeen {
         session,
         name,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use processes::wall::{DataPlace, Proof, Proving, Wall, WallKind, Wear, prove_wall};
+use processes::wall::{DataDirectory, OsUser, ProofRequest, Wall, WallKind, WallProof, prove_wall};
 
 use crate::config::{Config, WallBy, reference, user_directory};
 use crate::exit::{Exit, Trouble};
@@ -14,18 +14,18 @@ use crate::world;
 /// Around the agents of a data directory, which is there.
 pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
     let table = &config.wall;
-    let data = DataPlace::of(data).with_context(|| data.display().to_string())?;
+    let data = DataDirectory::of(data).with_context(|| data.display().to_string())?;
     let mut hide = table.hide.iter().map(|path| hidden(path)).collect::<Result<Vec<_>, _>>()?;
     // Where the commands of whoever runs us keep their tokens.
     hide.extend(user_directory());
     let mut people = std::collections::BTreeMap::new();
     for (handle, user) in &table.people {
-        let wear = Wear::named(user).map_err(|why| {
+        let os_user = OsUser::named(user).map_err(|why| {
             Trouble::new(Exit::Usage, format!("wall.people.{handle}: {why}")).hint(
                 "each line of [wall.people] is the handle of a person and the name of a user of this machine",
             )
         })?;
-        people.insert(handle.clone(), wear);
+        people.insert(handle.clone(), os_user);
     }
     let kind = match table.kind {
         WallBy::Auto => WallKind::Auto,
@@ -47,18 +47,18 @@ fn hidden(path: &str) -> Result<PathBuf, Trouble> {
 }
 
 /// Tries the wall from inside an agent. `server` is the process that must stay out of its reach.
-pub(crate) async fn prove(config: &Config, data: &Path, server: i32) -> Result<Proof> {
+pub(crate) async fn prove(config: &Config, data: &Path, server: i32) -> Result<WallProof> {
     Ok(prove_wall(&proving(config, data, server)?).await)
 }
 
-fn proving(config: &Config, data: &Path, server: i32) -> Result<Proving> {
+fn proving(config: &Config, data: &Path, server: i32) -> Result<ProofRequest> {
     let exe = world::exe().context("our own program cannot be found")?;
-    Ok(Proving { exe, locks: data.join("attempts"), wall: around(config, data)?, server })
+    Ok(ProofRequest { exe, locks: data.join("attempts"), wall: around(config, data)?, server })
 }
 
 /// The wall of this server, which is tried before somebody else is let in.
 #[derive(Debug)]
-pub(crate) struct TriedWall(Proving);
+pub(crate) struct TriedWall(ProofRequest);
 
 impl TriedWall {
     pub(crate) fn new(config: &Config, data: &Path) -> Result<Self> {

@@ -61,7 +61,8 @@ pub(crate) struct LocalGround {
 
 impl Ground for LocalGround {
     fn check(&self, directory: &str) -> Result<String, String> {
-        let directory = worktrees::ground::check(Path::new(directory)).map_err(|why| why.to_string())?;
+        let directory = worktrees::directory_check::check_directory(Path::new(directory))
+            .map_err(|why| why.to_string())?;
         match self.footing.is_ours(Path::new(&directory)) {
             true => Err(format!("{directory} is inside of Homing's own directory, which agents do not see")),
             false => Ok(directory),

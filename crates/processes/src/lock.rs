@@ -20,9 +20,9 @@ const HOLDER_BYTES_MAX: u64 = 64 * 1024;
 /// The most processes of a tree that are written down. A tree with more is found by its other marks.
 const SEEN_MAX: usize = 1_000;
 
-/// Who holds a lock, as it wrote itself.
+/// The holder of a lock, as it wrote itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct LockHolder {
     pub(crate) pid: i32,
     /// The kernel's start time of that process: together they name one process, whatever became of the number.
     pub(crate) started: u64,
@@ -35,12 +35,12 @@ pub(crate) struct Holder {
 
 /// A lock we hold. Dropping it frees it and leaves the file.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct TreeLock {
     file: File,
     path: PathBuf,
 }
 
-impl Lock {
+impl TreeLock {
     /// Where the lock of a tree is.
     pub(crate) fn path(locks: &Path, tree: &TreeName) -> PathBuf {
         locks.join(format!("{tree}.lock"))
@@ -63,20 +63,20 @@ impl Lock {
         Err(io::Error::other("the lock file is replaced again and again"))
     }
 
-    /// Who wrote itself into it last, whether or not it still holds it.
-    pub(crate) fn holder(&mut self) -> Option<Holder> {
+    /// The process that wrote itself into it last, whether or not it still holds it.
+    pub(crate) fn holder(&mut self) -> Option<LockHolder> {
         self.file.rewind().ok()?;
         read_holder(&self.file)
     }
 
-    /// Who holds it, asked from outside.
-    pub(crate) fn holder_at(path: &Path) -> Option<Holder> {
+    /// The holder, asked from outside.
+    pub(crate) fn holder_at(path: &Path) -> Option<LockHolder> {
         read_holder(&File::open(path).ok()?)
     }
 
     /// Writes itself into it. One write, then what is left of a longer record goes: whenever we are killed, the file begins
     /// with a whole record.
-    pub(crate) fn sign(&mut self, holder: &mut Holder) -> io::Result<()> {
+    pub(crate) fn sign(&mut self, holder: &mut LockHolder) -> io::Result<()> {
         holder.seen.truncate(SEEN_MAX);
         let text = serde_json::to_vec(holder)?;
         self.file.rewind()?;
@@ -99,7 +99,7 @@ fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-fn read_holder(file: &File) -> Option<Holder> {
+fn read_holder(file: &File) -> Option<LockHolder> {
     let mut text = Vec::new();
     file.take(HOLDER_BYTES_MAX).read_to_end(&mut text).ok()?;
     // What comes after the first record belongs to an older one that was longer.
@@ -114,14 +114,14 @@ mod tests {
     fn one_holder_at_a_time_and_no_file_left() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("a.lock");
-        let mut lock = Lock::try_take(&path).unwrap().unwrap();
-        assert!(Lock::try_take(&path).unwrap().is_none());
-        let mut holder = Holder { pid: 7, started: 9, group: Some("/x".into()), seen: vec![(1, 2)] };
-        lock.sign(&mut Holder { group: None, seen: vec![(1, 2); 500], ..holder.clone() }).unwrap();
+        let mut lock = TreeLock::try_take(&path).unwrap().unwrap();
+        assert!(TreeLock::try_take(&path).unwrap().is_none());
+        let mut holder = LockHolder { pid: 7, started: 9, group: Some("/x".into()), seen: vec![(1, 2)] };
+        lock.sign(&mut LockHolder { group: None, seen: vec![(1, 2); 500], ..holder.clone() }).unwrap();
         lock.sign(&mut holder).unwrap();
-        assert_eq!(Lock::holder_at(&path), Some(holder.clone()));
+        assert_eq!(TreeLock::holder_at(&path), Some(holder.clone()));
         drop(lock);
-        let mut again = Lock::try_take(&path).unwrap().unwrap();
+        let mut again = TreeLock::try_take(&path).unwrap().unwrap();
         assert_eq!(again.holder(), Some(holder));
         again.remove().unwrap();
         assert!(!path.exists());
@@ -131,12 +131,12 @@ mod tests {
     fn a_record_is_whole_whenever_its_writer_is_killed() {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("a.lock");
-        let mut holder = Holder { pid: 7, started: 9, group: None, seen: vec![(1, 2)] };
-        Lock::try_take(&path).unwrap().unwrap().sign(&mut holder).unwrap();
+        let mut holder = LockHolder { pid: 7, started: 9, group: None, seen: vec![(1, 2)] };
+        TreeLock::try_take(&path).unwrap().unwrap().sign(&mut holder).unwrap();
         let mut text = std::fs::read(&path).unwrap();
         text.extend_from_slice(b"of a longer record\"}");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(Lock::holder_at(&path), Some(holder));
+        assert_eq!(TreeLock::holder_at(&path), Some(holder));
     }
 
     #[test]
@@ -144,8 +144,8 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let path = here.path().join("a.lock");
         let seen = vec![(i32::MAX, u64::MAX); 10 * SEEN_MAX];
-        let mut holder = Holder { pid: 7, started: 9, group: None, seen };
-        Lock::try_take(&path).unwrap().unwrap().sign(&mut holder).unwrap();
-        assert_eq!(Lock::holder_at(&path).unwrap().seen.len(), SEEN_MAX);
+        let mut holder = LockHolder { pid: 7, started: 9, group: None, seen };
+        TreeLock::try_take(&path).unwrap().unwrap().sign(&mut holder).unwrap();
+        assert_eq!(TreeLock::holder_at(&path).unwrap().seen.len(), SEEN_MAX);
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon's end of a supervisor: starts one, beats, hands words over, hears what comes back.
 //!
 //! The beating is done by a task of its own, so that a daemon that is busy with something else is not taken for dead.
-//! Dropping a `Tree` closes the line, and the supervisor ends everything.
+//! Dropping a `ProcessTree` closes the line, and the supervisor ends everything.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,10 +16,10 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::supervisor::frame::{
-    Counted, Exited, FRAME_BYTES_MAX, Frames, Kind, Limit, Limits, NotAFrame, PIECE_BYTES_MAX, Refused,
-    Start, Started, Why, put, put_json,
+    Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, RefusalKind,
+    Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
 };
-use crate::wall::Around;
+use crate::wall::SessionWall;
 
 /// How often we say that we are there.
 const BEAT: Duration = Duration::from_millis(500);
@@ -34,9 +34,9 @@ const FRAMES_WAITING_MAX: usize = 16;
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What is to be started, and under which name.
+/// The program that is to be started, and under which name.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct TreePlan {
     /// The program that has `supervise`: our own.
     pub supervisor: PathBuf,
     /// The directory of the locks; it has to exist.
@@ -51,11 +51,11 @@ pub struct Plan {
     pub directory: PathBuf,
     /// How long we may be silent before the supervisor ends everything.
     pub silence_ms_max: u64,
-    /// Whether the tree gets a control group of its own, where one can be made. Without, it is found by other ways.
+    /// True if the tree gets a control group of its own, where one can be made. Without, it is found by other ways.
     pub group: bool,
     /// The most open files of each of the agent's processes, if not ours.
     pub files_max: Option<u64>,
-    /// Whether the agent finds its input closed from the beginning, because it would wait for the end of it.
+    /// True if the agent finds its input closed from the beginning, because it would wait for the end of it.
     pub closes_input: bool,
     /// The most memory of the whole tree, if bounded. The kernel keeps it where the tree has a control group that can; else
     /// the supervisor measures, four times a second.
@@ -63,10 +63,10 @@ pub struct Plan {
     /// The most processes of the whole tree, if bounded. The supervisor counts them once a second.
     pub processes_max: Option<u32>,
     /// The wall around the agent.
-    pub wall: Around,
+    pub wall: SessionWall,
 }
 
-impl Plan {
+impl TreePlan {
     /// A plan with the usual limits and an empty environment.
     pub fn new(
         supervisor: PathBuf,
@@ -88,7 +88,7 @@ impl Plan {
             closes_input: false,
             memory_bytes_max: None,
             processes_max: None,
-            wall: Around::default(),
+            wall: SessionWall::default(),
         }
     }
 
@@ -103,13 +103,16 @@ impl Plan {
             group: self.group,
             files_max: self.files_max,
             closes_input: self.closes_input,
-            limits: Limits { memory_bytes_max: self.memory_bytes_max, processes_max: self.processes_max },
+            limits: ResourceLimits {
+                memory_bytes_max: self.memory_bytes_max,
+                processes_max: self.processes_max,
+            },
             wall: self.wall.clone(),
         }
     }
 }
 
-/// What comes from an agent's processes.
+/// Something that comes from an agent's processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeEvent {
     /// Something it printed.
@@ -117,16 +120,16 @@ pub enum TreeEvent {
     /// Something it complained about.
     Errors(Vec<u8>),
     /// It has ended, and so has everything it had started.
-    Exited(Exit),
-    /// What the tree has now.
-    Counted(Count),
-    /// The supervisor is gone without a word. What became of the tree is unknown until it is buried.
+    Exited(TreeExit),
+    /// The processes that the tree has now.
+    Counted(ProcessCount),
+    /// The supervisor is gone without a word. What became of the tree is unknown until somebody ends it (`end_tree`).
     Lost,
 }
 
 /// The processes of a tree at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct ProcessCount {
     /// How many there were.
     pub processes: u32,
     /// When the newest of them was started, in the kernel's ticks: a later count with something newer has something
@@ -136,20 +139,20 @@ pub struct Count {
 
 /// How a tree ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exit {
+pub struct TreeExit {
     /// The agent's exit code, if it had one.
     pub code: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
     /// How many processes had to be killed.
     pub killed: u32,
-    /// Whether everything was seen gone.
+    /// True if everything was seen gone.
     pub gone: bool,
     /// The limit that the tree was ended for, if it was.
-    pub limit: Option<Limit>,
+    pub limit: Option<ResourceLimit>,
 }
 
-impl Exit {
+impl TreeExit {
     /// In words, for people.
     pub fn words(&self) -> String {
         match (self.code, self.signal) {
@@ -162,20 +165,20 @@ impl Exit {
 
 /// One supervised process tree.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ProcessTree {
     pid: i32,
     orders: mpsc::Sender<Vec<u8>>,
     words: mpsc::Sender<Vec<u8>>,
     beats: AbortHandle,
     from: ChildStdout,
-    frames: Frames,
+    frames: FrameReader,
     // Kept so that tokio reaps it. It is never killed from here: it has to outlive us to do its work.
     _supervisor: Child,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Starts a supervisor and returns when it has started the agent.
-    pub async fn start(plan: &Plan) -> Result<Self, Trouble> {
+    pub async fn start(plan: &TreePlan) -> Result<Self, Trouble> {
         let mut command = Command::new(&plan.supervisor);
         command.arg("supervise").env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -185,7 +188,7 @@ impl Tree {
             .map_err(|why| Trouble::transient(format!("the supervisor did not start: {why}")))?;
         let (to, from) = supervisor.stdin.take().zip(supervisor.stdout.take()).ok_or_else(lost)?;
         let mut first = Vec::new();
-        put_json(&mut first, Kind::Start, &plan.start());
+        put_json(&mut first, FrameKind::Start, &plan.start());
         if first.len() > FRAME_BYTES_MAX {
             return Err(Trouble::refused("the agent's arguments and environment are too long"));
         }
@@ -193,8 +196,15 @@ impl Tree {
         let (words, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
         let _ = orders.try_send(first);
         let beats = tokio::spawn(write(to, ordered, waiting)).abort_handle();
-        let mut tree =
-            Self { pid: 0, orders, words, beats, from, frames: Frames::default(), _supervisor: supervisor };
+        let mut tree = Self {
+            pid: 0,
+            orders,
+            words,
+            beats,
+            from,
+            frames: FrameReader::default(),
+            _supervisor: supervisor,
+        };
         tokio::time::timeout(START_WAIT, tree.wait_for_start(&plan.directory))
             .await
             .map_err(|_| lost())??;
@@ -206,23 +216,23 @@ impl Tree {
         self.pid
     }
 
-    /// What comes next. Cancel-safe. `Exited` or `Lost` is the last.
+    /// The next event. Cancel-safe. `Exited` or `Lost` is the last.
     pub async fn next(&mut self) -> TreeEvent {
         loop {
             match self.frame().await {
-                Some((Kind::Output, bytes)) => return TreeEvent::Output(bytes),
-                Some((Kind::Errors, bytes)) => return TreeEvent::Errors(bytes),
-                Some((Kind::Exited, body)) => {
+                Some((FrameKind::Output, bytes)) => return TreeEvent::Output(bytes),
+                Some((FrameKind::Errors, bytes)) => return TreeEvent::Errors(bytes),
+                Some((FrameKind::Exited, body)) => {
                     let Ok(exited) = serde_json::from_slice::<Exited>(&body) else { return TreeEvent::Lost };
                     let Exited { code, signal, killed, gone, limit } = exited;
-                    return TreeEvent::Exited(Exit { code, signal, killed, gone, limit });
+                    return TreeEvent::Exited(TreeExit { code, signal, killed, gone, limit });
                 }
-                Some((Kind::Counted, body)) => {
+                Some((FrameKind::Counted, body)) => {
                     let Ok(counted) = serde_json::from_slice::<Counted>(&body) else {
                         return TreeEvent::Lost;
                     };
                     let Counted { processes, newest } = counted;
-                    return TreeEvent::Counted(Count { processes, newest });
+                    return TreeEvent::Counted(ProcessCount { processes, newest });
                 }
                 Some(_) => {}
                 None => return TreeEvent::Lost,
@@ -234,7 +244,7 @@ impl Tree {
     pub async fn input(&self, bytes: &[u8]) -> Result<(), Trouble> {
         let gone = |_| Trouble::transient("the agent's supervisor does not take words");
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
-            self.words.send_timeout(frame_of(Kind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
+            self.words.send_timeout(frame_of(FrameKind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
         }
         Ok(())
     }
@@ -242,48 +252,48 @@ impl Tree {
     /// No more words, after those that were handed over.
     pub async fn end_input(&self) -> Result<(), Trouble> {
         let gone = |_| Trouble::transient("the agent's supervisor does not take words");
-        self.words.send_timeout(frame_of(Kind::CloseInput, &[]), INPUT_WAIT).await.map_err(gone)
+        self.words.send_timeout(frame_of(FrameKind::CloseInput, &[]), INPUT_WAIT).await.map_err(gone)
     }
 
     /// No more words, whatever still waits.
     pub fn close_input(&self) {
-        self.order(Kind::CloseInput);
+        self.order(FrameKind::CloseInput);
     }
 
     /// Asks how many processes there are; `Counted` answers.
     pub fn count(&self) {
-        self.order(Kind::Count);
+        self.order(FrameKind::Count);
     }
 
     /// Asks the agent to stop.
     pub fn interrupt(&self) {
-        self.order(Kind::Interrupt);
+        self.order(FrameKind::Interrupt);
     }
 
     /// Ends the whole tree; `Exited` says when that is done.
     pub fn kill(&self) {
-        self.order(Kind::Kill);
+        self.order(FrameKind::Kill);
     }
 
     /// A supervisor that has stopped taking orders is found out by whoever waits for `Exited`.
-    fn order(&self, kind: Kind) {
+    fn order(&self, kind: FrameKind) {
         let _ = self.orders.try_send(frame_of(kind, &[]));
     }
 
     async fn wait_for_start(&mut self, directory: &Path) -> Result<(), Trouble> {
         match self.frame().await {
-            Some((Kind::Started, body)) => {
+            Some((FrameKind::Started, body)) => {
                 let started: Started = serde_json::from_slice(&body).map_err(Trouble::transient)?;
                 self.pid = started.pid;
                 // Refused before the agent has heard a word; dropping the line ends it.
                 started.directory.map_or(Ok(()), |there| be_in(directory, Path::new(&there)))
             }
-            Some((Kind::Refused, body)) => {
+            Some((FrameKind::Refused, body)) => {
                 let refused: Refused = serde_json::from_slice(&body).map_err(Trouble::transient)?;
                 let failure = match refused.why {
-                    Why::Locked => Failure::Busy,
-                    Why::Wrong => Failure::Refused,
-                    Why::Failed => Failure::Transient,
+                    RefusalKind::Locked => Failure::Busy,
+                    RefusalKind::Wrong => Failure::Refused,
+                    RefusalKind::Failed => Failure::Transient,
                 };
                 Err(Trouble::new(failure, refused.detail))
             }
@@ -292,7 +302,7 @@ impl Tree {
     }
 
     /// The next frame, or nothing when there will be none.
-    async fn frame(&mut self) -> Option<(Kind, Vec<u8>)> {
+    async fn frame(&mut self) -> Option<(FrameKind, Vec<u8>)> {
         loop {
             match self.frames.next() {
                 Ok(Some(frame)) => return Some(frame),
@@ -309,14 +319,14 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         // It may be in the middle of a write that a stopped supervisor never takes; the line has to close all the same.
         self.beats.abort();
     }
 }
 
-/// Whether the agent is where it should be. What was a link to a directory a moment ago may lead elsewhere now.
+/// Makes sure that the agent is where it should be. What was a link to a directory a moment ago may lead elsewhere now.
 fn be_in(directory: &Path, there: &Path) -> Result<(), Trouble> {
     let should = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
     if should == there {
@@ -328,7 +338,7 @@ fn be_in(directory: &Path, there: &Path) -> Result<(), Trouble> {
     )))
 }
 
-fn frame_of(kind: Kind, body: &[u8]) -> Vec<u8> {
+fn frame_of(kind: FrameKind, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(body.len() + 8);
     put(&mut bytes, kind, body);
     bytes
@@ -336,7 +346,7 @@ fn frame_of(kind: Kind, body: &[u8]) -> Vec<u8> {
 
 /// Writes orders as they come, and a beat when there are none. Ends, and closes the line, when nobody gives orders any more.
 async fn write(mut to: ChildStdin, mut orders: mpsc::Receiver<Vec<u8>>, mut words: mpsc::Receiver<Vec<u8>>) {
-    let beat = frame_of(Kind::Beat, &[]);
+    let beat = frame_of(FrameKind::Beat, &[]);
     let mut ticks = tokio::time::interval(BEAT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -1,9 +1,9 @@
-//! What a scope costs, for the bench: entering a worktree beside `git worktree add`, snapshots, and diffs of turns.
+//! The cost of a scope, for the bench: entering a worktree beside `git worktree add`, snapshots, and diffs of turns.
 //!
 //! `scope DIR FILES` makes a repository of so many files in DIR. Prints microseconds as JSON: each figure is the median of
 //! a few, taken in turns with what it is compared with.
 
-use homing_worktrees::git::{Bounds, Enter, Git, Moment, Places, SnapshotName};
+use homing_worktrees::git::{EnterRequest, Git, GitDirectories, GitLimits, SnapshotMoment, SnapshotName};
 use kernel::SessionId;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,15 +20,21 @@ async fn main() {
     let files = files.parse().expect("a number of files");
     let repository = dir.join("repository");
     fill(&repository, files);
-    let places = Places { worktrees: dir.join("worktrees"), own: dir.join("own") };
-    let git = Git::new(Path::new("git"), places, Bounds::default()).expect("places for it");
+    let places = GitDirectories { worktrees: dir.join("worktrees"), own: dir.join("own") };
+    let git = Git::new(Path::new("git"), places, GitLimits::default()).expect("places for it");
     let (mut enter, mut raw) = (Vec::new(), Vec::new());
     let mut root = PathBuf::new();
     for number in 0..TIMES {
         let name = format!("ours-{number}").parse().expect("a name");
         let began = Instant::now();
-        let wish =
-            Enter { repository: &repository, name, base: None, branch: None, is_new: true, session: None };
+        let wish = EnterRequest {
+            repository: &repository,
+            name,
+            base: None,
+            branch: None,
+            is_new: true,
+            session: None,
+        };
         root = git.enter(wish).await.expect("it can be entered").root;
         enter.push(began.elapsed().as_micros());
         let (branch, theirs) = (format!("theirs-{number}"), dir.join(format!("theirs-{number}")));
@@ -67,16 +73,17 @@ async fn turn(git: &Git, root: &Path, files: u64, changed: u64) -> String {
     for time in 0..TIMES {
         let name =
             |moment| SnapshotName { session: SessionId::from_bits(1), turn: changed * 100 + time, moment };
-        let _ = git.snapshot(root, &name(Moment::Before)).await.expect("a snapshot");
+        let _ = git.snapshot(root, &name(SnapshotMoment::Before)).await.expect("a snapshot");
         let began = Instant::now();
-        let before = git.snapshot(root, &name(Moment::Before)).await.expect("a snapshot").expect("one");
+        let before =
+            git.snapshot(root, &name(SnapshotMoment::Before)).await.expect("a snapshot").expect("one");
         idle.push(began.elapsed().as_micros());
         for number in (0..changed).map(|number| number * (files / changed)) {
             let path = root.join(format!("part-{}/part-{}/file-{number}", number % 20, number % 97));
             std::fs::write(path, format!("changed {time} {number}\n").repeat(50)).expect("a file");
         }
         let began = Instant::now();
-        let after = git.snapshot(root, &name(Moment::After)).await.expect("a snapshot").expect("one");
+        let after = git.snapshot(root, &name(SnapshotMoment::After)).await.expect("a snapshot").expect("one");
         after_us.push(began.elapsed().as_micros());
         let began = Instant::now();
         let changes = git.diff(&before, &after).await.expect("a diff");

@@ -1,5 +1,5 @@
 //! The directories that sessions act in: worktrees and snapshots by the real git (`git`), and whether a directory can be acted
-//! in at all (`ground`).
+//! in at all (`directory_check`).
 
+pub mod directory_check;
 pub mod git;
-pub mod ground;

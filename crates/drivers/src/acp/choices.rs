@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The longest description that is kept.
 const DESCRIPTION_BYTES_MAX: usize = 300;
 
-/// What can be chosen in a session.
+/// The choices of a session.
 #[derive(Debug, Default)]
 pub(super) struct Choices {
     pub(super) mode: Setting,
@@ -20,12 +20,12 @@ pub(super) struct Choices {
 pub(super) struct Setting {
     pub(super) current: String,
     pub(super) all: Vec<Choice>,
-    by: Option<By>,
+    by: Option<ChosenBy>,
 }
 
 /// How it is chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum By {
+enum ChosenBy {
     /// A method of its own, and what it calls the choice.
     Method(&'static str, &'static str),
     /// An option of the session.
@@ -45,15 +45,15 @@ impl Choices {
             self.model.read_option(option);
         } else if let Some(listed) = said["models"]["availableModels"].as_array() {
             self.model.read_list(listed, "modelId", &said["models"]["currentModelId"]);
-            self.model.by = Some(By::Method("session/set_model", "modelId"));
+            self.model.by = Some(ChosenBy::Method("session/set_model", "modelId"));
         }
         if let Some(listed) = said["modes"]["availableModes"].as_array() {
             self.mode.read_list(listed, "id", &said["modes"]["currentModeId"]);
-            self.mode.by = Some(By::Method("session/set_mode", "modeId"));
+            self.mode.by = Some(ChosenBy::Method("session/set_mode", "modeId"));
         } else if let Some(option) = option("mode") {
             match &self.mode.by {
                 // The list we know came with the method, which stays the way to choose.
-                Some(By::Method(..)) => self.mode.current = text(&option["currentValue"]),
+                Some(ChosenBy::Method(..)) => self.mode.current = text(&option["currentValue"]),
                 _ => self.mode.read_option(option),
             }
         }
@@ -75,14 +75,14 @@ impl Setting {
         });
         self.all = choices(flat, "value");
         self.current = text(&option["currentValue"]);
-        self.by = option["id"].as_str().map(|id| By::Option(id.to_owned()));
+        self.by = option["id"].as_str().map(|id| ChosenBy::Option(id.to_owned()));
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
         self.all.iter().any(|choice| choice.name == name)
     }
 
-    /// What to ask so that this is chosen; nothing if it is already.
+    /// The request by which this is chosen; nothing if it is already.
     pub(super) fn choose(
         &self,
         what: &str,
@@ -105,8 +105,8 @@ impl Setting {
             )));
         }
         Ok(Some(match by {
-            By::Method(method, key) => (method, json!({ "sessionId": session, *key: name })),
-            By::Option(id) => {
+            ChosenBy::Method(method, key) => (method, json!({ "sessionId": session, *key: name })),
+            ChosenBy::Option(id) => {
                 let params = json!({ "sessionId": session, "configId": id, "value": name });
                 ("session/set_config_option", params)
             }

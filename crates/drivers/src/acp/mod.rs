@@ -1,13 +1,13 @@
 //! Any agent that speaks the Agent Client Protocol (version 1, lines on standard input and output): the program is named
 //! by configuration, and what is particular to it is data.
 //!
-//! Read in this order: this file (the driver), `quirks` (what differs between agents), `tongue` (what is said in which
+//! Read in this order: this file (the driver), `quirks` (what differs between agents), `protocol` (what is said in which
 //! order), `story` (updates as events), `choices` (modes and models), `wire` (JSON-RPC). The process is kept between turns.
 
 mod choices;
+mod protocol;
 mod quirks;
 mod story;
-mod tongue;
 mod wire;
 
 use std::path::Path;
@@ -19,53 +19,57 @@ use agent::{
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 
 pub use quirks::{
-    Ability, Base, Confirm, ErrorRule, Figures, Ids, Meaning, Memory, On, Quirks, Resume, WordRule,
+    Ability, BaseAgent, Confirm, ErrorPhase, ErrorRule, Ids, Meaning, Memory, Quirks, Resume, UsageFigures,
+    WordRule,
 };
 
-use crate::shell::{Shell, ShellConfig};
-use quirks::Manners;
-use tongue::{AcpTongue, Wanted};
+use crate::program::{AgentProgram, ProgramConfig};
+use protocol::{AcpProtocol, ProcessSetting};
+use quirks::Behaviour;
 
 /// How an agent that speaks ACP is run.
 #[derive(Debug, Clone)]
 pub struct AcpConfig {
     /// Its program, home and limits. Arguments that make it speak ACP come from the quirks.
-    pub shell: ShellConfig,
-    /// What is particular to it. The default is what the protocol says.
+    pub program: ProgramConfig,
+    /// The quirks of it. The default is what the protocol says.
     pub quirks: Quirks,
 }
 
 /// An agent that speaks ACP.
 pub struct Acp {
-    shell: Shell<AcpTongue>,
-    manners: Arc<Manners>,
+    program: AgentProgram<AcpProtocol>,
+    behaviour: Arc<Behaviour>,
 }
 
 impl Acp {
     /// The agent, set up so.
     pub fn new(config: AcpConfig) -> Self {
-        let manners = config.quirks.manners();
-        let mut shell = config.shell;
+        let behaviour = config.quirks.behaviour();
+        let mut program = config.program;
         // Whoever names them, too, means them once.
-        if shell.args.ends_with(&manners.args) {
-            shell.args.truncate(shell.args.len() - manners.args.len());
+        if program.args.ends_with(&behaviour.args) {
+            program.args.truncate(program.args.len() - behaviour.args.len());
         }
-        Self { shell: Shell::new(shell).with_secrets(&manners.secrets), manners: Arc::new(manners) }
+        Self {
+            program: AgentProgram::new(program).with_secrets(&behaviour.secrets),
+            behaviour: Arc::new(behaviour),
+        }
     }
 
     async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
         self.check_home(&launch)?;
-        let wanted = Wanted {
+        let wanted = ProcessSetting {
             launch: Some(launch.clone()),
-            place: self.shell.place(&launch),
-            bypasses: self.shell.config.bypasses,
+            place: self.program.place(&launch),
+            bypasses: self.program.config.bypasses,
         };
         self.talk(launch, wanted).await
     }
 
-    async fn talk(&self, launch: Launch, wanted: Wanted) -> Result<Box<dyn Running>, Trouble> {
-        let (args, manners) = (self.manners.args.clone(), self.manners.clone());
-        self.shell.start(launch, args, self.env(), || (AcpTongue::new(manners, wanted), None)).await
+    async fn talk(&self, launch: Launch, wanted: ProcessSetting) -> Result<Box<dyn Running>, Trouble> {
+        let (args, behaviour) = (self.behaviour.args.clone(), self.behaviour.clone());
+        self.program.start(launch, args, self.env(), || (AcpProtocol::new(behaviour, wanted), None)).await
     }
 
     /// Where ids are unique in one home only, the same id in another home is somebody else's conversation.
@@ -73,8 +77,8 @@ impl Acp {
         let Some(native) = launch.native.as_ref().filter(|native| !native.place.is_empty()) else {
             return Ok(());
         };
-        let home = format!("{}:{}:", self.shell.config.name, self.shell.home(launch));
-        if self.manners.ids == Ids::Everywhere || native.place.starts_with(&home) {
+        let home = format!("{}:{}:", self.program.config.name, self.program.home(launch));
+        if self.behaviour.ids == Ids::Everywhere || native.place.starts_with(&home) {
             return Ok(());
         }
         Err(Trouble::refused(format!(
@@ -86,21 +90,21 @@ impl Acp {
 
     /// The agent's variables, but for those that the configuration sets itself.
     fn env(&self) -> Vec<(String, String)> {
-        let is_set = |name: &String| self.shell.config.env.iter().any(|(it, _)| it == name);
-        let own = self.manners.env.iter().filter(|(name, _)| !is_set(name));
+        let is_set = |name: &String| self.program.config.env.iter().any(|(it, _)| it == name);
+        let own = self.behaviour.env.iter().filter(|(name, _)| !is_set(name));
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     async fn see(&self) -> Found {
-        let found = if self.manners.version_args.is_empty() {
+        let found = if self.behaviour.version_args.is_empty() {
             self.ask_version().await
         } else {
-            let args: Vec<&str> = self.manners.version_args.iter().map(String::as_str).collect();
-            self.shell.look(&args).await
+            let args: Vec<&str> = self.behaviour.version_args.iter().map(String::as_str).collect();
+            self.program.look(&args).await
         };
         match found {
-            Found::Missing { what } if self.shell.program().is_none() => {
-                Found::Missing { what: format!("{what}; to get it: {}", self.manners.install) }
+            Found::Missing { what } if self.program.path().is_none() => {
+                Found::Missing { what: format!("{what}; to get it: {}", self.behaviour.install) }
             }
             found => found,
         }
@@ -110,7 +114,7 @@ impl Acp {
     async fn ask_version(&self) -> Found {
         let missing = |trouble: Trouble| Found::Missing { what: trouble.detail };
         let launch = looking();
-        let wanted = Wanted { launch: None, place: String::new(), bypasses: false };
+        let wanted = ProcessSetting { launch: None, place: String::new(), bypasses: false };
         let mut running = match self.talk(launch, wanted).await {
             Ok(running) => running,
             Err(trouble) => return missing(trouble),
@@ -133,8 +137,8 @@ impl Acp {
     }
 
     fn signed_in(&self) -> SignIn {
-        let Manners { secrets, sign_in_files, sign_in, .. } = &*self.manners;
-        let ShellConfig { env, home, .. } = &self.shell.config;
+        let Behaviour { secrets, sign_in_files, sign_in, .. } = &*self.behaviour;
+        let ProgramConfig { env, home, .. } = &self.program.config;
         if let Some((name, _)) = env.iter().find(|(name, value)| secrets.contains(name) && !value.is_empty())
         {
             return SignIn::Here { by: name.clone() };
@@ -153,11 +157,11 @@ impl Acp {
 
 impl Agent for Acp {
     fn name(&self) -> &str {
-        &self.shell.config.name
+        &self.program.config.name
     }
 
     fn abilities(&self) -> Abilities {
-        self.manners.abilities()
+        self.behaviour.abilities()
     }
 
     fn look(&self) -> Reply<'_, Found> {
@@ -165,14 +169,14 @@ impl Agent for Acp {
     }
 
     fn setup(&self) -> Setup {
-        let ShellConfig { program, home, bypasses, kept_max, .. } = &self.shell.config;
+        let ProgramConfig { program, home, bypasses, kept_max, .. } = &self.program.config;
         Setup {
             kind: "acp",
             program: program.clone(),
             home: home.clone(),
             bypasses: *bypasses,
             is_kept: *kept_max > 0,
-            secrets: self.manners.secrets.clone(),
+            secrets: self.behaviour.secrets.clone(),
         }
     }
 
@@ -185,15 +189,15 @@ impl Agent for Acp {
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.shell.bury(tree))
+        Box::pin(self.program.bury(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
-        Box::pin(self.shell.release(TreeName::of(session)))
+        Box::pin(self.program.release(TreeName::of(session)))
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        Box::pin(self.shell.close())
+        Box::pin(self.program.close())
     }
 }
 

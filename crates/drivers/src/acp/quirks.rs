@@ -1,7 +1,7 @@
-//! What is particular to each agent that speaks ACP: data, not code.
+//! The quirks of each agent that speaks ACP: data, not code.
 //!
 //! `quirks.toml` is built in and has an entry for each agent we know. `Quirks` is what a person may write in the
-//! configuration: the name of an entry, and whatever is otherwise. `Manners` is what comes of it, with nothing left
+//! configuration: the name of an entry, and whatever is otherwise. `Behaviour` is what comes of it, with nothing left
 //! open. Nothing here is ever asked which agent it is.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ static ENTRIES: LazyLock<BTreeMap<String, Quirks>> =
 #[serde(deny_unknown_fields, default)]
 pub struct Quirks {
     /// The known agent it is like; `default` if not said.
-    pub base: Option<Base>,
+    pub base: Option<BaseAgent>,
     /// The arguments that make it speak ACP.
     pub args: Option<Vec<String>>,
     /// The arguments that make it say its version; with none it is asked by the protocol.
@@ -44,13 +44,13 @@ pub struct Quirks {
     pub resume: Option<Resume>,
     /// How we make sure that it does not know a conversation.
     pub confirm: Option<Confirm>,
-    /// Whether it goes when its input ends.
+    /// True if it goes when its input ends.
     pub leaves_on_eof: Option<bool>,
     /// How long processes of its own may outlast a turn. A turn that leaves something behind ends that much later.
     pub settles_ms: Option<u64>,
     /// With which reasons a turn ends that we asked it to stop.
     pub cancelled_as: Option<Vec<String>>,
-    /// Whether a turn goes on when a question is answered with `cancelled` and nothing else is said.
+    /// True if a turn goes on when a question is answered with `cancelled` and nothing else is said.
     pub goes_on_when_cancelled: Option<bool>,
     /// The mode in which it asks, if it may come up in one of `bypass_modes`.
     pub asking_mode: Option<String>,
@@ -58,17 +58,17 @@ pub struct Quirks {
     pub bypass_modes: Option<Vec<String>>,
     /// Where a tool's name stands in a `tool_call`.
     pub tool_name: Option<String>,
-    /// What the figures in the answer to a prompt are about.
-    pub usage: Option<Figures>,
+    /// The extent of the figures in the answer to a prompt are about.
+    pub usage: Option<UsageFigures>,
     /// How its memory follows to another directory.
     pub memory: Option<Memory>,
     /// Where the id of a conversation means one conversation only.
     pub ids: Option<Ids>,
-    /// Whether the directory that it lists for a conversation is the one it works in.
+    /// True if the directory that it lists for a conversation is the one it works in.
     pub lists_where_it_is: Option<bool>,
-    /// What it can do.
+    /// Its abilities.
     pub abilities: Option<Vec<Ability>>,
-    /// What its errors mean; the first that fits counts. What fits none is Transient.
+    /// The meaning of its errors; the first that fits counts. What fits none is Transient.
     pub errors: Option<Vec<ErrorRule>>,
     /// Words that mean a failure when a turn ends with them as if nothing had happened.
     pub failures: Option<Vec<WordRule>>,
@@ -77,7 +77,7 @@ pub struct Quirks {
 impl Quirks {
     /// Those of an agent we know.
     pub fn of(name: &str) -> Option<Self> {
-        let base = Base::try_from(name.to_owned()).ok()?;
+        let base = BaseAgent::try_from(name.to_owned()).ok()?;
         Some(Self { base: Some(base), ..Self::default() })
     }
 
@@ -86,20 +86,20 @@ impl Quirks {
         ENTRIES.keys().map(String::as_str)
     }
 
-    /// What comes of it.
-    pub(crate) fn manners(&self) -> Manners {
+    /// The outcome of it.
+    pub(crate) fn behaviour(&self) -> Behaviour {
         let base = self.base.as_ref().map_or(DEFAULT, |base| &base.0);
         let layers = [Some(self), ENTRIES.get(base), ENTRIES.get(DEFAULT)];
-        Manners::from_layers(&layers.into_iter().flatten().collect::<Vec<_>>())
+        Behaviour::from_layers(&layers.into_iter().flatten().collect::<Vec<_>>())
     }
 }
 
 /// The name of an agent we know.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Base(String);
+pub struct BaseAgent(String);
 
-impl TryFrom<String> for Base {
+impl TryFrom<String> for BaseAgent {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
@@ -132,7 +132,7 @@ pub enum Confirm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Figures {
+pub enum UsageFigures {
     /// This turn.
     Turn,
     /// Everything since the process came up.
@@ -170,7 +170,7 @@ pub enum Ability {
     Images,
 }
 
-/// What an error or a text means.
+/// The meaning of an error or a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
@@ -187,19 +187,19 @@ pub enum Meaning {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRule {
-    pub on: Option<On>,
+    pub on: Option<ErrorPhase>,
     pub code: Option<i64>,
     /// How the message begins.
     pub begins: Option<String>,
-    /// What is somewhere in the message or in the data, in whatever case.
+    /// Words that are somewhere in the message or in the data, in whatever case.
     pub words: Option<String>,
     pub means: Meaning,
 }
 
-/// What was asked when an error came.
+/// The phase when an error came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum On {
+pub enum ErrorPhase {
     /// Anything before the agent is ready.
     Open,
     Prompt,
@@ -216,7 +216,7 @@ pub struct WordRule {
 
 /// How one agent behaves, with nothing left open. The fields are those of `Quirks`.
 #[derive(Debug, Clone)]
-pub(crate) struct Manners {
+pub(crate) struct Behaviour {
     pub(crate) args: Vec<String>,
     pub(crate) version_args: Vec<String>,
     pub(crate) install: String,
@@ -233,7 +233,7 @@ pub(crate) struct Manners {
     pub(crate) asking_mode: String,
     pub(crate) bypass_modes: Vec<String>,
     pub(crate) tool_name: String,
-    pub(crate) usage: Figures,
+    pub(crate) usage: UsageFigures,
     pub(crate) memory: Memory,
     pub(crate) ids: Ids,
     pub(crate) lists_where_it_is: bool,
@@ -242,7 +242,7 @@ pub(crate) struct Manners {
     failures: Vec<WordRule>,
 }
 
-impl Manners {
+impl Behaviour {
     fn from_layers(layers: &[&Quirks]) -> Self {
         macro_rules! first {
             ($field:ident) => {
@@ -276,8 +276,8 @@ impl Manners {
         }
     }
 
-    /// What an error means, by what was asked.
-    pub(crate) fn meaning(&self, on: On, code: i64, message: &str, data: &Value) -> Meaning {
+    /// The meaning of an error, by what was asked.
+    pub(crate) fn meaning(&self, on: ErrorPhase, code: i64, message: &str, data: &Value) -> Meaning {
         let all = format!("{message} {data}").to_lowercase();
         let fits = |rule: &&ErrorRule| {
             rule.on.is_none_or(|it| it == on)
@@ -288,7 +288,7 @@ impl Manners {
         self.errors.iter().find(fits).map_or(Meaning::Transient, |rule| rule.means)
     }
 
-    /// What it means when a turn ends with this piece of text.
+    /// The meaning of it when a turn ends with this piece of text.
     pub(crate) fn failure(&self, text: &str) -> Option<Meaning> {
         let text = text.trim();
         let fits = |rule: &&WordRule| {
@@ -323,8 +323,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn manners(name: &str) -> Manners {
-        Quirks::of(name).expect("we know it").manners()
+    fn behaviour(name: &str) -> Behaviour {
+        Quirks::of(name).expect("we know it").behaviour()
     }
 
     #[test]
@@ -342,17 +342,17 @@ mod tests {
         ];
         assert_eq!(Quirks::known().collect::<Vec<_>>(), names);
         for name in names {
-            let manners = manners(name);
+            let behaviour = behaviour(name);
             let entry = &ENTRIES[name];
             assert!(entry.base.is_none(), "{name}: the file has one floor");
             assert!(
                 [&entry.install, &entry.sign_in, &entry.homes].iter().all(|said| said.is_some()),
                 "{name}"
             );
-            assert!(manners.cancelled_as.contains(&"cancelled".to_owned()), "{name}");
-            assert!(manners.abilities().resume && manners.abilities().asks, "{name}");
+            assert!(behaviour.cancelled_as.contains(&"cancelled".to_owned()), "{name}");
+            assert!(behaviour.abilities().resume && behaviour.abilities().asks, "{name}");
             // Unknown is what ends sessions: no rule may call everything so.
-            let anything = manners.meaning(On::Open, -32603, "Internal error", &Value::Null);
+            let anything = behaviour.meaning(ErrorPhase::Open, -32603, "Internal error", &Value::Null);
             assert_eq!(anything, Meaning::Transient, "{name}");
         }
     }
@@ -362,26 +362,26 @@ mod tests {
         use Meaning::{Auth, Busy, Transient, Unknown};
         let gone = json!({"details": "no rollout found for thread id x"});
         for (name, on, code, message, data, meaning) in [
-            ("default", On::Open, -32002, "Resource not found", Value::Null, Unknown),
-            ("codex-acp", On::Open, -32603, "Internal error", gone.clone(), Unknown),
-            ("codex-acp-0.16", On::Open, -32603, "Internal error", gone, Transient),
-            ("gemini", On::Prompt, 401, "API key not valid", Value::Null, Auth),
-            ("gemini", On::Prompt, 429, "slow down", Value::Null, Transient),
-            ("kimi", On::Prompt, -32600, "busy", json!({"code": "turn.agent_busy"}), Busy),
-            ("kimi", On::Open, -32602, "Unknown sessionId: x", Value::Null, Unknown),
-            ("qwen", On::Prompt, -32603, "401 wrong key", Value::Null, Auth),
-            ("qwen", On::Prompt, -32603, "room 401 is closed", Value::Null, Transient),
+            ("default", ErrorPhase::Open, -32002, "Resource not found", Value::Null, Unknown),
+            ("codex-acp", ErrorPhase::Open, -32603, "Internal error", gone.clone(), Unknown),
+            ("codex-acp-0.16", ErrorPhase::Open, -32603, "Internal error", gone, Transient),
+            ("gemini", ErrorPhase::Prompt, 401, "API key not valid", Value::Null, Auth),
+            ("gemini", ErrorPhase::Prompt, 429, "slow down", Value::Null, Transient),
+            ("kimi", ErrorPhase::Prompt, -32600, "busy", json!({"code": "turn.agent_busy"}), Busy),
+            ("kimi", ErrorPhase::Open, -32602, "Unknown sessionId: x", Value::Null, Unknown),
+            ("qwen", ErrorPhase::Prompt, -32603, "401 wrong key", Value::Null, Auth),
+            ("qwen", ErrorPhase::Prompt, -32603, "room 401 is closed", Value::Null, Transient),
             (
                 "opencode",
-                On::Open,
+                ErrorPhase::Open,
                 -32603,
                 "OpenCode service failure",
                 json!({"service": "session"}),
                 Transient,
             ),
-            ("opencode", On::Prompt, -32602, "Session not found: x", Value::Null, Unknown),
+            ("opencode", ErrorPhase::Prompt, -32602, "Session not found: x", Value::Null, Unknown),
         ] {
-            assert_eq!(manners(name).meaning(on, code, message, &data), meaning, "{name} {code} {message}");
+            assert_eq!(behaviour(name).meaning(on, code, message, &data), meaning, "{name} {code} {message}");
         }
     }
 
@@ -389,11 +389,11 @@ mod tests {
     fn a_person_may_say_what_is_otherwise_upon_what_is_known() {
         let quirks: Quirks =
             toml::from_str("base = 'goose'\nleaves_on_eof = true\nargs = ['serve']").unwrap();
-        let manners = quirks.manners();
-        assert!(manners.leaves_on_eof && manners.args == ["serve"]);
-        assert_eq!(manners.cancelled_as, ["cancelled", "end_turn"]);
-        assert_eq!(manners.version_args, ["--version"]);
-        assert!(Quirks::default().manners().args.is_empty());
+        let behaviour = quirks.behaviour();
+        assert!(behaviour.leaves_on_eof && behaviour.args == ["serve"]);
+        assert_eq!(behaviour.cancelled_as, ["cancelled", "end_turn"]);
+        assert_eq!(behaviour.version_args, ["--version"]);
+        assert!(Quirks::default().behaviour().args.is_empty());
         let wrong = toml::from_str::<Quirks>("base = 'goos'").unwrap_err().to_string();
         assert!(wrong.contains("goose"), "{wrong}");
         assert!(toml::from_str::<Quirks>("leaves = true").is_err());
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn only_whole_pieces_are_taken_for_failures() {
-        let goose = manners("goose");
+        let goose = behaviour("goose");
         let said = "Ran into this error: Rate limit exceeded: x.\n\nPlease retry if you think this is a transient or recoverable error.";
         assert_eq!(goose.failure(said), Some(Meaning::Transient));
         assert_eq!(goose.failure("Ran into this error: Authentication error: no"), Some(Meaning::Auth));

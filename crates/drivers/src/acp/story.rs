@@ -1,6 +1,6 @@
-//! What an agent says in `session/update`, as `AgentEvent`s. Pure.
+//! The updates of an agent (`session/update`), as `AgentEvent`s. Pure.
 //!
-//! A `Story` remembers what the updates of one process are about: the tools that run, what was spent, what the agent has
+//! A `TurnStory` remembers what the updates of one process are about: the tools that run, what was spent, what the agent has
 //! said about itself. Updates that belong to no turn of ours, such as the history that `session/load` repeats, change
 //! only what is known about the agent.
 
@@ -14,8 +14,8 @@ use agent::{
 use serde_json::Value;
 
 use super::choices::{Choices, choices};
-use super::quirks::{Figures, Manners, Meaning};
-use crate::spoken::Out;
+use super::quirks::{Behaviour, Meaning, UsageFigures};
+use crate::running_agent::ProtocolOutput;
 
 /// The longest name of a tool.
 const NAME_BYTES_MAX: usize = 256;
@@ -29,11 +29,11 @@ const TOOLS_MAX: usize = 1_000;
 const FILES_MAX: usize = 100;
 
 #[derive(Debug)]
-pub(super) struct Story {
-    manners: Arc<Manners>,
+pub(super) struct TurnStory {
+    behaviour: Arc<Behaviour>,
     pub(super) choices: Choices,
     about: About,
-    /// What was said about the agent last.
+    /// The last description of the agent.
     told: About,
     tools: BTreeMap<String, Tool>,
     window: Option<(u64, u64)>,
@@ -41,7 +41,7 @@ pub(super) struct Story {
     cost_micros: Option<u64>,
     /// The sums of the prompts before, where that is what the agent says.
     sums: (u64, u64, u64),
-    /// What the last piece of text means, if it is one that means a failure.
+    /// The meaning of the last piece of text, if it is one that means a failure.
     failing: Option<(Meaning, String)>,
 }
 
@@ -66,10 +66,10 @@ enum ToolStage {
     Done,
 }
 
-impl Story {
-    pub(super) fn new(manners: Arc<Manners>) -> Self {
+impl TurnStory {
+    pub(super) fn new(behaviour: Arc<Behaviour>) -> Self {
         Self {
-            manners,
+            behaviour,
             choices: Choices::default(),
             about: About::default(),
             told: About::default(),
@@ -90,7 +90,7 @@ impl Story {
     }
 
     /// Says what is known about the agent, whether or not it was said before.
-    pub(super) fn tell_about(&mut self, out: &mut Out) {
+    pub(super) fn tell_about(&mut self, out: &mut ProtocolOutput) {
         self.told = self.about();
         out.event(AgentEvent::About(Box::new(self.told.clone())));
     }
@@ -101,7 +101,7 @@ impl Story {
     }
 
     /// An update. While no turn runs, nothing of it is part of an answer.
-    pub(super) fn update(&mut self, update: &Value, is_turn: bool, out: &mut Out) {
+    pub(super) fn update(&mut self, update: &Value, is_turn: bool, out: &mut ProtocolOutput) {
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "available_commands_update" => {
                 let listed = update["availableCommands"].as_array().map_or(&[][..], Vec::as_slice);
@@ -135,7 +135,7 @@ impl Story {
         }
     }
 
-    fn tell(&mut self, update: &Value, out: &mut Out) {
+    fn tell(&mut self, update: &Value, out: &mut ProtocolOutput) {
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => match update["content"]["text"].as_str() {
                 Some(text) => self.text(text, out),
@@ -155,18 +155,18 @@ impl Story {
         }
     }
 
-    fn text(&mut self, text: &str, out: &mut Out) {
+    fn text(&mut self, text: &str, out: &mut ProtocolOutput) {
         for piece in pieces(text) {
             out.event(AgentEvent::Text { text: piece.to_owned() });
         }
         if !text.trim().is_empty() {
-            let meaning = self.manners.failure(text);
+            let meaning = self.behaviour.failure(text);
             self.failing = meaning.map(|meaning| (meaning, bounded(text.trim(), DETAIL_BYTES_MAX)));
         }
     }
 
     /// A call of a tool that a question is about. Answers its name and what it is given.
-    pub(super) fn asked_about(&mut self, call: &Value, out: &mut Out) -> (String, String) {
+    pub(super) fn asked_about(&mut self, call: &Value, out: &mut ProtocolOutput) -> (String, String) {
         let (name, title) = (self.name_of(call), call["title"].as_str().unwrap_or_default());
         let input = input_of(call).unwrap_or_else(|| bounded(title, DETAIL_BYTES_MAX));
         if call["toolCallId"].is_string() {
@@ -179,7 +179,7 @@ impl Story {
         }
     }
 
-    fn tool(&mut self, update: &Value, out: &mut Out) {
+    fn tool(&mut self, update: &Value, out: &mut ProtocolOutput) {
         let Some(call) = update["toolCallId"].as_str().filter(|id| id.len() <= NATIVE_BYTES_MAX) else {
             return out.event(other(update));
         };
@@ -207,12 +207,12 @@ impl Story {
     }
 
     fn name_of(&self, update: &Value) -> Option<String> {
-        let named = [update.pointer(&self.manners.tool_name), update.get("name")];
+        let named = [update.pointer(&self.behaviour.tool_name), update.get("name")];
         let name = named.into_iter().flatten().find_map(Value::as_str)?;
         Some(bounded(name, NAME_BYTES_MAX))
     }
 
-    fn figures(&mut self, update: &Value, is_turn: bool, out: &mut Out) {
+    fn figures(&mut self, update: &Value, is_turn: bool, out: &mut ProtocolOutput) {
         let window = update["used"].as_u64().zip(update["size"].as_u64()).filter(|(_, size)| *size > 0);
         let is_dollars = update["cost"]["currency"].as_str().is_none_or(|currency| currency == "USD");
         let cost = update["cost"]["amount"].as_f64().filter(|_| is_dollars).and_then(micros);
@@ -228,7 +228,7 @@ impl Story {
     }
 
     /// The figures in the answer to a prompt.
-    pub(super) fn spent(&mut self, usage: &Value, out: &mut Out) {
+    pub(super) fn spent(&mut self, usage: &Value, out: &mut ProtocolOutput) {
         let number = |key: &str| usage[key].as_u64().unwrap_or(0);
         let (mut input, mut output) = (number("inputTokens"), number("outputTokens"));
         let cached_read = number("cachedReadTokens");
@@ -244,14 +244,14 @@ impl Story {
             output = output.saturating_add(thought);
         }
         let figures = (input, output, cached_read);
-        let (input_tokens, output_tokens, cached_tokens) = match self.manners.usage {
-            Figures::Turn => figures,
-            Figures::Sum => {
+        let (input_tokens, output_tokens, cached_tokens) = match self.behaviour.usage {
+            UsageFigures::Turn => figures,
+            UsageFigures::Sum => {
                 let before = std::mem::replace(&mut self.sums, figures);
                 let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
                 (since(figures.0, before.0), since(figures.1, before.1), since(figures.2, before.2))
             }
-            Figures::Nothing => return,
+            UsageFigures::Nothing => return,
         };
         if input_tokens > 0 || output_tokens > 0 {
             let window = self.window;
@@ -266,7 +266,7 @@ impl Story {
     }
 
     /// The turn is over: what was said of no tool is said now. Answers the failure in its last words, if there is one.
-    pub(super) fn end_turn(&mut self, out: &mut Out) -> Option<(Meaning, String)> {
+    pub(super) fn end_turn(&mut self, out: &mut ProtocolOutput) -> Option<(Meaning, String)> {
         for (call, tool) in &mut self.tools {
             if tool.stage == ToolStage::Unsaid {
                 tool.say_call(call, out);
@@ -333,7 +333,7 @@ impl Tool {
         named.map_or("a tool", String::as_str)
     }
 
-    fn say_call(&mut self, call: &str, out: &mut Out) {
+    fn say_call(&mut self, call: &str, out: &mut ProtocolOutput) {
         if self.stage != ToolStage::Unsaid {
             return;
         }
@@ -343,7 +343,7 @@ impl Tool {
     }
 
     /// An agent says the whole output each time; people want what is new.
-    fn say_progress(&mut self, call: &str, output: &str, out: &mut Out) {
+    fn say_progress(&mut self, call: &str, output: &str, out: &mut ProtocolOutput) {
         if output == self.output {
             return;
         }
@@ -352,7 +352,7 @@ impl Tool {
         out.event(AgentEvent::ToolProgress { call: call.to_owned(), output: fresh });
     }
 
-    fn say_result(&mut self, call: &str, output: Option<String>, failed: bool, out: &mut Out) {
+    fn say_result(&mut self, call: &str, output: Option<String>, failed: bool, out: &mut ProtocolOutput) {
         self.stage = ToolStage::Done;
         let output = output.unwrap_or_else(|| std::mem::take(&mut self.output));
         out.event(AgentEvent::ToolResult { call: call.to_owned(), output, failed });
@@ -364,7 +364,7 @@ impl Tool {
     }
 }
 
-/// What a tool is given, as text. An empty object is what agents say while the model still writes it.
+/// The input of a tool, as text. An empty object is what agents say while the model still writes it.
 fn input_of(update: &Value) -> Option<String> {
     match &update["rawInput"] {
         Value::Null => None,
@@ -374,7 +374,7 @@ fn input_of(update: &Value) -> Option<String> {
     }
 }
 
-/// What a tool has printed: its own words before the agent's form of them.
+/// The output of a tool: its own words before the agent's form of them.
 fn output_of(update: &Value) -> Option<String> {
     if let Some(text) = update["rawOutput"].as_str() {
         return Some(bounded(text, DETAIL_BYTES_MAX));
@@ -392,7 +392,7 @@ fn path_of(it: &Value) -> Option<String> {
     it["path"].as_str().filter(|path| !path.is_empty() && path.len() <= PATH_BYTES_MAX).map(str::to_owned)
 }
 
-fn reasoning(text: &str, out: &mut Out) {
+fn reasoning(text: &str, out: &mut ProtocolOutput) {
     for piece in pieces(text) {
         out.event(AgentEvent::Reasoning { text: piece.to_owned() });
     }

@@ -1,7 +1,7 @@
-//! What claude says and does within a turn: words, thoughts, tools. Pure.
+//! The content of a turn of claude's: words, thoughts, tools. Pure.
 //!
 //! Words come twice, in pieces while they are made and whole afterwards; whichever comes first is told, the other is not.
-//! What a helper of claude says within a tool is that tool's progress, and no part of the answer.
+//! Words of a helper of claude within a tool are that tool's progress, and no part of the answer.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use agent::{
 use serde_json::Value;
 
 use super::usage;
-use crate::spoken::Out;
+use crate::running_agent::ProtocolOutput;
 
 /// The longest name of a tool.
 const NAME_BYTES_MAX: usize = 256;
@@ -29,7 +29,7 @@ const EDITORS: [(&str, &str); 4] = [
     ("NotebookEdit", "notebook_path"),
 ];
 
-/// What was heard of the present turn.
+/// The state of the present turn.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     streamed: Streamed,
@@ -40,7 +40,7 @@ pub(super) struct Content {
     tokens: Option<u64>,
 }
 
-/// What came in pieces of one message.
+/// The pieces of one message.
 #[derive(Debug, Default)]
 struct Streamed {
     message: String,
@@ -56,14 +56,14 @@ impl Content {
     }
 
     /// The answer, for turns in which nothing else has brought it: claude's own commands.
-    pub(super) fn answer(&mut self, text: &str, out: &mut Out) {
+    pub(super) fn answer(&mut self, text: &str, out: &mut ProtocolOutput) {
         if !self.has_said_words {
             self.words(text, out);
         }
     }
 
     /// A piece of a message.
-    pub(super) fn stream(&mut self, said: &Value, out: &mut Out) {
+    pub(super) fn stream(&mut self, said: &Value, out: &mut ProtocolOutput) {
         if !said["parent_tool_use_id"].is_null() {
             return; // Its words come whole as well.
         }
@@ -84,7 +84,7 @@ impl Content {
         }
     }
 
-    fn delta(&mut self, event: &Value, out: &mut Out) {
+    fn delta(&mut self, event: &Value, out: &mut ProtocolOutput) {
         let delta = &event["delta"];
         match delta["type"].as_str() {
             Some("text_delta") => {
@@ -100,7 +100,7 @@ impl Content {
     }
 
     /// The line to the model server was cut: what was said of these blocks will be said again, or never.
-    fn abandon(&mut self, blocks: &Value, out: &mut Out) {
+    fn abandon(&mut self, blocks: &Value, out: &mut ProtocolOutput) {
         let from = blocks["from_block_index"].as_u64();
         if from.zip(self.streamed.words).is_some_and(|(from, words)| words >= from) {
             let text = "the line to the model server broke; the words before this are no part of the answer";
@@ -109,7 +109,7 @@ impl Content {
     }
 
     /// A message as a whole.
-    pub(super) fn assistant(&mut self, said: &Value, out: &mut Out) {
+    pub(super) fn assistant(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let message = &said["message"];
         let parent = said["parent_tool_use_id"].as_str();
         let is_streamed =
@@ -130,8 +130,8 @@ impl Content {
         }
     }
 
-    /// What tools gave back. Other words in the person's name are claude's own notes to itself.
-    pub(super) fn user(&mut self, said: &Value, out: &mut Out) {
+    /// The results of tools. Other words in the person's name are claude's own notes to itself.
+    pub(super) fn user(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let blocks = said["message"]["content"].as_array();
         for block in blocks.into_iter().flatten() {
             match block["type"].as_str() {
@@ -142,14 +142,14 @@ impl Content {
         }
     }
 
-    fn words(&mut self, text: &str, out: &mut Out) {
+    fn words(&mut self, text: &str, out: &mut ProtocolOutput) {
         for piece in pieces(text) {
             self.has_said_words = true;
             out.event(AgentEvent::Text { text: piece.to_owned() });
         }
     }
 
-    fn call(&mut self, block: &Value, out: &mut Out) {
+    fn call(&mut self, block: &Value, out: &mut ProtocolOutput) {
         let Some(call) = id(&block["id"]) else { return other(block, out) };
         let (tool, input) = (text_of(&block["name"]), &block["input"]);
         let editor = EDITORS.iter().find(|(name, _)| *name == tool);
@@ -170,7 +170,7 @@ impl Content {
         }
     }
 
-    fn result(&mut self, block: &Value, more: &Value, out: &mut Out) {
+    fn result(&mut self, block: &Value, more: &Value, out: &mut ProtocolOutput) {
         let Some(call) = id(&block["tool_use_id"]) else { return other(block, out) };
         let failed = block["is_error"].as_bool().unwrap_or(false);
         let output = bounded(&output(&block["content"]), DETAIL_BYTES_MAX);
@@ -188,13 +188,13 @@ impl Content {
     }
 }
 
-fn thoughts(text: &str, out: &mut Out) {
+fn thoughts(text: &str, out: &mut ProtocolOutput) {
     for piece in pieces(text) {
         out.event(AgentEvent::Reasoning { text: piece.to_owned() });
     }
 }
 
-fn progress(parent: &str, text: &str, out: &mut Out) {
+fn progress(parent: &str, text: &str, out: &mut ProtocolOutput) {
     if parent.len() <= NATIVE_BYTES_MAX && !text.is_empty() {
         let output = bounded(text, DETAIL_BYTES_MAX);
         out.event(AgentEvent::ToolProgress { call: parent.to_owned(), output });
@@ -210,7 +210,7 @@ fn step(todo: &Value) -> Step {
     Step { text: bounded(text_of(&todo["content"]), STEP_BYTES_MAX), progress }
 }
 
-/// What a tool printed: a text, or parts of which some may be text.
+/// The output of a tool: a text, or parts of which some may be text.
 fn output(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -236,6 +236,6 @@ fn text_of(value: &Value) -> &str {
 }
 
 /// Something we do not understand, kept for the record.
-pub(super) fn other(said: &Value, out: &mut Out) {
+pub(super) fn other(said: &Value, out: &mut ProtocolOutput) {
     out.event(AgentEvent::Other { raw: bounded(&said.to_string(), DETAIL_BYTES_MAX) });
 }

@@ -1,6 +1,6 @@
 //! Claude Code, by lines of JSON in a process that is kept between turns.
 //!
-//! Read in this order: this file (how the program is started), `tongue` (how it is talked to, pure), `content` (its words
+//! Read in this order: this file (how the program is started), `protocol` (how it is talked to, pure), `content` (its words
 //! and tools), `usage` (what a turn cost) and `trouble` (what its failures mean). What the program does is in
 //! docs/agents.md; the recordings that the readers are tested with are in `testdata/claude`.
 //!
@@ -15,9 +15,9 @@
 //! to it: a turn is somebody's message, what a turn leaves running is ended with it, and the directory is the session's.
 
 mod content;
+mod protocol;
 #[cfg(test)]
 mod recordings;
-mod tongue;
 mod trouble;
 mod usage;
 
@@ -30,9 +30,9 @@ use agent::{
 use kernel::{Native, SessionId};
 use uuid::Uuid;
 
-use crate::shell::{Shell, ShellConfig};
-use crate::spoken::gone_if_here;
-use tongue::{ClaudeTongue, Conversation};
+use crate::program::{AgentProgram, ProgramConfig};
+use crate::running_agent::gone_if_here;
+use protocol::{ClaudeProtocol, Conversation};
 
 /// How the program is started, whatever else.
 const ARGS: [&str; 9] = [
@@ -51,7 +51,7 @@ const ARGS: [&str; 9] = [
 const TOOLS_NOT_OFFERED: &str =
     "--disallowedTools=CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree";
 
-/// What is in its environment unless the configuration says otherwise.
+/// The variables of its environment unless the configuration says otherwise.
 const VARIABLES: [(&str, &str); 4] = [
     ("DISABLE_TELEMETRY", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
@@ -83,25 +83,25 @@ const BYPASS: &str = "bypassPermissions";
 
 /// Claude Code.
 pub struct Claude {
-    shell: Shell<ClaudeTongue>,
+    program: AgentProgram<ClaudeProtocol>,
 }
 
 impl Claude {
     /// Claude, run so.
-    pub fn new(config: ShellConfig) -> Self {
-        Self { shell: Shell::new(config).with_secrets(SECRETS) }
+    pub fn new(config: ProgramConfig) -> Self {
+        Self { program: AgentProgram::new(config).with_secrets(SECRETS) }
     }
 
     async fn start_now(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
-        let place = self.shell.place(&launch);
+        let place = self.program.place(&launch);
         let conversation = conversation(&launch, &place)?;
-        let mode = mode(&launch, self.shell.config.bypasses)?;
+        let mode = mode(&launch, self.program.config.bypasses)?;
         let args = args(&launch, &conversation, mode.as_deref())?;
         let env = self.variables(mode.as_deref());
-        let modes = modes(self.shell.config.bypasses);
+        let modes = modes(self.program.config.bypasses);
         let tongue_launch = launch.clone();
-        let begin = move || (ClaudeTongue::new(tongue_launch, place, conversation, modes), None);
-        self.shell.start(launch, args, env, begin).await
+        let begin = move || (ClaudeProtocol::new(tongue_launch, place, conversation, modes), None);
+        self.program.start(launch, args, env, begin).await
     }
 
     /// The variables of our own.
@@ -117,14 +117,14 @@ impl Claude {
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
-        let mut env = self.shell.config.env.iter();
+        let mut env = self.program.config.env.iter();
         env.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 impl Agent for Claude {
     fn name(&self) -> &str {
-        &self.shell.config.name
+        &self.program.config.name
     }
 
     fn abilities(&self) -> Abilities {
@@ -145,11 +145,11 @@ impl Agent for Claude {
     }
 
     fn look(&self) -> Reply<'_, Found> {
-        Box::pin(self.shell.look(&["--version"]))
+        Box::pin(self.program.look(&["--version"]))
     }
 
     fn setup(&self) -> Setup {
-        let ShellConfig { program, home, bypasses, kept_max, .. } = self.shell.config.clone();
+        let ProgramConfig { program, home, bypasses, kept_max, .. } = self.program.config.clone();
         let secrets = SECRETS.map(str::to_owned).to_vec();
         Setup { kind: "claude", program, home, bypasses, is_kept: kept_max > 0, secrets }
     }
@@ -163,7 +163,7 @@ impl Agent for Claude {
         }
         let file = match self.variable("CLAUDE_CONFIG_DIR") {
             Some(directory) => Path::new(directory).join(".credentials.json"),
-            None => Path::new(&self.shell.config.home).join(SIGN_IN_FILE),
+            None => Path::new(&self.program.config.home).join(SIGN_IN_FILE),
         };
         if file.is_file() {
             return SignIn::Here { by: file.display().to_string() };
@@ -181,15 +181,15 @@ impl Agent for Claude {
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.shell.bury(tree))
+        Box::pin(self.program.bury(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
-        Box::pin(self.shell.release(TreeName::of(session)))
+        Box::pin(self.program.release(TreeName::of(session)))
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        Box::pin(self.shell.close())
+        Box::pin(self.program.close())
     }
 }
 
@@ -266,8 +266,8 @@ mod tests {
         Launch::new(SessionId::from_bits(7), fence, MessageId::from_bits(1), "/srv/project")
     }
 
-    fn claude(change: impl FnOnce(&mut ShellConfig)) -> Claude {
-        let mut config = ShellConfig::new("claude", "/x/homing", "/x/locks", "claude", "/x/home");
+    fn claude(change: impl FnOnce(&mut ProgramConfig)) -> Claude {
+        let mut config = ProgramConfig::new("claude", "/x/homing", "/x/locks", "claude", "/x/home");
         change(&mut config);
         Claude::new(config)
     }
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_sign_in_is_seen_in_the_environment_and_in_the_home() {
         let home = tempfile::tempdir().unwrap();
-        let at_home = |config: &mut ShellConfig| config.home = home.path().to_str().unwrap().to_owned();
+        let at_home = |config: &mut ProgramConfig| config.home = home.path().to_str().unwrap().to_owned();
         if cfg!(not(target_os = "macos")) {
             assert!(matches!(claude(at_home).sign_in(), SignIn::Missing { .. }));
         }

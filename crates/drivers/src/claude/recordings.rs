@@ -1,4 +1,4 @@
-//! The tongue against what the real claude said. A story is told line by line: `>` is what we write and must be what was
+//! The protocol against what the real claude said. A story is told line by line: `>` is what we write and must be what was
 //! written then, the rest are the events.
 
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use kernel::{Attempt, Epoch, Failure, Fence, MessageId, Native, SessionId, Term,
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::tongue::{ClaudeTongue, Conversation};
-use crate::spoken::{Out, Tongue};
+use super::protocol::{ClaudeProtocol, Conversation};
+use crate::running_agent::{AgentProtocol, ProtocolOutput};
 
 /// The conversation's id in most recordings.
 const ID: &str = "00000000-0000-4000-8000-000000000003";
@@ -20,26 +20,29 @@ fn launch() -> Launch {
     Launch::new(SessionId::from_bits(7), fence, MessageId::from_bits(1), "/srv/project")
 }
 
-fn tongue(conversation: Conversation) -> ClaudeTongue {
+fn protocol(conversation: Conversation) -> ClaudeProtocol {
     let id = match &conversation {
         Conversation::New(_) => None,
         Conversation::Known(id) | Conversation::Fork { of: id, .. } => {
             Some(Native::new(id.to_string()).at("here"))
         }
     };
-    ClaudeTongue::new(Launch { native: id, ..launch() }, "here".to_owned(), conversation, Vec::new())
+    ClaudeProtocol::new(Launch { native: id, ..launch() }, "here".to_owned(), conversation, Vec::new())
 }
 
 fn id(text: &str) -> Uuid {
     Uuid::try_parse(text).unwrap()
 }
 
-/// A tongue that is ready, without what it said until then.
-fn ready() -> ClaudeTongue {
-    let mut tongue = tongue(Conversation::New(id(ID)));
+/// A protocol that is ready, without what it said until then.
+fn ready() -> ClaudeProtocol {
+    let mut protocol = protocol(Conversation::New(id(ID)));
     let answer = json!({"subtype": "success", "request_id": "homing-initialize", "response": {}});
-    tongue.read(&json!({"type": "control_response", "response": answer}).to_string(), &mut Out::default());
-    tongue
+    protocol.read(
+        &json!({"type": "control_response", "response": answer}).to_string(),
+        &mut ProtocolOutput::default(),
+    );
+    protocol
 }
 
 fn lines(story: &str) -> Vec<Value> {
@@ -49,29 +52,29 @@ fn lines(story: &str) -> Vec<Value> {
 }
 
 #[track_caller]
-fn check(story: &str, tongue: ClaudeTongue, want: Expect) {
-    want.assert_eq(&tell(&lines(story), tongue));
+fn check(story: &str, protocol: ClaudeProtocol, want: Expect) {
+    want.assert_eq(&tell(&lines(story), protocol));
 }
 
-fn tell(lines: &[Value], mut tongue: ClaudeTongue) -> String {
+fn tell(lines: &[Value], mut protocol: ClaudeProtocol) -> String {
     let mut told = String::new();
     let mut is_over = false;
     for line in lines {
-        let mut out = Out::default();
+        let mut out = ProtocolOutput::default();
         if let Some(us) = line.get("us") {
             if is_over {
-                tongue.again(&launch(), &mut out);
+                protocol.again(&launch(), &mut out);
                 is_over = false;
             }
-            say(us, &mut tongue, &mut out);
+            say(us, &mut protocol, &mut out);
         } else if let Some(agent) = line.get("agent") {
             let line = agent.to_string().replace("init-1", "homing-initialize");
-            tongue.read(
+            protocol.read(
                 &line.replace("int-1", "homing-interrupt").replace("int-2", "homing-interrupt"),
                 &mut out,
             );
         } else if let Some(complaint) = line.get("stderr") {
-            let trouble = tongue.gone(complaint.as_str().unwrap());
+            let trouble = protocol.gone(complaint.as_str().unwrap());
             out.event(AgentEvent::Notice { text: format!("if it goes now: {trouble:?}") });
         }
         let (events, bytes, is_interrupted) = out.take();
@@ -85,17 +88,17 @@ fn tell(lines: &[Value], mut tongue: ClaudeTongue) -> String {
             told.push_str("interrupted\n");
         }
     }
-    writeln!(told, "may be kept: {}", tongue.may_be_kept()).unwrap();
+    writeln!(told, "may be kept: {}", protocol.may_be_kept()).unwrap();
     told
 }
 
 /// Says to the agent what was said to it then.
-fn say(us: &Value, tongue: &mut ClaudeTongue, out: &mut Out) {
+fn say(us: &Value, protocol: &mut ClaudeProtocol, out: &mut ProtocolOutput) {
     match us["type"].as_str().unwrap() {
         "user" => {
             let text = us["message"]["content"][0]["text"].as_str().unwrap().to_owned();
             let message = MessageId::from_bits(id(us["uuid"].as_str().unwrap()).as_u128());
-            tongue.hand(&Message { id: message, text }, out);
+            protocol.hand(&Message { id: message, text }, out);
         }
         "control_response" => {
             let response = &us["response"];
@@ -103,15 +106,15 @@ fn say(us: &Value, tongue: &mut ClaudeTongue, out: &mut Out) {
                 Some(reason) => Answer::Deny { reason: reason.to_owned() },
                 None => Answer::Allow,
             };
-            tongue.answer(response["request_id"].as_str().unwrap(), &answer, out);
+            protocol.answer(response["request_id"].as_str().unwrap(), &answer, out);
         }
-        "control_request" if us["request"]["subtype"] == "interrupt" => tongue.interrupt(out),
-        "control_request" => tongue.open(out),
+        "control_request" if us["request"]["subtype"] == "interrupt" => protocol.interrupt(out),
+        "control_request" => protocol.open(out),
         other => panic!("{other}"),
     }
 }
 
-/// What we write is what was written then; how we call our own requests may differ.
+/// The lines we write are what was written then; how we call our own requests may differ.
 fn check_written(bytes: &str, line: &Value) {
     let mut written: Vec<Value> = bytes.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut want: Vec<Value> = line.get("us").cloned().into_iter().collect();
@@ -153,7 +156,7 @@ fn short(event: &AgentEvent) -> String {
 fn it_is_ready_when_it_has_said_what_it_can_do() {
     check(
         "initialize",
-        tongue(Conversation::New(id(ID))),
+        protocol(Conversation::New(id(ID))),
         expect![[r#"
             about 2.1.325   default models=default,opus,fable commands=deep-research,dataviz,update-config
             ready ID
@@ -336,7 +339,7 @@ fn an_unknown_conversation_is_gone_before_it_is_ready() {
     // We ask first and hand over later; claude complains without being asked.
     let lines: Vec<Value> = lines("unknown").into_iter().filter(|line| line.get("us").is_none()).collect();
     let id = id("00000000-0000-4000-8000-000000000002");
-    let here = tell(&lines, tongue(Conversation::Known(id)));
+    let here = tell(&lines, protocol(Conversation::Known(id)));
     expect![[r#"
         notice if it goes now: Some(Trouble { failure: Gone, detail: "No conversation found with session ID: 00000000-0000-4000-8000-000000000002" })
         Failed(Trouble { failure: Gone, detail: "No conversation found with session ID: 00000000-0000-4000-8000-000000000002" })
@@ -350,7 +353,7 @@ fn an_id_that_is_taken_is_busy() {
     expect![[r#"
         notice if it goes now: Some(Trouble { failure: Busy, detail: "Error: Session ID 00000000-0000-4000-8000-000000000002 is already in use." })
         may be kept: false
-    "#]].assert_eq(&tell(&lines, tongue(Conversation::New(id(ID)))));
+    "#]].assert_eq(&tell(&lines, protocol(Conversation::New(id(ID)))));
 }
 
 #[test]
@@ -375,22 +378,25 @@ fn what_it_says_to_an_earlier_message_is_not_ours() {
     "#]].assert_eq(&tell(&lines, ready()));
 }
 
-/// What a tongue makes of these lines, one after the other.
-fn read(tongue: &mut ClaudeTongue, lines: &[Value]) -> (Vec<AgentEvent>, String) {
-    let mut out = Out::default();
+/// The events that a protocol makes of these lines, one after the other.
+fn read(protocol: &mut ClaudeProtocol, lines: &[Value]) -> (Vec<AgentEvent>, String) {
+    let mut out = ProtocolOutput::default();
     for line in lines {
-        tongue.read(&line.to_string(), &mut out);
+        protocol.read(&line.to_string(), &mut out);
     }
     let (events, bytes, _) = out.take();
     (events, bytes)
 }
 
-/// A tongue whose message claude has begun with.
-fn working() -> ClaudeTongue {
-    let mut tongue = ready();
-    tongue.hand(&Message { id: MessageId::from_bits(1), text: "hello".to_owned() }, &mut Out::default());
-    read(&mut tongue, &[lifecycle("queued"), lifecycle("started")]);
-    tongue
+/// A protocol whose message claude has begun with.
+fn working() -> ClaudeProtocol {
+    let mut protocol = ready();
+    protocol.hand(
+        &Message { id: MessageId::from_bits(1), text: "hello".to_owned() },
+        &mut ProtocolOutput::default(),
+    );
+    read(&mut protocol, &[lifecycle("queued"), lifecycle("started")]);
+    protocol
 }
 
 fn lifecycle(state: &str) -> Value {
@@ -413,14 +419,14 @@ fn tool_result(call: &str, failed: bool, more: Value) -> Value {
 
 #[test]
 fn words_that_come_only_whole_are_told_and_those_of_helpers_are_no_answer() {
-    let mut tongue = working();
+    let mut protocol = working();
     let lines = [
         assistant(Value::Null, json!({"type": "thinking", "thinking": "hm"})),
         assistant("call".into(), json!({"type": "text", "text": "from a helper"})),
         assistant(Value::Null, json!({"type": "text", "text": "whole"})),
         result(),
     ];
-    let told: Vec<String> = read(&mut tongue, &lines).0.iter().map(short).collect();
+    let told: Vec<String> = read(&mut protocol, &lines).0.iter().map(short).collect();
     let want = [
         r#"Reasoning { text: "hm" }"#,
         r#"ToolProgress { call: "call", output: "from a helper" }"#,
@@ -474,8 +480,8 @@ fn plans_and_changed_files_are_told() {
 #[test]
 fn no_request_is_left_without_an_answer() {
     let request = |subtype: &str| json!({"type": "control_request", "request_id": "r", "request": {"subtype": subtype}});
-    for mut tongue in [tongue(Conversation::New(id(ID))), ready(), working()] {
-        let (_, bytes) = read(&mut tongue, &[request("hook_callback")]);
+    for mut protocol in [protocol(Conversation::New(id(ID))), ready(), working()] {
+        let (_, bytes) = read(&mut protocol, &[request("hook_callback")]);
         let answer: Value = serde_json::from_str(&bytes).unwrap();
         assert_eq!(
             (&answer["response"]["subtype"], &answer["response"]["request_id"]),
@@ -489,43 +495,46 @@ fn no_request_is_left_without_an_answer() {
 
 #[test]
 fn a_question_that_is_open_at_the_end_is_withdrawn_and_takes_no_answer() {
-    let mut tongue = working();
+    let mut protocol = working();
     let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
     let asked = json!({"type": "control_request", "request_id": "q", "request": request});
-    let events = read(&mut tongue, &[asked, result()]).0;
+    let events = read(&mut protocol, &[asked, result()]).0;
     assert!(events.contains(&AgentEvent::Withdrawn { question: "q".to_owned() }));
-    let mut out = Out::default();
-    tongue.answer("q", &Answer::Allow, &mut out);
+    let mut out = ProtocolOutput::default();
+    protocol.answer("q", &Answer::Allow, &mut out);
     assert_eq!(out.take().1, "");
 }
 
 #[test]
 fn a_result_that_was_too_long_does_not_keep_the_turn_open() {
-    let mut tongue = working();
-    let mut out = Out::default();
-    tongue.read_head(r#"{"duration_api_ms":1,"#, &mut out);
-    tongue.read(&lifecycle("completed").to_string(), &mut out);
+    let mut protocol = working();
+    let mut out = ProtocolOutput::default();
+    protocol.read_head(r#"{"duration_api_ms":1,"#, &mut out);
+    protocol.read(&lifecycle("completed").to_string(), &mut out);
     let told: Vec<String> = out.take().0.iter().map(short).collect();
     assert_eq!(told[1..], ["finished ID "]);
-    assert!(tongue.may_be_kept());
+    assert!(protocol.may_be_kept());
 }
 
 #[test]
 fn a_message_that_claude_has_had_before_is_not_waited_for() {
-    let mut tongue = ready();
-    tongue.hand(&Message { id: MessageId::from_bits(1), text: "hello".to_owned() }, &mut Out::default());
-    let events = read(&mut tongue, &[lifecycle("completed")]).0;
+    let mut protocol = ready();
+    protocol.hand(
+        &Message { id: MessageId::from_bits(1), text: "hello".to_owned() },
+        &mut ProtocolOutput::default(),
+    );
+    let events = read(&mut protocol, &[lifecycle("completed")]).0;
     assert!(matches!(&events[..], [AgentEvent::Failed(trouble)] if trouble.failure == Failure::Refused));
 }
 
 #[test]
 fn a_message_that_is_interrupted_before_it_begins_is_interrupted_when_it_does() {
-    let mut tongue = ready();
-    let mut out = Out::default();
-    tongue.hand(&Message { id: MessageId::from_bits(1), text: "hello".to_owned() }, &mut out);
-    tongue.interrupt(&mut out);
+    let mut protocol = ready();
+    let mut out = ProtocolOutput::default();
+    protocol.hand(&Message { id: MessageId::from_bits(1), text: "hello".to_owned() }, &mut out);
+    protocol.interrupt(&mut out);
     out.take();
-    let (_, bytes) = read(&mut tongue, &[lifecycle("queued"), lifecycle("started")]);
+    let (_, bytes) = read(&mut protocol, &[lifecycle("queued"), lifecycle("started")]);
     assert!(bytes.contains("interrupt"), "{bytes}");
 }
 
@@ -547,12 +556,12 @@ fn a_conversation_that_changes_its_id_is_known_by_the_new_one() {
 fn a_process_that_would_act_by_itself_or_otherwise_is_not_kept() {
     let system = |subtype: &str, field: &str, value: Value| json!({"type": "system", "subtype": subtype, field: value});
     let after = |before: &[Value], later: &[Value]| {
-        let mut tongue = working();
-        read(&mut tongue, &[system("status", "permissionMode", "plan".into())]);
-        read(&mut tongue, before);
-        read(&mut tongue, &[result()]);
-        read(&mut tongue, later);
-        tongue.may_be_kept()
+        let mut protocol = working();
+        read(&mut protocol, &[system("status", "permissionMode", "plan".into())]);
+        read(&mut protocol, before);
+        read(&mut protocol, &[result()]);
+        read(&mut protocol, later);
+        protocol.may_be_kept()
     };
     let tasks = |tasks: Value| system("background_tasks_changed", "tasks", tasks);
     assert!(after(&[], &[lifecycle("completed")]));
@@ -589,10 +598,10 @@ fn nothing_it_prints_makes_us_panic_or_grow() {
             }
         }
     }
-    for mut tongue in [tongue(Conversation::New(id(ID))), ready(), working()] {
+    for mut protocol in [protocol(Conversation::New(id(ID))), ready(), working()] {
         for line in &lines {
-            let mut out = Out::default();
-            tongue.read(line, &mut out);
+            let mut out = ProtocolOutput::default();
+            protocol.read(line, &mut out);
             for event in out.take().0 {
                 assert!(format!("{event:?}").len() < 4 * agent::TEXT_BYTES_MAX, "{line:.200}");
             }

@@ -1,4 +1,4 @@
-//! What claude's failures mean, by what can be done about them. Pure.
+//! The meaning of claude's failures, by what can be done about them. Pure.
 //!
 //! Only claude's own word that it does not know a conversation makes it gone. What the model server or the network does
 //! passes; what a person has to change is refused; what nobody understands is transient.
@@ -8,14 +8,14 @@ use kernel::Failure;
 use serde_json::Value;
 
 use super::SIGN_IN_HOW;
-use crate::spoken::gone_if_here;
+use crate::running_agent::gone_if_here;
 
 /// The words for a conversation it does not know, in a `result` and on its standard error.
 const UNKNOWN: &str = "No conversation found";
 /// The words for an id that is taken.
 const EXISTS: &str = "is already in use";
 
-/// What a `result` that is an error means. `error` is what the last message of the turn said of itself.
+/// The meaning of a `result` that is an error. `error` is what the last message of the turn said of itself.
 pub(super) fn of_result(said: &Value, error: Option<&str>, launch: &Launch, place: &str) -> Trouble {
     let words = words(said);
     if words.contains(UNKNOWN) {
@@ -39,7 +39,7 @@ pub(super) fn of_result(said: &Value, error: Option<&str>, launch: &Launch, plac
     }
 }
 
-/// What it means that the process went without a word but for this complaint; nothing, if nobody knows.
+/// The meaning of it that the process went without a word but for this complaint; nothing, if nobody knows.
 pub(super) fn of_complaint(complaint: &str, launch: &Launch, place: &str) -> Option<Trouble> {
     if complaint.contains(UNKNOWN) {
         return Some(gone_if_here(launch, place, complaint));

@@ -1,4 +1,4 @@
-//! What a turn cost, from claude's `result`. Pure.
+//! The cost of a turn, from claude's `result`. Pure.
 //!
 //! `total_cost_usd` and `modelUsage` are sums over the conversation, those of earlier processes included; what belongs to
 //! this turn is in `model_usage_since_last_result`, for all models and helpers of claude together. A version that does
@@ -7,7 +7,7 @@
 use agent::Usage;
 use serde_json::Value;
 
-/// What has been said about money so far.
+/// The costs that were told so far.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     /// The sum of the last `result`, if we know it.
@@ -20,7 +20,7 @@ impl Costs {
         Self { total: is_new.then_some(0.0) }
     }
 
-    /// What this `result` adds; nothing if it says nothing. `tokens` are in the model's window now.
+    /// The usage that this `result` adds; nothing if it says nothing. `tokens` are in the model's window now.
     pub(super) fn add(&mut self, said: &Value, model: &str, tokens: Option<u64>) -> Option<Usage> {
         let total = said["total_cost_usd"].as_f64();
         let before = self.total;

@@ -1,4 +1,4 @@
-//! What codex does while a turn runs: its items (words, commands, changes of files, tools) as events. Pure, and nothing
+//! The items of a turn of codex's (words, commands, changes of files, tools) as events. Pure, and nothing
 //! is remembered but which items are open.
 
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ pub(super) struct Items {
 struct Open {
     /// Some of its words have been said.
     is_said: bool,
-    /// What it is about, for the question whether it may.
+    /// The subject of it, for the question whether it may.
     about: String,
 }
 
 impl Items {
-    /// What an open item is about.
+    /// The subject of an open item.
     pub(super) fn about(&self, id: &str) -> &str {
         self.open.get(id).map_or("", |open| &open.about)
     }
@@ -169,7 +169,7 @@ fn id(item: &Value) -> String {
     text_of(item, "id").to_owned()
 }
 
-/// What an item is called as a tool, and what goes into it; `None` if it is none.
+/// The name of an item as a tool, and its input; `None` if it is none.
 fn tool(item: &Value) -> Option<(String, String)> {
     let (tool, input) = match text_of(item, "type") {
         "commandExecution" => ("shell".to_owned(), text_of(item, "command").to_owned()),
@@ -190,7 +190,7 @@ fn tool(item: &Value) -> Option<(String, String)> {
     Some((bounded(&tool, DETAIL_BYTES_MAX), bounded(&input, DETAIL_BYTES_MAX)))
 }
 
-/// What came of a tool, and whether it failed.
+/// The outcome of a tool, and whether it failed.
 fn result(item: &Value) -> (String, bool) {
     let status = text_of(item, "status");
     let has_bad_exit = item["exitCode"].as_i64().is_some_and(|code| code != 0);
@@ -217,7 +217,7 @@ fn contents(content: &Value) -> String {
     parts.iter().take(CHOICES_MAX).map(words).collect::<Vec<_>>().join("\n")
 }
 
-/// What it thought, as a whole.
+/// The thoughts of it, as a whole.
 fn thoughts(item: &Value) -> String {
     let texts = |key: &str| -> Vec<&str> {
         item[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()

@@ -1,5 +1,5 @@
 //! Codex, by its app server: one process per session that talks JSON in lines. The driver is here, how its lines are
-//! read in `tongue`, what it does while a turn runs in `items`, what its errors mean in `trouble`, its modes in `mode`.
+//! read in `protocol`, what it does while a turn runs in `items`, what its errors mean in `trouble`, its modes in `mode`.
 //!
 //! **Home.** Codex keeps everything in `CODEX_HOME`, which is `HOME/.codex` if the variable is not set: settings
 //! (`config.toml`), its sign-in (`auth.json`), and the conversations. A conversation is known in that home, whatever the
@@ -18,7 +18,7 @@
 
 mod items;
 mod mode;
-mod tongue;
+mod protocol;
 mod trouble;
 
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ use agent::{
 };
 use kernel::SessionId;
 
-use crate::shell::{Shell, ShellConfig};
-use crate::spoken::gone_if_here;
+use crate::program::{AgentProgram, ProgramConfig};
+use crate::running_agent::gone_if_here;
 use mode::Mode;
-use tongue::{Beginning, CodexTongue};
+use protocol::{CodexProtocol, ProcessSetting};
 
 /// The variables that may hold a key, the first that does counts.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "CODEX_API_KEY"];
 
-/// What we want otherwise than codex does by itself: it is not to look for a newer one of its kind, and a server that
+/// The settings that we want otherwise than codex does by itself: it is not to look for a newer one of its kind, and a server that
 /// nobody answers at is to be a failure, not something to wait for without end.
 const OVERRIDES: [&str; 2] =
     ["check_for_update_on_startup=false", "features.unbounded_connection_retries=false"];
@@ -47,13 +47,13 @@ const KEY_IN_MEMORY: &str = "cli_auth_credentials_store=\"ephemeral\"";
 
 /// Codex, as it is installed here.
 pub struct Codex {
-    shell: Shell<CodexTongue>,
+    program: AgentProgram<CodexProtocol>,
 }
 
 impl Codex {
     /// The agent, set up so.
-    pub fn new(config: ShellConfig) -> Self {
-        Self { shell: Shell::new(config) }
+    pub fn new(config: ProgramConfig) -> Self {
+        Self { program: AgentProgram::new(config) }
     }
 
     /// The directory in which codex keeps its conversations.
@@ -62,7 +62,7 @@ impl Codex {
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
-        let set = self.shell.config.env.iter().find(|(known, value)| known == name && !value.is_empty());
+        let set = self.program.config.env.iter().find(|(known, value)| known == name && !value.is_empty());
         set.map(|(_, value)| value.as_str())
     }
 
@@ -77,25 +77,25 @@ impl Codex {
         of_person.or_else(|| KEYS.iter().find_map(|key| self.variable(key)).map(str::to_owned))
     }
 
-    /// What the tongue has to know before the first word, if this launch makes sense at all.
-    fn begin(&self, launch: &Launch) -> Result<Beginning, Trouble> {
-        let mode = Mode::choose(launch.mode.as_deref(), self.shell.config.bypasses)?;
-        let home = self.codex_home(&self.shell.home(launch));
-        let place = format!("{}:{}", self.shell.config.name, home.display());
+    /// The setting that the protocol has to know before the first word, if this launch makes sense at all.
+    fn begin(&self, launch: &Launch) -> Result<ProcessSetting, Trouble> {
+        let mode = Mode::choose(launch.mode.as_deref(), self.program.config.bypasses)?;
+        let home = self.codex_home(&self.program.home(launch));
+        let place = format!("{}:{}", self.program.config.name, home.display());
         if let Some(native) = &launch.native
             && !is_uuid(&native.id)
         {
             let detail = format!("codex has no conversation {:?}: its ids are UUIDs", native.id);
             return Err(gone_if_here(launch, &place, detail));
         }
-        let bypasses = self.shell.config.bypasses;
-        Ok(Beginning { launch: launch.clone(), place, mode, bypasses, key: self.key(&launch.account) })
+        let bypasses = self.program.config.bypasses;
+        Ok(ProcessSetting { launch: launch.clone(), place, mode, bypasses, key: self.key(&launch.account) })
     }
 }
 
 impl Agent for Codex {
     fn name(&self) -> &str {
-        &self.shell.config.name
+        &self.program.config.name
     }
 
     fn abilities(&self) -> Abilities {
@@ -113,11 +113,11 @@ impl Agent for Codex {
     }
 
     fn look(&self) -> Reply<'_, Found> {
-        Box::pin(self.shell.look(&["--version"]))
+        Box::pin(self.program.look(&["--version"]))
     }
 
     fn setup(&self) -> Setup {
-        let ShellConfig { program, home, bypasses, kept_max, .. } = &self.shell.config;
+        let ProgramConfig { program, home, bypasses, kept_max, .. } = &self.program.config;
         Setup {
             kind: "codex",
             program: program.clone(),
@@ -132,7 +132,7 @@ impl Agent for Codex {
         if let Some(key) = KEYS.iter().find(|key| self.variable(key).is_some()) {
             return SignIn::Here { by: (*key).to_owned() };
         }
-        let home = &self.shell.config.home;
+        let home = &self.program.config.home;
         if home.contains("{session}") && self.variable("CODEX_HOME").is_none() {
             let how = "each session has a home of its own, without a sign-in; set OPENAI_API_KEY";
             return SignIn::Missing { how: how.to_owned() };
@@ -156,20 +156,20 @@ impl Agent for Codex {
             let mut args: Vec<String> =
                 overrides.flat_map(|setting| ["-c".to_owned(), setting.to_owned()]).collect();
             args.push("app-server".to_owned());
-            self.shell.start(launch, args, Vec::new(), || (CodexTongue::new(beginning), None)).await
+            self.program.start(launch, args, Vec::new(), || (CodexProtocol::new(beginning), None)).await
         })
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.shell.bury(tree))
+        Box::pin(self.program.bury(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
-        Box::pin(self.shell.release(TreeName::of(session)))
+        Box::pin(self.program.release(TreeName::of(session)))
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        Box::pin(self.shell.close())
+        Box::pin(self.program.close())
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_persons_key_comes_before_that_of_the_house() {
         let mut config =
-            ShellConfig::new("codex", "/nowhere/homing", "/nowhere/locks", "codex", "/nowhere/home");
+            ProgramConfig::new("codex", "/nowhere/homing", "/nowhere/locks", "codex", "/nowhere/home");
         config.env.push(("CODEX_API_KEY".to_owned(), "house".to_owned()));
         let codex = Codex::new(config);
         let person = |secrets: &[(&str, &str)]| Account::Person {

@@ -1,4 +1,4 @@
-//! What codex said, read again: every line of the recordings is read, what we make of it is compared with what is
+//! Recordings of codex, read again: every line of the recordings is read, what we make of it is compared with what is
 //! written down beside it (`STORY.events`), and what we say with what was said to codex then.
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ const STORIES: [&str; 14] = [
 
 /// A story being told again.
 struct Replay {
-    tongue: CodexTongue,
-    /// What we said and the story has not said yet.
+    protocol: CodexProtocol,
+    /// The words that we said and the story has not said yet.
     ours: Vec<Value>,
     /// The ids we gave to the requests of the story.
     ids: BTreeMap<String, Value>,
@@ -41,30 +41,30 @@ impl Replay {
         let mut launch = Launch::new(SessionId::from_bits(1), fence, MessageId::from_bits(1), "/srv/project");
         launch.native = native.map(|id| Native::new(id).at("codex:/srv/home/.codex"));
         let place = "codex:/srv/home/.codex".to_owned();
-        let beginning = Beginning { launch, place, mode: Mode::Auto, bypasses: false, key: None };
+        let beginning = ProcessSetting { launch, place, mode: Mode::Auto, bypasses: false, key: None };
         let mut replay = Self {
-            tongue: CodexTongue::new(beginning),
+            protocol: CodexProtocol::new(beginning),
             ours: Vec::new(),
             ids: BTreeMap::new(),
             events: Vec::new(),
         };
-        replay.with(|tongue, out| tongue.open(out));
+        replay.with(|protocol, out| protocol.open(out));
         replay
     }
 
     /// Does something and takes what came of it. Requests with names are not in the stories: they are answered here.
-    fn with(&mut self, act: impl FnOnce(&mut CodexTongue, &mut Out)) {
-        let mut out = Out::default();
-        act(&mut self.tongue, &mut out);
+    fn with(&mut self, act: impl FnOnce(&mut CodexProtocol, &mut ProtocolOutput)) {
+        let mut out = ProtocolOutput::default();
+        act(&mut self.protocol, &mut out);
         let mut unanswered = self.take(&mut out);
         while let Some(name) = unanswered.pop() {
-            self.tongue.read(&answer_to(&name).to_string(), &mut out);
+            self.protocol.read(&answer_to(&name).to_string(), &mut out);
             unanswered.extend(self.take(&mut out));
         }
     }
 
     /// Takes what was said, and answers the names of the requests that have one.
-    fn take(&mut self, out: &mut Out) -> Vec<String> {
+    fn take(&mut self, out: &mut ProtocolOutput) -> Vec<String> {
         let (events, said, is_interrupted) = out.take();
         self.events.extend(events.iter().map(|event| format!("{event:?}")));
         if is_interrupted {
@@ -80,22 +80,22 @@ impl Replay {
     fn us(&mut self, line: &Value) {
         let method = text_of(line, "method");
         // Nobody adds words to a turn that runs.
-        if method == "turn/steer" || (method == "turn/start" && self.tongue.turn.is_some()) {
+        if method == "turn/steer" || (method == "turn/start" && self.protocol.turn.is_some()) {
             return;
         }
         match (line["method"].as_str(), line["result"]["decision"].as_str()) {
             (Some("turn/start"), _) => {
                 let text = text_of(&line["params"]["input"][0], "text").to_owned();
-                self.with(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text }, out));
+                self.with(|protocol, out| protocol.hand(&Message { id: MessageId::from_bits(1), text }, out));
             }
-            (Some("turn/interrupt"), _) => self.with(|tongue, out| tongue.interrupt(out)),
+            (Some("turn/interrupt"), _) => self.with(|protocol, out| protocol.interrupt(out)),
             (_, Some(decision)) => {
                 let answer = match decision {
                     "accept" => Answer::Allow,
                     _ => Answer::Deny { reason: "no".to_owned() },
                 };
                 let question = line["id"].to_string();
-                self.with(|tongue, out| tongue.answer(&question, &answer, out));
+                self.with(|protocol, out| protocol.answer(&question, &answer, out));
             }
             _ => {}
         }
@@ -111,7 +111,7 @@ impl Replay {
             let Some(id) = self.ids.get(&line["id"].to_string()) else { return };
             line["id"] = id.clone();
         }
-        self.with(|tongue, out| tongue.read(&line.to_string(), out));
+        self.with(|protocol, out| protocol.read(&line.to_string(), out));
     }
 }
 
@@ -211,8 +211,8 @@ fn busy() -> Replay {
 }
 
 fn read(replay: &mut Replay, line: &Value) -> (Vec<AgentEvent>, String) {
-    let mut out = Out::default();
-    replay.tongue.read(&line.to_string(), &mut out);
+    let mut out = ProtocolOutput::default();
+    replay.protocol.read(&line.to_string(), &mut out);
     let (events, said, _) = out.take();
     (events, said)
 }
@@ -224,11 +224,11 @@ fn nothing_codex_could_say_is_too_much() {
         for line in story(name) {
             let line = line["agent"].to_string();
             for at in (0..line.len()).step_by(41).filter(|at| line.is_char_boundary(*at)) {
-                let mut out = Out::default();
-                replay.tongue.read(&line[..at], &mut out);
-                replay.tongue.read_head(&line[..at], &mut out);
+                let mut out = ProtocolOutput::default();
+                replay.protocol.read(&line[..at], &mut out);
+                replay.protocol.read_head(&line[..at], &mut out);
                 let nonsense = line.replacen(['{', '['], "7", 1).replace("\"id\"", "\"method\"");
-                replay.tongue.read(&nonsense, &mut out);
+                replay.protocol.read(&nonsense, &mut out);
             }
         }
     }
@@ -248,7 +248,7 @@ fn a_question_nobody_can_answer_is_answered_at_once() {
 #[test]
 fn a_question_between_turns_is_answered_with_an_error() {
     let mut replay = busy();
-    replay.tongue.turn = None;
+    replay.protocol.turn = None;
     let line = json!({"id": 0, "method": "item/fileChange/requestApproval", "params": {"itemId": "i"}});
     assert!(read(&mut replay, &line).1.contains("error"));
 }
@@ -265,9 +265,9 @@ fn permissions_are_granted_for_the_turn_or_not_at_all() {
         let (events, _) = read(&mut replay, &line);
         assert!(matches!(&events[..], [AgentEvent::Asked { question, detail, .. }]
             if question == "4" && detail.ends_with("to look")));
-        let mut out = Out::default();
-        replay.tongue.answer("4", &answer, &mut out);
-        replay.tongue.answer("4", &answer, &mut out);
+        let mut out = ProtocolOutput::default();
+        replay.protocol.answer("4", &answer, &mut out);
+        replay.protocol.answer("4", &answer, &mut out);
         let said: Value = serde_json::from_str(&out.take().1).unwrap();
         assert_eq!(said, json!({"id": 4, "result": {"permissions": granted, "scope": "turn"}}));
     }
@@ -303,10 +303,10 @@ fn a_conversation_that_answers_in_an_endless_line_is_opened_all_the_same() {
         )
     };
     replay.events.clear();
-    replay.with(|tongue, out| tongue.read_head(&of(9, native), out));
+    replay.with(|protocol, out| protocol.read_head(&of(9, native), out));
     assert!(replay.events.iter().all(|event| event.starts_with("Notice")), "{:?}", replay.events);
     replay.events.clear();
-    replay.with(|tongue, out| tongue.read_head(&of(2, native), out));
+    replay.with(|protocol, out| protocol.read_head(&of(2, native), out));
     assert!(replay.events[0].contains("directory: \"/srv/project\""), "{:?}", replay.events);
     assert!(
         replay.events[1].starts_with("Ready") && replay.events[1].contains(native),
@@ -319,7 +319,7 @@ fn a_conversation_that_answers_in_an_endless_line_is_opened_all_the_same() {
 fn a_turn_that_ends_in_an_endless_line_ends_as_codex_says_when_asked() {
     for (status, last) in [("completed", "Finished"), ("failed", "Failed")] {
         let mut replay = busy();
-        let (thread, turn) = (replay.tongue.thread.clone(), "t1");
+        let (thread, turn) = (replay.protocol.thread.clone(), "t1");
         let began = json!({"method": "turn/started", "params": {"threadId": thread, "turn": {"id": turn}}});
         read(&mut replay, &began);
         let head = |turn: &str| {
@@ -327,10 +327,10 @@ fn a_turn_that_ends_in_an_endless_line_ends_as_codex_says_when_asked() {
                 r#"{{"method":"turn/completed","params":{{"threadId":"{thread}","turn":{{"id":"{turn}","items":[{{"#
             )
         };
-        let mut out = Out::default();
-        replay.tongue.read_head(&head("t0"), &mut out);
+        let mut out = ProtocolOutput::default();
+        replay.protocol.read_head(&head("t0"), &mut out);
         assert_eq!(out.take(), (Vec::new(), String::new(), false));
-        replay.tongue.read_head(&head(turn), &mut out);
+        replay.protocol.read_head(&head(turn), &mut out);
         let said: Value = serde_json::from_str(&out.take().1).unwrap();
         assert_eq!(said["method"], "thread/turns/list");
         let answer = json!({"id": said["id"], "result": {"data": [{"id": turn, "status": status}]}});
@@ -350,7 +350,7 @@ fn a_conversation_is_gone_only_if_codex_says_so_twice() {
     ];
     for (answer, failure) in known {
         let mut replay = Replay::new(Some(native));
-        replay.tongue.waiting.insert("2".to_owned(), Waiting::Thread);
+        replay.protocol.waiting.insert("2".to_owned(), RequestPurpose::Thread);
         let error = json!({"id": 2, "error": {"message": "no rollout found for thread id X"}});
         let (events, said) = read(&mut replay, &error);
         assert!(events.is_empty() && said.contains("thread/turns/list") && said.contains(native), "{said}");
@@ -382,7 +382,7 @@ fn another_conversation_or_a_freer_mode_than_was_asked_for_is_not_used() {
     ];
     for (result, is_used) in opened {
         let mut replay = Replay::new(Some(native));
-        replay.tongue.waiting.insert("2".to_owned(), Waiting::Thread);
+        replay.protocol.waiting.insert("2".to_owned(), RequestPurpose::Thread);
         let (events, _) = read(&mut replay, &json!({"id": 2, "result": result}));
         let is_ready = events.iter().any(|event| matches!(event, AgentEvent::Ready { .. }));
         assert_eq!(is_ready, is_used, "{events:?}");
@@ -393,7 +393,7 @@ fn another_conversation_or_a_freer_mode_than_was_asked_for_is_not_used() {
 #[test]
 fn whoever_is_not_signed_in_is_told_before_anything_is_handed_over() {
     let mut replay = Replay::new(None);
-    replay.tongue.waiting.insert("\"account\"".to_owned(), Waiting::Account);
+    replay.protocol.waiting.insert("\"account\"".to_owned(), RequestPurpose::Account);
     let answer = json!({"id": "account", "result": {"account": null, "requiresOpenaiAuth": true}});
     let (events, said) = read(&mut replay, &answer);
     assert!(said.is_empty());
@@ -418,7 +418,7 @@ fn what_another_conversation_says_is_not_the_answer() {
 #[test]
 fn files_tools_thoughts_and_plans_are_told() {
     let mut replay = busy();
-    let thread = replay.tongue.thread.clone();
+    let thread = replay.protocol.thread.clone();
     let mut tell = |method: &str, mut params: Value| {
         params["threadId"] = json!(thread);
         read(&mut replay, &json!({"method": method, "params": params})).0

@@ -1,10 +1,10 @@
-//! What codex's errors mean, by what can be done about them. What is not known here may work the next time.
+//! The meaning of codex's errors, by what can be done about them. What is not known here may work the next time.
 
 use agent::Trouble;
 use kernel::Failure;
 use serde_json::Value;
 
-/// What to do when codex is not signed in, or no longer.
+/// The advice when codex is not signed in, or no longer.
 pub(super) const SIGN_IN: &str = "sign in with `codex login`, or set OPENAI_API_KEY";
 
 /// Why a conversation could not be opened or a turn not be begun.
@@ -16,7 +16,7 @@ pub(super) enum Refusal {
     Else(Trouble),
 }
 
-/// What the answer to `thread/start`, `thread/resume` or `turn/start` says, when it is an error.
+/// The meaning of the answer to `thread/start`, `thread/resume` or `turn/start` says, when it is an error.
 pub(super) fn refusal(error: &Value) -> Refusal {
     let words = words_of(error);
     let says = |part: &str| words.contains(part);
@@ -35,7 +35,7 @@ pub(super) fn refusal(error: &Value) -> Refusal {
     })
 }
 
-/// Whether these are codex's words for a conversation it does not know: those of `thread/resume` and of `turn/start`,
+/// True if these are codex's words for a conversation it does not know: those of `thread/resume` and of `turn/start`,
 /// and those of `thread/turns/list` for one it has never heard of and for one whose file is no more.
 pub(super) fn is_unknown(words: &str) -> bool {
     let known = ["no rollout found", "thread not found", "thread not loaded", "missing source rollout"];

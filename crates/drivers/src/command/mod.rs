@@ -6,11 +6,11 @@
 //! `HOMING_NEW` (`1` in the first turn) in its environment.
 //!
 //! The process starts when the message is handed over, not before: a program that does not wait for its input would
-//! have acted, or ended, before anybody said anything to it. Read on in `tongue` (what its words and codes mean) and
+//! have acted, or ended, before anybody said anything to it. Read on in `protocol` (what its words and codes mean) and
 //! `plain` (bytes as text).
 
 mod plain;
-mod tongue;
+mod protocol;
 
 use std::fs::File;
 use std::io::Read;
@@ -23,10 +23,10 @@ use agent::{
 use kernel::{Native, SessionId};
 use serde::Deserialize;
 
-use crate::shell::{Shell, ShellConfig};
-use crate::spoken::gone_if_here;
-use plain::Plain;
-use tongue::{Codes, CommandTongue, is_name};
+use crate::program::{AgentProgram, ProgramConfig};
+use crate::running_agent::gone_if_here;
+use plain::PlainTextReader;
+use protocol::{CommandProtocol, ExitCodes, is_name};
 
 /// The longest message that fits into an argument; Linux takes 128 KiB with the end.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
@@ -35,18 +35,18 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 #[derive(Debug, Clone)]
 pub struct CommandConfig {
     /// The program, its first arguments, home and limits. Its process is never kept.
-    pub shell: ShellConfig,
+    pub program: ProgramConfig,
     /// How it gets the message.
-    pub hands: Hands,
+    pub hands: MessageChannel,
     /// How it says its answer.
-    pub says: Says,
-    /// Arguments of the first turn of a conversation, after the shell's. `{native}` and `{directory}` are filled in.
+    pub says: OutputForm,
+    /// Arguments of the first turn of a conversation, after the program's. `{native}` and `{directory}` are filled in.
     pub new_args: Vec<String>,
     /// Arguments of the turns after it; the same are filled in.
     pub resume_args: Vec<String>,
     /// Arguments that choose a model, if one is named: `{model}` is filled in. Without them there is nothing to choose.
     pub model_args: Vec<String>,
-    /// Whether it remembers a conversation from turn to turn.
+    /// True if it remembers a conversation from turn to turn.
     pub remembers: bool,
     /// Exit codes that mean: a person has to change something first.
     pub refused_codes: Vec<i32>,
@@ -62,11 +62,11 @@ pub struct CommandConfig {
 
 impl CommandConfig {
     /// A program that reads its input, prints its answer and remembers nothing.
-    pub fn new(shell: ShellConfig) -> Self {
+    pub fn new(program: ProgramConfig) -> Self {
         Self {
-            shell,
-            hands: Hands::default(),
-            says: Says::default(),
+            program,
+            hands: MessageChannel::default(),
+            says: OutputForm::default(),
             new_args: Vec::new(),
             resume_args: Vec::new(),
             model_args: Vec::new(),
@@ -83,7 +83,7 @@ impl CommandConfig {
 /// How a program gets the message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hands {
+pub enum MessageChannel {
     /// On its standard input, which then ends.
     #[default]
     Stdin,
@@ -94,7 +94,7 @@ pub enum Hands {
 /// How a program says its answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Says {
+pub enum OutputForm {
     /// All of its standard output is the answer.
     #[default]
     Text,
@@ -110,7 +110,7 @@ pub struct JsonForm {
     pub text: Option<String>,
     /// The program's own name for the conversation.
     pub session: Option<String>,
-    /// What went wrong. A turn with this has failed, whatever the exit code.
+    /// The error. A turn with this has failed, whatever the exit code.
     pub error: Option<String>,
     /// Tokens read since the last time.
     pub input_tokens: Option<String>,
@@ -121,54 +121,54 @@ pub struct JsonForm {
 /// Any program as an agent.
 #[derive(Clone)]
 pub struct CommandAgent {
-    program: Arc<Program>,
+    command: Arc<CommandProgram>,
 }
 
-struct Program {
-    shell: Shell<CommandTongue>,
+struct CommandProgram {
+    program: AgentProgram<CommandProtocol>,
     config: CommandConfig,
 }
 
 impl CommandAgent {
     /// The agent, set up so.
     pub fn new(config: CommandConfig) -> Self {
-        let shell =
-            Shell::new(ShellConfig { kept_max: 0, ..config.shell.clone() }).with_secrets(&config.secrets);
-        Self { program: Arc::new(Program { shell, config }) }
+        let program = AgentProgram::new(ProgramConfig { kept_max: 0, ..config.program.clone() })
+            .with_secrets(&config.secrets);
+        Self { command: Arc::new(CommandProgram { program, config }) }
     }
 
     async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
-        let prepared = self.program.prepare(&launch)?;
-        Ok(Box::new(Turn { program: self.program.clone(), launch, prepared, stage: Stage::Starting }))
+        let prepared = self.command.prepare(&launch)?;
+        Ok(Box::new(Turn { command: self.command.clone(), launch, prepared, stage: Stage::Starting }))
     }
 
     async fn see(&self) -> Found {
-        let Program { shell, config } = &*self.program;
+        let CommandProgram { program, config } = &*self.command;
         if !config.version_args.is_empty() {
             let args: Vec<&str> = config.version_args.iter().map(String::as_str).collect();
-            return shell.look(&args).await;
+            return program.look(&args).await;
         }
-        match shell.program() {
+        match program.path() {
             Some(_) => Found::Here { version: "unknown".to_owned() },
-            None => Found::Missing { what: format!("there is no program {:?}", config.shell.program) },
+            None => Found::Missing { what: format!("there is no program {:?}", config.program.program) },
         }
     }
 }
 
-/// What a turn needs before it begins.
-struct Prepared {
+/// The preparation of a turn.
+struct PreparedTurn {
     args: Vec<String>,
     native: Option<Native>,
     is_new: bool,
-    /// What is wrong with the conversation it is to go on with.
+    /// The trouble with the conversation it is to go on with.
     trouble: Option<Trouble>,
 }
 
-impl Program {
+impl CommandProgram {
     /// Everything that can be refused is refused here, before the message counts as handed over.
-    fn prepare(&self, launch: &Launch) -> Result<Prepared, Trouble> {
-        if self.shell.program().is_none() {
-            let program = &self.config.shell.program;
+    fn prepare(&self, launch: &Launch) -> Result<PreparedTurn, Trouble> {
+        if self.program.path().is_none() {
+            let program = &self.config.program.program;
             return Err(Trouble::refused(format!(
                 "there is no program {program:?}; install it, or set its path"
             )));
@@ -180,7 +180,7 @@ impl Program {
             return Err(Trouble::refused("this program has no modes; leave it out"));
         }
         let model = self.model_args(launch)?;
-        let place = self.shell.place(launch);
+        let place = self.program.place(launch);
         let trouble = launch
             .native
             .as_ref()
@@ -198,7 +198,7 @@ impl Program {
             arg.replace("{native}", id).replace("{directory}", &launch.directory.to_string_lossy())
         };
         let args = own.iter().map(fill).chain(model).collect();
-        Ok(Prepared { args, native, is_new, trouble })
+        Ok(PreparedTurn { args, native, is_new, trouble })
     }
 
     fn model_args(&self, launch: &Launch) -> Result<Vec<String>, Trouble> {
@@ -213,37 +213,37 @@ impl Program {
     }
 
     fn names_itself(&self) -> bool {
-        matches!(&self.config.says, Says::Json(form) if form.session.is_some())
+        matches!(&self.config.says, OutputForm::Json(form) if form.session.is_some())
     }
 
     async fn run(
         &self,
         launch: &Launch,
-        prepared: &Prepared,
+        prepared: &PreparedTurn,
         text: &str,
     ) -> Result<Box<dyn Running>, Trouble> {
         let mut args = prepared.args.clone();
-        if self.config.hands == Hands::Argument {
-            let last = args.last().or(self.config.shell.args.last());
+        if self.config.hands == MessageChannel::Argument {
+            let last = args.last().or(self.config.program.args.last());
             check_argument(text, last.map(String::as_str))?;
             args.push(text.to_owned());
         }
         let CommandConfig { hands, says, refused_codes, gone_codes, busy_codes, .. } = self.config.clone();
-        let tongue = CommandTongue {
+        let protocol = CommandProtocol {
             hands,
             says,
-            codes: Codes { refused: refused_codes, gone: gone_codes, busy: busy_codes },
+            codes: ExitCodes { refused: refused_codes, gone: gone_codes, busy: busy_codes },
             launch: launch.clone(),
             native: prepared.native.clone(),
-            place: self.shell.place(launch),
-            plain: Plain::default(),
+            place: self.program.place(launch),
+            plain: PlainTextReader::default(),
             error: None,
         };
-        self.shell.start(launch.clone(), args, environment(launch, prepared), || (tongue, None)).await
+        self.program.start(launch.clone(), args, environment(launch, prepared), || (protocol, None)).await
     }
 }
 
-fn environment(launch: &Launch, prepared: &Prepared) -> Vec<(String, String)> {
+fn environment(launch: &Launch, prepared: &PreparedTurn) -> Vec<(String, String)> {
     let native = prepared.native.as_ref().map_or(String::new(), |native| native.id.clone());
     let is_new = if prepared.is_new { "1" } else { "0" };
     [
@@ -291,9 +291,9 @@ fn no_random(why: std::io::Error) -> Trouble {
 
 /// One turn: nothing runs until the message is there.
 struct Turn {
-    program: Arc<Program>,
+    command: Arc<CommandProgram>,
     launch: Launch,
-    prepared: Prepared,
+    prepared: PreparedTurn,
     stage: Stage,
 }
 
@@ -338,7 +338,7 @@ impl Turn {
         if message.text.len() > MESSAGE_BYTES_MAX {
             return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
         }
-        let running = self.program.run(&self.launch, &self.prepared, &message.text).await?;
+        let running = self.command.run(&self.launch, &self.prepared, &message.text).await?;
         self.stage = Stage::Running(running);
         match &mut self.stage {
             Stage::Running(running) => running.hand(message).await,
@@ -378,15 +378,15 @@ impl Running for Turn {
 
 impl Agent for CommandAgent {
     fn name(&self) -> &str {
-        &self.program.config.shell.name
+        &self.command.config.program.name
     }
 
     fn abilities(&self) -> Abilities {
-        let CommandConfig { remembers, model_args, says, .. } = &self.program.config;
+        let CommandConfig { remembers, model_args, says, .. } = &self.command.config;
         Abilities {
-            chosen_id: !self.program.names_itself(),
+            chosen_id: !self.command.names_itself(),
             resume: *remembers,
-            usage: matches!(says, Says::Json(form) if form.input_tokens.is_some() || form.output_tokens.is_some()),
+            usage: matches!(says, OutputForm::Json(form) if form.input_tokens.is_some() || form.output_tokens.is_some()),
             models: !model_args.is_empty(),
             // A program that remembers does so by the conversation's name, wherever it is started.
             memory: if *remembers { MemoryMove::Resume } else { MemoryMove::Replay },
@@ -399,11 +399,11 @@ impl Agent for CommandAgent {
     }
 
     fn setup(&self) -> Setup {
-        let CommandConfig { shell, secrets, .. } = &self.program.config;
+        let CommandConfig { program, secrets, .. } = &self.command.config;
         Setup {
             kind: "command",
-            program: shell.program.clone(),
-            home: shell.home.clone(),
+            program: program.program.clone(),
+            home: program.home.clone(),
             // It is not asked, so it does not ask.
             bypasses: true,
             is_kept: false,
@@ -416,10 +416,10 @@ impl Agent for CommandAgent {
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.program.shell.bury(tree))
+        Box::pin(self.command.program.bury(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
-        Box::pin(self.program.shell.release(TreeName::of(session)))
+        Box::pin(self.command.program.release(TreeName::of(session)))
     }
 }

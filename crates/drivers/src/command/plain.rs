@@ -8,7 +8,7 @@ const SEQUENCE_CHARACTERS_MAX: usize = 64;
 const STRING_CHARACTERS_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Plain {
+pub(super) struct PlainTextReader {
     /// The beginning of a character.
     partial: Vec<u8>,
     escape: Escape,
@@ -31,7 +31,7 @@ enum Escape {
     StringEnds,
 }
 
-impl Plain {
+impl PlainTextReader {
     /// The text in these bytes and what was held of those before.
     pub(super) fn read(&mut self, bytes: &[u8]) -> String {
         let mut text = String::with_capacity(bytes.len());
@@ -58,7 +58,7 @@ impl Plain {
         }
     }
 
-    /// What is left when nothing more comes.
+    /// The rest, when nothing more comes.
     pub(super) fn rest(&mut self) -> String {
         let mut text = String::new();
         if !std::mem::take(&mut self.partial).is_empty() {
@@ -138,11 +138,11 @@ mod tests {
     /// Whatever way the bytes are cut.
     fn plain(bytes: &[u8]) -> String {
         let whole = {
-            let mut plain = Plain::default();
+            let mut plain = PlainTextReader::default();
             plain.read(bytes) + &plain.rest()
         };
         for size in 1..bytes.len().min(8) {
-            let mut plain = Plain::default();
+            let mut plain = PlainTextReader::default();
             let cut: String = bytes.chunks(size).map(|piece| plain.read(piece)).collect();
             assert_eq!(cut + &plain.rest(), whole, "in pieces of {size}");
         }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn nothing_is_held_but_an_unfinished_character() {
-        let mut plain = Plain::default();
+        let mut plain = PlainTextReader::default();
         let flood = vec![0xf0; 1_000_000];
         assert_eq!(plain.read(&flood).chars().count() + plain.partial.len(), 1_000_000);
         assert!(plain.partial.len() < 4);

@@ -13,7 +13,7 @@ pub(super) fn session() -> io::Result<String> {
     Ok(format!("ses_{}", hex(&random::<16>()?)))
 }
 
-/// What opencode's server asks everybody for.
+/// The password that opencode's server asks everybody for.
 pub(super) fn password() -> io::Result<String> {
     Ok(hex(&random::<32>()?))
 }
@@ -30,7 +30,7 @@ pub(super) fn message() -> String {
     format!("msg_{}{}", hex(&time.to_be_bytes()[2..]), hex(&rest))
 }
 
-/// Whether this is an id of opencode's of that kind (`ses`, `msg`, `per`, `que`) and safe in a path.
+/// True if this is an id of opencode's of that kind (`ses`, `msg`, `per`, `que`) and safe in a path.
 pub(super) fn is_id(kind: &str, id: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     id.starts_with(kind) && id.len() <= ID_BYTES_MAX && id.bytes().all(is_plain)

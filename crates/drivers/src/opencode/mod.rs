@@ -1,12 +1,12 @@
 //! OpenCode, by its HTTP server, one for each session.
 //!
-//! Read in this order: this file (what is started and with which variables), `tongue` (what is asked and what the answers
-//! mean, pure), `turn` (what one turn says, pure), `side` (the HTTP, which decides nothing), `ids`.
+//! Read in this order: this file (what is started and with which variables), `protocol` (what is asked and what the answers
+//! mean, pure), `turn` (what one turn says, pure), `side_channel` (the HTTP, which decides nothing), `ids`.
 //!
 //! **One server for each session.** A server could hold many sessions, but they would share its death, its directory and
 //! the secrets in its environment. It takes five seconds to start, so it is kept between turns. It listens on loopback
 //! only and takes nobody without a password, which is made for each process and is in its environment alone. The
-//! processes that opencode starts, its shell tool's among them, inherit it: whoever may run a command may also answer
+//! processes that opencode starts, its program tool's among them, inherit it: whoever may run a command may also answer
 //! opencode's questions. Whoever wants that apart must run the agent as somebody else.
 //!
 //! **Whose sign-in.** `opencode auth login` writes `~/.local/share/opencode/auth.json`, and opencode itself refreshes
@@ -30,8 +30,8 @@
 //! Without a model in its scope a session goes on with the model it used last, which is opencode's own way.
 
 mod ids;
-mod side;
-mod tongue;
+mod protocol;
+mod side_channel;
 mod turn;
 
 use std::path::Path;
@@ -43,15 +43,15 @@ use agent::{
 use kernel::SessionId;
 use serde_json::json;
 
-use crate::shell::{Shell, ShellConfig};
-use tongue::{OpenCodeTongue, Setting};
+use crate::program::{AgentProgram, ProgramConfig};
+use protocol::{OpenCodeProtocol, ProcessSetting};
 
 /// The variables by which a person may give it their own sign-in.
 const SECRETS: [&str; 4] =
     ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"];
-/// What opencode does to the world outside the conversation.
+/// The effects of opencode on the world outside the conversation.
 const ACTS: [&str; 4] = ["edit", "bash", "webfetch", "websearch"];
-/// What it asks about by itself.
+/// The questions that it asks by itself.
 const DOUBTS: [&str; 2] = ["external_directory", "doom_loop"];
 /// The mode in which nothing is changed.
 const PLAN: &str = "plan";
@@ -61,14 +61,14 @@ const TRIES_MAX: u64 = 8;
 
 /// OpenCode.
 pub struct OpenCode {
-    shell: Shell<OpenCodeTongue>,
+    program: AgentProgram<OpenCodeProtocol>,
     tries_max: u64,
 }
 
 impl OpenCode {
     /// The agent, set up so.
-    pub fn new(config: ShellConfig) -> Self {
-        Self { shell: Shell::new(config), tries_max: TRIES_MAX }
+    pub fn new(config: ProgramConfig) -> Self {
+        Self { program: AgentProgram::new(config), tries_max: TRIES_MAX }
     }
 
     /// The same, with another bound for how often opencode may try again in a row when its model does not answer.
@@ -86,23 +86,23 @@ impl OpenCode {
         let args = ["serve", "--hostname", "127.0.0.1", "--port", "0"].map(str::to_owned).to_vec();
         let env = self.env(&launch, &password);
         let directory = std::fs::canonicalize(&launch.directory).unwrap_or_else(|_| launch.directory.clone());
-        let setting = Setting {
+        let setting = ProcessSetting {
             launch: launch.clone(),
-            place: self.shell.place(&launch),
+            place: self.program.place(&launch),
             directory: directory.to_string_lossy().into_owned(),
             session,
             mint: Box::new(ids::message),
-            said_bytes_max: self.shell.config.limits.output_bytes_max,
+            said_bytes_max: self.program.config.limits.output_bytes_max,
             tries_max: self.tries_max,
         };
-        let begin = || (OpenCodeTongue::new(setting), Some(side::side(password)));
-        self.shell.start(launch, args, env, begin).await
+        let begin = || (OpenCodeProtocol::new(setting), Some(side_channel::side(password)));
+        self.program.start(launch, args, env, begin).await
     }
 
     fn env(&self, launch: &Launch, password: &str) -> Vec<(String, String)> {
-        let permission = permission(self.shell.config.bypasses, launch.mode.as_deref());
+        let permission = permission(self.program.config.bypasses, launch.mode.as_deref());
         let mut env = vec![
-            ("OPENCODE_SERVER_USERNAME", side::USER.to_owned()),
+            ("OPENCODE_SERVER_USERNAME", side_channel::USER.to_owned()),
             ("OPENCODE_SERVER_PASSWORD", password.to_owned()),
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
             ("OPENCODE_PERMISSION", permission),
@@ -114,7 +114,7 @@ impl OpenCode {
     }
 }
 
-/// What it may do, and about what it asks.
+/// The permissions it has, and about what it asks.
 fn permission(bypasses: bool, mode: Option<&str>) -> String {
     let action = if bypasses { "allow" } else { "ask" };
     let acts = ACTS.into_iter().filter(|act| !(mode == Some(PLAN) && *act == "edit"));
@@ -127,7 +127,7 @@ fn permission(bypasses: bool, mode: Option<&str>) -> String {
 
 impl Agent for OpenCode {
     fn name(&self) -> &str {
-        &self.shell.config.name
+        &self.program.config.name
     }
 
     fn abilities(&self) -> Abilities {
@@ -148,11 +148,11 @@ impl Agent for OpenCode {
     }
 
     fn look(&self) -> Reply<'_, Found> {
-        Box::pin(self.shell.look(&["--version"]))
+        Box::pin(self.program.look(&["--version"]))
     }
 
     fn setup(&self) -> Setup {
-        let ShellConfig { program, home, bypasses, kept_max, .. } = &self.shell.config;
+        let ProgramConfig { program, home, bypasses, kept_max, .. } = &self.program.config;
         Setup {
             kind: "opencode",
             program: program.clone(),
@@ -165,7 +165,7 @@ impl Agent for OpenCode {
 
     /// A provider that needs no sign-in can be in `opencode.json`, so none is never known to be missing.
     fn sign_in(&self) -> SignIn {
-        let ShellConfig { env, home, .. } = &self.shell.config;
+        let ProgramConfig { env, home, .. } = &self.program.config;
         if let Some((name, _)) = env.iter().find(|(name, _)| SECRETS.contains(&name.as_str())) {
             return SignIn::Here { by: name.clone() };
         }
@@ -180,15 +180,15 @@ impl Agent for OpenCode {
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.shell.bury(tree))
+        Box::pin(self.program.bury(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
-        Box::pin(self.shell.release(TreeName::of(session)))
+        Box::pin(self.program.release(TreeName::of(session)))
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        Box::pin(self.shell.close())
+        Box::pin(self.program.close())
     }
 }
 

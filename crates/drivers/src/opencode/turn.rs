@@ -12,7 +12,7 @@ use agent::{
 };
 use serde_json::Value;
 
-use crate::spoken::Out;
+use crate::running_agent::ProtocolOutput;
 
 /// The longest name, key or path in an event.
 pub(super) const NAME_BYTES_MAX: usize = 256;
@@ -24,9 +24,9 @@ const NOTICES_MAX: u32 = 20;
 /// How much of one tool's output is shown while it runs. All that opencode keeps of it comes with the result.
 const PROGRESS_BYTES_MAX: usize = 64 * 1024;
 
-/// What is known beyond one turn.
+/// The facts that are known beyond one turn.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownFacts {
     pub(super) about: About,
     /// How many tokens a model's window holds, by `provider/model`.
     pub(super) windows: BTreeMap<String, u64>,
@@ -58,14 +58,14 @@ pub(super) struct Turn {
     pub(super) is_refused: bool,
     /// We asked for the end.
     pub(super) is_aborted: bool,
-    /// What it last complained about.
+    /// Its last complaint.
     pub(super) complaint: String,
     /// How often it has begun to try again, and what it said of that.
     pub(super) tries: u64,
     pub(super) tried_in_vain: String,
 }
 
-/// What was said of a part.
+/// The words of a part.
 #[derive(Debug, Default)]
 struct Part {
     kind: Kind,
@@ -86,7 +86,7 @@ enum Kind {
 
 /// How a turn ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum TurnOutcome {
     Finished { reason: String },
     Interrupted,
     Failed(Trouble),
@@ -117,7 +117,7 @@ impl Turn {
     }
 
     /// An event of the stream, but for questions. Those of other sessions say nothing but what they cost.
-    pub(super) fn event(&mut self, event: &Value, known: &mut Known, out: &mut Out) {
+    pub(super) fn event(&mut self, event: &Value, known: &mut KnownFacts, out: &mut ProtocolOutput) {
         let said = &event["properties"];
         let kind = text(event, "/type");
         let is_ours = text(said, "/sessionID") == self.session;
@@ -147,7 +147,7 @@ impl Turn {
     }
 
     /// The messages of the session as they are at the end; says what was not said yet.
-    pub(super) fn messages(&mut self, messages: &Value, known: &mut Known, out: &mut Out) {
+    pub(super) fn messages(&mut self, messages: &Value, known: &mut KnownFacts, out: &mut ProtocolOutput) {
         let mut is_ours = false;
         for message in messages.as_array().into_iter().flatten() {
             let (info, parts) = (&message["info"], &message["parts"]);
@@ -165,7 +165,13 @@ impl Turn {
     }
 
     /// A message and all of its parts.
-    pub(super) fn whole(&mut self, info: &Value, parts: &Value, known: &mut Known, out: &mut Out) {
+    pub(super) fn whole(
+        &mut self,
+        info: &Value,
+        parts: &Value,
+        known: &mut KnownFacts,
+        out: &mut ProtocolOutput,
+    ) {
         self.message(info, known, out);
         let id = text(info, "/id");
         if !self.answers.contains_key(id) {
@@ -176,48 +182,48 @@ impl Turn {
         }
     }
 
-    /// What is left to be said at the end: files that were changed by something other than a tool of ours.
-    pub(super) fn rest(&mut self, out: &mut Out) {
+    /// The events that are left for the end: files that were changed by something other than a tool of ours.
+    pub(super) fn rest(&mut self, out: &mut ProtocolOutput) {
         for path in std::mem::take(&mut self.changed) {
             out.event(AgentEvent::FileChanged { path, change: Change::Edited });
         }
     }
 
-    /// Whether this answers our message.
+    /// True if this answers our message.
     pub(super) fn is_answer(&self, info: &Value) -> bool {
         self.parents.contains(text(info, "/parentID"))
     }
 
     /// How the turn ended, by the message that opencode answered with.
-    pub(super) fn verdict(&self, info: &Value, parts: &Value) -> Verdict {
+    pub(super) fn verdict(&self, info: &Value, parts: &Value) -> TurnOutcome {
         let (error, finish) = (&info["error"], text(info, "/finish"));
         let has_parts = parts.as_array().is_some_and(|parts| !parts.is_empty());
         if !error.is_null() {
             let is_abort = text(error, "/name") == "MessageAbortedError";
             return if is_abort && self.is_aborted {
-                Verdict::Interrupted
+                TurnOutcome::Interrupted
             } else {
-                Verdict::Failed(trouble(error))
+                TurnOutcome::Failed(trouble(error))
             };
         }
         match finish {
             // `length`: the model's answer was as long as it may be.
-            "stop" | "length" => Verdict::Finished { reason: finish.to_owned() },
+            "stop" | "length" => TurnOutcome::Finished { reason: finish.to_owned() },
             "tool-calls" if self.is_refused && !self.is_aborted => {
-                Verdict::Finished { reason: finish.to_owned() }
+                TurnOutcome::Finished { reason: finish.to_owned() }
             }
             // Stopped while it waited to try again, it says nothing at all.
-            _ if self.is_aborted || (finish.is_empty() && !has_parts) => Verdict::Interrupted,
+            _ if self.is_aborted || (finish.is_empty() && !has_parts) => TurnOutcome::Interrupted,
             _ => {
                 let finish = bounded(finish, NAME_BYTES_MAX);
-                Verdict::Failed(Trouble::transient(format!(
+                TurnOutcome::Failed(Trouble::transient(format!(
                     "opencode stopped with {finish:?} before the turn was done"
                 )))
             }
         }
     }
 
-    fn message(&mut self, info: &Value, known: &mut Known, out: &mut Out) {
+    fn message(&mut self, info: &Value, known: &mut KnownFacts, out: &mut ProtocolOutput) {
         let id = text(info, "/id");
         if self.later.len() + self.answers.len() > PARTS_MAX {
             return self.flood(out);
@@ -242,7 +248,7 @@ impl Turn {
         }
     }
 
-    fn part(&mut self, part: &Value, known: &Known, out: &mut Out) {
+    fn part(&mut self, part: &Value, known: &KnownFacts, out: &mut ProtocolOutput) {
         let (session, message) = (text(part, "/sessionID"), text(part, "/messageID"));
         if session == self.session && self.answers.contains_key(message) {
             self.take(message, part, known, out);
@@ -263,7 +269,7 @@ impl Turn {
     }
 
     /// A part of an answer as a whole; says what was not said of it yet.
-    fn take(&mut self, message: &str, part: &Value, known: &Known, out: &mut Out) {
+    fn take(&mut self, message: &str, part: &Value, known: &KnownFacts, out: &mut ProtocolOutput) {
         if self.parts.len() >= PARTS_MAX {
             return self.flood(out);
         }
@@ -287,7 +293,7 @@ impl Turn {
         }
     }
 
-    fn words(&mut self, part: &Value, kind: Kind, out: &mut Out) {
+    fn words(&mut self, part: &Value, kind: Kind, out: &mut ProtocolOutput) {
         let whole = text(part, "/text");
         let seen = self.parts.entry(text(part, "/id").to_owned()).or_default();
         seen.kind = kind;
@@ -298,7 +304,7 @@ impl Turn {
         self.say(kind, rest, out);
     }
 
-    fn delta(&mut self, said: &Value, out: &mut Out) {
+    fn delta(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let delta = text(said, "/delta");
         let is_text = text(said, "/field") == "text";
         match self.parts.get_mut(text(said, "/partID")) {
@@ -312,7 +318,7 @@ impl Turn {
         }
     }
 
-    fn say(&mut self, kind: Kind, words: &str, out: &mut Out) {
+    fn say(&mut self, kind: Kind, words: &str, out: &mut ProtocolOutput) {
         self.said_bytes += words.len() as u64;
         if self.said_bytes > self.said_bytes_max {
             return self.flood(out);
@@ -326,13 +332,13 @@ impl Turn {
         }
     }
 
-    fn flood(&self, out: &mut Out) {
+    fn flood(&self, out: &mut ProtocolOutput) {
         let trouble =
             "the agent said more in one turn than it may; if that is as it should be, raise output_max";
         out.event(AgentEvent::Failed(Trouble::transient(trouble)));
     }
 
-    fn tool(&mut self, part: &Value, out: &mut Out) {
+    fn tool(&mut self, part: &Value, out: &mut ProtocolOutput) {
         let state = &part["state"];
         let status = text(state, "/status");
         let call = bounded(text(part, "/callID"), NAME_BYTES_MAX);
@@ -364,8 +370,8 @@ impl Turn {
         }
     }
 
-    /// What a tool says about the files it changed.
-    fn files(&mut self, tool: &str, state: &Value, out: &mut Out) {
+    /// The files that a tool says it changed.
+    fn files(&mut self, tool: &str, state: &Value, out: &mut ProtocolOutput) {
         let (metadata, input) = (&state["metadata"], &state["input"]);
         let changes = match tool {
             "write" => {
@@ -391,14 +397,14 @@ impl Turn {
         }
     }
 
-    fn step(&mut self, part: &Value, window: Option<u64>, out: &mut Out) {
+    fn step(&mut self, part: &Value, window: Option<u64>, out: &mut ProtocolOutput) {
         let seen = self.parts.entry(text(part, "/id").to_owned()).or_default();
         if !std::mem::replace(&mut seen.is_settled, true) {
             out.event(AgentEvent::Usage(usage(part, window)));
         }
     }
 
-    fn status(&mut self, status: &Value, out: &mut Out) {
+    fn status(&mut self, status: &Value, out: &mut ProtocolOutput) {
         if text(status, "/type") == "retry" {
             let (attempt, words) = (&status["attempt"], bounded(text(status, "/message"), DETAIL_BYTES_MAX));
             self.tries = attempt.as_u64().unwrap_or(self.tries + 1);
@@ -407,7 +413,7 @@ impl Turn {
         }
     }
 
-    fn notice(&mut self, words: &str, out: &mut Out) {
+    fn notice(&mut self, words: &str, out: &mut ProtocolOutput) {
         self.notices += 1;
         if self.notices <= NOTICES_MAX {
             out.event(AgentEvent::Notice { text: bounded(words, TEXT_BYTES_MAX) });
@@ -415,8 +421,8 @@ impl Turn {
     }
 }
 
-/// What a tool printed since the last time. Opencode repeats all of it, or the end of it when it is long.
-fn progress(seen: &mut Part, call: String, whole: &str, out: &mut Out) {
+/// The output of a tool since the last time. Opencode repeats all of it, or the end of it when it is long.
+fn progress(seen: &mut Part, call: String, whole: &str, out: &mut ProtocolOutput) {
     let rest = whole.strip_prefix(seen.said.as_str()).unwrap_or_default();
     if !rest.is_empty() && seen.said.len() < PROGRESS_BYTES_MAX {
         out.event(AgentEvent::ToolProgress { call, output: bounded(rest, DETAIL_BYTES_MAX) });
@@ -450,7 +456,7 @@ fn usage(part: &Value, window: Option<u64>) -> Usage {
 }
 
 /// The model, the mode and the directory that an answer says it is made with.
-fn be_about(info: &Value, model: &str, known: &mut Known, out: &mut Out) {
+fn be_about(info: &Value, model: &str, known: &mut KnownFacts, out: &mut ProtocolOutput) {
     let about = About {
         model: bounded(model, NAME_BYTES_MAX),
         mode: bounded(text(info, "/agent"), NAME_BYTES_MAX),
@@ -497,7 +503,7 @@ pub(super) fn complaint(error: &Value) -> String {
     bounded(if words.is_empty() { text(error, "/name") } else { words }, DETAIL_BYTES_MAX)
 }
 
-/// What can be done about an error of a message.
+/// The remedy for an error of a message.
 fn trouble(error: &Value) -> Trouble {
     let words = complaint(error);
     let status = error.pointer("/data/statusCode").and_then(Value::as_u64);
@@ -513,7 +519,7 @@ fn trouble(error: &Value) -> Trouble {
     }
 }
 
-/// What can be done about an error that has nothing but words.
+/// The remedy for an error that has nothing but words.
 pub(super) fn by_words(words: String) -> Trouble {
     let is_unknown = |what: &str| words.starts_with(&format!("{what} not found"));
     if ["Model", "Agent", "Command"].iter().any(|what| is_unknown(what)) {

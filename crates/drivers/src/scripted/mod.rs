@@ -1,8 +1,8 @@
-//! The scripted agent as a real process: the driver here, how its lines are read in `tongue`, the process itself in
+//! The scripted agent as a real process: the driver here, how its lines are read in `protocol`, the process itself in
 //! `process`. Its brain is in the `agent` room, shared with the in-process one.
 
 mod process;
-mod tongue;
+mod protocol;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use kernel::SessionId;
 use processes::SILENCE_MS_MAX;
 use processes::wall::Wall;
 
-use crate::shell::{Shell, ShellConfig, TurnLimits};
+use crate::program::{AgentProgram, ProgramConfig, TurnLimits};
 pub use process::scripted_agent;
-use tongue::ScriptedTongue;
+use protocol::ScriptedProtocol;
 
 /// The variable that names the file in which the agent says what really ran.
 const LOG_VARIABLE: &str = "HOMING_SCRIPTED_LOG";
@@ -52,9 +52,9 @@ pub struct ScriptedConfig {
     pub switches: Vec<(String, String)>,
     /// How long the daemon may be silent before a supervisor ends its tree.
     pub silence_ms_max: u64,
-    /// Whether trees get a control group, where one can be made.
+    /// True if trees get a control group, where one can be made.
     pub group: bool,
-    /// What a turn may take. It may talk for a week and print as much as it likes, unless somebody says otherwise.
+    /// The limits of a turn. It may talk for a week and print as much as it likes, unless somebody says otherwise.
     pub limits: TurnLimits,
     /// The most processes that are kept between turns; 0, the default, keeps none.
     pub kept_max: usize,
@@ -89,7 +89,7 @@ impl ScriptedConfig {
 
 /// The scripted agent: a process per turn, or one that stays.
 pub struct Scripted {
-    shell: Shell<ScriptedTongue>,
+    program: AgentProgram<ScriptedProtocol>,
     home: String,
     log: Option<PathBuf>,
     switches: Vec<(String, String)>,
@@ -102,13 +102,13 @@ impl Scripted {
         let ScriptedConfig { exe, home, locks, log, switches, kept_max, idle_max, wall, .. } = config;
         let ScriptedConfig { silence_ms_max, group, limits, .. } = config;
         let (exe, home) = (here(exe), words(&here(home)));
-        let shell = ShellConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
-        let shell = ShellConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, ..shell };
-        Self { shell: Shell::new(shell), home, log: log.map(here), switches }
+        let program = ProgramConfig::new("scripted", exe.clone(), here(locks), words(&exe), home.clone());
+        let program = ProgramConfig { silence_ms_max, group, limits, kept_max, idle_max, wall, ..program };
+        Self { program: AgentProgram::new(program), home, log: log.map(here), switches }
     }
 
     fn arguments(&self, launch: &Launch) -> Vec<String> {
-        let mut arguments = vec!["scripted-agent".to_owned(), self.shell.home(launch)];
+        let mut arguments = vec!["scripted-agent".to_owned(), self.program.home(launch)];
         arguments.extend(launch.native.iter().map(|native| native.id.clone()));
         if launch.fork && launch.native.is_some() {
             arguments.push(FORK.to_owned());
@@ -129,7 +129,7 @@ impl Scripted {
         env.extend(self.log.iter().map(|log| (LOG_VARIABLE.to_owned(), words(log))));
         env.extend(launch.model.iter().map(|model| (MODEL_VARIABLE.to_owned(), model.clone())));
         env.extend(self.switches.iter().cloned());
-        if self.shell.config.kept_max > 0 {
+        if self.program.config.kept_max > 0 {
             env.push((STAYS_VARIABLE.to_owned(), "1".to_owned()));
         }
         env
@@ -147,7 +147,7 @@ impl Agent for Scripted {
 
     fn look(&self) -> Reply<'_, Found> {
         Box::pin(async move {
-            let exe = &self.shell.config.exe;
+            let exe = &self.program.config.exe;
             if exe.exists() {
                 Found::Here { version: env!("CARGO_PKG_VERSION").to_owned() }
             } else {
@@ -157,29 +157,29 @@ impl Agent for Scripted {
     }
 
     fn setup(&self) -> Setup {
-        let is_kept = self.shell.config.kept_max > 0;
-        let (program, home) = (words(&self.shell.config.exe), self.home.clone());
+        let is_kept = self.program.config.kept_max > 0;
+        let (program, home) = (words(&self.program.config.exe), self.home.clone());
         Setup { kind: "scripted", program, home, is_kept, ..Setup::default() }
     }
 
     fn start(&self, launch: Launch) -> Reply<'_, Result<Box<dyn Running>, Trouble>> {
         Box::pin(async move {
             let (arguments, variables) = (self.arguments(&launch), self.variables(&launch));
-            let tongue = ScriptedTongue::new(&launch);
-            self.shell.start(launch, arguments, variables, || (tongue, None)).await
+            let protocol = ScriptedProtocol::new(&launch);
+            self.program.start(launch, arguments, variables, || (protocol, None)).await
         })
     }
 
     fn bury(&self, tree: TreeName) -> Reply<'_, Result<Buried, Trouble>> {
-        Box::pin(self.shell.bury(tree))
+        Box::pin(self.program.bury(tree))
     }
 
     fn release(&self, session: SessionId) -> Reply<'_, ()> {
-        Box::pin(self.shell.release(TreeName::of(session)))
+        Box::pin(self.program.release(TreeName::of(session)))
     }
 
     fn close(&self) -> Reply<'_, ()> {
-        Box::pin(self.shell.close())
+        Box::pin(self.program.close())
     }
 }
 

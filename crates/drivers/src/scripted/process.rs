@@ -3,7 +3,7 @@
 //!
 //! It comes up, opens, forks or makes a conversation, says `about` and `ready`, hears one message, does what the brain says
 //! and leaves; or stays for the next message, if HOMING_SCRIPTED_STAYS is set, until it fails or nobody has anything to
-//! say. The lines it speaks are described in `tongue`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the
+//! say. The lines it speaks are described in `protocol`. Its memory is HOME/memory/NATIVE.json, replaced as a whole; the
 //! daemon's log is never looked at. If HOMING_SCRIPTED_LOG names a file, it appends `up` when it comes up, `start` when it begins to
 //! act on the message and `end` with an outcome when it is done, each by one write, so that a `kill -9` cannot tear one.
 
@@ -20,7 +20,7 @@ use agent::{Answer, Form, Trouble};
 use kernel::Failure;
 use serde_json::json;
 
-use super::tongue::{Heard, Numbers, Said, line};
+use super::protocol::{AgentLine, DriverLine, FenceLine, line};
 use super::{
     COMMANDS_VARIABLE, FALLBACK_VARIABLE, FORK, LISTS_VARIABLE, LOG_VARIABLE, MODEL_VARIABLE,
     MODELS_VARIABLE, STAYS_VARIABLE,
@@ -44,11 +44,11 @@ pub fn scripted_agent() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let memories = PathBuf::from(home).join("memory");
-    let mut body = Body {
+    let mut body = ScriptedProcess {
         memories,
         native: String::new(),
-        message: Heeded::from_environment(),
-        ears: Ears::open(),
+        message: CurrentMessage::from_environment(),
+        ears: InputReader::open(),
         model: "",
         lists_at: None,
     };
@@ -66,21 +66,21 @@ pub fn scripted_agent() -> ExitCode {
     }
 }
 
-struct Body {
+struct ScriptedProcess {
     memories: PathBuf,
     native: String,
-    message: Heeded,
-    ears: Ears,
+    message: CurrentMessage,
+    ears: InputReader,
     /// The model it uses.
     model: &'static str,
     /// When it lists its commands, if it has not.
     lists_at: Option<Instant>,
 }
 
-/// What it is told, heard by a thread of its own.
-struct Ears(Receiver<io::Result<Heard>>);
+/// The lines that it is told, heard by a thread of its own.
+struct InputReader(Receiver<io::Result<DriverLine>>);
 
-impl Ears {
+impl InputReader {
     fn open() -> Self {
         let (tell, told) = sync_channel(HEARD_MAX);
         std::thread::spawn(move || {
@@ -95,12 +95,12 @@ impl Ears {
     }
 
     /// The next thing it is told, or that nobody will tell it anything more.
-    fn hear(&self) -> io::Result<Option<Heard>> {
+    fn hear(&self) -> io::Result<Option<DriverLine>> {
         self.0.recv().ok().transpose()
     }
 
     /// The same until then; nothing if it is that late. When nobody will say anything more, it waits all the same.
-    fn hear_until(&self, until: Instant) -> io::Result<Option<Heard>> {
+    fn hear_until(&self, until: Instant) -> io::Result<Option<DriverLine>> {
         let rest = until.saturating_duration_since(Instant::now());
         match self.0.recv_timeout(rest) {
             Ok(heard) => heard.map(Some),
@@ -114,24 +114,24 @@ impl Ears {
 }
 
 /// The message it is here for, and of which attempt that is.
-struct Heeded {
+struct CurrentMessage {
     id: String,
-    fence: Option<Numbers>,
+    fence: Option<FenceLine>,
 }
 
-impl Heeded {
-    /// What it was started for.
+impl CurrentMessage {
+    /// The message it was started for.
     fn from_environment() -> Self {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
         let fence = || {
             let (term, epoch) = (number("HOMING_TERM")?, number("HOMING_EPOCH")?);
-            Some(Numbers { term, epoch, turn: number("HOMING_TURN")?, attempt: number("HOMING_ATTEMPT")? })
+            Some(FenceLine { term, epoch, turn: number("HOMING_TURN")?, attempt: number("HOMING_ATTEMPT")? })
         };
         Self { id: std::env::var("HOMING_MESSAGE").unwrap_or_default(), fence: fence() }
     }
 }
 
-impl Body {
+impl ScriptedProcess {
     fn live(&mut self, resumed: Option<String>, is_fork: bool) -> io::Result<()> {
         std::fs::create_dir_all(&self.memories)?;
         let opened = self.open(resumed, is_fork)?.and_then(|()| self.choose());
@@ -144,7 +144,7 @@ impl Body {
         let wait = wait_of(COMMANDS_VARIABLE);
         self.lists_at = (!wait.is_zero()).then(|| Instant::now() + wait);
         self.say_about()?;
-        say(&Said::Ready { native: self.native.clone() })?;
+        say(&AgentLine::Ready { native: self.native.clone() })?;
         let stays = std::env::var_os(STAYS_VARIABLE).is_some();
         // Nobody has anything to say: that is fine, too.
         while let Some(text) = self.hear_message()? {
@@ -159,13 +159,14 @@ impl Body {
     fn heed(&mut self, text: &str) -> io::Result<bool> {
         self.log("start", "")?;
         let last = match self.act(text)? {
-            None => Said::Finished { native: self.native.clone() },
+            None => AgentLine::Finished { native: self.native.clone() },
             Some(trouble) => failed(&trouble),
         };
-        let outcome = if let Said::Failed { kind, .. } = &last { json!(kind) } else { json!("finished") };
+        let outcome =
+            if let AgentLine::Failed { kind, .. } = &last { json!(kind) } else { json!("finished") };
         self.log("end", outcome.as_str().unwrap_or_default())?;
         say(&last)?;
-        Ok(matches!(last, Said::Finished { .. }))
+        Ok(matches!(last, AgentLine::Finished { .. }))
     }
 
     fn hear_message(&mut self) -> io::Result<Option<String>> {
@@ -182,20 +183,20 @@ impl Body {
                 },
             };
             match heard {
-                Some(Heard::Message { id, text, fence }) => {
-                    self.message = Heeded { id, fence: fence.or(self.message.fence) };
+                Some(DriverLine::Message { id, text, fence }) => {
+                    self.message = CurrentMessage { id, fence: fence.or(self.message.fence) };
                     return Ok(Some(text));
                 }
-                Some(Heard::Knock) => say(&Said::Here)?,
-                Some(Heard::More { id, .. }) => say(&Said::Steered { id, taken: false })?,
-                Some(Heard::Answer { .. }) => {}
+                Some(DriverLine::Knock) => say(&AgentLine::Here)?,
+                Some(DriverLine::More { id, .. }) => say(&AgentLine::Steered { id, taken: false })?,
+                Some(DriverLine::Answer { .. }) => {}
                 None => return Ok(None),
             }
         }
     }
 
     fn say_about(&self) -> io::Result<()> {
-        say(&Said::About { model: self.model.to_owned(), has_commands: self.lists_at.is_none() })
+        say(&AgentLine::About { model: self.model.to_owned(), has_commands: self.lists_at.is_none() })
     }
 
     /// Which model it uses: the one that was chosen, unless it was told to use another.
@@ -256,10 +257,10 @@ impl Body {
                 }
             };
             said += 1;
-            say(&Said::Text { text: words })?;
+            say(&AgentLine::Text { text: words })?;
         }
         self.listen(Instant::now(), &mut script)?;
-        say(&Said::Usage { input: text.split_whitespace().count() as u64, output: said })?;
+        say(&AgentLine::Usage { input: text.split_whitespace().count() as u64, output: said })?;
         Ok(None)
     }
 
@@ -273,15 +274,15 @@ impl Body {
             _ => memory.messages.push(text.to_owned()),
         }
         self.keep(&memory)?;
-        if step == Step::NewId { say(&Said::Native { native: self.native.clone() }) } else { Ok(()) }
+        if step == Step::NewId { say(&AgentLine::Native { native: self.native.clone() }) } else { Ok(()) }
     }
 
     fn ask(&self, key: String, tool: &str, form: &Form, script: &mut Script) -> io::Result<Answer> {
         let (tool, detail) = (tool.to_owned(), question(tool, form));
-        say(&Said::Asked { question: key.clone(), tool, detail, form: form.into() })?;
+        say(&AgentLine::Asked { question: key.clone(), tool, detail, form: form.into() })?;
         loop {
             match self.ears.hear()? {
-                Some(Heard::Answer { question, answer }) if question == key => return Ok(answer.into()),
+                Some(DriverLine::Answer { question, answer }) if question == key => return Ok(answer.into()),
                 Some(heard) => self.take_more(heard, script)?,
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
@@ -296,14 +297,14 @@ impl Body {
         Ok(())
     }
 
-    fn take_more(&self, heard: Heard, script: &mut Script) -> io::Result<()> {
-        let Heard::More { id, text } = heard else { return Ok(()) };
-        say(&Said::Steered { id, taken: true })?;
+    fn take_more(&self, heard: DriverLine, script: &mut Script) -> io::Result<()> {
+        let DriverLine::More { id, text } = heard else { return Ok(()) };
+        say(&AgentLine::Steered { id, taken: true })?;
         if let Some(mut memory) = self.remembered()? {
             memory.add(&text);
             self.keep(&memory)?;
         }
-        say(&Said::Text { text: script.aside(&text) })
+        say(&AgentLine::Text { text: script.aside(&text) })
     }
 
     /// Becomes a process that is deaf to polite signals, which only a shell can make of it: what is ignored stays ignored
@@ -322,7 +323,7 @@ impl Body {
     /// Says so and does nothing more, but for taking what is added to the turn.
     fn hang(&mut self, native: Option<String>, words: String) -> io::Result<()> {
         self.native = native.unwrap_or_default();
-        say(&Said::Text { text: words })?;
+        say(&AgentLine::Text { text: words })?;
         let mut script = Script::new(&Memory::default(), "", false);
         script.line("");
         while let Some(heard) = self.ears.hear()? {
@@ -333,7 +334,7 @@ impl Body {
         }
     }
 
-    /// What it knows of this conversation; nothing if there is none. A damaged memory is an error, not an empty one.
+    /// The memory of this conversation; nothing if there is none. A damaged memory is an error, not an empty one.
     fn remembered(&self) -> io::Result<Option<Memory>> {
         let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if self.native.is_empty() || self.native.len() > ID_BYTES_MAX || !self.native.bytes().all(is_id) {
@@ -401,20 +402,20 @@ fn wait_of(variable: &str) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn say(said: &Said) -> io::Result<()> {
+fn say(said: &AgentLine) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(&line(said))?;
     stdout.flush()
 }
 
-fn failed(trouble: &Trouble) -> Said {
-    Said::Failed { kind: trouble.failure.into(), detail: trouble.detail.clone() }
+fn failed(trouble: &Trouble) -> AgentLine {
+    AgentLine::Failed { kind: trouble.failure.into(), detail: trouble.detail.clone() }
 }
 
 /// Runs it in a shell and answers what it printed.
 fn run(command: &str) -> io::Result<String> {
     let call = "run".to_owned();
-    say(&Said::ToolCall { call: call.clone(), tool: "shell".to_owned(), input: command.to_owned() })?;
+    say(&AgentLine::ToolCall { call: call.clone(), tool: "shell".to_owned(), input: command.to_owned() })?;
     // One pipe for both, so that the order of what it prints is kept.
     let (mut printed, pipe) = io::pipe()?;
     let mut shell = Command::new("sh");
@@ -426,7 +427,7 @@ fn run(command: &str) -> io::Result<String> {
     io::copy(&mut printed, &mut io::sink())?;
     let failed = !child.wait()?.success();
     let output = String::from_utf8_lossy(&bytes).into_owned();
-    say(&Said::ToolResult { call, output: output.clone(), failed })?;
+    say(&AgentLine::ToolResult { call, output: output.clone(), failed })?;
     Ok(output)
 }
 

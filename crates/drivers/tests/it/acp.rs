@@ -1,17 +1,17 @@
-//! What is particular to agents that speak ACP, with the real programs: a well-behaved one and a badly behaved one.
+//! The particulars of agents that speak ACP, with the real programs: a well-behaved one and a badly behaved one.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Answer, Found, Launch, Message, Running, TreeName};
-use homing_drivers::ShellConfig;
+use homing_drivers::ProgramConfig;
 use homing_drivers::acp::{Acp, AcpConfig, Quirks};
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::{be_ready, fence, holder_at};
-use crate::real::shell_config;
+use crate::real::program_config;
 
 /// How long one thing may take: these programs need seconds to come up, and more on a busy machine.
 const WAIT: Duration = Duration::from_secs(90);
@@ -185,7 +185,7 @@ async fn it_says_its_version_and_refuses_an_unknown_model(play: Play) {
     assert_eq!(version, wanted);
     let asked = Acp::new(AcpConfig {
         quirks: Quirks { version_args: Some(Vec::new()), ..play.quirks() },
-        shell: play.shell(),
+        program: play.program(),
     });
     // By the protocol, too, as far as it says so.
     let by_protocol = if play.stage.agent == RealAgent::Goose { "unknown" } else { wanted };
@@ -205,8 +205,8 @@ async fn an_id_of_another_home_is_refused_where_ids_are_no_ones_own() {
 #[tokio::test]
 async fn an_unknown_agent_needs_its_command_line_only() {
     let stage = Stage::new(RealAgent::ClaudeAgentAcp);
-    let shell = ShellConfig { name: "mine".to_owned(), kept_max: 0, ..shell_config(&stage) };
-    let agent = Acp::new(AcpConfig { shell, quirks: Quirks::default() });
+    let program = ProgramConfig { name: "mine".to_owned(), kept_max: 0, ..program_config(&stage) };
+    let agent = Acp::new(AcpConfig { program, quirks: Quirks::default() });
     let play = Play { stage, agent };
     let first = play.turn(&play.launch(1, None), "keep CODE:maple").await;
     assert_eq!(first.reason(), Some("end_turn"), "{:?}", first.events.last());
@@ -226,7 +226,7 @@ impl Play {
     fn new(agent: RealAgent) -> Self {
         let stage = Stage::new(agent);
         let quirks = Quirks::of(agent.name()).unwrap();
-        let agent = Acp::new(AcpConfig { shell: shell_config(&stage), quirks });
+        let agent = Acp::new(AcpConfig { program: program_config(&stage), quirks });
         Self { stage, agent }
     }
 
@@ -234,8 +234,8 @@ impl Play {
         Quirks::of(self.stage.agent.name()).unwrap()
     }
 
-    fn shell(&self) -> ShellConfig {
-        shell_config(&self.stage)
+    fn program(&self) -> ProgramConfig {
+        program_config(&self.stage)
     }
 
     fn launch(&self, session: u128, native: Option<Native>) -> Launch {

@@ -76,12 +76,12 @@ impl Bench {
         entry.unwrap()["pid"].as_i64().unwrap() as i32
     }
 
-    /// What the lock file says of the supervisor.
+    /// The supervisor, by the lock file.
     pub(crate) fn supervisor_of(&self, tree: &TreeName) -> i32 {
         self.holder_of(tree)["pid"].as_i64().unwrap() as i32
     }
 
-    /// What a supervisor has written into its lock file.
+    /// The record of a supervisor in its lock file.
     pub(crate) fn holder_of(&self, tree: &TreeName) -> serde_json::Value {
         holder_at(&self.locks().join(format!("{tree}.lock"))).unwrap()
     }
@@ -90,7 +90,7 @@ impl Bench {
         self.place.path().join("home/memory").join(format!("{}.json", native.id))
     }
 
-    /// What the agent wrote about itself.
+    /// The agent's log of itself.
     pub(crate) fn log(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.place.path().join("log")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -175,7 +175,7 @@ impl Candidate for Bench {
     }
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 pub(crate) struct Turned {
     pub(crate) events: Vec<AgentEvent>,
     pub(crate) text: String,
@@ -237,13 +237,13 @@ pub(crate) async fn until(what: &str, wait: Duration, mut is_so: impl FnMut() ->
     }
 }
 
-/// What a lock file says, if there is one. While it is written, what is left of the record before stands behind the new one.
+/// The record in a lock file, if there is one. While it is written, what is left of the record before stands behind the new one.
 pub(crate) fn holder_at(lock: &Path) -> Option<serde_json::Value> {
     let text = std::fs::read_to_string(lock).ok()?;
     serde_json::Deserializer::from_str(&text).into_iter().next()?.ok()
 }
 
-/// Whether a process is there and has not ended.
+/// True if a process is there and has not ended.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());

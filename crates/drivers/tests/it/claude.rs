@@ -1,9 +1,9 @@
-//! What is particular to claude, with the real program: one process for many turns, and what ends it.
+//! The particulars of claude, with the real program: one process for many turns, and what ends it.
 
 use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Answer, Found, Launch, Message, Running, SignIn, Trouble};
-use homing_drivers::ShellConfig;
+use homing_drivers::ProgramConfig;
 use homing_drivers::claude::Claude;
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use testkit::{RealAgent, Stage, StubModel};
 
 use crate::bench::{count_commands, fence, holder_at, signal};
-use crate::real::shell_config;
+use crate::real::program_config;
 
 /// How long one thing may take. The machine may be busy, and claude takes seconds to start then.
 const WAIT: Duration = Duration::from_secs(60);
@@ -31,9 +31,9 @@ impl Scene {
         Self::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut ShellConfig)) -> Self {
+    fn with(change: impl FnOnce(&mut ProgramConfig)) -> Self {
         let stage = Stage::new(RealAgent::Claude);
-        let mut config = shell_config(&stage);
+        let mut config = program_config(&stage);
         change(&mut config);
         let session = SessionId::from_bits(uuid::Uuid::new_v4().as_u128() >> 1);
         Self { claude: Claude::new(config), stage, session, messages: std::cell::Cell::new(session.bits()) }

@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent::{About, Account, Agent, AgentEvent, Answer, Launch, Message, Running, Trouble, Usage};
-use homing_drivers::ShellConfig;
+use homing_drivers::ProgramConfig;
 use homing_drivers::codex::Codex;
 use kernel::{Failure, MessageId, Native, PersonId, SessionId};
 use processes::count_marked;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::fence;
-use crate::real::shell_config;
+use crate::real::program_config;
 
 /// How long one turn may take here. Codex needs a tenth of a second.
 const TURN_WAIT: Duration = Duration::from_secs(60);
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Debug, Default)]
 struct Told {
     events: Vec<AgentEvent>,
@@ -60,15 +60,15 @@ impl Bench {
         Self::with(|config| config)
     }
 
-    fn with(change: impl FnOnce(ShellConfig) -> ShellConfig) -> Self {
+    fn with(change: impl FnOnce(ProgramConfig) -> ProgramConfig) -> Self {
         let stage = Stage::new(RealAgent::Codex);
-        let codex = Codex::new(change(shell_config(&stage)));
+        let codex = Codex::new(change(program_config(&stage)));
         Self { stage, codex, session: some_session() }
     }
 
     /// Without a kept process each turn is one of its own.
     fn without_keeping() -> Self {
-        Self::with(|config| ShellConfig { kept_max: 0, ..config })
+        Self::with(|config| ProgramConfig { kept_max: 0, ..config })
     }
 
     fn launch(&self, native: Option<&Native>) -> Launch {
@@ -436,7 +436,7 @@ async fn nobody_acts_without_asking_unless_that_is_allowed() {
     let full = |bench: &Bench| Launch { mode: Some("full-access".to_owned()), ..bench.launch(None) };
     assert_eq!(bench.turn_of(full(&bench), "hello").await.trouble().failure, Failure::Refused);
     assert!(bench.stage.model.asked().is_empty());
-    let bench = Bench::with(|config| ShellConfig { bypasses: true, kept_max: 0, ..config });
+    let bench = Bench::with(|config| ProgramConfig { bypasses: true, kept_max: 0, ..config });
     let outside = bench.stage.another_directory("outside").join("made");
     let told = bench.turn_of(full(&bench), &format!("TOOL:bash:echo yes > {}", outside.display())).await;
     assert!(outside.exists(), "{:#?}", told.events);

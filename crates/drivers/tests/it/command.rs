@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::{Agent, AgentEvent, Found, Launch, Message, Running, TreeName};
-use homing_drivers::command::{CommandAgent, CommandConfig, Hands, JsonForm, Says};
-use homing_drivers::{ShellConfig, TurnLimits};
+use homing_drivers::command::{CommandAgent, CommandConfig, JsonForm, MessageChannel, OutputForm};
+use homing_drivers::{ProgramConfig, TurnLimits};
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use tempfile::TempDir;
@@ -158,7 +158,7 @@ async fn a_line_of_fifty_megabytes_arrives_whole() {
 #[tokio::test]
 async fn a_flood_ends_with_a_clear_word() {
     let play = Play::with("sh", &["-c", "yes"], |mut config| {
-        config.shell.limits = TurnLimits { output_bytes_max: 1_000_000, ..TurnLimits::default() };
+        config.program.limits = TurnLimits { output_bytes_max: 1_000_000, ..TurnLimits::default() };
         config
     });
     let ended = play.turn(&play.launch(None), "").await;
@@ -174,7 +174,7 @@ async fn a_flood_ends_with_a_clear_word() {
 #[tokio::test]
 async fn a_message_may_be_the_last_argument() {
     let argument = |args: &[&str]| {
-        Play::with("printf", args, |config| CommandConfig { hands: Hands::Argument, ..config })
+        Play::with("printf", args, |config| CommandConfig { hands: MessageChannel::Argument, ..config })
     };
     let play = argument(&["<%s>"]);
     assert_eq!(play.turn(&play.launch(None), "two words; $(id)").await.text, "<two words; $(id)>");
@@ -240,7 +240,7 @@ async fn lines_of_json_say_words_names_figures_and_errors() {
             input_tokens: at("/tokens/in"),
             output_tokens: at("/tokens/out"),
         };
-        CommandConfig { says: Says::Json(form), remembers: true, ..config }
+        CommandConfig { says: OutputForm::Json(form), remembers: true, ..config }
     });
     let ended = play.turn(&play.launch(None), "go").await;
     assert_eq!(ended.text, "hello");
@@ -270,7 +270,7 @@ async fn a_person_brings_their_own_sign_in_and_gets_none_of_the_house() {
     let play = Play::with("env", &[], |mut config| {
         config.secrets = vec!["A_KEY".to_owned(), "A_TOKEN".to_owned()];
         config
-            .shell
+            .program
             .env
             .extend([("A_KEY".to_owned(), "house".to_owned()), ("OTHER".to_owned(), "kept".to_owned())]);
         config
@@ -301,7 +301,7 @@ async fn what_is_missing_is_said_before_anything_is_handed_over() {
 #[tokio::test]
 async fn a_turn_has_a_bound_of_time() {
     let play = Play::with("sleep", &["1000"], |mut config| {
-        config.shell.limits = TurnLimits { turn_max: Duration::from_millis(300), ..TurnLimits::default() };
+        config.program.limits = TurnLimits { turn_max: Duration::from_millis(300), ..TurnLimits::default() };
         config
     });
     let ended = play.turn(&play.launch(None), "").await;
@@ -330,10 +330,10 @@ impl Play {
     fn with(program: &str, args: &[&str], change: impl FnOnce(CommandConfig) -> CommandConfig) -> Self {
         let place = tempfile::tempdir().unwrap();
         let home = place.path().join("home").to_str().unwrap().to_owned();
-        let mut shell = ShellConfig::new("mine", far_side(), place.path().join("locks"), program, home);
-        shell.args = args.iter().map(|&arg| arg.to_owned()).collect();
+        let mut config = ProgramConfig::new("mine", far_side(), place.path().join("locks"), program, home);
+        config.args = args.iter().map(|&arg| arg.to_owned()).collect();
         std::fs::create_dir(place.path().join("project")).unwrap();
-        let agent = CommandAgent::new(change(CommandConfig::new(shell)));
+        let agent = CommandAgent::new(change(CommandConfig::new(config)));
         Self { place, agent }
     }
 

@@ -8,11 +8,11 @@ use homing_drivers::{ScriptedConfig, TurnLimits};
 
 use crate::bench::Bench;
 
-/// What our own memory may grow by, whatever an agent prints: a line at its longest, what is read at once, and room for
+/// Bytes that our own memory may grow by, whatever an agent prints: a line at its longest, what is read at once, and room for
 /// what the allocator does not give back.
 const GROWTH_BYTES_MAX: u64 = 8_000_000;
 
-/// What came of a flood, without the words in between.
+/// The outcome of a flood, without the words in between.
 struct Flooded {
     last: AgentEvent,
     notices: Vec<String>,
@@ -23,7 +23,7 @@ struct Flooded {
 /// Into the agent's output and its complaints, from a tool that it runs.
 const OUT: &str = "> /proc/$PPID/fd/1";
 const ERRORS: &str = "> /proc/$PPID/fd/2";
-/// What an agent may print unless the configuration says otherwise.
+/// Bytes that an agent may print unless the configuration says otherwise.
 const USUAL: u64 = 64 * 1024 * 1024;
 
 /// Lets a tool print and hears the turn to its end, measuring ourselves all the while.

@@ -8,14 +8,14 @@ use std::time::Duration;
 use std::io::{Read, Write};
 
 use agent::{Agent, AgentEvent, Answer, Launch, Message, Running, Verified};
-use homing_drivers::ShellConfig;
+use homing_drivers::ProgramConfig;
 use homing_drivers::opencode::OpenCode;
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::fence;
-use crate::real::shell_config;
+use crate::real::program_config;
 
 /// How long a story waits for one thing. A busy machine starts it slowly.
 const WAIT: Duration = Duration::from_secs(120);
@@ -29,9 +29,9 @@ struct Play {
 }
 
 impl Play {
-    fn new(change: impl FnOnce(ShellConfig) -> ShellConfig) -> Self {
+    fn new(change: impl FnOnce(ProgramConfig) -> ProgramConfig) -> Self {
         let stage = Stage::new(RealAgent::OpenCode);
-        let mut config = change(shell_config(&stage));
+        let mut config = change(program_config(&stage));
         config.limits.start_max = WAIT;
         let mut bytes = [0; 16];
         std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
@@ -287,7 +287,7 @@ async fn another_process_remembers_and_failures_keep_their_kinds() {
 
 #[tokio::test]
 async fn a_conversation_follows_into_another_directory_and_a_bypass_does_not_ask() {
-    let play = Play::new(|config| ShellConfig { bypasses: true, kept_max: 0, ..config });
+    let play = Play::new(|config| ProgramConfig { bypasses: true, kept_max: 0, ..config });
     let (native, _) = play.turn(play.launch(None), "keep CODE:cedar").await.finished();
     assert_eq!(play.pids().len(), 0, "nothing is kept where nothing is to be");
     let directory = play.stage.another_directory("elsewhere");

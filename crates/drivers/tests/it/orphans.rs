@@ -86,7 +86,7 @@ async fn they_are_gone_after_the_supervisor_was_killed_and_the_tree_buried() {
     }
 }
 
-/// Who listens hears of a death only after the rest was buried.
+/// A listener hears of a death only after the rest was ended.
 #[tokio::test]
 async fn a_killed_supervisor_is_a_death_with_a_burial() {
     for bench in benches() {

@@ -11,7 +11,7 @@ use agent::conformance::Candidate;
 use agent::{Agent, AgentEvent, Launch, Message};
 use homing_drivers::ScriptedConfig;
 use kernel::{Failure, MessageId, SessionId};
-use processes::wall::{DataPlace, NoSuchUser, Wall, WallKind, Wear};
+use processes::wall::{DataDirectory, NoSuchUser, OsUser, Wall, WallKind};
 use tempfile::TempDir;
 
 use crate::bench::{Bench, be_ready, far_side, fence, to_the_end};
@@ -56,7 +56,7 @@ impl Home {
 
 /// A bench whose agents have a wall around that data directory.
 fn bench(home: &Home, change: impl FnOnce(Wall) -> Wall) -> Bench {
-    let wall = change(Wall { data: Some(DataPlace::of(&home.data()).unwrap()), ..Wall::default() });
+    let wall = change(Wall { data: Some(DataDirectory::of(&home.data()).unwrap()), ..Wall::default() });
     let (agents, locks) = (home.data().join("agents/{session}"), home.data().join("attempts"));
     Bench::with(|config| ScriptedConfig { home: agents, locks, wall: Arc::new(wall), ..config })
 }
@@ -145,7 +145,7 @@ async fn an_agent_that_signals_everybody_reaches_only_its_own() {
 
 #[tokio::test]
 async fn a_person_with_a_user_of_their_own_runs_as_that_user() {
-    let nobody = match Wear::named(NOBODY.0) {
+    let nobody = match OsUser::named(NOBODY.0) {
         Ok(nobody) => nobody,
         Err(why) => {
             assert!(!are_root() && why == NoSuchUser::MayNot, "{why}");
@@ -154,7 +154,7 @@ async fn a_person_with_a_user_of_their_own_runs_as_that_user() {
     };
     let home = Home::new();
     let wall = Wall {
-        data: Some(DataPlace::of(&home.data()).unwrap()),
+        data: Some(DataDirectory::of(&home.data()).unwrap()),
         home: "/the/servers/home".into(),
         people: BTreeMap::from([("ana".to_owned(), nobody)]),
         ..Wall::default()
@@ -180,7 +180,7 @@ async fn a_person_with_a_user_of_their_own_runs_as_that_user() {
     assert!(said.contains("root:"), "{said}");
 }
 
-/// What the agent says to these words.
+/// The answer of the agent to these words.
 async fn talk(bench: &Bench, launch: &Launch, text: &str) -> String {
     let mut running = bench.agent.start(launch.clone()).await.unwrap();
     be_ready(&mut *running).await;

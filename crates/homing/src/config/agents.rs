@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use drivers::ShellConfig;
+use drivers::ProgramConfig;
 use drivers::acp::Quirks;
-use drivers::command::{CommandConfig, Hands, JsonForm, Says};
+use drivers::command::{CommandConfig, JsonForm, MessageChannel, OutputForm};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -184,17 +184,17 @@ pub(crate) struct JsonTable {
 
 impl CommandTable {
     /// As the driver wants it.
-    pub(crate) fn for_driver(&self, shell: ShellConfig) -> CommandConfig {
+    pub(crate) fn for_driver(&self, program: ProgramConfig) -> CommandConfig {
         let at = |pointer: &String| Some(pointer.clone()).filter(|pointer| !pointer.is_empty());
         let Self { json, .. } = self;
         CommandConfig {
             hands: match self.hands {
-                HandsWord::Stdin => Hands::Stdin,
-                HandsWord::Argument => Hands::Argument,
+                HandsWord::Stdin => MessageChannel::Stdin,
+                HandsWord::Argument => MessageChannel::Argument,
             },
             says: match self.says {
-                SaysWord::Text => Says::Text,
-                SaysWord::Json => Says::Json(JsonForm {
+                SaysWord::Text => OutputForm::Text,
+                SaysWord::Json => OutputForm::Json(JsonForm {
                     text: at(&json.text),
                     session: at(&json.session),
                     error: at(&json.error),
@@ -211,7 +211,7 @@ impl CommandTable {
             busy_codes: self.busy_codes.clone(),
             version_args: self.version_args.clone(),
             secrets: self.secrets.clone(),
-            ..CommandConfig::new(shell)
+            ..CommandConfig::new(program)
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::{Abilities, Agent, Buried, Found, Launch, Reply, Running, Setup, SignIn, TreeName, Trouble};
-use drivers::ShellConfig;
+use drivers::ProgramConfig;
 use kernel::SessionId;
 
 use super::sign_in;
@@ -44,13 +44,18 @@ impl fmt::Debug for Configured {
 }
 
 impl Configured {
-    pub(crate) fn new(name: &str, table: &AgentTable, shell: &ShellConfig, driver: Arc<dyn Agent>) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        table: &AgentTable,
+        program: &ProgramConfig,
+        driver: Arc<dyn Agent>,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             table: table.clone(),
-            program: shell.program.clone(),
-            home: shell.home.clone(),
-            env: shell.env.clone(),
+            program: program.program.clone(),
+            home: program.home.clone(),
+            env: program.env.clone(),
             driver,
             scripts: engine::Scripts::default(),
             looked: Mutex::new(None),

@@ -19,7 +19,7 @@ use drivers::claude::Claude;
 use drivers::codex::Codex;
 use drivers::command::{CommandAgent, CommandConfig};
 use drivers::opencode::OpenCode;
-use drivers::{Scripted, ScriptedConfig, ShellConfig, TurnLimits};
+use drivers::{ProgramConfig, Scripted, ScriptedConfig, TurnLimits};
 use processes::wall::Wall;
 use tokio::task::JoinSet;
 
@@ -170,50 +170,50 @@ fn scripted_config(name: &str, data: &Path, wall: &Arc<Wall>) -> Result<Scripted
 }
 
 fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result<Configured> {
-    let shell = ShellConfig { wall: wall.clone(), ..shell(name, table, data)? };
+    let config = ProgramConfig { wall: wall.clone(), ..program_config(name, table, data)? };
     let kind = table.kind.context("it needs a `kind`")?;
     let driver: Arc<dyn Agent> = match kind {
-        Kind::Claude => Arc::new(Claude::new(shell.clone())),
-        Kind::Codex => Arc::new(Codex::new(shell.clone())),
-        Kind::Opencode => Arc::new(OpenCode::new(shell.clone())),
+        Kind::Claude => Arc::new(Claude::new(config.clone())),
+        Kind::Codex => Arc::new(Codex::new(config.clone())),
+        Kind::Opencode => Arc::new(OpenCode::new(config.clone())),
         Kind::Acp => {
             let quirks = table.quirks.clone().unwrap_or_default();
-            Arc::new(Acp::new(AcpConfig { shell: shell.clone(), quirks }))
+            Arc::new(Acp::new(AcpConfig { program: config.clone(), quirks }))
         }
         Kind::Command => {
             let command = table.command.clone().unwrap_or_default();
-            Arc::new(CommandAgent::new(command.for_driver(shell.clone())))
+            Arc::new(CommandAgent::new(command.for_driver(config.clone())))
         }
         Kind::Scripted => {
-            let config = scripted_config(name, data, wall)?;
-            Arc::new(Scripted::new(ScriptedConfig { limits: shell.limits, ..config }))
+            let scripted = scripted_config(name, data, wall)?;
+            Arc::new(Scripted::new(ScriptedConfig { limits: config.limits, ..scripted }))
         }
     };
-    Ok(Configured::new(name, table, &shell, driver).with_scripts(scripts(table, &shell)))
+    Ok(Configured::new(name, table, &config, driver).with_scripts(scripts(table, &config)))
 }
 
 /// What is run in the agent's worktrees: a shell where the agent itself would be, which is told nothing.
-fn scripts(table: &AgentTable, shell: &ShellConfig) -> engine::Scripts {
+fn scripts(table: &AgentTable, config: &ProgramConfig) -> engine::Scripts {
     let wait = Duration::from_millis(table.worktree.scripts_wait.0);
     let script = |lines: &String| -> Option<Arc<dyn Agent>> {
         let args = vec!["-c".to_owned(), format!("exec 2>&1\n{lines}")];
-        let limits = TurnLimits { turn_max: wait, ..shell.limits };
+        let limits = TurnLimits { turn_max: wait, ..config.limits };
         let (program, kept_max) = ("sh".into(), 0);
-        let shell = ShellConfig { program, args, kept_max, limits, ..shell.clone() };
+        let config = ProgramConfig { program, args, kept_max, limits, ..config.clone() };
         let runs = !lines.trim().is_empty();
-        runs.then(|| Arc::new(CommandAgent::new(CommandConfig::new(shell))) as Arc<dyn Agent>)
+        runs.then(|| Arc::new(CommandAgent::new(CommandConfig::new(config))) as Arc<dyn Agent>)
     };
     let WorktreeTable { setup, teardown, .. } = &table.worktree;
     engine::Scripts { setup: script(setup), teardown: script(teardown), wait }
 }
 
-fn shell(name: &str, table: &AgentTable, data: &Path) -> Result<ShellConfig> {
+fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<ProgramConfig> {
     let exe = world::exe().context("our own program cannot be found")?;
     let program = if table.program.is_empty() { name } else { &table.program };
     let home = home(name, &table.home, data);
-    let usual = ShellConfig::new(name, exe, data.join("attempts"), program, home);
+    let usual = ProgramConfig::new(name, exe, data.join("attempts"), program, home);
     let limits = &table.limits;
-    Ok(ShellConfig {
+    Ok(ProgramConfig {
         args: table.args.clone(),
         env: environment(table)?,
         bypasses: table.bypass,

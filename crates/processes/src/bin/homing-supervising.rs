@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use homing_processes::wall::{DataPlace, Proving, Wall, prove_wall};
+use homing_processes::wall::{DataDirectory, ProofRequest, Wall, prove_wall};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -20,9 +20,9 @@ fn main() -> ExitCode {
 async fn prove() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let [place, kind] = &arguments[..] else { return ExitCode::FAILURE };
-    let data = DataPlace::of(place.as_ref()).expect("a directory");
+    let data = DataDirectory::of(place.as_ref()).expect("a directory");
     let kind = serde_json::from_value(serde_json::Value::String(kind.clone())).expect("a kind of wall");
-    let proving = Proving {
+    let proving = ProofRequest {
         exe: std::env::current_exe().expect("we were started from somewhere"),
         locks: format!("{place}/attempts").into(),
         wall: Arc::new(Wall { kind, data: Some(data), ..Wall::default() }),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wall::Around;
+use crate::wall::SessionWall;
 
 /// The longest frame. A start with its whole environment has to fit; words and output are cut into pieces.
 pub(crate) const FRAME_BYTES_MAX: usize = 512 * 1024;
@@ -14,9 +14,9 @@ pub(crate) const FRAME_BYTES_MAX: usize = 512 * 1024;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 const HEAD_BYTES: usize = 5;
 
-/// What a frame is. The daemon says the capitals, the supervisor the small letters.
+/// The kind of a frame. The daemon says the capitals, the supervisor the small letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Start,
     Input,
     CloseInput,
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Counted,
 }
 
-impl Kind {
+impl FrameKind {
     const ALL: [(u8, Self); 13] = [
         (b'S', Self::Start),
         (b'I', Self::Input),
@@ -73,28 +73,28 @@ pub(crate) struct Start {
     pub(crate) directory: PathBuf,
     /// How long the daemon may be silent.
     pub(crate) silence_ms_max: u64,
-    /// Whether the tree gets a control group, where one can be made.
+    /// True if the tree gets a control group, where one can be made.
     pub(crate) group: bool,
     /// The most open files of each of its processes, if not ours.
     pub(crate) files_max: Option<u64>,
-    /// Whether the agent finds its input closed from the beginning.
+    /// True if the agent finds its input closed from the beginning.
     pub(crate) closes_input: bool,
     /// How much of the machine the tree may take.
-    pub(crate) limits: Limits,
+    pub(crate) limits: ResourceLimits,
     /// The wall around it.
-    pub(crate) wall: Around,
+    pub(crate) wall: SessionWall,
 }
 
 /// How much of the machine a whole tree may take, where that is bounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Limits {
+pub(crate) struct ResourceLimits {
     pub(crate) memory_bytes_max: Option<u64>,
     pub(crate) processes_max: Option<u32>,
 }
 
 /// A limit that a tree went beyond, which was its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Limit {
+pub enum ResourceLimit {
     /// Its processes used more memory than they may.
     Memory,
     /// It had more processes than it may.
@@ -112,12 +112,12 @@ pub(crate) struct Started {
 /// Nothing was started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Refused {
-    pub(crate) why: Why,
+    pub(crate) why: RefusalKind,
     pub(crate) detail: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Why {
+pub(crate) enum RefusalKind {
     /// Another supervisor has this tree.
     Locked,
     /// There is no such program or directory, or we may not.
@@ -133,7 +133,7 @@ pub(crate) struct Exited {
     pub(crate) signal: Option<i32>,
     pub(crate) killed: u32,
     pub(crate) gone: bool,
-    pub(crate) limit: Option<Limit>,
+    pub(crate) limit: Option<ResourceLimit>,
 }
 
 /// How many processes the tree has, and when the newest of them was started, in the kernel's ticks.
@@ -150,20 +150,20 @@ pub(crate) struct NotAFrame;
 
 /// Puts frames together from bytes as they come.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct FrameReader {
     bytes: Vec<u8>,
 }
 
-impl Frames {
+impl FrameReader {
     /// Where bytes are read into, at the end.
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// The next whole frame, if there is one.
-    pub(crate) fn next(&mut self) -> Result<Option<(Kind, Vec<u8>)>, NotAFrame> {
+    pub(crate) fn next(&mut self) -> Result<Option<(FrameKind, Vec<u8>)>, NotAFrame> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
-        let kind = Kind::from_byte(head[0]).ok_or(NotAFrame)?;
+        let kind = FrameKind::from_byte(head[0]).ok_or(NotAFrame)?;
         let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
         if length > FRAME_BYTES_MAX {
             return Err(NotAFrame);
@@ -178,7 +178,7 @@ impl Frames {
 }
 
 /// Adds a frame to what is to be written.
-pub(crate) fn put(out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+pub(crate) fn put(out: &mut Vec<u8>, kind: FrameKind, body: &[u8]) {
     debug_assert!(body.len() <= FRAME_BYTES_MAX);
     out.push(kind.byte());
     out.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -186,7 +186,7 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
 }
 
 /// A frame whose body is one of the structures above.
-pub(crate) fn put_json(out: &mut Vec<u8>, kind: Kind, body: &impl Serialize) {
+pub(crate) fn put_json(out: &mut Vec<u8>, kind: FrameKind, body: &impl Serialize) {
     put(out, kind, &serde_json::to_vec(body).expect("plain structures can be written"));
 }
 
@@ -197,20 +197,20 @@ mod tests {
     #[test]
     fn frames_arrive_whole_however_they_are_cut() {
         let mut all = Vec::new();
-        put(&mut all, Kind::Input, b"hello");
-        put(&mut all, Kind::Beat, b"");
-        let (mut frames, mut seen) = (Frames::default(), Vec::new());
+        put(&mut all, FrameKind::Input, b"hello");
+        put(&mut all, FrameKind::Beat, b"");
+        let (mut frames, mut seen) = (FrameReader::default(), Vec::new());
         for byte in all {
             frames.bytes().push(byte);
             seen.extend(frames.next().unwrap());
         }
-        assert_eq!(seen, [(Kind::Input, b"hello".to_vec()), (Kind::Beat, Vec::new())]);
+        assert_eq!(seen, [(FrameKind::Input, b"hello".to_vec()), (FrameKind::Beat, Vec::new())]);
     }
 
     #[test]
     fn nonsense_and_giants_are_not_frames() {
         for bytes in [&b"?\0\0\0\0"[..], b"I\xff\xff\xff\xff"] {
-            let mut frames = Frames::default();
+            let mut frames = FrameReader::default();
             frames.bytes().extend_from_slice(bytes);
             assert_eq!(frames.next(), Err(NotAFrame));
         }
@@ -219,9 +219,9 @@ mod tests {
     #[test]
     fn every_kind_has_its_letter() {
         assert!(
-            Kind::ALL
+            FrameKind::ALL
                 .iter()
-                .all(|(letter, kind)| kind.byte() == *letter && Kind::from_byte(*letter) == Some(*kind))
+                .all(|(letter, kind)| kind.byte() == *letter && FrameKind::from_byte(*letter) == Some(*kind))
         );
     }
 }

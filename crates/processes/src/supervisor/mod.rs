@@ -19,14 +19,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 
-use crate::group::Group;
-use crate::hunt::{Caught, Hunt, Mark, Process};
-use crate::lock::{Holder, Lock};
-use crate::wall::Prepared;
-use frame::{Exited, Frames, Kind, Limit, NotAFrame, Refused, Start, Started, Why, put_json};
-use relay::{End, Relay};
+use crate::control_group::ControlGroup;
+use crate::lock::{LockHolder, TreeLock};
+use crate::reaper::{Process, ProcessReaper, ReapOutcome, TreeMark};
+use crate::wall::PreparedWall;
+use frame::{
+    Exited, FrameKind, FrameReader, NotAFrame, RefusalKind, Refused, ResourceLimit, Start, Started, put_json,
+};
+use relay::{EndReason, Relay};
 use spawn::Spawned;
-use watch::Watch;
+use watch::LimitWatch;
 
 /// How long the daemon may take to say what to start. It says so at once, or has died.
 const START_WAIT: Duration = Duration::from_secs(10);
@@ -49,10 +51,10 @@ pub fn supervise() -> ExitCode {
 }
 
 struct Supervisor {
-    lock: Lock,
-    hunt: Hunt,
+    lock: TreeLock,
+    reaper: ProcessReaper,
     relay: Relay,
-    watch: Watch,
+    watch: LimitWatch,
     agent: Process,
 }
 
@@ -64,7 +66,7 @@ impl Supervisor {
         // Nobody of our own user looks into us, or at what we hold open.
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let mut control = Frames::default();
+        let mut control = FrameReader::default();
         let Some(start) = read_start(&mut control)? else { return Ok(None) };
         if daemon_is_gone()? {
             return Ok(None);
@@ -73,37 +75,39 @@ impl Supervisor {
             Ok(supervisor) => Ok(Some(supervisor)),
             Err(refused) => {
                 let mut out = Vec::new();
-                put_json(&mut out, Kind::Refused, &refused);
+                put_json(&mut out, FrameKind::Refused, &refused);
                 relay::write_all(&out)?;
                 Ok(None)
             }
         }
     }
 
-    fn launch(start: &Start, control: Frames) -> Result<Self, Refused> {
-        let mark = Mark::new(&start.tree, &start.locks);
+    fn launch(start: &Start, control: FrameReader) -> Result<Self, Refused> {
+        let mark = TreeMark::new(&start.tree, &start.locks);
         let path = start.locks.join(format!("{}.lock", start.tree));
-        let mut lock = match Lock::try_take(&path) {
+        let mut lock = match TreeLock::try_take(&path) {
             Ok(Some(lock)) => lock,
-            Ok(None) => return Err(refused(Why::Locked, format!("{} is already running", start.tree))),
-            Err(why) => return Err(refused(Why::Failed, format!("{}: {why}", path.display()))),
+            Ok(None) => {
+                return Err(refused(RefusalKind::Locked, format!("{} is already running", start.tree)));
+            }
+            Err(why) => return Err(refused(RefusalKind::Failed, format!("{}: {why}", path.display()))),
         };
-        let group = start.group.then(|| Group::make(&mark.group_name())).flatten();
+        let group = start.group.then(|| ControlGroup::make(&mark.group_name())).flatten();
         let limits = group.as_ref().map_or(start.limits, |group| group.keep_within(start.limits));
         let launched =
             Self::spawn(start, &mark, group.as_ref(), &mut lock).and_then(|(child, agent, holder)| {
                 let relay = Relay::new(child, control, start);
-                let relay = relay.map_err(|why| refused(Why::Failed, why.to_string()))?;
-                Ok((relay, agent, Watch::new(limits, holder)))
+                let relay = relay.map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
+                Ok((relay, agent, LimitWatch::new(limits, holder)))
             });
-        let mut hunt = Hunt::from_above(mark, group);
+        let mut reaper = ProcessReaper::from_above(mark, group);
         match launched {
             Ok((mut relay, agent, watch)) => {
-                relay.tell(Kind::Started, &Started { pid: agent.pid, directory: directory_of(agent) });
-                Ok(Self { lock, hunt, relay, watch, agent })
+                relay.tell(FrameKind::Started, &Started { pid: agent.pid, directory: directory_of(agent) });
+                Ok(Self { lock, reaper, relay, watch, agent })
             }
             Err(refused) => {
-                hunt.until_gone(Instant::now() + KILL_WAIT);
+                reaper.until_gone(Instant::now() + KILL_WAIT);
                 free(&mut Some(lock));
                 Err(refused)
             }
@@ -112,25 +116,28 @@ impl Supervisor {
 
     fn spawn(
         start: &Start,
-        mark: &Mark,
-        group: Option<&Group>,
-        lock: &mut Lock,
-    ) -> Result<(Spawned, Process, Holder), Refused> {
-        let failed = |why: io::Error| refused(Why::Failed, why.to_string());
+        mark: &TreeMark,
+        group: Option<&ControlGroup>,
+        lock: &mut TreeLock,
+    ) -> Result<(Spawned, Process, LockHolder), Refused> {
+        let failed = |why: io::Error| refused(RefusalKind::Failed, why.to_string());
         let me = Process::now(process_id(std::process::id()))
             .ok_or_else(|| failed(io::Error::other("no /proc")))?;
         let group_path = group.map(|group| group.path().to_path_buf());
-        let mut holder = Holder { pid: me.pid, started: me.started, group: group_path, seen: Vec::new() };
+        let mut holder = LockHolder { pid: me.pid, started: me.started, group: group_path, seen: Vec::new() };
         lock.sign(&mut holder).map_err(failed)?;
         limit(start).map_err(failed)?;
         if !start.directory.is_dir() {
-            return Err(refused(Why::Wrong, format!("{} is not a directory", start.directory.display())));
+            return Err(refused(
+                RefusalKind::Wrong,
+                format!("{} is not a directory", start.directory.display()),
+            ));
         }
-        let wall = Prepared::new(&start.wall).map_err(|why| refused(Why::Failed, why))?;
+        let wall = PreparedWall::new(&start.wall).map_err(|why| refused(RefusalKind::Failed, why))?;
         let child = spawn::spawn(start, mark, group, wall).map_err(|why| {
             let wrong =
                 [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];
-            let kind = if wrong.contains(&why.kind()) { Why::Wrong } else { Why::Failed };
+            let kind = if wrong.contains(&why.kind()) { RefusalKind::Wrong } else { RefusalKind::Failed };
             refused(kind, format!("{}: {why}", start.argv.first().map_or("", String::as_str)))
         })?;
         let pid = child.pid.as_raw_nonzero().get();
@@ -141,22 +148,22 @@ impl Supervisor {
     }
 
     fn run(mut self) -> ExitCode {
-        let end = self.relay.until_the_end(&mut self.hunt, &mut self.watch, &mut self.lock, self.agent.pid);
+        let end = self.relay.until_the_end(&mut self.reaper, &mut self.watch, &mut self.lock, self.agent.pid);
         // Asked while the group is there.
-        let limit = if let End::Over(limit) = end { Some(limit) } else { self.hunt.exceeded() };
-        let mut caught = self.hunt.until_gone(Instant::now() + KILL_WAIT);
+        let limit = if let EndReason::Over(limit) = end { Some(limit) } else { self.reaper.exceeded() };
+        let mut outcome = self.reaper.until_gone(Instant::now() + KILL_WAIT);
         let mut lock = Some(self.lock);
-        if caught.gone {
+        if outcome.gone {
             free(&mut lock);
         }
-        if end != End::Alone {
-            let exited = exited(&self.hunt, self.agent.pid, caught, limit);
-            // A daemon that went away meanwhile will bury what it finds: nothing.
+        if end != EndReason::Alone {
+            let exited = exited(&self.reaper, self.agent.pid, outcome, limit);
+            // A daemon that went away meanwhile will end what it finds: nothing.
             let _ = self.relay.farewell(&exited);
         }
-        while !caught.gone {
+        while !outcome.gone {
             std::thread::sleep(STUBBORN_PAUSE);
-            caught = self.hunt.until_gone(Instant::now() + KILL_WAIT);
+            outcome = self.reaper.until_gone(Instant::now() + KILL_WAIT);
         }
         free(&mut lock);
         ExitCode::SUCCESS
@@ -164,12 +171,12 @@ impl Supervisor {
 }
 
 /// Waits for the first frame. Nothing if the daemon goes away before it has said what it wants.
-fn read_start(control: &mut Frames) -> io::Result<Option<Start>> {
+fn read_start(control: &mut FrameReader) -> io::Result<Option<Start>> {
     let deadline = Instant::now() + START_WAIT;
     let stdin = io::stdin();
     loop {
         match control.next().map_err(|NotAFrame| io::Error::from(io::ErrorKind::InvalidData))? {
-            Some((Kind::Start, body)) => return Ok(Some(serde_json::from_slice(&body)?)),
+            Some((FrameKind::Start, body)) => return Ok(Some(serde_json::from_slice(&body)?)),
             Some(_) => return Err(io::ErrorKind::InvalidData.into()),
             None => {}
         }
@@ -178,13 +185,13 @@ fn read_start(control: &mut Frames) -> io::Result<Option<Start>> {
         if left.is_zero() || rustix::event::poll(&mut ready, Some(&timespec(left)))? == 0 {
             return Ok(None);
         }
-        if relay::read_some(&stdin, control.bytes())? == relay::Read::End {
+        if relay::read_some(&stdin, control.bytes())? == relay::PipeRead::Eof {
             return Ok(None);
         }
     }
 }
 
-/// Whether the line was closed behind the start: then there is nobody to start anything for.
+/// True if the line was closed behind the start: then there is nobody to start anything for.
 fn daemon_is_gone() -> io::Result<bool> {
     let stdin = io::stdin();
     let mut ready = [PollFd::new(&stdin, PollFlags::empty())];
@@ -204,13 +211,13 @@ fn limit(start: &Start) -> io::Result<()> {
     Ok(())
 }
 
-fn exited(hunt: &Hunt, agent: i32, caught: Caught, limit: Option<Limit>) -> Exited {
-    let status = hunt.status_of(agent);
+fn exited(reaper: &ProcessReaper, agent: i32, outcome: ReapOutcome, limit: Option<ResourceLimit>) -> Exited {
+    let status = reaper.status_of(agent);
     Exited {
         code: status.and_then(|status| status.exit_status()),
         signal: status.and_then(|status| status.terminating_signal()),
-        killed: caught.killed,
-        gone: caught.gone,
+        killed: outcome.killed,
+        gone: outcome.gone,
         limit,
     }
 }
@@ -221,14 +228,14 @@ fn directory_of(process: Process) -> Option<String> {
     Some(directory.to_string_lossy().into_owned())
 }
 
-fn free(lock: &mut Option<Lock>) {
+fn free(lock: &mut Option<TreeLock>) {
     if let Some(lock) = lock.take() {
         // A lock file that stays is a file nobody holds; the next one takes it.
         let _ = lock.remove();
     }
 }
 
-fn refused(why: Why, detail: String) -> Refused {
+fn refused(why: RefusalKind, detail: String) -> Refused {
     Refused { why, detail }
 }
 

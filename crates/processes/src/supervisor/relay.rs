@@ -12,12 +12,14 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
 use serde::Serialize;
 
-use super::frame::{Counted, Exited, Frames, Kind, Limit, NotAFrame, PIECE_BYTES_MAX, Start, put, put_json};
+use super::frame::{
+    Counted, Exited, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, ResourceLimit, Start, put, put_json,
+};
 use super::spawn::Spawned;
 use super::timespec;
-use super::watch::Watch;
-use crate::hunt::Hunt;
-use crate::lock::Lock;
+use super::watch::LimitWatch;
+use crate::lock::TreeLock;
+use crate::reaper::ProcessReaper;
 
 /// Bytes for the daemon that it has not taken. Above this we no longer read the agent.
 const OUTGOING_BYTES_MAX: usize = 128 * 1024;
@@ -31,27 +33,27 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// Why the tree is to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum EndReason {
     /// The agent's own process has ended.
     Exited,
     /// The tree takes more than it may.
-    Over(Limit),
+    Over(ResourceLimit),
     /// The daemon says so.
     Told,
     /// The daemon is gone, silent or out of its mind.
     Alone,
 }
 
-/// What reading once came to.
+/// The outcome of reading once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum PipeRead {
     Some,
     Nothing,
-    End,
+    Eof,
 }
 
 pub(super) struct Relay {
-    control: Frames,
+    control: FrameReader,
     outgoing: Vec<u8>,
     input: Vec<u8>,
     input_closes: bool,
@@ -68,7 +70,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(spawned: Spawned, control: Frames, start: &Start) -> io::Result<Self> {
+    pub(super) fn new(spawned: Spawned, control: FrameReader, start: &Start) -> io::Result<Self> {
         let Spawned { pid, stdin, stdout, stderr } = spawned;
         let agent = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
         let (agent_in, agent_out, agent_err) = (Some(stdin), Some(stdout), Some(stderr));
@@ -96,42 +98,42 @@ impl Relay {
         })
     }
 
-    pub(super) fn tell(&mut self, kind: Kind, body: &impl Serialize) {
+    pub(super) fn tell(&mut self, kind: FrameKind, body: &impl Serialize) {
         put_json(&mut self.outgoing, kind, body);
     }
 
     /// Carries bytes until there is a reason to end the tree.
     pub(super) fn until_the_end(
         &mut self,
-        hunt: &mut Hunt,
-        watch: &mut Watch,
-        lock: &mut Lock,
+        reaper: &mut ProcessReaper,
+        watch: &mut LimitWatch,
+        lock: &mut TreeLock,
         agent: i32,
-    ) -> End {
+    ) -> EndReason {
         loop {
             match self.listen(watch.wait()) {
                 Ok(None) => {}
                 Ok(Some(end)) => return end,
                 // Without a working line to the daemon we are alone.
-                Err(_) => return End::Alone,
+                Err(_) => return EndReason::Alone,
             }
             // Before the agent gets the words that came behind the question: what it starts for them is not meant.
             if std::mem::take(&mut self.wants_count) {
-                let family = hunt.family();
+                let family = reaper.family();
                 let processes = u32::try_from(family.len()).unwrap_or(u32::MAX);
                 let newest = family.iter().map(|process| process.started).max().unwrap_or(0);
-                self.tell(Kind::Counted, &Counted { processes, newest });
+                self.tell(FrameKind::Counted, &Counted { processes, newest });
             }
             if self.carry().is_err() {
-                return End::Alone;
+                return EndReason::Alone;
             }
-            hunt.reap();
-            if hunt.status_of(agent).is_some() {
-                return End::Exited;
+            reaper.reap();
+            if reaper.status_of(agent).is_some() {
+                return EndReason::Exited;
             }
-            hunt.forget_all_but(agent);
-            if let Some(limit) = watch.look(hunt, lock) {
-                return End::Over(limit);
+            reaper.forget_all_but(agent);
+            if let Some(limit) = watch.look(reaper, lock) {
+                return EndReason::Over(limit);
             }
         }
     }
@@ -144,19 +146,19 @@ impl Relay {
             self.take_output(true)?;
             self.take_errors(true)?;
         }
-        self.tell(Kind::Exited, exited);
+        self.tell(FrameKind::Exited, exited);
         self.flush()
     }
 
     /// Waits until something happens, and does what the daemon says.
-    fn listen(&mut self, wait_max: Duration) -> io::Result<Option<End>> {
+    fn listen(&mut self, wait_max: Duration) -> io::Result<Option<EndReason>> {
         if self.silence() >= self.silence_max {
-            return Ok(Some(End::Alone));
+            return Ok(Some(EndReason::Alone));
         }
         self.wait(wait_max)?;
         match read_some(io::stdin(), self.control.bytes())? {
-            Read::End => return Ok(Some(End::Alone)),
-            Read::Some | Read::Nothing => {}
+            PipeRead::Eof => return Ok(Some(EndReason::Alone)),
+            PipeRead::Some | PipeRead::Nothing => {}
         }
         self.obey()
     }
@@ -206,19 +208,19 @@ impl Relay {
         poll(&mut ready, self.nap().min(wait_max))
     }
 
-    fn obey(&mut self) -> io::Result<Option<End>> {
+    fn obey(&mut self) -> io::Result<Option<EndReason>> {
         let invalid = |NotAFrame| io::Error::from(io::ErrorKind::InvalidData);
         while let Some((kind, body)) = self.control.next().map_err(invalid)? {
             self.heard = Instant::now();
             match kind {
-                Kind::Input => self.input.extend_from_slice(&body),
-                Kind::CloseInput => self.input_closes = true,
-                Kind::Beat => {}
-                Kind::Interrupt => {
+                FrameKind::Input => self.input.extend_from_slice(&body),
+                FrameKind::CloseInput => self.input_closes = true,
+                FrameKind::Beat => {}
+                FrameKind::Interrupt => {
                     let _ = rustix::process::pidfd_send_signal(&self.agent, Signal::INT);
                 }
-                Kind::Count => self.wants_count = true,
-                Kind::Kill => return Ok(Some(End::Told)),
+                FrameKind::Count => self.wants_count = true,
+                FrameKind::Kill => return Ok(Some(EndReason::Told)),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
             if self.input.len() > INPUT_WAITING_BYTES_MAX {
@@ -243,11 +245,11 @@ impl Relay {
     }
 
     fn take_output(&mut self, is_last: bool) -> io::Result<()> {
-        take(&mut self.agent_out, Kind::Output, &mut self.outgoing, is_last)
+        take(&mut self.agent_out, FrameKind::Output, &mut self.outgoing, is_last)
     }
 
     fn take_errors(&mut self, is_last: bool) -> io::Result<()> {
-        take(&mut self.agent_err, Kind::Errors, &mut self.outgoing, is_last)
+        take(&mut self.agent_err, FrameKind::Errors, &mut self.outgoing, is_last)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -259,15 +261,15 @@ impl Relay {
             }
             // Whatever it says now, the tree has ended; that it says something means that it is still there.
             match read_some(&stdin, self.control.bytes())? {
-                Read::End => return Err(io::ErrorKind::BrokenPipe.into()),
-                Read::Some => {
+                PipeRead::Eof => return Err(io::ErrorKind::BrokenPipe.into()),
+                PipeRead::Some => {
                     self.control.bytes().clear();
                     self.heard = Instant::now();
                 }
-                Read::Nothing if self.silence() >= self.silence_max => {
+                PipeRead::Nothing if self.silence() >= self.silence_max => {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
-                Read::Nothing => {}
+                PipeRead::Nothing => {}
             }
             let mut ready = [PollFd::new(&stdout, PollFlags::OUT), PollFd::new(&stdin, PollFlags::IN)];
             poll(&mut ready, self.nap())?;
@@ -283,7 +285,12 @@ fn poll(ready: &mut [PollFd<'_>], wait_max: Duration) -> io::Result<()> {
 }
 
 /// Reads once from one of the agent's pipes into a frame. When nobody is left to write, nothing to read is the end.
-fn take(pipe: &mut Option<OwnedFd>, kind: Kind, outgoing: &mut Vec<u8>, is_last: bool) -> io::Result<()> {
+fn take(
+    pipe: &mut Option<OwnedFd>,
+    kind: FrameKind,
+    outgoing: &mut Vec<u8>,
+    is_last: bool,
+) -> io::Result<()> {
     let Some(open) = pipe else { return Ok(()) };
     let mut bytes = Vec::with_capacity(READ_BYTES);
     let read = read_some(open, &mut bytes)?;
@@ -291,22 +298,22 @@ fn take(pipe: &mut Option<OwnedFd>, kind: Kind, outgoing: &mut Vec<u8>, is_last:
         debug_assert!(bytes.len() <= PIECE_BYTES_MAX);
         put(outgoing, kind, &bytes);
     }
-    if read == Read::End || (is_last && read == Read::Nothing) {
+    if read == PipeRead::Eof || (is_last && read == PipeRead::Nothing) {
         *pipe = None;
     }
     Ok(())
 }
 
 /// Reads what is there, once.
-pub(super) fn read_some(from: impl AsFd, into: &mut Vec<u8>) -> io::Result<Read> {
+pub(super) fn read_some(from: impl AsFd, into: &mut Vec<u8>) -> io::Result<PipeRead> {
     let mut bytes = [0; READ_BYTES];
     match rustix::io::read(from, &mut bytes) {
-        Ok(0) => Ok(Read::End),
+        Ok(0) => Ok(PipeRead::Eof),
         Ok(count) => {
             into.extend_from_slice(&bytes[..count]);
-            Ok(Read::Some)
+            Ok(PipeRead::Some)
         }
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Nothing),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(PipeRead::Nothing),
         Err(why) => Err(why.into()),
     }
 }

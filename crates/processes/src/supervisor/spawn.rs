@@ -11,9 +11,9 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 
 use super::frame::Start;
-use crate::group::Group;
-use crate::hunt::Mark;
-use crate::wall::Prepared;
+use crate::control_group::ControlGroup;
+use crate::reaper::TreeMark;
+use crate::wall::PreparedWall;
 
 /// The longest reason for which an agent is not started.
 const COMPLAINT_BYTES_MAX: usize = 1_024;
@@ -47,9 +47,9 @@ pub(super) struct Spawned {
 /// Starts the agent behind its wall, in a session and, where there is one, a control group of its own.
 pub(super) fn spawn(
     start: &Start,
-    mark: &Mark,
-    group: Option<&Group>,
-    wall: Prepared,
+    mark: &TreeMark,
+    group: Option<&ControlGroup>,
+    wall: PreparedWall,
 ) -> io::Result<Spawned> {
     let (program, arguments) =
         start.argv.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -64,7 +64,7 @@ pub(super) fn spawn(
         // The agent shall hear what we do not, whoever made us deaf.
         set_polite(libc::SIG_DFL);
         rustix::process::setsid()?;
-        wall.raise()?;
+        wall.enforce()?;
         // Behind the wall, or there would be a way past it upwards. And what the kernel was asked before we became somebody
         // else it has forgotten.
         rustix::process::chdir(&directory)?;
@@ -76,7 +76,8 @@ pub(super) fn spawn(
     unsafe {
         command.pre_exec(before_exec);
     }
-    let born_inside = group.and_then(Group::directory).map(|directory| spawn_into(&mut command, &directory));
+    let born_inside =
+        group.and_then(ControlGroup::directory).map(|directory| spawn_into(&mut command, &directory));
     let born = match born_inside {
         Some(Ok(born)) => born,
         Some(Err(NotThere)) | None => spawn_and_move(&mut command, group),
@@ -85,7 +86,7 @@ pub(super) fn spawn(
     Ok(Spawned { pid, stdin, stdout, stderr })
 }
 
-/// What it said before it could become the agent, if it did; else the error as it is.
+/// The words it said before it could become the agent, if it did; else the error as it is.
 fn complaint(stderr: &OwnedFd, why: io::Error) -> io::Error {
     let mut said = [0; COMPLAINT_BYTES_MAX];
     let read = rustix::io::ioctl_fionbio(stderr, true).and_then(|()| rustix::io::read(stderr, &mut said));
@@ -105,10 +106,10 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// The agent moves itself into the group before it becomes itself. The kernel lets a moving process wait until no
 /// processor can be in the midst of anything with groups, often for ten milliseconds and more.
-fn spawn_and_move(command: &mut Command, group: Option<&Group>) -> io::Result<Pid> {
-    if let Some(entrance) = group.and_then(Group::entrance) {
+fn spawn_and_move(command: &mut Command, group: Option<&ControlGroup>) -> io::Result<Pid> {
+    if let Some(entrance) = group.and_then(ControlGroup::entrance) {
         let move_in = move || {
-            // Where we may not move, the hunt has its two other ways.
+            // Where we may not move, the reaper has its two other ways.
             let _ = rustix::io::write(&entrance, b"0");
             Ok(())
         };

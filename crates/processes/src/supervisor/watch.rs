@@ -1,32 +1,32 @@
 //! Looks at the tree now and then: writes down what is in it, and says when it takes more than it may.
 //!
-//! What is written down is for whoever buries the tree after the supervisor's own sudden death: a process that has shed
+//! The record is for whoever ends the tree after the supervisor's own sudden death: a process that has shed
 //! its mark and lost its parents can be found by nothing else. Memory is measured only where the kernel does not keep the
 //! limit. A look costs as much as the tree is large, well below a millisecond for an agent.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::frame::{Limit, Limits};
-use crate::hunt::{Hunt, Process};
-use crate::lock::{Holder, Lock};
+use super::frame::{ResourceLimit, ResourceLimits};
+use crate::lock::{LockHolder, TreeLock};
+use crate::reaper::{Process, ProcessReaper};
 
 /// How often we look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often we look where memory is ours to measure: it can grow fast.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
-pub(super) struct Watch {
+pub(super) struct LimitWatch {
     /// The limits that are ours to keep.
-    limits: Limits,
-    holder: Holder,
+    limits: ResourceLimits,
+    holder: LockHolder,
     seen: BTreeSet<Process>,
     next: Instant,
 }
 
-impl Watch {
+impl LimitWatch {
     /// The first look is due at once: what a start brings up is written down early.
-    pub(super) fn new(limits: Limits, holder: Holder) -> Self {
+    pub(super) fn new(limits: ResourceLimits, holder: LockHolder) -> Self {
         Self { limits, holder, seen: BTreeSet::new(), next: Instant::now() }
     }
 
@@ -36,13 +36,13 @@ impl Watch {
     }
 
     /// Looks, if it is time to. Answers the limit that the tree is beyond.
-    pub(super) fn look(&mut self, hunt: &Hunt, lock: &mut Lock) -> Option<Limit> {
+    pub(super) fn look(&mut self, reaper: &ProcessReaper, lock: &mut TreeLock) -> Option<ResourceLimit> {
         if !self.wait().is_zero() {
             return None;
         }
         let every = if self.limits.memory_bytes_max.is_some() { MEASURE_EVERY } else { LOOK_EVERY };
         self.next = Instant::now() + every;
-        let family = hunt.family();
+        let family = reaper.family();
         let limit = self.exceeded(&family);
         if family != self.seen {
             self.holder.seen = family.iter().map(|process| (process.pid, process.started)).collect();
@@ -53,17 +53,17 @@ impl Watch {
         limit
     }
 
-    fn exceeded(&self, family: &BTreeSet<Process>) -> Option<Limit> {
-        let Limits { memory_bytes_max, processes_max } = self.limits;
+    fn exceeded(&self, family: &BTreeSet<Process>) -> Option<ResourceLimit> {
+        let ResourceLimits { memory_bytes_max, processes_max } = self.limits;
         if processes_max.is_some_and(|processes_max| family.len() > processes_max as usize) {
-            return Some(Limit::Processes);
+            return Some(ResourceLimit::Processes);
         }
         let bytes_max = memory_bytes_max?;
         // Pages that several of them share count for each here, so this is only a hint; the exact sum costs more.
         let at_most: u64 = family.iter().map(|process| resident_bytes(process.pid)).sum();
         let is_over = at_most > bytes_max
             && family.iter().map(|process| proportional_bytes(process.pid)).sum::<u64>() > bytes_max;
-        is_over.then_some(Limit::Memory)
+        is_over.then_some(ResourceLimit::Memory)
     }
 }
 
@@ -98,13 +98,13 @@ mod tests {
     #[test]
     fn each_limit_is_kept_and_none_is_none() {
         let me = BTreeSet::from([Process::now(std::process::id().cast_signed()).unwrap()]);
-        let holder = Holder { pid: 1, started: 1, group: None, seen: Vec::new() };
+        let holder = LockHolder { pid: 1, started: 1, group: None, seen: Vec::new() };
         let exceeded = |memory_bytes_max, processes_max| {
-            Watch::new(Limits { memory_bytes_max, processes_max }, holder.clone()).exceeded(&me)
+            LimitWatch::new(ResourceLimits { memory_bytes_max, processes_max }, holder.clone()).exceeded(&me)
         };
         assert_eq!(exceeded(None, None), None);
         assert_eq!(exceeded(Some(u64::MAX), Some(1)), None);
-        assert_eq!(exceeded(Some(4_096), None), Some(Limit::Memory));
-        assert_eq!(exceeded(None, Some(0)), Some(Limit::Processes));
+        assert_eq!(exceeded(Some(4_096), None), Some(ResourceLimit::Memory));
+        assert_eq!(exceeded(None, Some(0)), Some(ResourceLimit::Processes));
     }
 }

@@ -1,17 +1,17 @@
 //! The wall around an agent: what it must not see, and as whom it runs.
 //!
-//! Here is what the server says about it (`Wall`) and what comes of that for one start (`Around`), which travels to the
+//! Here is what the server says about it (`Wall`) and what comes of that for one start (`SessionWall`), which travels to the
 //! supervisor. `raise` builds it, in the agent's own process just before it becomes the agent: `mounts` covers what is
 //! hidden in a mount namespace, `rules` does the same with Landlock where there can be none, and bounds signals and
-//! sockets in either case; `wear` is the change of user. `prove` starts `probe` under the very same wall and lets it try
+//! sockets in either case; `os_user` is the change of user. `prove` starts `probe` under the very same wall and lets it try
 //! to get out.
 
+mod enforce;
+mod landlock_rules;
 mod mounts;
+mod os_user;
 mod probe;
 mod prove;
-mod raise;
-mod rules;
-mod wear;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -21,10 +21,10 @@ use agent::{Launch, Trouble};
 use kernel::SessionId;
 use serde::{Deserialize, Serialize};
 
-pub use probe::{Tried, probe_wall};
-pub use prove::{Proof, Proving, prove_wall};
-pub(crate) use raise::Prepared;
-pub use wear::{NoSuchUser, Wear};
+pub(crate) use enforce::PreparedWall;
+pub use os_user::{NoSuchUser, OsUser};
+pub use probe::{ProbeResult, probe_wall};
+pub use prove::{ProofRequest, WallProof, prove_wall};
 
 /// How the wall is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,30 +41,30 @@ pub enum WallKind {
     Off,
 }
 
-/// What the server knows about walls. The same for all agents.
+/// The wall as the server knows it. The same for all agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wall {
     /// How it is made.
     pub kind: WallKind,
     /// The data directory, hidden but for what belongs to the session.
-    pub data: Option<DataPlace>,
-    /// What else is hidden: directories, or single files and sockets. What is not there is no matter.
+    pub data: Option<DataDirectory>,
+    /// Everything else that is hidden: directories, or single files and sockets. What is not there is no matter.
     pub hide: Vec<PathBuf>,
-    /// The home of whoever runs the server. Who wears a user of their own gets that user's home in its place.
+    /// The home of whoever runs the server. Somebody with a user of their own gets that user's home in its place.
     pub home: PathBuf,
     /// The operating system's users that people's sessions run as, by handle. Who is not here runs as the server does.
-    pub people: BTreeMap<String, Wear>,
+    pub people: BTreeMap<String, OsUser>,
 }
 
 /// The data directory as it was when the server started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DataPlace {
+pub struct DataDirectory {
     pub(crate) path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl DataPlace {
+impl DataDirectory {
     /// The directory that is there now, under its one true name.
     pub fn of(path: &Path) -> std::io::Result<Self> {
         let path = path.canonicalize()?;
@@ -72,7 +72,7 @@ impl DataPlace {
         Ok(Self { path, device: found.dev(), inode: found.ino() })
     }
 
-    /// Whether the name still leads there. Somebody who may rename a directory above it could put another one in its
+    /// True if the name still leads there. Somebody who may rename a directory above it could put another one in its
     /// place: then we would hide that one.
     pub(crate) fn is_in_place(&self) -> bool {
         let found = self.path.symlink_metadata();
@@ -108,20 +108,20 @@ pub fn worktree_suffix(session: SessionId) -> String {
     format!("-{}", &id[id.len() - WORKTREE_SUFFIX_LETTERS..])
 }
 
-/// What a session calls the worktree in a directory of that name, if it is one of its own.
+/// The session's own name for the worktree in a directory of that name, if it is one of its own.
 pub fn own_worktree(session: SessionId, directory_name: &str) -> Option<&str> {
     directory_name.strip_suffix(&worktree_suffix(session)).filter(|name| !name.is_empty())
 }
 
 /// The wall of one start, as it travels to the supervisor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Around {
+pub struct SessionWall {
     pub(crate) kind: WallKind,
-    pub(crate) data: Option<DataPlace>,
+    pub(crate) data: Option<DataDirectory>,
     pub(crate) hide: Vec<PathBuf>,
-    /// What stays although it is inside of something hidden.
+    /// The paths that stay although it is inside of something hidden.
     pub(crate) keep: Vec<PathBuf>,
-    pub(crate) wear: Option<Wear>,
+    pub(crate) os_user: Option<OsUser>,
     /// Nothing is started without it.
     #[serde(default)]
     pub(crate) must: bool,
@@ -132,34 +132,34 @@ const MUST: &str = "the wall around agents is not there, and more than one perso
                     what is missing; `homing up --trust-everyone` goes on without it";
 
 impl Wall {
-    /// Who that session runs as, if not as we do.
-    pub(crate) fn wear(&self, launch: &Launch) -> Option<&Wear> {
+    /// The user that session runs as, if not as we do.
+    pub(crate) fn os_user(&self, launch: &Launch) -> Option<&OsUser> {
         self.people.get(&launch.whose)
     }
 
-    /// The home that agent gets: its own, or that of the user it wears where the server's was meant.
+    /// The home that agent gets: its own, or that of the user it runs as where the server's was meant.
     pub fn home(&self, launch: &Launch, home: String) -> String {
-        match self.wear(launch) {
-            Some(wear) if Path::new(&home) == self.home => wear.home.to_string_lossy().into_owned(),
+        match self.os_user(launch) {
+            Some(os_user) if Path::new(&home) == self.home => os_user.home.to_string_lossy().into_owned(),
             _ => home,
         }
     }
 
-    /// The variables of somebody who wears another user: that user's name, and nothing that leads to the server's home.
-    pub fn dress(&self, launch: &Launch, env: &mut Vec<(String, String)>) {
-        let Some(wear) = self.wear(launch) else { return };
+    /// The variables of a session that runs as another user: that user's name, and nothing that leads to the server's home.
+    pub fn set_user_variables(&self, launch: &Launch, env: &mut Vec<(String, String)>) {
+        let Some(os_user) = self.os_user(launch) else { return };
         let leads_home =
             |value: &str| !self.home.as_os_str().is_empty() && Path::new(value).starts_with(&self.home);
         env.retain(|(name, value)| name == "PATH" || !leads_home(value));
         for name in ["USER", "LOGNAME"] {
             env.retain(|(known, _)| known != name);
-            env.push((name.to_owned(), wear.user.clone()));
+            env.push((name.to_owned(), os_user.user.clone()));
         }
     }
 
     /// The wall around one session's agent with that home. Makes the directories that are the session's alone.
-    pub fn around(&self, launch: &Launch, home: &Path, locks: &Path) -> Result<Around, Trouble> {
-        let wear = self.wear(launch).cloned();
+    pub fn around(&self, launch: &Launch, home: &Path, locks: &Path) -> Result<SessionWall, Trouble> {
+        let os_user = self.os_user(launch).cloned();
         // By their one true names, or what is hidden could be missed.
         let true_name = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let (directory, home, locks) = (true_name(&launch.directory), true_name(home), true_name(locks));
@@ -170,26 +170,26 @@ impl Wall {
         if let Some(data) = &self.data {
             hide.push(data.path.clone());
             let turns = data.turns(launch.session);
-            own_directory(&turns, wear.as_ref())?;
-            if let Some(wear) = &wear {
+            own_directory(&turns, os_user.as_ref())?;
+            if let Some(os_user) = &os_user {
                 let token = turns.join("token");
                 // It is there already if the agent may call back.
-                let _ = wear.give(&token);
+                let _ = os_user.chown(&token);
             }
             keep.push(turns);
             let work = data.work(launch.session);
             if directory.starts_with(&work) {
-                own_directory(&work, wear.as_ref())?;
+                own_directory(&work, os_user.as_ref())?;
                 keep.push(work);
             }
             if let Some(worktree) = data.worktree(launch.session, &directory) {
-                if let Some(wear) = &wear {
-                    wear.give_all(&worktree).map_err(|why| unreadable(&worktree, &why))?;
+                if let Some(os_user) = &os_user {
+                    os_user.chown_all(&worktree).map_err(|why| unreadable(&worktree, &why))?;
                 }
                 keep.push(worktree);
             }
             if home.starts_with(&data.path) {
-                own_directory(&home, wear.as_ref())?;
+                own_directory(&home, os_user.as_ref())?;
             }
         }
         keep.push(home);
@@ -198,13 +198,13 @@ impl Wall {
         if kind == WallKind::Off && must {
             return Err(Trouble::refused(MUST));
         }
-        let around = Around { kind, data: self.data.clone(), hide, keep, wear, must };
+        let around = SessionWall { kind, data: self.data.clone(), hide, keep, os_user, must };
         around.refuse_hidden(&directory)?;
         Ok(around)
     }
 }
 
-impl Around {
+impl SessionWall {
     /// A session cannot act where its agent sees nothing.
     fn refuse_hidden(&self, directory: &Path) -> Result<(), Trouble> {
         if self.kind == WallKind::Off || !is_hidden(directory, &self.hide, &self.keep) {
@@ -215,7 +215,7 @@ impl Around {
     }
 }
 
-/// Whether the innermost of what is hidden or kept around a path is hidden.
+/// True if the innermost of what is hidden or kept around a path is hidden.
 fn is_hidden(path: &Path, hide: &[PathBuf], keep: &[PathBuf]) -> bool {
     let innermost = |places: &[PathBuf]| {
         places.iter().filter(|place| path.starts_with(place)).map(|place| place.components().count()).max()
@@ -228,11 +228,11 @@ fn unreadable(path: &Path, why: &std::io::Error) -> Trouble {
 }
 
 /// Makes a directory that nobody but the agent's user may enter.
-fn own_directory(path: &Path, wear: Option<&Wear>) -> Result<(), Trouble> {
+fn own_directory(path: &Path, os_user: Option<&OsUser>) -> Result<(), Trouble> {
     let trouble = |why: std::io::Error| unreadable(path, &why);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(trouble)?;
-    match wear {
-        Some(wear) => wear.give(path).map_err(trouble),
+    match os_user {
+        Some(os_user) => os_user.chown(path).map_err(trouble),
         None => Ok(()),
     }
 }
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_session_keeps_its_own_and_nothing_of_another() {
         let place = tempfile::tempdir().unwrap();
-        let data = DataPlace::of(place.path()).unwrap();
+        let data = DataDirectory::of(place.path()).unwrap();
         let wall = Wall { data: Some(data.clone()), ..Wall::default() };
         let own = data.work(SessionId::from_bits(1));
         let locks = data.path.join("attempts");
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_session_keeps_its_own_worktree_and_no_other() {
         let place = tempfile::tempdir().unwrap();
-        let data = DataPlace::of(place.path()).unwrap();
+        let data = DataDirectory::of(place.path()).unwrap();
         let wall = Wall { data: Some(data.clone()), ..Wall::default() };
         let root = |session: u128, name: &str| {
             let suffix = worktree_suffix(SessionId::from_bits(session));
@@ -332,7 +332,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("data");
         std::fs::create_dir(&path).unwrap();
-        let data = DataPlace::of(&path).unwrap();
+        let data = DataDirectory::of(&path).unwrap();
         assert!(data.is_in_place());
         std::fs::rename(&path, place.path().join("elsewhere")).unwrap();
         assert!(!data.is_in_place());

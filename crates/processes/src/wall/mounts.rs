@@ -21,7 +21,7 @@ use rustix::thread::UnshareFlags;
 
 use super::is_hidden;
 
-/// What a group of processes is ruled by. An agent of the server's user could end the server there.
+/// The files that rule a group of processes. An agent of the server's user could end the server there.
 const GROUPS: &str = "/sys/fs/cgroup";
 /// Settings by which root makes the kernel start programs, outside of any wall.
 const SETTINGS: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/sys"];

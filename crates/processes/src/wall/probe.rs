@@ -39,13 +39,13 @@ const STARTERS: [&str; 8] = [
 /// Those that listen to root only.
 const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
 
-/// What the probe is to try for.
+/// The targets of the probe.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Targets {
+pub(super) struct ProbeTargets {
     pub(super) data: PathBuf,
     /// Files in the data directory that are nobody's but the server's.
     pub(super) private: Vec<PathBuf>,
-    /// What else is hidden.
+    /// Everything else that is hidden.
     pub(super) hidden: Vec<PathBuf>,
     /// A file of another session.
     pub(super) other: PathBuf,
@@ -61,12 +61,12 @@ pub(super) struct Targets {
 
 /// One way that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
-    /// What was tried.
+pub struct ProbeResult {
+    /// The attempts to get out.
     pub what: String,
-    /// Whether it came out as it should.
+    /// True if it came out as it should.
     pub held: bool,
-    /// What was seen.
+    /// The finding.
     pub seen: String,
 }
 
@@ -74,7 +74,7 @@ pub struct Tried {
 pub fn probe_wall() -> ExitCode {
     let mut line = String::new();
     let targets =
-        io::stdin().read_line(&mut line).ok().and_then(|_| serde_json::from_str::<Targets>(&line).ok());
+        io::stdin().read_line(&mut line).ok().and_then(|_| serde_json::from_str::<ProbeTargets>(&line).ok());
     let Some(targets) = targets else {
         eprintln!("this is started by `homing doctor`; it tries the wall around agents from inside");
         return ExitCode::FAILURE;
@@ -85,11 +85,11 @@ pub fn probe_wall() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What came of one attempt: what was got, or why nothing was.
-type Got = Result<String, String>;
+/// The outcome of one attempt: what was got, or why nothing was.
+type ProbeOutcome = Result<String, String>;
 
-impl Targets {
-    fn try_all(&self) -> Vec<Tried> {
+impl ProbeTargets {
+    fn try_all(&self) -> Vec<ProbeResult> {
         let supervisor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
         let mut all = vec![
             needs("read its own files", [read(&self.own)]),
@@ -125,7 +125,7 @@ impl Targets {
         all
     }
 
-    fn list_data(&self) -> Got {
+    fn list_data(&self) -> ProbeOutcome {
         let names = names_in(&self.data)?;
         let private = self.private.iter().filter_map(|path| path.file_name()?.to_str());
         let seen: Vec<&str> = private.filter(|name| names.iter().any(|there| there == name)).collect();
@@ -133,7 +133,7 @@ impl Targets {
     }
 
     /// To the same files by other names. A link that was made before, one that is made now, and through our own process.
-    fn roundabout(&self) -> Vec<Got> {
+    fn roundabout(&self) -> Vec<ProbeOutcome> {
         let own = self.own.parent().unwrap_or(Path::new("/"));
         let mut all = Vec::new();
         for path in &self.private {
@@ -147,13 +147,13 @@ impl Targets {
         all
     }
 
-    fn abstract_socket(&self) -> Got {
+    fn abstract_socket(&self) -> ProbeOutcome {
         let address = SocketAddr::from_abstract_name(self.socket.as_bytes()).map_err(words)?;
         UnixStream::connect_addr(&address).map(|_| format!("@{}", self.socket)).map_err(words)
     }
 
     /// Directly, and from a namespace of our own, in which we may do anything.
-    fn uncover(&self) -> Vec<Got> {
+    fn uncover(&self) -> Vec<ProbeOutcome> {
         let take =
             || rustix::mount::unmount(&self.data, UnmountFlags::DETACH).map_err(|why| words(why.into()));
         let mut all = vec![take().and_then(|()| self.first_private())];
@@ -171,7 +171,7 @@ impl Targets {
         all
     }
 
-    fn first_private(&self) -> Got {
+    fn first_private(&self) -> ProbeOutcome {
         self.private
             .iter()
             .map(|path| read(path))
@@ -181,14 +181,14 @@ impl Targets {
 }
 
 /// Something that an agent must be able to do.
-fn needs(what: &str, got: impl IntoIterator<Item = Got>) -> Tried {
+fn needs(what: &str, got: impl IntoIterator<Item = ProbeOutcome>) -> ProbeResult {
     let failed: Vec<String> = got.into_iter().filter_map(Result::err).collect();
     let seen = if failed.is_empty() { "can".to_owned() } else { failed.join("; ") };
-    Tried { what: what.to_owned(), held: failed.is_empty(), seen }
+    ProbeResult { what: what.to_owned(), held: failed.is_empty(), seen }
 }
 
 /// Something that must not work in any of these ways.
-fn shut(what: &str, got: impl IntoIterator<Item = Got>) -> Tried {
+fn shut(what: &str, got: impl IntoIterator<Item = ProbeOutcome>) -> ProbeResult {
     let (mut open, mut reasons) = (Vec::new(), Vec::new());
     for got in got {
         match got {
@@ -203,7 +203,7 @@ fn shut(what: &str, got: impl IntoIterator<Item = Got>) -> Tried {
         (true, true) => "there is nothing of the kind".to_owned(),
         (true, false) => format!("cannot: {}", reasons.join(", ")),
     };
-    Tried { what: what.to_owned(), held, seen }
+    ProbeResult { what: what.to_owned(), held, seen }
 }
 
 fn words(why: io::Error) -> String {
@@ -214,7 +214,7 @@ fn words(why: io::Error) -> String {
     }
 }
 
-fn read(path: &Path) -> Got {
+fn read(path: &Path) -> ProbeOutcome {
     let mut byte = [0];
     match File::open(path).and_then(|mut file| file.read(&mut byte)) {
         Ok(0) => Err("empty".to_owned()),
@@ -228,12 +228,12 @@ fn names_in(path: &Path) -> Result<Vec<String>, String> {
     Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-fn list(path: &Path) -> Got {
+fn list(path: &Path) -> ProbeOutcome {
     let names = names_in(path)?;
     if names.is_empty() { Err("empty".to_owned()) } else { Ok(path.display().to_string()) }
 }
 
-fn read_or_list(path: &Path) -> Got {
+fn read_or_list(path: &Path) -> ProbeOutcome {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => list(path),
         Ok(found) if found.file_type().is_socket() => connect(path),
@@ -242,13 +242,13 @@ fn read_or_list(path: &Path) -> Got {
     }
 }
 
-fn write(path: &Path) -> Got {
+fn write(path: &Path) -> ProbeOutcome {
     fs::write(path, "written").map_err(words)?;
     let _ = fs::remove_file(path);
     Ok(path.display().to_string())
 }
 
-fn moved(path: &Path) -> Got {
+fn moved(path: &Path) -> ProbeOutcome {
     let aside = path.with_extension("moved-by-probe");
     fs::rename(path, &aside).map_err(words)?;
     let _ = fs::rename(&aside, path);
@@ -256,7 +256,7 @@ fn moved(path: &Path) -> Got {
 }
 
 /// Everything by which the files, the memory or the view of a process could be had.
-fn look_into(pid: i32, data: &Path) -> Vec<Got> {
+fn look_into(pid: i32, data: &Path) -> Vec<ProbeOutcome> {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let link = |name: &str| {
         fs::read_link(proc.join(name)).map(|_| proc.join(name).display().to_string()).map_err(words)
@@ -267,14 +267,14 @@ fn look_into(pid: i32, data: &Path) -> Vec<Got> {
     let inside = proc.join("root").join(data.strip_prefix("/").unwrap_or(data));
     // Root may see how many files are open, but not which.
     let files = names_in(&proc.join("fd")).unwrap_or_default();
-    let mut all: Vec<Got> = files.iter().map(|name| link(&format!("fd/{name}"))).collect();
+    let mut all: Vec<ProbeOutcome> = files.iter().map(|name| link(&format!("fd/{name}"))).collect();
     all.extend([read(&proc.join("environ")), open("mem"), list(&inside)]);
     all.extend(["root", "cwd", "exe", "ns/mnt"].map(link));
     all.push(open("ns/mnt"));
     all
 }
 
-fn trace(pid: i32) -> Got {
+fn trace(pid: i32) -> ProbeOutcome {
     // SAFETY: neither address is used for this request.
     #[allow(unsafe_code)]
     let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) };
@@ -282,7 +282,7 @@ fn trace(pid: i32) -> Got {
 }
 
 /// Takes a descriptor out of another process.
-fn take_file(pid: i32) -> Got {
+fn take_file(pid: i32) -> ProbeOutcome {
     let no = |why: rustix::io::Errno| words(why.into());
     let process = Pid::from_raw(pid).ok_or("no process")?;
     let process = rustix::process::pidfd_open(process, PidfdFlags::empty()).map_err(no)?;
@@ -290,7 +290,7 @@ fn take_file(pid: i32) -> Got {
     Ok(format!("a file of process {pid}"))
 }
 
-fn signal(pid: i32) -> Got {
+fn signal(pid: i32) -> ProbeOutcome {
     let no = |why: rustix::io::Errno| words(why.into());
     let process = Pid::from_raw(pid).ok_or("no process")?;
     let asked = rustix::process::test_kill_process(process);
@@ -300,7 +300,7 @@ fn signal(pid: i32) -> Got {
     asked.or(sent).map(|()| format!("process {pid}")).map_err(no)
 }
 
-fn group_of(pid: i32) -> Got {
+fn group_of(pid: i32) -> ProbeOutcome {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).map_err(words)?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("no groups")?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(words)?;
@@ -317,16 +317,16 @@ fn starters() -> Vec<PathBuf> {
     all.map(|path| PathBuf::from(path.replace("UID", &uid.as_raw().to_string()))).collect()
 }
 
-fn connect(path: &Path) -> Got {
+fn connect(path: &Path) -> ProbeOutcome {
     UnixStream::connect(path).map(|_| path.display().to_string()).map_err(words)
 }
 
-fn powers() -> Got {
+fn powers() -> ProbeOutcome {
     let has = rustix::thread::capabilities(None).map_err(|why| words(why.into()))?;
     let lead_out = has.permitted & POWERS;
     if lead_out.is_empty() { Err("none".to_owned()) } else { Ok(format!("{lead_out:?}")) }
 }
 
-fn disks() -> Vec<Got> {
+fn disks() -> Vec<ProbeOutcome> {
     super::mounts::disks().iter().map(|path| read(path)).collect()
 }

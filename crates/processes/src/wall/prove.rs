@@ -14,19 +14,19 @@ use agent::{Launch, Trouble};
 use kernel::{Fence, MessageId, SessionId};
 use uuid::Uuid;
 
-use super::probe::{Targets, Tried};
-use super::{DataPlace, Wall};
-use crate::tree::{Plan, Tree, TreeEvent};
+use super::probe::{ProbeResult, ProbeTargets};
+use super::{DataDirectory, Wall};
+use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
 /// How long one probe may take.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
-/// What is the server's alone, where it is there.
+/// Files that are the server's alone, where it is there.
 const PRIVATE: [&str; 8] =
     ["homing.db", "homing.db-wal", "homing.db-shm", "token", "key", "url", "lock", "homing.toml"];
 
-/// What is to be proved.
+/// The wall that is to be proved.
 #[derive(Debug, Clone)]
-pub struct Proving {
+pub struct ProofRequest {
     /// The program that has `supervise` and `probe-wall`: our own.
     pub exe: PathBuf,
     /// The directory of the locks.
@@ -37,48 +37,54 @@ pub struct Proving {
     pub server: i32,
 }
 
-/// Whether the wall holds, and what was tried.
+/// The verdict on the wall, and what was tried.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Proof {
+pub struct WallProof {
     /// Every way out was shut.
     pub proved: bool,
-    /// What was tried.
-    pub tried: Vec<Tried>,
+    /// The attempts to get out.
+    pub tried: Vec<ProbeResult>,
 }
 
-impl Proof {
-    /// What was tried, in words.
+impl WallProof {
+    /// The attempts, in words.
     pub fn words(&self) -> Vec<String> {
-        let words = |tried: &Tried| format!("{}: {}", tried.what, tried.seen);
+        let words = |tried: &ProbeResult| format!("{}: {}", tried.what, tried.seen);
         self.tried.iter().map(words).collect()
     }
 }
 
 /// Tries the wall from inside: as the server's user, then as each user that somebody's sessions run as.
-pub async fn prove_wall(proving: &Proving) -> Proof {
+pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
     let mut tried = Vec::new();
     let people = proving.wall.people.keys().cloned();
     for whose in std::iter::once(String::new()).chain(people) {
-        let as_whom =
-            proving.wall.people.get(&whose).map(|wear| format!("as {}: ", wear.user)).unwrap_or_default();
+        let as_whom = proving
+            .wall
+            .people
+            .get(&whose)
+            .map(|os_user| format!("as {}: ", os_user.user))
+            .unwrap_or_default();
         match one(proving, &whose).await {
             Ok(found) => tried.extend(
-                found.into_iter().map(|found| Tried { what: format!("{as_whom}{}", found.what), ..found }),
+                found
+                    .into_iter()
+                    .map(|found| ProbeResult { what: format!("{as_whom}{}", found.what), ..found }),
             ),
             Err(why) => {
                 let what = format!("{as_whom}run a probe as an agent is run");
-                tried.push(Tried { what, held: false, seen: why.detail });
+                tried.push(ProbeResult { what, held: false, seen: why.detail });
             }
         }
     }
-    Proof { proved: tried.iter().all(|tried| tried.held), tried }
+    WallProof { proved: tried.iter().all(|tried| tried.held), tried }
 }
 
-async fn one(proving: &Proving, whose: &str) -> Result<Vec<Tried>, Trouble> {
+async fn one(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, Trouble> {
     let no_data = || Trouble::refused("there is no data directory");
     let data = proving.wall.data.clone().ok_or_else(no_data)?;
     fs::create_dir_all(&proving.locks).map_err(Trouble::transient)?;
-    let stage = Stage::set(&data, proving)
+    let stage = ProofStage::set(&data, proving)
         .map_err(|why| Trouble::transient(format!("{}: {why}", data.path.display())))?;
     let fence = Fence {
         term: kernel::Term(0),
@@ -91,13 +97,18 @@ async fn one(proving: &Proving, whose: &str) -> Result<Vec<Tried>, Trouble> {
         ..Launch::new(stage.session, fence, MessageId::from_bits(0), stage.work.clone())
     };
     let wall = proving.wall.around(&launch, &stage.work, &proving.locks)?;
-    if let Some(wear) = proving.wall.wear(&launch) {
-        wear.give(&stage.targets.own).map_err(Trouble::transient)?;
+    if let Some(os_user) = proving.wall.os_user(&launch) {
+        os_user.chown(&stage.targets.own).map_err(Trouble::transient)?;
     }
     let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
-    let plan =
-        Plan::new(proving.exe.clone(), proving.locks.clone(), launch.tree.clone(), argv, stage.work.clone());
-    let said = ask(&Plan { wall, ..plan }, &stage.targets).await?;
+    let plan = TreePlan::new(
+        proving.exe.clone(),
+        proving.locks.clone(),
+        launch.tree.clone(),
+        argv,
+        stage.work.clone(),
+    );
+    let said = ask(&TreePlan { wall, ..plan }, &stage.targets).await?;
     let mut tried = vec![stage.links()];
     for line in said.lines() {
         tried.push(serde_json::from_str(line).map_err(Trouble::transient)?);
@@ -109,8 +120,8 @@ async fn one(proving: &Proving, whose: &str) -> Result<Vec<Tried>, Trouble> {
 }
 
 /// Starts the probe and hears it to its end.
-async fn ask(plan: &Plan, targets: &Targets) -> Result<String, Trouble> {
-    let mut tree = Tree::start(plan).await?;
+async fn ask(plan: &TreePlan, targets: &ProbeTargets) -> Result<String, Trouble> {
+    let mut tree = ProcessTree::start(plan).await?;
     let mut line = serde_json::to_vec(targets).map_err(Trouble::transient)?;
     line.push(b'\n');
     tree.input(&line).await?;
@@ -135,17 +146,17 @@ async fn ask(plan: &Plan, targets: &Targets) -> Result<String, Trouble> {
     String::from_utf8(said.0).map_err(Trouble::transient)
 }
 
-/// What lies around the probe. Gone when dropped.
-struct Stage {
+/// The things around the probe. Gone when dropped.
+struct ProofStage {
     session: SessionId,
     work: PathBuf,
-    targets: Targets,
+    targets: ProbeTargets,
     _socket: UnixListener,
     litter: Vec<PathBuf>,
 }
 
-impl Stage {
-    fn set(data: &DataPlace, proving: &Proving) -> io::Result<Self> {
+impl ProofStage {
+    fn set(data: &DataDirectory, proving: &ProofRequest) -> io::Result<Self> {
         let name = Uuid::new_v4().simple().to_string();
         let fresh = || SessionId::from_bits(Uuid::new_v4().as_u128());
         let (session, other) = (fresh(), fresh());
@@ -157,7 +168,7 @@ impl Stage {
         let litter =
             vec![work.clone(), other.clone(), planted.clone(), elsewhere.clone(), data.turns(session)];
         let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("homing-{name}"))?)?;
-        let targets = Targets {
+        let targets = ProbeTargets {
             data: data.path.clone(),
             private: Vec::new(),
             hidden: proving.wall.hide.iter().filter(|path| path.exists()).cloned().collect(),
@@ -195,7 +206,7 @@ impl Stage {
     }
 
     /// A second name of a private file, made when there was no wall, would lead past it.
-    fn links(&self) -> Tried {
+    fn links(&self) -> ProbeResult {
         let has_two = |path: &&PathBuf| path.metadata().is_ok_and(|found| found.nlink() > 1);
         let open: Vec<String> =
             self.targets.private.iter().filter(has_two).map(|path| path.display().to_string()).collect();
@@ -206,11 +217,11 @@ impl Stage {
                 open.join(", ")
             ),
         };
-        Tried { what: "use second names of what is private".to_owned(), held: open.is_empty(), seen }
+        ProbeResult { what: "use second names of what is private".to_owned(), held: open.is_empty(), seen }
     }
 }
 
-impl Drop for Stage {
+impl Drop for ProofStage {
     fn drop(&mut self) {
         for path in &self.litter {
             let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));

@@ -1,4 +1,4 @@
-//! What a supervisor does with a plan, whatever the program: its environment, its directory, its input, its end.
+//! A supervisor with a plan, whatever the program: its environment, its directory, its input, its end.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -6,18 +6,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent::Trouble;
-use homing_processes::{Exit, Limit, Plan, Tree, TreeEvent};
+use homing_processes::{ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 use kernel::Failure;
 
 use crate::bench::{Bench, WAIT, supervising};
 
-fn plan(bench: &Bench, argv: &[&str]) -> Plan {
+fn plan(bench: &Bench, argv: &[&str]) -> TreePlan {
     let argv = argv.iter().map(|&word| word.to_owned()).collect();
-    Plan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, bench.directory())
+    TreePlan::new(supervising().into(), bench.locks(), bench.tree.clone(), argv, bench.directory())
 }
 
-/// What it printed, and how it ended.
-async fn end_of(tree: &mut Tree) -> (String, Exit) {
+/// The output of it, and how it ended.
+async fn end_of(tree: &mut ProcessTree) -> (String, TreeExit) {
     let mut printed = Vec::new();
     loop {
         match tokio::time::timeout(WAIT, tree.next()).await.unwrap() {
@@ -33,7 +33,7 @@ async fn end_of(tree: &mut Tree) -> (String, Exit) {
 async fn a_program_gets_the_environment_of_its_plan_and_nothing_else() {
     let bench = Bench::new();
     let env = vec![("ONLY".to_owned(), "this".to_owned()), ("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-    let mut tree = Tree::start(&Plan { env, ..plan(&bench, &["env"]) }).await.unwrap();
+    let mut tree = ProcessTree::start(&TreePlan { env, ..plan(&bench, &["env"]) }).await.unwrap();
     let (printed, exit) = end_of(&mut tree).await;
     assert_eq!(exit.code, Some(0));
     let names: BTreeSet<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
@@ -43,15 +43,15 @@ async fn a_program_gets_the_environment_of_its_plan_and_nothing_else() {
 #[tokio::test]
 async fn a_program_that_waits_for_the_end_of_its_input_gets_it_at_once_if_the_plan_says_so() {
     let bench = Bench::new();
-    let closed = Plan { closes_input: true, ..plan(&bench, &["cat"]) };
-    let (printed, exit) = end_of(&mut Tree::start(&closed).await.unwrap()).await;
+    let closed = TreePlan { closes_input: true, ..plan(&bench, &["cat"]) };
+    let (printed, exit) = end_of(&mut ProcessTree::start(&closed).await.unwrap()).await;
     assert_eq!((printed.as_str(), exit.code, exit.killed), ("", Some(0), 0));
 }
 
 #[tokio::test]
 async fn a_program_that_waits_for_the_end_of_its_input_gets_it_after_its_words() {
     let bench = Bench::new();
-    let mut tree = Tree::start(&plan(&bench, &["cat"])).await.unwrap();
+    let mut tree = ProcessTree::start(&plan(&bench, &["cat"])).await.unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(200), tree.next()).await;
     assert!(nothing.is_err(), "it waits: {nothing:?}");
     tree.input(b"words").await.unwrap();
@@ -65,7 +65,8 @@ async fn a_directory_may_be_named_by_a_link() {
     let bench = Bench::new();
     let link = bench.place.path().join("link");
     std::os::unix::fs::symlink(bench.directory(), &link).unwrap();
-    let mut tree = Tree::start(&Plan { directory: link, ..plan(&bench, &["pwd", "-P"]) }).await.unwrap();
+    let mut tree =
+        ProcessTree::start(&TreePlan { directory: link, ..plan(&bench, &["pwd", "-P"]) }).await.unwrap();
     assert_eq!(end_of(&mut tree).await.0.trim(), bench.directory().to_str().unwrap());
 }
 
@@ -84,10 +85,10 @@ fn supervisor_that_says(frame: &str, place: &Path) -> std::path::PathBuf {
 #[tokio::test]
 async fn an_agent_that_is_elsewhere_is_refused() {
     let bench = Bench::new();
-    let start = async |directory: &str| -> Result<Tree, Trouble> {
+    let start = async |directory: &str| -> Result<ProcessTree, Trouble> {
         let frame = format!(r#"{{"pid":1,"directory":{directory}}}"#);
         let supervisor = supervisor_that_says(&frame, bench.place.path());
-        Tree::start(&Plan { supervisor, ..plan(&bench, &["true"]) }).await
+        ProcessTree::start(&TreePlan { supervisor, ..plan(&bench, &["true"]) }).await
     };
     let here = format!("{:?}", bench.directory());
     assert!(start(&here).await.is_ok());
@@ -101,20 +102,20 @@ async fn an_agent_that_is_elsewhere_is_refused() {
 async fn a_tree_that_was_ended_for_a_limit_says_which() {
     let bench = Bench::new();
     let script = "for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; wait";
-    let limited = Plan { processes_max: Some(5), ..plan(&bench, &["sh", "-c", script]) };
-    let (_, exit) = end_of(&mut Tree::start(&limited).await.unwrap()).await;
-    assert_eq!(exit.limit, Some(Limit::Processes));
+    let limited = TreePlan { processes_max: Some(5), ..plan(&bench, &["sh", "-c", script]) };
+    let (_, exit) = end_of(&mut ProcessTree::start(&limited).await.unwrap()).await;
+    assert_eq!(exit.limit, Some(ResourceLimit::Processes));
     assert!(exit.gone && exit.killed >= 6, "{exit:?}");
 }
 
-/// What each running agent costs besides itself, also after much has passed. The program's own pages are the daemon's, too;
+/// The cost of each running agent besides itself, also after much has passed. The program's own pages are the daemon's, too;
 /// the bench has the whole figure.
 #[tokio::test]
 async fn a_supervisor_is_small() {
     const PRINTED_BYTES: usize = 20_000_000;
     let bench = Bench::new();
     let script = format!("head -c {PRINTED_BYTES} /dev/zero; exec sleep 1000");
-    let mut tree = Tree::start(&plan(&bench, &["sh", "-c", &script])).await.unwrap();
+    let mut tree = ProcessTree::start(&plan(&bench, &["sh", "-c", &script])).await.unwrap();
     let mut printed = 0;
     while printed < PRINTED_BYTES {
         match tokio::time::timeout(WAIT, tree.next()).await.unwrap() {

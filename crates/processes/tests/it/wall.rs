@@ -52,13 +52,13 @@ impl Home {
     }
 
     /// Everything of the data directory given to somebody.
-    fn give(&self, uid: u32) {
+    fn chown(&self, uid: u32) {
         let chown = |path: &Path| std::os::unix::fs::chown(path, Some(uid), Some(uid)).unwrap();
         chown(&self.data());
         std::fs::read_dir(self.data()).unwrap().for_each(|entry| chown(&entry.unwrap().path()));
     }
 
-    /// What the proof of such a wall says.
+    /// The output of the proof of such a wall.
     fn prove(&self, kind: &str, user: Option<u32>) -> Output {
         let mut command = Command::new(self.exe());
         command.args(["prove", self.data().to_str().unwrap(), kind]);
@@ -95,7 +95,7 @@ fn no_way_leads_out_for_an_ordinary_user() {
     let home = Home::new();
     let user = are_root().then_some(NOBODY);
     if let Some(uid) = user {
-        home.give(uid);
+        home.chown(uid);
     }
     for kind in ["auto", "mounts", "landlock"] {
         assert_proved(&home.prove(kind, user));

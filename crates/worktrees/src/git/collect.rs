@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use kernel::SessionId;
 
-use super::find::{Repository, bytes_path};
+use super::error::GitError;
 use super::leftovers::remove_lock_of;
-use super::list::WorktreeSeen;
-use super::names::{HIDDEN, Moment, SnapshotName, WorktreeName};
-use super::trouble::GitTrouble;
+use super::list::WorktreeStatus;
+use super::names::{HIDDEN, SnapshotMoment, SnapshotName, WorktreeName};
+use super::repository::{Repository, bytes_path};
 use super::{Git, now_ms};
 
-/// What the last part of the refs of removed worktrees begins with.
-const REMOVED: &str = Moment::Removed.word();
+/// The beginning of the last part of the refs of removed worktrees.
+const REMOVED: &str = SnapshotMoment::Removed.word();
 
-/// What may go.
+/// The worktrees that may go.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub struct CollectPolicy {
     /// Worktrees that were not used for so long.
     pub age: Duration,
-    /// What all worktrees may take together; those that were not used for longest go first.
+    /// Bytes that all worktrees may take together; those that were not used for longest go first.
     pub bytes_max: u64,
     /// Snapshots of turns that are older.
     pub snapshot_age: Duration,
@@ -34,7 +34,7 @@ pub struct Policy {
     pub session: SessionId,
 }
 
-/// What became of one.
+/// The fate of one.
 #[derive(Debug)]
 pub enum Collected {
     Worktree {
@@ -45,7 +45,7 @@ pub enum Collected {
     /// It should have gone and could not; it is still there.
     Kept {
         name: WorktreeName,
-        why: GitTrouble,
+        why: GitError,
     },
     Snapshot {
         repository: PathBuf,
@@ -55,7 +55,7 @@ pub enum Collected {
 
 impl Git {
     /// Removes what the policy says.
-    pub async fn collect(&self, policy: &Policy) -> Result<Vec<Collected>, GitTrouble> {
+    pub async fn collect(&self, policy: &CollectPolicy) -> Result<Vec<Collected>, GitError> {
         let mut collected = Vec::new();
         let mut seen = self.list(None).await?;
         let mut bytes: u64 = seen.iter().map(|each| each.size_bytes).sum();
@@ -79,7 +79,7 @@ impl Git {
 
     /// Deletes what a kill has left to be deleted, and the snapshots of turns that are older. Those of removed worktrees
     /// stay: what was never committed is nowhere else.
-    pub async fn sweep(&self, age: Duration) -> Result<Vec<Collected>, GitTrouble> {
+    pub async fn sweep(&self, age: Duration) -> Result<Vec<Collected>, GitError> {
         self.empty_trash().await?;
         for place in ["worktrees", "removed"] {
             self.clear_unfinished(&self.places.own.join(place))?;
@@ -94,9 +94,9 @@ impl Git {
         Ok(expired)
     }
 
-    async fn collect_one(&self, seen: WorktreeSeen, session: SessionId, now: u64) -> Collected {
+    async fn collect_one(&self, seen: WorktreeStatus, session: SessionId, now: u64) -> Collected {
         // The time in place of a turn: each removal has a snapshot of its own.
-        let name = SnapshotName { session, turn: now, moment: Moment::Removed };
+        let name = SnapshotName { session, turn: now, moment: SnapshotMoment::Removed };
         match self.remove(&seen.name, &name).await {
             Ok(removed) => {
                 Collected::Worktree { name: seen.name, snapshot: removed.snapshot, bytes: seen.size_bytes }
@@ -106,7 +106,7 @@ impl Git {
     }
 
     /// Deletes hidden refs that are too old. What they alone held is git's to prune.
-    async fn expire(&self, repository: &Repository, age: Duration) -> Result<Vec<Collected>, GitTrouble> {
+    async fn expire(&self, repository: &Repository, age: Duration) -> Result<Vec<Collected>, GitError> {
         let _repository = self.hold(&repository.common, &repository.common).await?;
         let _hidden = self.hold_hidden(repository).await?;
         let shadow = self.shadow(repository)?;
@@ -132,7 +132,7 @@ impl Git {
         if !wishes.is_empty() {
             let said = self.delete_references(repository, wishes).await?;
             if said.code != Some(0) {
-                return Err(GitTrouble::Git { command: "git update-ref".into(), said: said.complaint });
+                return Err(GitError::Git { command: "git update-ref".into(), said: said.complaint });
             }
         }
         Ok(expired)

@@ -1,21 +1,21 @@
-//! What changed between two snapshots. Only trees are compared, so the cost is that of what changed.
+//! The difference between two snapshots. Only trees are compared, so the cost is that of what changed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Git;
-use super::find::Repository;
+use super::error::GitError;
 use super::names::is_object_id;
-use super::shadow::Shadow;
+use super::repository::Repository;
+use super::shadow::ShadowRepository;
 use super::snapshot::{Snapshot, path_of};
-use super::trouble::GitTrouble;
 
 /// Files that are told one by one; of the others only how many.
 const FILES_MAX: usize = 10_000;
 /// Renames are looked for among so many; each pair of files is compared.
 const RENAMES: &str = "-l500";
 
-/// What a turn changed.
+/// The changes of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub files: Vec<FileChange>,
@@ -30,7 +30,7 @@ pub struct Changes {
 pub struct FileChange {
     /// From the root of the working tree. Need not be UTF-8.
     pub path: PathBuf,
-    pub kind: FileKind,
+    pub kind: ChangeKind,
     /// Lines; zero for what is not text.
     pub plus: u64,
     pub minus: u64,
@@ -38,7 +38,7 @@ pub struct FileChange {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileKind {
+pub enum ChangeKind {
     Added,
     Edited,
     Removed,
@@ -47,27 +47,27 @@ pub enum FileKind {
 
 /// One path in a comparison of two trees, without renames.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) before: Entry,
-    pub(super) after: Entry,
+pub(super) struct PathChange {
+    pub(super) before: TreeEntry,
+    pub(super) after: TreeEntry,
 }
 
-/// What a tree has at a path: mode and id. Mode `000000` is nothing.
+/// The entry of a tree at a path: mode and id. Mode `000000` is nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TreeEntry {
     pub(super) mode: String,
     pub(super) id: String,
 }
 
-impl Entry {
+impl TreeEntry {
     pub(super) fn is_there(&self) -> bool {
         self.mode != "000000"
     }
 }
 
 impl Git {
-    /// What changed from one snapshot to another of the same repository.
-    pub async fn diff(&self, from: &Snapshot, to: &Snapshot) -> Result<Changes, GitTrouble> {
+    /// The changes from one snapshot to another of the same repository.
+    pub async fn diff(&self, from: &Snapshot, to: &Snapshot) -> Result<Changes, GitError> {
         check_trees(from, to)?;
         if from.tree == to.tree {
             return Ok(Changes::default());
@@ -97,10 +97,10 @@ impl Git {
     /// Each path at which two trees differ.
     pub(super) async fn steps(
         &self,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         before: &str,
         after: &str,
-    ) -> Result<BTreeMap<Vec<u8>, Step>, GitTrouble> {
+    ) -> Result<BTreeMap<Vec<u8>, PathChange>, GitError> {
         let call = self.raw(shadow, "diff-tree").words(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let out = call.words(["--ignore-submodules=none", before, after, "--"]).out().await?;
         let mut steps = BTreeMap::new();
@@ -109,8 +109,9 @@ impl Git {
             let about = String::from_utf8_lossy(about);
             let words: Vec<&str> = about.trim_start_matches(':').split(' ').collect();
             if let [mode_before, mode_after, id_before, id_after, _] = words[..] {
-                let entry = |mode: &str, id: &str| Entry { mode: mode.to_owned(), id: id.to_owned() };
-                let step = Step { before: entry(mode_before, id_before), after: entry(mode_after, id_after) };
+                let entry = |mode: &str, id: &str| TreeEntry { mode: mode.to_owned(), id: id.to_owned() };
+                let step =
+                    PathChange { before: entry(mode_before, id_before), after: entry(mode_after, id_after) };
                 steps.insert(path.to_vec(), step);
             }
         }
@@ -119,10 +120,10 @@ impl Git {
 }
 
 /// Snapshots come back from storage: what is handed to git is checked again.
-pub(super) fn check_trees(from: &Snapshot, to: &Snapshot) -> Result<(), GitTrouble> {
+pub(super) fn check_trees(from: &Snapshot, to: &Snapshot) -> Result<(), GitError> {
     for snapshot in [from, to] {
         if !is_object_id(&snapshot.tree) || snapshot.repository != from.repository {
-            return Err(GitTrouble::NoSuchSnapshot(snapshot.reference.clone()));
+            return Err(GitError::NoSuchSnapshot(snapshot.reference.clone()));
         }
     }
     Ok(())
@@ -138,13 +139,13 @@ fn read(out: &[u8]) -> Vec<FileChange> {
             let Some(path) = parts.next() else { break };
             let letter = part.rsplit(|byte| *byte == b' ').next().and_then(|word| word.first());
             let (path, kind) = match letter {
-                Some(b'A') => (path, FileKind::Added),
-                Some(b'D') => (path, FileKind::Removed),
+                Some(b'A') => (path, ChangeKind::Added),
+                Some(b'D') => (path, ChangeKind::Removed),
                 Some(b'R' | b'C') => {
                     let Some(to) = parts.next() else { break };
-                    (to, FileKind::Renamed { from: path_of(path) })
+                    (to, ChangeKind::Renamed { from: path_of(path) })
                 }
-                _ => (path, FileKind::Edited),
+                _ => (path, ChangeKind::Edited),
             };
             files.push(FileChange { path: path_of(path), kind, plus: 0, minus: 0, binary: false });
             continue;

@@ -1,6 +1,6 @@
 //! Making a worktree, so that it can be begun again after a kill at any line.
 //!
-//! What we remember is written first and says *making*; each step looks whether it is done already. A linked worktree is a
+//! The record is written first and says *making*; each step looks whether it is done already. A linked worktree is a
 //! few small files in a documented layout; they are written here, because `git worktree add` would read the repository's
 //! configuration. The files are checked out by git in our plain shadow: converted as attributes say, but by no filter.
 
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use kernel::SessionId;
 
-use super::find::{Repository, read_line};
-use super::inside::Inside;
+use super::directory_handle::DirectoryHandle;
+use super::error::GitError;
 use super::names::{BranchName, WorktreeName, check_revision, is_object_id};
-use super::record::{Record, State};
-use super::shadow::Shadow;
-use super::trouble::GitTrouble;
+use super::record::{RecordState, WorktreeRecord};
+use super::repository::{Repository, read_line};
+use super::shadow::ShadowRepository;
 use super::{Git, now_ms};
 
 /// Other worktrees of the repository may have taken the name there.
@@ -27,7 +27,7 @@ const LOCKED: &str = "a worktree of Homing's; remove it with Homing\n";
 
 /// Which worktree is wanted.
 #[derive(Debug, Clone)]
-pub struct Enter<'a> {
+pub struct EnterRequest<'a> {
     /// Any directory within the repository.
     pub repository: &'a Path,
     pub name: WorktreeName,
@@ -43,7 +43,7 @@ pub struct Enter<'a> {
 
 /// A worktree that is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entered {
+pub struct EnteredWorktree {
     /// Where to work: the same place in the worktree as `home` in its own.
     pub directory: PathBuf,
     /// The root of the worktree.
@@ -58,7 +58,7 @@ pub struct Entered {
 impl Git {
     /// Makes a worktree, or enters one that is there. Asked again with the same words it gives the same answer, also if the
     /// first time was cut short.
-    pub async fn enter(&self, enter: Enter<'_>) -> Result<Entered, GitTrouble> {
+    pub async fn enter(&self, enter: EnterRequest<'_>) -> Result<EnteredWorktree, GitError> {
         let from = Repository::must_be_around(enter.repository)?;
         let home = enter.repository.to_path_buf();
         let _held = self.hold(&from.common, &from.common).await?;
@@ -66,31 +66,31 @@ impl Git {
         let _root = self.hold_unmade(&enter.name, record.as_ref(), &from.common).await?;
         let record = match record {
             Some(record) if record.common != from.common => {
-                return Err(GitTrouble::NameTaken { name: enter.name, repository: record.home });
+                return Err(GitError::NameTaken { name: enter.name, repository: record.home });
             }
-            Some(Record { state: State::Removing { .. }, .. }) if enter.is_new => {
+            Some(WorktreeRecord { state: RecordState::Removing { .. }, .. }) if enter.is_new => {
                 self.finish_removal(&enter.name).await?;
                 self.plan(&enter, &from).await?
             }
-            Some(Record { state: State::Removing { .. }, .. }) => {
-                return Err(GitTrouble::NoSuchWorktree(enter.name));
+            Some(WorktreeRecord { state: RecordState::Removing { .. }, .. }) => {
+                return Err(GitError::NoSuchWorktree(enter.name));
             }
             Some(record) if enter.is_new && !is_asked_again(&record, &enter) => {
-                return Err(GitTrouble::NameTaken { name: enter.name, repository: record.home });
+                return Err(GitError::NameTaken { name: enter.name, repository: record.home });
             }
             Some(record) => record,
             None if enter.is_new => self.plan(&enter, &from).await?,
-            None => return Err(GitTrouble::NoSuchWorktree(enter.name)),
+            None => return Err(GitError::NoSuchWorktree(enter.name)),
         };
         self.make(&enter.name, record, &from).await?;
         self.entered(&enter.name, &from, home)
     }
 
     /// Decides what is to be made, and writes it down. Nothing else has happened yet.
-    async fn plan(&self, enter: &Enter<'_>, from: &Repository) -> Result<Record, GitTrouble> {
+    async fn plan(&self, enter: &EnterRequest<'_>, from: &Repository) -> Result<WorktreeRecord, GitError> {
         let root = self.worktree(&enter.name);
         if fs::symlink_metadata(&root).is_ok() {
-            return Err(GitTrouble::InTheWay(root));
+            return Err(GitError::InTheWay(root));
         }
         let shadow = self.shadow(from)?;
         let branch = enter.branch.clone().unwrap_or_else(|| BranchName::of(&enter.name));
@@ -99,14 +99,14 @@ impl Git {
         let base_commit = match there {
             Some(commit) if enter.branch.is_some() && enter.base.is_none() => {
                 if let Some(at) = checked_out_at(from, &branch.reference()) {
-                    return Err(GitTrouble::BranchInUse { branch: branch.to_string(), at });
+                    return Err(GitError::BranchInUse { branch: branch.to_string(), at });
                 }
                 commit
             }
-            Some(_) => return Err(GitTrouble::BranchTaken(branch.to_string())),
+            Some(_) => return Err(GitError::BranchTaken(branch.to_string())),
             None => self.resolve(&shadow, enter.base.as_deref().unwrap_or("HEAD")).await?,
         };
-        let record = Record {
+        let record = WorktreeRecord {
             common: from.common.clone(),
             home: from.top.clone(),
             branch: Some(branch.reference()),
@@ -117,7 +117,7 @@ impl Git {
             made_at_ms: now_ms(),
             restoring: None,
             session: enter.session.map(|session| session.to_string()),
-            state: State::Making,
+            state: RecordState::Making,
         };
         self.write_record(&enter.name, &record)?;
         self.step()?;
@@ -125,7 +125,11 @@ impl Git {
     }
 
     /// The commit that somebody's words name.
-    pub(super) async fn resolve(&self, shadow: &Shadow, revision: &str) -> Result<String, GitTrouble> {
+    pub(super) async fn resolve(
+        &self,
+        shadow: &ShadowRepository,
+        revision: &str,
+    ) -> Result<String, GitError> {
         check_revision(revision)?;
         let call = self.plain(shadow, "rev-parse").words(["--verify", "--quiet", "--end-of-options"]);
         let said = call.word(format!("{revision}^{{commit}}")).said().await?;
@@ -133,22 +137,22 @@ impl Git {
         if said.code == Some(0) && is_object_id(&commit) {
             return Ok(commit);
         }
-        Err(GitTrouble::NoSuchRevision(revision.to_owned()))
+        Err(GitError::NoSuchRevision(revision.to_owned()))
     }
 
     /// Does what is not done yet. The repository and the root of the worktree are held by the caller.
     pub(super) async fn make(
         &self,
         name: &WorktreeName,
-        mut record: Record,
+        mut record: WorktreeRecord,
         from: &Repository,
-    ) -> Result<(), GitTrouble> {
+    ) -> Result<(), GitError> {
         let root = self.worktree(name);
-        if record.state == State::Made {
+        if record.state == RecordState::Made {
             return if root.join(".git").is_file() {
                 Ok(())
             } else {
-                Err(GitTrouble::NoSuchWorktree(name.clone()))
+                Err(GitError::NoSuchWorktree(name.clone()))
             };
         }
         self.make_branch(&record, from).await?;
@@ -163,12 +167,12 @@ impl Git {
             None => self.fill(&made, &record).await?,
         }
         self.step()?;
-        record.state = State::Made;
+        record.state = RecordState::Made;
         self.write_record(name, &record)
     }
 
     /// The files of the base, and those that git does not track.
-    async fn fill(&self, made: &Repository, record: &Record) -> Result<(), GitTrouble> {
+    async fn fill(&self, made: &Repository, record: &WorktreeRecord) -> Result<(), GitError> {
         let shadow = self.shadow_held(made)?;
         let settings = self.carried(made, &shadow).await?;
         let call = self.plain(&shadow, "read-tree").words(["--reset", "-u", &record.base_commit]);
@@ -177,7 +181,7 @@ impl Git {
         self.include(&record.home, made).await
     }
 
-    async fn make_branch(&self, record: &Record, from: &Repository) -> Result<(), GitTrouble> {
+    async fn make_branch(&self, record: &WorktreeRecord, from: &Repository) -> Result<(), GitError> {
         let Some(branch) = &record.branch else { return Ok(()) };
         let shadow = self.shadow(from)?;
         // Without a commit a branch begins with the first one.
@@ -189,46 +193,46 @@ impl Git {
     }
 
     /// The files of a new worktree that tie it to its repository.
-    fn make_links(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+    fn make_links(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
         self.write_head(record)?;
         self.step()?;
         self.tie(name, record)
     }
 
-    /// What the worktree begins with.
-    pub(super) fn write_head(&self, record: &Record) -> Result<(), GitTrouble> {
+    /// The revision that the worktree begins with.
+    pub(super) fn write_head(&self, record: &WorktreeRecord) -> Result<(), GitError> {
         let admin = record.admin();
         let head = match &record.branch {
             Some(branch) => format!("ref: {branch}\n"),
             None => format!("{}\n", record.base_commit),
         };
-        fs::create_dir_all(&admin).map_err(GitTrouble::disk(&admin))?;
+        fs::create_dir_all(&admin).map_err(GitError::disk(&admin))?;
         // Git takes a directory without it for one that is to be pruned.
         let (locked, path) = (admin.join("locked"), admin.join("HEAD"));
-        fs::write(&locked, LOCKED).map_err(GitTrouble::disk(&locked))?;
-        fs::write(&path, head).map_err(GitTrouble::disk(&path))
+        fs::write(&locked, LOCKED).map_err(GitError::disk(&locked))?;
+        fs::write(&path, head).map_err(GitError::disk(&path))
     }
 
     /// Both ends of the tie. HEAD is not touched: whoever works in the worktree may have moved it.
-    pub(super) fn tie(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+    pub(super) fn tie(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
         let (root, admin) = (self.worktree(name), record.admin());
-        fs::create_dir_all(&admin).map_err(GitTrouble::disk(&admin))?;
+        fs::create_dir_all(&admin).map_err(GitError::disk(&admin))?;
         let with_end = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
         let dot_git = root.join(".git");
         for (file, text) in
             [("locked", LOCKED.as_bytes()), ("gitdir", &with_end(&dot_git)), ("commondir", b"../..\n")]
         {
             let path = admin.join(file);
-            fs::write(&path, text).map_err(GitTrouble::disk(&path))?;
+            fs::write(&path, text).map_err(GitError::disk(&path))?;
             self.step()?;
         }
         match fs::create_dir(&root) {
-            Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(GitTrouble::disk(&root)(why)),
+            Err(why) if why.kind() != ErrorKind::AlreadyExists => return Err(GitError::disk(&root)(why)),
             _ => {}
         }
         self.step()?;
         fs::write(&dot_git, [b"gitdir: ", with_end(&admin).as_slice()].concat())
-            .map_err(GitTrouble::disk(&dot_git))
+            .map_err(GitError::disk(&dot_git))
     }
 
     pub(super) fn entered(
@@ -236,22 +240,29 @@ impl Git {
         name: &WorktreeName,
         from: &Repository,
         home: PathBuf,
-    ) -> Result<Entered, GitTrouble> {
-        let record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+    ) -> Result<EnteredWorktree, GitError> {
+        let record = self.record(name)?.ok_or_else(|| GitError::NoSuchWorktree(name.clone()))?;
         let root = self.worktree(name);
         let within = home.strip_prefix(&from.top).unwrap_or(Path::new(""));
-        let leads_out = |_| GitTrouble::LeadsOut { path: root.join(within), root: root.clone() };
+        let leads_out = |_| GitError::LeadsOut { path: root.join(within), root: root.clone() };
         // Joining nothing would put a slash at its end.
         let directory = if within.as_os_str().is_empty() { root.clone() } else { root.join(within) };
         // Made where the base does not have it; a link on the way would lead out.
-        Inside::open(&root).map_err(GitTrouble::disk(&root))?.make_directory(within).map_err(leads_out)?;
+        DirectoryHandle::open(&root)
+            .map_err(GitError::disk(&root))?
+            .make_directory(within)
+            .map_err(leads_out)?;
         let branch = Repository::must_be_around(&root)?.branch();
         let branch = branch.and_then(|branch| Some(branch.strip_prefix("refs/heads/")?.to_owned()));
-        Ok(Entered { directory, root, home, branch, base_commit: record.base_commit })
+        Ok(EnteredWorktree { directory, root, home, branch, base_commit: record.base_commit })
     }
 
-    /// What the repository's configuration says about files as such. Nothing in it can be executed.
-    pub(super) async fn carried(&self, of: &Repository, shadow: &Shadow) -> Result<Vec<String>, GitTrouble> {
+    /// The part of the repository's configuration about files as such. Nothing in it can be executed.
+    pub(super) async fn carried(
+        &self,
+        of: &Repository,
+        shadow: &ShadowRepository,
+    ) -> Result<Vec<String>, GitError> {
         let config = of.common.join("config");
         if !config.is_file() {
             return Ok(Vec::new());
@@ -269,7 +280,7 @@ impl Git {
 }
 
 /// The same wish as the one that is written down: somebody was killed before they heard the answer.
-fn is_asked_again(record: &Record, enter: &Enter<'_>) -> bool {
+fn is_asked_again(record: &WorktreeRecord, enter: &EnterRequest<'_>) -> bool {
     let branch = enter.branch.clone().unwrap_or_else(|| BranchName::of(&enter.name));
     record.branch == Some(branch.reference()) && record.base == enter.base
 }
@@ -284,16 +295,16 @@ pub(super) fn checked_out_at(of: &Repository, branch: &str) -> Option<PathBuf> {
     let others =
         fs::read_dir(of.common.join("worktrees")).into_iter().flatten().flatten().map(|entry| entry.path());
     others.filter(|admin| has(admin)).find_map(|admin| {
-        let path = super::find::bytes_path(&read_line(&admin.join("gitdir")).ok()?);
+        let path = super::repository::bytes_path(&read_line(&admin.join("gitdir")).ok()?);
         Some(path.parent()?.to_path_buf())
     })
 }
 
 /// A name in the repository's `worktrees` that nobody has: the worktree's own, or with a number.
-pub(super) fn free_id(of: &Repository, name: &WorktreeName) -> Result<String, GitTrouble> {
+pub(super) fn free_id(of: &Repository, name: &WorktreeName) -> Result<String, GitError> {
     let all = of.common.join("worktrees");
     let names =
         std::iter::once(name.to_string()).chain((2..IDS_MAX).map(|number| format!("{name}.{number}")));
     let mut free = names.filter(|id| fs::symlink_metadata(all.join(id)).is_err());
-    free.next().ok_or_else(|| GitTrouble::InTheWay(all.join(name.as_str())))
+    free.next().ok_or_else(|| GitError::InTheWay(all.join(name.as_str())))
 }

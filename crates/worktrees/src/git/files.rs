@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::find::{Repository, bytes_path};
-use super::trouble::GitTrouble;
+use super::error::GitError;
+use super::repository::{Repository, bytes_path};
 use super::{Git, blocking};
 
-/// What is never shown: git's own.
+/// Names that are never shown: git's own.
 const DOT_GIT: &str = ".git";
 
 /// Files of a directory, by their paths from there, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct FileList {
     pub paths: Vec<PathBuf>,
     /// There are more.
     pub is_cut: bool,
@@ -22,7 +22,7 @@ pub struct Files {
 impl Git {
     /// The files of a directory that git tracks or would track; none outside of version control. Links are named and never
     /// followed.
-    pub async fn files(&self, directory: &Path, count_max: usize) -> Result<Option<Files>, GitTrouble> {
+    pub async fn files(&self, directory: &Path, count_max: usize) -> Result<Option<FileList>, GitError> {
         let Some(repository) = Repository::around(directory)? else { return Ok(None) };
         let within = directory.strip_prefix(&repository.top).unwrap_or(Path::new("")).to_path_buf();
         let shadow = self.shadow(&repository)?;
@@ -30,7 +30,7 @@ impl Git {
         let copy = shadow.plain.join(format!("index.{}", uuid::Uuid::now_v7().simple()));
         let real = repository.git_dir.join("index");
         if real.is_file() {
-            fs::copy(&real, &copy).map_err(GitTrouble::disk(&copy))?;
+            fs::copy(&real, &copy).map_err(GitError::disk(&copy))?;
         }
         let list = self.plain(&shadow, "ls-files").words(["-z", "-c", "-o", "--exclude-standard"]);
         let listed = list.work_tree(&repository.top).index(&copy).out().await;
@@ -47,14 +47,14 @@ impl Git {
 }
 
 /// The files of a directory that nobody keeps versions of.
-pub async fn plain_files(directory: &Path, count_max: usize) -> Result<Files, GitTrouble> {
+pub async fn plain_files(directory: &Path, count_max: usize) -> Result<FileList, GitError> {
     let directory = directory.to_path_buf();
     blocking(move || Ok(first_of(Walk::of(&directory), count_max))).await
 }
 
-fn first_of(mut paths: impl Iterator<Item = PathBuf>, count_max: usize) -> Files {
+fn first_of(mut paths: impl Iterator<Item = PathBuf>, count_max: usize) -> FileList {
     let taken: Vec<PathBuf> = paths.by_ref().take(count_max).collect();
-    Files { paths: taken, is_cut: paths.next().is_some() }
+    FileList { paths: taken, is_cut: paths.next().is_some() }
 }
 
 /// A directory's files, those nearest first. Directories that are links are not walked into.
@@ -74,7 +74,7 @@ impl Walk {
         }
     }
 
-    /// What cannot be read is left out.
+    /// Files that cannot be read are left out.
     fn read(&mut self, within: &Path) {
         let mut files = Vec::new();
         let mut directories = Vec::new();

@@ -9,11 +9,11 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::find::{Repository, open_plain};
-use super::inside::{Inside, Stands};
+use super::directory_handle::{DirectoryHandle, EntryKind};
+use super::error::GitError;
+use super::repository::{Repository, open_plain};
 use super::shadow::key;
 use super::snapshot::path_of;
-use super::trouble::GitTrouble;
 use super::{Git, blocking};
 
 const INCLUDE: &str = ".worktreeinclude";
@@ -22,7 +22,7 @@ const INCLUDE_BYTES_MAX: u64 = 64 * 1024;
 
 impl Git {
     /// Copies what `.worktreeinclude` in the root of `home` names.
-    pub(super) async fn include(&self, home: &Path, to: &Repository) -> Result<(), GitTrouble> {
+    pub(super) async fn include(&self, home: &Path, to: &Repository) -> Result<(), GitError> {
         let list = home.join(INCLUDE);
         if !fs::symlink_metadata(&list).is_ok_and(|about| about.is_file()) {
             return Ok(());
@@ -31,13 +31,13 @@ impl Git {
         let shadow = self.shadow(&from)?;
         let patterns = shadow.plain.join("include");
         let mut bytes = Vec::new();
-        let mut file = io::Read::take(open_plain(&list).map_err(GitTrouble::disk(&list))?, INCLUDE_BYTES_MAX);
-        io::Read::read_to_end(&mut file, &mut bytes).map_err(GitTrouble::disk(&list))?;
-        fs::write(&patterns, bytes).map_err(GitTrouble::disk(&patterns))?;
+        let mut file = io::Read::take(open_plain(&list).map_err(GitError::disk(&list))?, INCLUDE_BYTES_MAX);
+        io::Read::read_to_end(&mut file, &mut bytes).map_err(GitError::disk(&list))?;
+        fs::write(&patterns, bytes).map_err(GitError::disk(&patterns))?;
         let (index, real) = (shadow.plain.join("index.include"), from.git_dir.join("index"));
         let _ = fs::remove_file(&index);
         if real.is_file() {
-            fs::copy(&real, &index).map_err(GitTrouble::disk(&index))?;
+            fs::copy(&real, &index).map_err(GitError::disk(&index))?;
         }
         let mut exclude_from = OsString::from("--exclude-from=");
         exclude_from.push(&patterns);
@@ -50,7 +50,7 @@ impl Git {
     }
 }
 
-fn copy_all(from: &Path, to: &Path, paths: Vec<PathBuf>, bytes_max: u64) -> Result<(), GitTrouble> {
+fn copy_all(from: &Path, to: &Path, paths: Vec<PathBuf>, bytes_max: u64) -> Result<(), GitError> {
     let mut sizes: Vec<(u64, PathBuf)> = paths
         .into_iter()
         .filter_map(|path| Some((fs::symlink_metadata(from.join(&path)).ok()?.size(), path)))
@@ -59,18 +59,18 @@ fn copy_all(from: &Path, to: &Path, paths: Vec<PathBuf>, bytes_max: u64) -> Resu
     if bytes > bytes_max {
         sizes.sort_by(|one, other| other.cmp(one));
         let largest = sizes.into_iter().take(20).map(|(_, path)| path).collect();
-        return Err(GitTrouble::TooLarge { what: "what .worktreeinclude names", bytes, bytes_max, largest });
+        return Err(GitError::TooLarge { what: "what .worktreeinclude names", bytes, bytes_max, largest });
     }
-    let source = Inside::open(from).map_err(GitTrouble::disk(from))?;
-    let target = Inside::open(to).map_err(GitTrouble::disk(to))?;
+    let source = DirectoryHandle::open(from).map_err(GitError::disk(from))?;
+    let target = DirectoryHandle::open(to).map_err(GitError::disk(to))?;
     for (_, path) in sizes {
-        copy_one(&source, &target, &path).map_err(GitTrouble::disk(&to.join(&path)))?;
+        copy_one(&source, &target, &path).map_err(GitError::disk(&to.join(&path)))?;
     }
     Ok(())
 }
 
 /// Whole or not at all: a copy gets its name when it is done.
-fn copy_one(source: &Inside, target: &Inside, path: &Path) -> io::Result<()> {
+fn copy_one(source: &DirectoryHandle, target: &DirectoryHandle, path: &Path) -> io::Result<()> {
     let (from, name) = source.parent(path)?;
     let to = match target.make_parent(path) {
         Ok((to, _)) => to,
@@ -78,12 +78,12 @@ fn copy_one(source: &Inside, target: &Inside, path: &Path) -> io::Result<()> {
         Err(why) if why.kind() == io::ErrorKind::NotADirectory => return Ok(()),
         Err(why) => return Err(why),
     };
-    if to.stands(name)? != Stands::Nothing {
+    if to.stands(name)? != EntryKind::Nothing {
         return Ok(());
     }
     match from.stands(name)? {
-        Stands::Link => to.link(name, &from.read_link(name)?),
-        Stands::File => {
+        EntryKind::Link => to.link(name, &from.read_link(name)?),
+        EntryKind::File => {
             let mut file = from.read(name)?;
             let mode = file.metadata()?.permissions().mode() & 0o7777;
             let unfinished = OsString::from(format!(".homing-copy-{}", key(path)));

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use kernel::SessionId;
 
-use super::find::Repository;
+use super::error::GitError;
 use super::names::WorktreeName;
-use super::record::{Record, State};
-use super::shadow::Shadow;
-use super::trouble::GitTrouble;
+use super::record::{RecordState, WorktreeRecord};
+use super::repository::Repository;
+use super::shadow::ShadowRepository;
 use super::{Git, blocking};
 
 /// A worktree of ours, as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorktreeSeen {
+pub struct WorktreeStatus {
     pub name: WorktreeName,
     /// The session that it was made for.
     pub session: Option<SessionId>,
@@ -43,7 +43,7 @@ pub struct WorktreeSeen {
 
 impl Git {
     /// All worktrees of ours, or those of the repository around a directory.
-    pub async fn list(&self, repository: Option<&Path>) -> Result<Vec<WorktreeSeen>, GitTrouble> {
+    pub async fn list(&self, repository: Option<&Path>) -> Result<Vec<WorktreeStatus>, GitError> {
         let common = match repository {
             Some(directory) => Some(Repository::must_be_around(directory)?.common),
             None => None,
@@ -58,23 +58,27 @@ impl Git {
     }
 
     /// Which worktrees of ours there are, and the sessions that they were made for. Looks into none.
-    pub fn names(&self) -> Result<Vec<(WorktreeName, Option<SessionId>)>, GitTrouble> {
+    pub fn names(&self) -> Result<Vec<(WorktreeName, Option<SessionId>)>, GitError> {
         Ok(self.records()?.into_iter().map(|(name, record)| (name, session_of(&record))).collect())
     }
 
     /// One worktree of ours; none if there is none of that name.
-    pub async fn look(&self, name: &WorktreeName) -> Result<Option<WorktreeSeen>, GitTrouble> {
+    pub async fn look(&self, name: &WorktreeName) -> Result<Option<WorktreeStatus>, GitError> {
         match self.record(name)? {
             Some(record) => self.look_into(name.clone(), &record).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn look_into(&self, name: WorktreeName, record: &Record) -> Result<WorktreeSeen, GitTrouble> {
+    async fn look_into(
+        &self,
+        name: WorktreeName,
+        record: &WorktreeRecord,
+    ) -> Result<WorktreeStatus, GitError> {
         let root = self.worktree(&name);
         let directory = root.clone();
         let size_bytes = blocking(move || Ok(size_of(&root))).await?;
-        let mut seen = WorktreeSeen {
+        let mut seen = WorktreeStatus {
             name,
             session: session_of(record),
             directory,
@@ -98,18 +102,18 @@ impl Git {
         Ok(seen)
     }
 
-    /// What git says about it.
-    async fn look_closer(&self, seen: &mut WorktreeSeen, record: &Record) -> Result<(), GitTrouble> {
+    /// The words of git about it.
+    async fn look_closer(&self, seen: &mut WorktreeStatus, record: &WorktreeRecord) -> Result<(), GitError> {
         if !seen.directory.exists() {
             return Ok(());
         }
         let found = Repository::around(&seen.directory)?;
         let Some(found) = found.filter(|found| found.top == seen.directory) else { return Ok(()) };
         if found.common != record.common {
-            return Err(GitTrouble::InTheWay(seen.directory.join(".git")));
+            return Err(GitError::InTheWay(seen.directory.join(".git")));
         }
         // One that is not whole yet, or any more, is told as missing; entering or removing it goes on.
-        seen.is_missing = record.state != State::Made;
+        seen.is_missing = record.state != RecordState::Made;
         seen.branch = found.branch().as_deref().and_then(short);
         seen.used_at_ms = seen.used_at_ms.max(touched_ms(&found));
         let shadow = self.shadow(&found)?;
@@ -121,10 +125,10 @@ impl Git {
 
     async fn distance(
         &self,
-        shadow: &Shadow,
-        record: &Record,
+        shadow: &ShadowRepository,
+        record: &WorktreeRecord,
         head: Option<&str>,
-    ) -> Result<(u64, u64), GitTrouble> {
+    ) -> Result<(u64, u64), GitError> {
         let Some(head) = head else { return Ok((0, 0)) };
         let home = Repository::around(&record.home).ok().flatten();
         let there = match home.filter(|home| home.common == record.common) {
@@ -139,12 +143,12 @@ impl Git {
     }
 
     /// Files that differ from HEAD, and files that git does not know.
-    async fn differing(&self, of: &Repository, shadow: &Shadow) -> Result<(u64, u64), GitTrouble> {
+    async fn differing(&self, of: &Repository, shadow: &ShadowRepository) -> Result<(u64, u64), GitError> {
         let mine = format!("index.{}", uuid::Uuid::now_v7().simple());
         let (real, copy) = (of.git_dir.join("index"), shadow.plain.join(mine));
-        let _copy = Passing(copy.clone());
+        let _copy = TemporaryFile(copy.clone());
         if real.is_file() {
-            fs::copy(&real, &copy).map_err(GitTrouble::disk(&copy))?;
+            fs::copy(&real, &copy).map_err(GitError::disk(&copy))?;
         }
         let settings = self.carried(of, shadow).await?;
         let status = self.plain(shadow, "status").words(["--porcelain=v1", "-z", "--no-renames", "-uall"]);
@@ -159,15 +163,15 @@ impl Git {
 }
 
 /// A file that goes with the look it was made for, however that ends.
-struct Passing(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Drop for Passing {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
 }
 
-fn session_of(record: &Record) -> Option<SessionId> {
+fn session_of(record: &WorktreeRecord) -> Option<SessionId> {
     record.session.as_deref()?.parse().ok()
 }
 
@@ -186,7 +190,7 @@ fn touched_ms(of: &Repository) -> u64 {
         .unwrap_or(0)
 }
 
-/// What a directory takes on the disk. Links are not followed; what cannot be read counts nothing.
+/// The size of a directory on the disk. Links are not followed; what cannot be read counts nothing.
 pub(super) fn size_of(root: &Path) -> u64 {
     let mut bytes = 0;
     let mut left = vec![root.to_path_buf()];

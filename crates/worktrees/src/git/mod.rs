@@ -1,84 +1,84 @@
 //! Worktrees and snapshots, by the real git, in repositories that nobody has to trust.
 //!
-//! Read in this order: `run` (the one place where git is started), `find` (which repository a directory is in), `shadow`
+//! Read in this order: `run` (the one place where git is started), `repository` (which repository a directory is in), `shadow`
 //! (the git directory of ours in which git runs instead of the repository's), then what is done with it: `enter`,
-//! `include`, `snapshot`, `diff`, `undo`, `remove` with `kept` and `stamps`, `restore`, `list`, `files`, `collect`. `alive` knows which runs of git live, and
-//! `leftovers` takes away what a killed one has left. `names` are names that are safe, `inside` reaches files without following links, `record` remembers
-//! which worktrees are ours, `trouble` says what went wrong and what to do about it.
+//! `include`, `snapshot`, `diff`, `undo`, `remove` with `unversioned` and `stamps`, `restore`, `list`, `files`, `collect`. `running` knows which runs of git live, and
+//! `leftovers` takes away what a killed one has left. `names` are names that are safe, `directory_handle` reaches files without following links, `record` remembers
+//! which worktrees are ours, `error` says what went wrong and what to do about it.
 //!
 //! Nothing that a repository says is ever executed here: no hook, no filter, no alias. Its configuration is not read by
 //! git at all. What has to run (setup scripts) runs behind the wall with the agent, and not from here.
 
-mod alive;
 mod collect;
 mod diff;
+mod directory_handle;
 mod enter;
+mod error;
 mod files;
-mod find;
 mod include;
-mod inside;
-mod kept;
 mod leftovers;
 mod list;
 mod names;
 mod record;
 mod remove;
+mod repository;
 mod restore;
 mod run;
+mod running;
 mod shadow;
 mod snapshot;
 mod stamps;
-mod trouble;
 mod undo;
+mod unversioned;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-pub use collect::{Collected, Policy};
-pub use diff::{Changes, FileChange, FileKind};
-pub use enter::{Enter, Entered};
-pub use files::{Files, plain_files};
-pub use list::WorktreeSeen;
-pub use names::{BranchName, Moment, SnapshotName, WorktreeName};
+pub use collect::{CollectPolicy, Collected};
+pub use diff::{ChangeKind, Changes, FileChange};
+pub use enter::{EnterRequest, EnteredWorktree};
+pub use error::{GitError, UndoError};
+pub use files::{FileList, plain_files};
+pub use list::WorktreeStatus;
+pub use names::{BranchName, SnapshotMoment, SnapshotName, WorktreeName};
 pub use record::RemovedWorktree;
-pub use remove::Removed;
+pub use remove::Removal;
 pub use snapshot::Snapshot;
-pub use trouble::{GitTrouble, UndoRefused};
 pub use undo::Undone;
 
-use alive::Runs;
-use find::Repository;
-use run::Runner;
+use repository::Repository;
+use run::GitRunner;
+use running::RunningGits;
 
 /// Where our files are. Both directories are ours alone, and no agent sees them but its own worktree.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct GitDirectories {
     /// Worktrees live here, each in a directory of its name.
     pub worktrees: PathBuf,
-    /// What we remember of worktrees and repositories, and the git directories in which git runs.
+    /// Our records of worktrees and repositories, and the git directories in which git runs.
     pub own: PathBuf,
 }
 
 /// How long and how much.
 #[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct GitLimits {
     /// One run of git.
     pub time_max: Duration,
     /// Waiting for somebody else's operation on the same worktree or repository.
     pub wait_max: Duration,
-    /// What one run of git may print.
+    /// Bytes that one run of git may print.
     pub output_bytes_max: usize,
     /// How much of a patch is kept.
     pub patch_bytes_max: usize,
-    /// What `.worktreeinclude` may copy.
+    /// Bytes that `.worktreeinclude` may copy.
     pub include_bytes_max: u64,
     /// Ignored files and nested repositories that are kept when a worktree is removed. With more, it is not removed.
     pub kept_bytes_max: u64,
 }
 
-impl Default for Bounds {
+impl Default for GitLimits {
     fn default() -> Self {
         Self {
             time_max: Duration::from_secs(300),
@@ -94,38 +94,39 @@ impl Default for Bounds {
 /// Git, as we run it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Git {
-    runner: Runner,
-    places: Places,
-    bounds: Bounds,
+    runner: GitRunner,
+    places: GitDirectories,
+    bounds: GitLimits,
     /// For tests: at which step to stop, as if killed there. Zero: never.
     stop_at: Arc<AtomicUsize>,
 }
 
 impl Git {
     /// Makes the places if they are missing. `program` is git, by path or by a name in `PATH`.
-    pub fn new(program: &Path, places: Places, bounds: Bounds) -> Result<Self, GitTrouble> {
+    pub fn new(program: &Path, places: GitDirectories, bounds: GitLimits) -> Result<Self, GitError> {
         make_private(&places.worktrees)?;
         for place in ["home", "locks", "worktrees", "runs"] {
             make_private(&places.own.join(place))?;
         }
-        let canonical = |path: &Path| path.canonicalize().map_err(GitTrouble::disk(path));
-        let places = Places { worktrees: canonical(&places.worktrees)?, own: canonical(&places.own)? };
-        let runner = Runner {
+        let canonical = |path: &Path| path.canonicalize().map_err(GitError::disk(path));
+        let places =
+            GitDirectories { worktrees: canonical(&places.worktrees)?, own: canonical(&places.own)? };
+        let runner = GitRunner {
             program: program.to_path_buf(),
             home: places.own.join("home"),
             time_max: bounds.time_max,
             output_bytes_max: bounds.output_bytes_max,
-            runs: Runs::at(places.own.join("runs")),
+            runs: RunningGits::at(places.own.join("runs")),
         };
         Ok(Self { runner, places, bounds, stop_at: Arc::new(AtomicUsize::new(0)) })
     }
 
     /// The root of the repository's working tree around a directory, if there is one.
-    pub fn root_of(&self, directory: &Path) -> Result<Option<PathBuf>, GitTrouble> {
+    pub fn root_of(&self, directory: &Path) -> Result<Option<PathBuf>, GitError> {
         Ok(Repository::around(directory)?.map(|repository| repository.top))
     }
 
-    /// For tests: the next operations end with [`GitTrouble::Stopped`] at this step, counted from one, leaving everything
+    /// For tests: the next operations end with [`GitError::Stopped`] at this step, counted from one, leaving everything
     /// as a kill would. Zero takes it back.
     #[doc(hidden)]
     pub fn stop_at_step(&self, step: usize) {
@@ -133,30 +134,30 @@ impl Git {
     }
 
     /// A point between two changes at which a kill must do no harm.
-    fn step(&self) -> Result<(), GitTrouble> {
+    fn step(&self) -> Result<(), GitError> {
         let left = self.stop_at.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| match left {
             0 => None,
             left => Some(left - 1),
         });
-        if left == Ok(1) { Err(GitTrouble::Stopped(1)) } else { Ok(()) }
+        if left == Ok(1) { Err(GitError::Stopped(1)) } else { Ok(()) }
     }
 }
 
 /// A directory for nobody but us.
-fn make_private(path: &Path) -> Result<(), GitTrouble> {
+fn make_private(path: &Path) -> Result<(), GitError> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(path).map_err(GitTrouble::disk(path))
+    builder.recursive(true).mode(0o700).create(path).map_err(GitError::disk(path))
 }
 
 /// Work on files, off the threads that must not wait.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, GitTrouble> + Send + 'static,
-) -> Result<T, GitTrouble> {
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, GitError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(why) if why.is_panic() => std::panic::resume_unwind(why.into_panic()),
-        Err(_) => Err(GitTrouble::Stopped(0)),
+        Err(_) => Err(GitError::Stopped(0)),
     }
 }
 

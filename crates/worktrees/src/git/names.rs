@@ -7,7 +7,7 @@ use kernel::SessionId;
 use processes::wall::{own_worktree, worktree_suffix};
 use serde::{Deserialize, Serialize};
 
-use super::trouble::GitTrouble;
+use super::error::GitError;
 
 /// The longest branch name: one more component of a path has to fit a file's name.
 const BRANCH_BYTES_MAX: usize = 200;
@@ -20,9 +20,9 @@ const REVISION_BYTES_MAX: usize = 250;
 pub struct WorktreeName(String);
 
 impl TryFrom<String> for WorktreeName {
-    type Error = GitTrouble;
+    type Error = GitError;
 
-    fn try_from(text: String) -> Result<Self, GitTrouble> {
+    fn try_from(text: String) -> Result<Self, GitError> {
         text.parse()
     }
 }
@@ -34,17 +34,17 @@ impl From<WorktreeName> for String {
 }
 
 impl WorktreeName {
-    /// What a session calls `name` among all worktrees: two sessions that call theirs the same have two.
-    pub fn of(session: SessionId, name: &str) -> Result<Self, GitTrouble> {
+    /// The full name of the worktree that a session calls `name`: two sessions that call theirs the same have two.
+    pub fn of(session: SessionId, name: &str) -> Result<Self, GitError> {
         format!("{name}{}", worktree_suffix(session)).parse()
     }
 
-    /// Whether it is one of that session's.
+    /// True if it is one of that session's.
     pub fn is_of(&self, session: SessionId) -> bool {
         self.own(session).is_some()
     }
 
-    /// What its session calls it, if it is one of that session's.
+    /// The name its session gives it, if it is one of that session's.
     pub fn own(&self, session: SessionId) -> Option<&str> {
         own_worktree(session, &self.0)
     }
@@ -61,9 +61,9 @@ impl fmt::Display for WorktreeName {
 }
 
 impl FromStr for WorktreeName {
-    type Err = GitTrouble;
+    type Err = GitError;
 
-    fn from_str(text: &str) -> Result<Self, GitTrouble> {
+    fn from_str(text: &str) -> Result<Self, GitError> {
         let is_known = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
         let is_good = text.len() <= 63
             && text.bytes().next().is_some_and(is_known)
@@ -72,7 +72,7 @@ impl FromStr for WorktreeName {
             return Ok(Self(text.to_owned()));
         }
         let why = "use up to 63 small letters, digits and dashes, and begin with a letter or digit";
-        Err(GitTrouble::BadName { what: "the worktree's name", name: text.to_owned(), why })
+        Err(GitError::BadName { what: "the worktree's name", name: text.to_owned(), why })
     }
 }
 
@@ -102,10 +102,10 @@ impl fmt::Display for BranchName {
 }
 
 impl FromStr for BranchName {
-    type Err = GitTrouble;
+    type Err = GitError;
 
-    fn from_str(text: &str) -> Result<Self, GitTrouble> {
-        let no = |why| Err(GitTrouble::BadName { what: "the branch", name: text.to_owned(), why });
+    fn from_str(text: &str) -> Result<Self, GitError> {
+        let no = |why| Err(GitError::BadName { what: "the branch", name: text.to_owned(), why });
         if text.is_empty() || text.len() > BRANCH_BYTES_MAX {
             return no("use 1 to 200 bytes");
         }
@@ -131,7 +131,7 @@ impl FromStr for BranchName {
 }
 
 /// Something that names a commit, as somebody stated it. Git still has to find it.
-pub(super) fn check_revision(text: &str) -> Result<(), GitTrouble> {
+pub(super) fn check_revision(text: &str) -> Result<(), GitError> {
     let is_bad = text.is_empty()
         || text.len() > REVISION_BYTES_MAX
         || text.starts_with('-')
@@ -141,14 +141,14 @@ pub(super) fn check_revision(text: &str) -> Result<(), GitTrouble> {
         || text.chars().any(|letter| letter.is_control() || letter.is_whitespace());
     if is_bad {
         let why = "give a branch, a tag or a commit";
-        return Err(GitTrouble::BadName { what: "the revision", name: text.to_owned(), why });
+        return Err(GitError::BadName { what: "the revision", name: text.to_owned(), why });
     }
     Ok(())
 }
 
 /// When a snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Moment {
+pub enum SnapshotMoment {
     /// Before a turn.
     Before,
     /// After a turn.
@@ -159,7 +159,7 @@ pub enum Moment {
     Removed,
 }
 
-impl Moment {
+impl SnapshotMoment {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -169,7 +169,7 @@ impl Moment {
         }
     }
 
-    /// Whether an older one of the same name is kept beside it.
+    /// True if an older one of the same name is kept beside it.
     pub(super) fn is_kept_apart(self) -> bool {
         matches!(self, Self::Safety | Self::Removed)
     }
@@ -180,7 +180,7 @@ impl Moment {
 pub struct SnapshotName {
     pub session: SessionId,
     pub turn: u64,
-    pub moment: Moment,
+    pub moment: SnapshotMoment,
 }
 
 /// Where all hidden refs are.
@@ -192,7 +192,7 @@ impl SnapshotName {
         format!("{HIDDEN}{}/{}/{}", self.session, self.turn, self.moment.word())
     }
 
-    /// Whose snapshot a hidden ref is.
+    /// The session whose snapshot a hidden ref is.
     pub(super) fn session_in(reference: &str) -> Option<SessionId> {
         reference.strip_prefix(HIDDEN)?.split('/').next()?.parse().ok()
     }
@@ -205,16 +205,16 @@ impl SnapshotName {
     }
 }
 
-/// Whether this can be a hidden ref of ours: from outside comes text.
-pub(super) fn check_hidden(reference: &str) -> Result<(), GitTrouble> {
+/// Makes sure that this can be a hidden ref of ours: from outside comes text.
+pub(super) fn check_hidden(reference: &str) -> Result<(), GitError> {
     let is_known = |letter: u8| letter.is_ascii_alphanumeric() || b"_-/".contains(&letter);
     let is_ours = reference.strip_prefix(HIDDEN).is_some_and(|rest| {
         rest.split('/').all(|part| !part.is_empty() && !part.starts_with('-')) && rest.bytes().all(is_known)
     });
-    if is_ours { Ok(()) } else { Err(GitTrouble::NoSuchSnapshot(reference.to_owned())) }
+    if is_ours { Ok(()) } else { Err(GitError::NoSuchSnapshot(reference.to_owned())) }
 }
 
-/// Whether git printed the id of an object, and nothing else.
+/// True if git printed the id of an object, and nothing else.
 pub(super) fn is_object_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|letter| matches!(letter, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -296,7 +296,8 @@ mod tests {
 
     #[test]
     fn only_hidden_refs_of_ours_are_snapshots() {
-        let name = SnapshotName { session: SessionId::from_bits(7), turn: 3, moment: Moment::Removed };
+        let name =
+            SnapshotName { session: SessionId::from_bits(7), turn: 3, moment: SnapshotMoment::Removed };
         check_hidden(&name.reference()).unwrap();
         check_hidden(&name.numbered(2)).unwrap();
         for bad in [

@@ -1,4 +1,4 @@
-//! What we remember of each worktree of ours: a small file, written before anything else is done and removed last.
+//! The record of each worktree of ours: a small file, written before anything else is done and removed last.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use kernel::SessionId;
 
+use super::error::GitError;
 use super::names::WorktreeName;
 use super::shadow::write_whole;
 use super::snapshot::Snapshot;
-use super::trouble::GitTrouble;
 use super::{Git, now_ms};
 
 /// A worktree of ours. The file is there as long as anything of the worktree is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct WorktreeRecord {
     /// The repository's common directory.
     pub(super) common: PathBuf,
     /// The root of the working tree it was made from.
     pub(super) home: PathBuf,
     /// The full name of its branch, or none if it has no branch of its own.
     pub(super) branch: Option<String>,
-    /// Whether the branch was made with it, so that it may go with it if nothing was added.
+    /// True if the branch was made with it, so that it may go with it if nothing was added.
     pub(super) made_branch: bool,
     pub(super) base: Option<String>,
     pub(super) base_commit: String,
@@ -35,12 +35,12 @@ pub(super) struct Record {
     /// The id of the session that it was made for.
     #[serde(default)]
     pub(super) session: Option<String>,
-    pub(super) state: State,
+    pub(super) state: RecordState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+pub(super) enum RecordState {
     /// Not everything is there yet.
     Making,
     Made,
@@ -52,7 +52,7 @@ pub(super) enum State {
     },
 }
 
-impl Record {
+impl WorktreeRecord {
     /// Where the repository keeps what belongs to this worktree alone.
     pub(super) fn admin(&self) -> PathBuf {
         self.common.join("worktrees").join(&self.id)
@@ -74,7 +74,7 @@ impl Git {
         self.places.own.join("worktrees").join(format!("{name}.stamps"))
     }
 
-    pub(super) fn record(&self, name: &WorktreeName) -> Result<Option<Record>, GitTrouble> {
+    pub(super) fn record(&self, name: &WorktreeName) -> Result<Option<WorktreeRecord>, GitError> {
         let path = self.record_path(name);
         match fs::read(&path) {
             Ok(text) => {
@@ -82,29 +82,29 @@ impl Git {
                 Ok(Some(record))
             }
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(why) => Err(GitTrouble::disk(&path)(why)),
+            Err(why) => Err(GitError::disk(&path)(why)),
         }
     }
 
-    pub(super) fn write_record(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+    pub(super) fn write_record(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
         let path = self.record_path(name);
         let text = serde_json::to_vec(record).map_err(|why| odd(&path, &why))?;
         write_whole(&path, &text)
     }
 
-    pub(super) fn forget_record(&self, name: &WorktreeName) -> Result<(), GitTrouble> {
+    pub(super) fn forget_record(&self, name: &WorktreeName) -> Result<(), GitError> {
         let path = self.record_path(name);
         match fs::remove_file(&path) {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitTrouble::disk(&path)(why)),
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitError::disk(&path)(why)),
             _ => Ok(()),
         }
     }
 
     /// All worktrees of ours, by name.
-    pub(super) fn records(&self) -> Result<Vec<(WorktreeName, Record)>, GitTrouble> {
+    pub(super) fn records(&self) -> Result<Vec<(WorktreeName, WorktreeRecord)>, GitError> {
         let path = self.places.own.join("worktrees");
         let mut names: Vec<WorktreeName> = fs::read_dir(&path)
-            .map_err(GitTrouble::disk(&path))?
+            .map_err(GitError::disk(&path))?
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok())
             .collect();
@@ -145,23 +145,23 @@ impl Git {
         self.places.own.join("removed").join(format!("{name}.{commit}.json"))
     }
 
-    pub(super) fn note_removed(&self, removed: &RemovedWorktree) -> Result<(), GitTrouble> {
+    pub(super) fn note_removed(&self, removed: &RemovedWorktree) -> Result<(), GitError> {
         let path = self.removed_path(&removed.name, &removed.snapshot.commit);
         let text = serde_json::to_vec(removed).map_err(|why| odd(&path, &why))?;
         super::make_private(&self.places.own.join("removed"))?;
         write_whole(&path, &text)
     }
 
-    pub(super) fn forget_removed(&self, name: &WorktreeName, commit: &str) -> Result<(), GitTrouble> {
+    pub(super) fn forget_removed(&self, name: &WorktreeName, commit: &str) -> Result<(), GitError> {
         let path = self.removed_path(name, commit);
         match fs::remove_file(&path) {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitTrouble::disk(&path)(why)),
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(GitError::disk(&path)(why)),
             _ => Ok(()),
         }
     }
 
     /// Worktrees that were removed and not restored since, the newest first; also those whose removal is not over yet.
-    pub fn removed(&self) -> Result<Vec<RemovedWorktree>, GitTrouble> {
+    pub fn removed(&self) -> Result<Vec<RemovedWorktree>, GitError> {
         let mut found: Vec<RemovedWorktree> = Vec::new();
         for entry in fs::read_dir(self.places.own.join("removed")).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -171,7 +171,7 @@ impl Git {
             match fs::read(&path) {
                 Ok(text) => found.push(serde_json::from_slice(&text).map_err(|why| odd(&path, &why))?),
                 Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
-                Err(why) => return Err(GitTrouble::disk(&path)(why)),
+                Err(why) => return Err(GitError::disk(&path)(why)),
             }
         }
         let noted: Vec<String> = found.iter().map(|removed| removed.snapshot.commit.clone()).collect();
@@ -180,8 +180,9 @@ impl Git {
         // Whoever gave it back may have been killed before this was forgotten.
         let mut gone = Vec::new();
         for removed in found {
-            let record = self.record(&removed.name)?.filter(|record| record.state == State::Made);
-            let is_back = |record: Record| record.restoring.as_ref() == Some(&removed.snapshot.commit);
+            let record = self.record(&removed.name)?.filter(|record| record.state == RecordState::Made);
+            let is_back =
+                |record: WorktreeRecord| record.restoring.as_ref() == Some(&removed.snapshot.commit);
             if !record.is_some_and(is_back) {
                 gone.push(removed);
             }
@@ -192,8 +193,8 @@ impl Git {
 }
 
 /// One whose removal was cut short when everything in it was safe already.
-fn being_removed(name: WorktreeName, record: Record) -> Option<RemovedWorktree> {
-    let State::Removing { reference, commit, tree } = record.state else { return None };
+fn being_removed(name: WorktreeName, record: WorktreeRecord) -> Option<RemovedWorktree> {
+    let RecordState::Removing { reference, commit, tree } = record.state else { return None };
     Some(RemovedWorktree {
         name,
         repository: record.home,
@@ -204,6 +205,6 @@ fn being_removed(name: WorktreeName, record: Record) -> Option<RemovedWorktree> 
     })
 }
 
-fn odd(path: &Path, why: &serde_json::Error) -> GitTrouble {
-    GitTrouble::Disk { path: path.to_path_buf(), why: std::io::Error::other(why.to_string()) }
+fn odd(path: &Path, why: &serde_json::Error) -> GitError {
+    GitError::Disk { path: path.to_path_buf(), why: std::io::Error::other(why.to_string()) }
 }

@@ -1,6 +1,6 @@
 //! Removing a worktree, so that every byte of it can be had again.
 //!
-//! First a snapshot with everything (`snapshot`, `kept`), then it is on the disk, then the record says *removing*, and only
+//! First a snapshot with everything (`snapshot`, `unversioned`), then it is on the disk, then the record says *removing*, and only
 //! then something goes: the directory in one move, git's own files for it, a branch on which nothing was done. Whether
 //! somebody has written to it since before the snapshot is looked at twice (`stamps`): before the move and after it. A kill
 //! in between leaves a record that says how to go on.
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use super::Git;
 use super::enter::checked_out_at;
-use super::find::{Repository, bytes_path, read_line};
+use super::error::GitError;
 use super::leftovers::remove_lock_of;
 use super::names::{SnapshotName, WorktreeName};
-use super::record::{Record, RemovedWorktree, State};
-use super::shadow::{Shadow, remove_tree};
-use super::snapshot::{Beside, Snapshot};
-use super::stamps::Stamps;
-use super::trouble::GitTrouble;
+use super::record::{RecordState, RemovedWorktree, WorktreeRecord};
+use super::repository::{Repository, bytes_path, read_line};
+use super::shadow::{ShadowRepository, remove_tree};
+use super::snapshot::{Snapshot, SnapshotExtras};
+use super::stamps::FileStamps;
 use super::{blocking, make_private, now_ms};
 
 /// Where directories wait to be deleted, and where no worktree can be: its name begins with a dot.
@@ -25,7 +25,7 @@ const TRASH: &str = ".trash";
 
 /// A worktree that is gone, and how to have it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub struct Removal {
     pub name: WorktreeName,
     pub snapshot: Snapshot,
 }
@@ -35,50 +35,50 @@ impl Git {
     ///
     /// Refused if ignored files and nested repositories take more than `kept_bytes_max`, or if something cannot be read.
     /// The branch stays, unless it was made with the worktree and nothing was done on it.
-    pub async fn remove(&self, name: &WorktreeName, snapshot: &SnapshotName) -> Result<Removed, GitTrouble> {
-        let record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+    pub async fn remove(&self, name: &WorktreeName, snapshot: &SnapshotName) -> Result<Removal, GitError> {
+        let record = self.record(name)?.ok_or_else(|| GitError::NoSuchWorktree(name.clone()))?;
         let root = self.worktree(name);
         self.check_place(name, &record)?;
         let _repository = self.hold(&record.common, &record.common).await?;
         let _worktree = self.hold(&root, &record.common).await?;
-        let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
+        let mut record = self.record(name)?.ok_or_else(|| GitError::NoSuchWorktree(name.clone()))?;
         self.check_place(name, &record)?;
-        if record.state == State::Making {
+        if record.state == RecordState::Making {
             self.make(name, record.clone(), &Repository::at_common(&record.common)?).await?;
         }
-        if !matches!(record.state, State::Removing { .. }) {
+        if !matches!(record.state, RecordState::Removing { .. }) {
             self.check_links(name, &record)?;
             let (taken, stamps) = self.save_all(&root, snapshot).await?;
             stamps.write(&self.stamps_path(name))?;
             self.step()?;
             let Snapshot { reference, commit, tree, .. } = taken;
-            record.state = State::Removing { reference, commit, tree };
+            record.state = RecordState::Removing { reference, commit, tree };
             self.write_record(name, &record)?;
             self.step()?;
         }
         let snapshot = self.finish_removal(name).await?;
-        Ok(Removed { name: name.clone(), snapshot })
+        Ok(Removal { name: name.clone(), snapshot })
     }
 
     /// Nothing is made in a repository that is gone, and nothing is touched where the worktree is not.
-    fn check_place(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+    fn check_place(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
         let (root, repository) = (self.worktree(name), record.common.clone());
         if !repository.join("objects").is_dir() {
-            return Err(GitTrouble::RepositoryGone { repository, root });
+            return Err(GitError::RepositoryGone { repository, root });
         }
         if let Ok(at) = fs::read_link(&root) {
-            return Err(GitTrouble::Moved { at: root.with_file_name(at), root });
+            return Err(GitError::Moved { at: root.with_file_name(at), root });
         }
         match read_line(&record.admin().join("gitdir")).map(|line| bytes_path(&line)) {
             Ok(dot_git) if dot_git != root.join(".git") && dot_git.exists() => {
-                Err(GitTrouble::Moved { at: dot_git.with_file_name(""), root })
+                Err(GitError::Moved { at: dot_git.with_file_name(""), root })
             }
             _ => Ok(()),
         }
     }
 
     /// Whoever worked in it may have changed what ties it to its repository; everything must end up in the right one.
-    fn check_links(&self, name: &WorktreeName, record: &Record) -> Result<(), GitTrouble> {
+    fn check_links(&self, name: &WorktreeName, record: &WorktreeRecord) -> Result<(), GitError> {
         let (root, admin) = (self.worktree(name), record.admin());
         let found = Repository::around(&root).ok().flatten();
         if found
@@ -88,7 +88,7 @@ impl Git {
         }
         let dot_git = root.join(".git");
         match fs::symlink_metadata(&dot_git) {
-            Ok(about) if !about.is_file() => return Err(GitTrouble::InTheWay(dot_git)),
+            Ok(about) if !about.is_file() => return Err(GitError::InTheWay(dot_git)),
             // Somebody deleted the directory: what was staged, and what git remembers, is still there to be kept.
             _ => {}
         }
@@ -99,7 +99,7 @@ impl Git {
     }
 
     /// A snapshot with everything, on the disk, and how everything looked since before it was taken.
-    async fn save_all(&self, root: &Path, name: &SnapshotName) -> Result<(Snapshot, Stamps), GitTrouble> {
+    async fn save_all(&self, root: &Path, name: &SnapshotName) -> Result<(Snapshot, FileStamps), GitError> {
         let repository = Repository::must_be_around(root)?;
         let shadow = self.shadow_held(&repository)?;
         let stamps = stamps_of(root, &repository.git_dir).await?;
@@ -107,7 +107,7 @@ impl Git {
         let kept = Some(self.keep(&repository, &shadow).await?);
         self.step()?;
         let commits = self.commits_of(&repository, &shadow).await?;
-        let beside = Beside { kept, commits, is_durable: true };
+        let beside = SnapshotExtras { kept, commits, is_durable: true };
         let head = trees.head.clone();
         let snapshot = self.seal(&repository, &shadow, name, trees, beside).await?;
         self.settle(&repository, &shadow, &snapshot, head.as_deref()).await?;
@@ -121,10 +121,10 @@ impl Git {
     async fn settle(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         snapshot: &Snapshot,
         head: Option<&str>,
-    ) -> Result<(), GitTrouble> {
+    ) -> Result<(), GitError> {
         let wanted = match head {
             Some(head) => format!("{}\n^{head}\n", snapshot.commit),
             None => format!("{}\n", snapshot.commit),
@@ -136,8 +136,8 @@ impl Git {
             (repository.common.join("objects/pack"), repository.common.join(&snapshot.reference));
         blocking(move || {
             for directory in std::iter::once(objects.as_path()).chain(reference.ancestors().skip(1).take(4)) {
-                let file = fs::File::open(directory).map_err(GitTrouble::disk(directory))?;
-                file.sync_all().map_err(GitTrouble::disk(directory))?;
+                let file = fs::File::open(directory).map_err(GitError::disk(directory))?;
+                file.sync_all().map_err(GitError::disk(directory))?;
             }
             Ok(())
         })
@@ -145,17 +145,17 @@ impl Git {
     }
 
     /// Goes on with a removal whose snapshot is safe. The repository is held by the caller.
-    pub(super) async fn finish_removal(&self, name: &WorktreeName) -> Result<Snapshot, GitTrouble> {
-        let mut record = self.record(name)?.ok_or_else(|| GitTrouble::NoSuchWorktree(name.clone()))?;
-        let State::Removing { reference, commit, tree } = record.state.clone() else {
-            return Err(GitTrouble::NoSuchWorktree(name.clone()));
+    pub(super) async fn finish_removal(&self, name: &WorktreeName) -> Result<Snapshot, GitError> {
+        let mut record = self.record(name)?.ok_or_else(|| GitError::NoSuchWorktree(name.clone()))?;
+        let RecordState::Removing { reference, commit, tree } = record.state.clone() else {
+            return Err(GitError::NoSuchWorktree(name.clone()));
         };
         let (root, admin) = (self.worktree(name), record.admin());
         let trash = self.move_away(name).await?;
         match self.check_moved(name, &trash, &admin).await {
-            Err(why @ GitTrouble::WrittenMeanwhile(_)) => {
-                fs::rename(&trash, &root).map_err(GitTrouble::disk(&root))?;
-                record.state = State::Made;
+            Err(why @ GitError::WrittenMeanwhile(_)) => {
+                fs::rename(&trash, &root).map_err(GitError::disk(&root))?;
+                record.state = RecordState::Made;
                 self.write_record(name, &record)?;
                 return Err(why);
             }
@@ -187,33 +187,33 @@ impl Git {
     }
 
     /// Moves the directory to where it waits to be deleted, and says where that is.
-    async fn move_away(&self, name: &WorktreeName) -> Result<PathBuf, GitTrouble> {
+    async fn move_away(&self, name: &WorktreeName) -> Result<PathBuf, GitError> {
         let root = self.worktree(name);
         let trash = self.places.worktrees.join(TRASH).join(name.as_str());
         if fs::symlink_metadata(&root).is_ok() {
             // It is away already, or nobody knows how it looked: then this is something else, which is in no snapshot.
             if fs::symlink_metadata(&trash).is_ok() || !self.stamps_path(name).exists() {
-                return Err(GitTrouble::InTheWay(root));
+                return Err(GitError::InTheWay(root));
             }
             make_private(&self.places.worktrees.join(TRASH))?;
-            fs::rename(&root, &trash).map_err(GitTrouble::disk(&root))?;
+            fs::rename(&root, &trash).map_err(GitError::disk(&root))?;
             self.step()?;
         }
         Ok(trash)
     }
 
-    /// Whether nobody has written to it between the first look and the move. Once that is known, the list of stamps goes:
+    /// Makes sure that nobody has written to it between the first look and the move. Once that is known, the list of stamps goes:
     /// from then on everything may be deleted, and a kill in the midst of it does not look like somebody's doing.
-    async fn check_moved(&self, name: &WorktreeName, moved: &Path, admin: &Path) -> Result<(), GitTrouble> {
+    async fn check_moved(&self, name: &WorktreeName, moved: &Path, admin: &Path) -> Result<(), GitError> {
         let path = self.stamps_path(name);
-        let Some(stamps) = Stamps::read(&path)? else { return Ok(()) };
+        let Some(stamps) = FileStamps::read(&path)? else { return Ok(()) };
         if fs::symlink_metadata(moved).is_ok() {
             check_unchanged(&stamps, moved, admin).await?;
         }
         remove_durably(&path)
     }
 
-    async fn remove_branch(&self, record: &Record) -> Result<(), GitTrouble> {
+    async fn remove_branch(&self, record: &WorktreeRecord) -> Result<(), GitError> {
         let Some(branch) = record.branch.as_ref().filter(|_| record.made_branch) else { return Ok(()) };
         let repository = Repository::at_common(&record.common)?;
         if checked_out_at(&repository, branch).is_some() {
@@ -229,19 +229,19 @@ impl Git {
             let said = self.delete_references(&repository, wish).await?;
             // Somebody who was quicker has moved it; then it stays. A git that was killed is asked again.
             if said.was_killed() {
-                return Err(GitTrouble::Git { command: "git update-ref".into(), said: said.complaint });
+                return Err(GitError::Git { command: "git update-ref".into(), said: said.complaint });
             }
         }
         Ok(())
     }
 
     /// Removes a directory off the threads that must not wait.
-    async fn remove_later(&self, path: PathBuf) -> Result<(), GitTrouble> {
+    async fn remove_later(&self, path: PathBuf) -> Result<(), GitError> {
         blocking(move || remove_tree(&path)).await
     }
 
     /// Deletes what a kill has left to be deleted. Worktrees that are being removed are not among it.
-    pub(super) async fn empty_trash(&self) -> Result<(), GitTrouble> {
+    pub(super) async fn empty_trash(&self) -> Result<(), GitError> {
         let trash = self.places.worktrees.join(TRASH);
         for entry in fs::read_dir(&trash).into_iter().flatten().flatten() {
             let name = entry.file_name().to_str().and_then(|name| name.parse().ok());
@@ -257,21 +257,21 @@ impl Git {
     }
 }
 
-async fn stamps_of(root: &Path, admin: &Path) -> Result<Stamps, GitTrouble> {
+async fn stamps_of(root: &Path, admin: &Path) -> Result<FileStamps, GitError> {
     let (root, admin) = (root.to_path_buf(), admin.to_path_buf());
-    blocking(move || Ok(Stamps::take(&root, &admin))).await
+    blocking(move || Ok(FileStamps::take(&root, &admin))).await
 }
 
-async fn check_unchanged(stamps: &Stamps, root: &Path, admin: &Path) -> Result<(), GitTrouble> {
+async fn check_unchanged(stamps: &FileStamps, root: &Path, admin: &Path) -> Result<(), GitError> {
     let differing = stamps.differing(&stamps_of(root, admin).await?);
-    if differing.is_empty() { Ok(()) } else { Err(GitTrouble::WrittenMeanwhile(differing)) }
+    if differing.is_empty() { Ok(()) } else { Err(GitError::WrittenMeanwhile(differing)) }
 }
 
 /// Removes a file so that it does not come back after a power cut.
-fn remove_durably(path: &Path) -> Result<(), GitTrouble> {
-    fs::remove_file(path).map_err(GitTrouble::disk(path))?;
+fn remove_durably(path: &Path) -> Result<(), GitError> {
+    fs::remove_file(path).map_err(GitError::disk(path))?;
     let parent = path.parent().unwrap_or(path);
-    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(GitTrouble::disk(parent))
+    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(GitError::disk(parent))
 }
 
 fn is_admin_of(admin: &Path, root: &Path) -> bool {

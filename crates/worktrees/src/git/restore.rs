@@ -5,13 +5,13 @@ use std::path::Path;
 
 use kernel::SessionId;
 
-use super::enter::{Entered, checked_out_at, free_id};
-use super::find::Repository;
+use super::enter::{EnteredWorktree, checked_out_at, free_id};
+use super::error::GitError;
 use super::names::{BranchName, SnapshotName, WorktreeName};
-use super::record::{Record, State};
-use super::shadow::Shadow;
+use super::record::{RecordState, WorktreeRecord};
+use super::repository::Repository;
+use super::shadow::ShadowRepository;
 use super::snapshot::{Snapshot, Staged, split_at_byte};
-use super::trouble::GitTrouble;
 use super::{Git, now_ms};
 
 impl Git {
@@ -24,7 +24,7 @@ impl Git {
         repository: &Path,
         snapshot: &Snapshot,
         name: &WorktreeName,
-    ) -> Result<Entered, GitTrouble> {
+    ) -> Result<EnteredWorktree, GitError> {
         let session = SnapshotName::session_in(&snapshot.reference);
         let made = self.make_from(repository, snapshot, name, session, None).await?;
         // It is not removed any more. The snapshot stays.
@@ -39,7 +39,7 @@ impl Git {
         snapshot: &Snapshot,
         name: &WorktreeName,
         session: Option<SessionId>,
-    ) -> Result<Entered, GitTrouble> {
+    ) -> Result<EnteredWorktree, GitError> {
         self.make_from(repository, snapshot, name, session, Some(BranchName::of(name))).await
     }
 
@@ -50,22 +50,22 @@ impl Git {
         name: &WorktreeName,
         session: Option<SessionId>,
         branch: Option<BranchName>,
-    ) -> Result<Entered, GitTrouble> {
+    ) -> Result<EnteredWorktree, GitError> {
         let from = Repository::must_be_around(repository)?;
         let home = repository.to_path_buf();
         let _held = self.hold(&from.common, &from.common).await?;
         let found = self.snapshot_at(&from, &snapshot.reference).await?;
         if found.commit != snapshot.commit {
-            return Err(GitTrouble::NoSuchSnapshot(snapshot.reference.clone()));
+            return Err(GitError::NoSuchSnapshot(snapshot.reference.clone()));
         }
         let _root = self.hold_unmade(name, self.record(name)?.as_ref(), &from.common).await?;
-        if matches!(self.record(name)?, Some(Record { state: State::Removing { .. }, .. })) {
+        if matches!(self.record(name)?, Some(WorktreeRecord { state: RecordState::Removing { .. }, .. })) {
             self.finish_removal(name).await?;
         }
         let record = match self.record(name)? {
             Some(record) if record.restoring.as_ref() == Some(&found.commit) => record,
             Some(record) => {
-                return Err(GitTrouble::NameTaken { name: name.clone(), repository: record.home });
+                return Err(GitError::NameTaken { name: name.clone(), repository: record.home });
             }
             None => self.plan_again(name, &from, &found, session, branch).await?,
         };
@@ -80,17 +80,17 @@ impl Git {
         found: &Snapshot,
         session: Option<SessionId>,
         new_branch: Option<BranchName>,
-    ) -> Result<Record, GitTrouble> {
+    ) -> Result<WorktreeRecord, GitError> {
         let root = self.worktree(name);
         if fs::symlink_metadata(&root).is_ok() {
-            return Err(GitTrouble::InTheWay(root));
+            return Err(GitError::InTheWay(root));
         }
         let shadow = self.shadow(from)?;
         let told = self.told(&shadow, &found.commit).await?;
         let branch = match (new_branch, told.branch.filter(|branch| branch.starts_with("refs/heads/"))) {
             (Some(branch), _) => {
                 if self.find_one(&shadow, &branch.reference()).await?.is_some() {
-                    return Err(GitTrouble::BranchTaken(branch.to_string()));
+                    return Err(GitError::BranchTaken(branch.to_string()));
                 }
                 Some(branch.reference())
             }
@@ -103,7 +103,7 @@ impl Git {
         };
         // HEAD must say something: without a commit it is a branch that is still to come.
         let branch = branch.or_else(|| told.head.is_none().then(|| BranchName::of(name).reference()));
-        let record = Record {
+        let record = WorktreeRecord {
             common: from.common.clone(),
             home: from.top.clone(),
             branch,
@@ -115,7 +115,7 @@ impl Git {
             made_at_ms: now_ms(),
             restoring: Some(found.commit.clone()),
             session: session.map(|session| session.to_string()),
-            state: State::Making,
+            state: RecordState::Making,
         };
         self.write_record(name, &record)?;
         self.step()?;
@@ -123,7 +123,7 @@ impl Git {
     }
 
     /// The files, what was staged, and what was kept.
-    pub(super) async fn fill_again(&self, made: &Repository, commit: &str) -> Result<(), GitTrouble> {
+    pub(super) async fn fill_again(&self, made: &Repository, commit: &str) -> Result<(), GitError> {
         let shadow = self.shadow_held(made)?;
         let told = self.told(&shadow, commit).await?;
         let index = shadow.raw.join("index");
@@ -144,9 +144,9 @@ impl Git {
     async fn stage_again(
         &self,
         made: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         staged: &Staged,
-    ) -> Result<(), GitTrouble> {
+    ) -> Result<(), GitError> {
         let index = made.git_dir.join("index");
         match staged {
             Staged::Tree(tree) => {

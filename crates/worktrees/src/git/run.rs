@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
-use super::alive::Runs;
-use super::trouble::GitTrouble;
+use super::error::GitError;
+use super::running::RunningGits;
 
 /// Of what git complains about, so much is told on.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -63,7 +63,7 @@ const SETTINGS: &[&str] = &[
     "safe.directory=*",
 ];
 
-/// What a removal rests on has to be on the disk, not in a cache.
+/// Settings for everything that a removal rests on: it has to be on the disk, not in a cache.
 const DURABLE: &[&str] = &["core.fsync=all", "core.fsyncMethod=fsync"];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -93,41 +93,41 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// How git is started. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Runner {
+pub(super) struct GitRunner {
     pub(super) program: PathBuf,
     /// An empty directory of ours, which git takes for somebody's home.
     pub(super) home: PathBuf,
     pub(super) time_max: Duration,
     pub(super) output_bytes_max: usize,
-    pub(super) runs: Runs,
+    pub(super) runs: RunningGits,
 }
 
-/// What is written to git.
-pub(super) enum Say {
+/// The input of git.
+pub(super) enum GitInput {
     Nothing,
     Bytes(Vec<u8>),
     /// Written while git reads, for what is too much to be held.
-    Written(Box<Writing>),
+    Written(Box<InputWriter>),
 }
 
-type Writing = dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send;
+type InputWriter = dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send;
 
 /// One run of git, before it is started.
-pub(super) struct Call {
-    runner: Runner,
+pub(super) struct GitCall {
+    runner: GitRunner,
     words: Vec<OsString>,
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
     index: Option<PathBuf>,
     settings: Vec<String>,
-    say: Say,
+    say: GitInput,
     output_bytes_max: usize,
     is_cut_allowed: bool,
     is_durable: bool,
 }
 
-/// What git said.
-pub(super) struct Said {
+/// The words of git.
+pub(super) struct GitOutput {
     pub(super) code: Option<i32>,
     pub(super) out: Vec<u8>,
     pub(super) complaint: String,
@@ -135,23 +135,23 @@ pub(super) struct Said {
     pub(super) is_cut: bool,
 }
 
-impl Said {
-    /// Whether it did not come to an end by itself. Who starts git in our place says so by a number above its own.
+impl GitOutput {
+    /// True if it did not come to an end by itself. Who starts git in our place says so by a number above its own.
     pub(super) fn was_killed(&self) -> bool {
         self.code.is_none_or(|code| code > GIT_CODE_MAX)
     }
 }
 
-impl Runner {
-    pub(super) fn call(&self, git_dir: &Path, command: &str) -> Call {
-        Call {
+impl GitRunner {
+    pub(super) fn call(&self, git_dir: &Path, command: &str) -> GitCall {
+        GitCall {
             runner: self.clone(),
             words: vec![command.into()],
             git_dir: git_dir.to_path_buf(),
             work_tree: None,
             index: None,
             settings: Vec::new(),
-            say: Say::Nothing,
+            say: GitInput::Nothing,
             output_bytes_max: self.output_bytes_max,
             is_cut_allowed: false,
             is_durable: false,
@@ -159,7 +159,7 @@ impl Runner {
     }
 }
 
-impl Call {
+impl GitCall {
     pub(super) fn word(mut self, word: impl AsRef<OsStr>) -> Self {
         self.words.push(word.as_ref().to_owned());
         self
@@ -187,7 +187,7 @@ impl Call {
     }
 
     pub(super) fn say(mut self, bytes: Vec<u8>) -> Self {
-        self.say = Say::Bytes(bytes);
+        self.say = GitInput::Bytes(bytes);
         self
     }
 
@@ -195,7 +195,7 @@ impl Call {
         mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
     ) -> Self {
-        self.say = Say::Written(Box::new(write));
+        self.say = GitInput::Written(Box::new(write));
         self
     }
 
@@ -211,29 +211,29 @@ impl Call {
         self
     }
 
-    /// What git prints, if it succeeds.
-    pub(super) async fn out(self) -> Result<Vec<u8>, GitTrouble> {
+    /// The output of git, if it succeeds.
+    pub(super) async fn out(self) -> Result<Vec<u8>, GitError> {
         let command = self.shown();
         let said = self.said().await?;
         if said.code == Some(0) || said.is_cut {
             return Ok(said.out);
         }
-        Err(GitTrouble::Git { command, said: said.complaint })
+        Err(GitError::Git { command, said: said.complaint })
     }
 
     /// The one word that git prints, if it succeeds.
-    pub(super) async fn text(self) -> Result<String, GitTrouble> {
+    pub(super) async fn text(self) -> Result<String, GitError> {
         let out = self.out().await?;
         Ok(String::from_utf8_lossy(&out).trim_end().to_owned())
     }
 
     /// Runs git to its end, or ends it.
-    pub(super) async fn said(self) -> Result<Said, GitTrouble> {
+    pub(super) async fn said(self) -> Result<GitOutput, GitError> {
         let (shown, time_max) = (self.shown(), self.runner.time_max);
         match tokio::time::timeout(time_max, self.run()).await {
             Ok(said) => said,
             // Dropping the run has ended the process.
-            Err(_) => Err(GitTrouble::Slow { command: shown, seconds: time_max.as_secs() }),
+            Err(_) => Err(GitError::Slow { command: shown, seconds: time_max.as_secs() }),
         }
     }
 
@@ -271,13 +271,13 @@ impl Call {
         command
     }
 
-    async fn run(self) -> Result<Said, GitTrouble> {
+    async fn run(self) -> Result<GitOutput, GitError> {
         let shown = self.shown();
-        let no_git = |why| GitTrouble::NoGit { program: self.runner.program.clone(), why };
+        let no_git = |why| GitError::NoGit { program: self.runner.program.clone(), why };
         let (attended, complaints, complain) = self.runner.runs.begin(&self.git_dir)?;
         // Our own end of it is closed with what git is started by.
         let mut child = self.command().stderr(complain).spawn().map_err(no_git)?;
-        let group = Group::of(&child);
+        let group = ProcessGroup::of(&child);
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both were asked for")
         };
@@ -296,7 +296,7 @@ impl Call {
         attended.is_over();
         let (out, is_cut) = out.map_err(no_git)?;
         if is_cut && !is_cut_allowed {
-            return Err(GitTrouble::TooMuch { command: shown, bytes_max });
+            return Err(GitError::TooMuch { command: shown, bytes_max });
         }
         let (complaint, _) = complaint.map_err(no_git)?;
         let mut complaint = String::from_utf8_lossy(&complaint).trim().to_owned();
@@ -309,14 +309,14 @@ impl Call {
         if complaint.is_empty() && !status.success() {
             complaint = status.to_string();
         }
-        Ok(Said { code, out, complaint, is_cut })
+        Ok(GitOutput { code, out, complaint, is_cut })
     }
 }
 
 /// Git and what it has started itself, ended together. Zero: it has ended.
-struct Group(AtomicI32);
+struct ProcessGroup(AtomicI32);
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child) -> Self {
         Self(AtomicI32::new(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0)))
     }
@@ -333,17 +333,17 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-async fn write(mut to: ChildStdin, say: Say) -> io::Result<()> {
+async fn write(mut to: ChildStdin, say: GitInput) -> io::Result<()> {
     match say {
-        Say::Nothing => Ok(()),
-        Say::Bytes(bytes) => to.write_all(&bytes).await,
-        Say::Written(write) => {
+        GitInput::Nothing => Ok(()),
+        GitInput::Bytes(bytes) => to.write_all(&bytes).await,
+        GitInput::Written(write) => {
             let mut to = std::io::BufWriter::new(std::fs::File::from(to.into_owned_fd()?));
             let writing = tokio::task::spawn_blocking(move || {
                 write(&mut to)?;

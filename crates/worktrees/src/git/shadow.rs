@@ -14,10 +14,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::find::Repository;
+use super::error::GitError;
 use super::names::is_object_id;
-use super::run::Call;
-use super::trouble::GitTrouble;
+use super::repository::Repository;
+use super::run::GitCall;
 use super::{Git, make_private};
 
 /// How often we look whether a lock is free. Operations take longer than that.
@@ -31,7 +31,7 @@ const RAW_ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding
 
 /// Both git directories of ours for one working tree.
 #[derive(Debug, Clone)]
-pub(super) struct Shadow {
+pub(super) struct ShadowRepository {
     pub(super) dir: PathBuf,
     pub(super) plain: PathBuf,
     pub(super) raw: PathBuf,
@@ -39,13 +39,13 @@ pub(super) struct Shadow {
 
 /// A lock, free again when dropped.
 #[derive(Debug)]
-pub(super) struct Held(#[expect(dead_code, reason = "held, not read")] File);
+pub(super) struct HeldLock(#[expect(dead_code, reason = "held, not read")] File);
 
 impl Git {
     /// Makes sure that the git directories for this working tree are there and lead where they should.
-    pub(super) fn shadow(&self, of: &Repository) -> Result<Shadow, GitTrouble> {
+    pub(super) fn shadow(&self, of: &Repository) -> Result<ShadowRepository, GitError> {
         let dir = self.shadow_dir(&of.top);
-        let shadow = Shadow { plain: dir.join("plain"), raw: dir.join("raw"), dir };
+        let shadow = ShadowRepository { plain: dir.join("plain"), raw: dir.join("raw"), dir };
         let mut about = Vec::new();
         for path in [&of.top, &of.common] {
             about.extend_from_slice(path.as_os_str().as_bytes());
@@ -70,19 +70,19 @@ impl Git {
         self.places.own.join("shadows").join(key(top))
     }
 
-    pub(super) fn plain(&self, shadow: &Shadow, command: &str) -> Call {
+    pub(super) fn plain(&self, shadow: &ShadowRepository, command: &str) -> GitCall {
         self.runner.call(&shadow.plain, command)
     }
 
-    pub(super) fn raw(&self, shadow: &Shadow, command: &str) -> Call {
+    pub(super) fn raw(&self, shadow: &ShadowRepository, command: &str) -> GitCall {
         self.runner.call(&shadow.raw, command)
     }
 
     /// Waits until nobody else works on it, and until no git lives in its repository that an earlier server has left
     /// behind. Take a repository's common directory before a working tree of it.
-    pub(super) async fn hold(&self, what: &Path, common: &Path) -> Result<Held, GitTrouble> {
+    pub(super) async fn hold(&self, what: &Path, common: &Path) -> Result<HeldLock, GitError> {
         let path = self.places.own.join("locks").join(key(what));
-        let file = File::options().create(true).append(true).open(&path).map_err(GitTrouble::disk(&path))?;
+        let file = File::options().create(true).append(true).open(&path).map_err(GitError::disk(&path))?;
         let until = Instant::now() + self.bounds.wait_max;
         loop {
             match file.try_lock() {
@@ -91,46 +91,46 @@ impl Git {
                     for path in [what, common] {
                         still_there(path)?;
                     }
-                    return Ok(Held(file));
+                    return Ok(HeldLock(file));
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     tokio::time::sleep(LOOK_AGAIN).await
                 }
-                Ok(()) | Err(TryLockError::WouldBlock) => return Err(GitTrouble::Busy(what.to_path_buf())),
-                Err(TryLockError::Error(why)) => return Err(GitTrouble::disk(&path)(why)),
+                Ok(()) | Err(TryLockError::WouldBlock) => return Err(GitError::Busy(what.to_path_buf())),
+                Err(TryLockError::Error(why)) => return Err(GitError::disk(&path)(why)),
             }
         }
     }
 }
 
-/// What is not there yet, or not any more, leads nowhere.
-fn still_there(path: &Path) -> Result<(), GitTrouble> {
+/// A name that is not there yet, or not any more, leads nowhere.
+fn still_there(path: &Path) -> Result<(), GitError> {
     match path.canonicalize() {
-        Ok(there) if there != path => Err(GitTrouble::LeadsElsewhere(path.to_path_buf())),
+        Ok(there) if there != path => Err(GitError::LeadsElsewhere(path.to_path_buf())),
         _ => Ok(()),
     }
 }
 
 /// Makes them beside and moves them to their place: whoever looks sees all or nothing.
-fn make_both(dir: &Path, of: &Repository, about: &[u8]) -> Result<(), GitTrouble> {
+fn make_both(dir: &Path, of: &Repository, about: &[u8]) -> Result<(), GitError> {
     let beside = dir.with_extension(uuid::Uuid::now_v7().simple().to_string());
     make_one(&beside.join("plain"), of)?;
     make_one(&beside.join("raw"), of)?;
     let (attributes, of_whom) = (beside.join("raw/info/attributes"), beside.join("of"));
-    fs::write(&attributes, RAW_ATTRIBUTES).map_err(GitTrouble::disk(&attributes))?;
-    fs::write(&of_whom, about).map_err(GitTrouble::disk(&of_whom))?;
+    fs::write(&attributes, RAW_ATTRIBUTES).map_err(GitError::disk(&attributes))?;
+    fs::write(&of_whom, about).map_err(GitError::disk(&of_whom))?;
     if fs::rename(&beside, dir).is_ok() {
         return Ok(());
     }
     // Somebody was quicker, or it is about something that is not there any more.
     if fs::read(dir.join("of")).ok().as_deref() != Some(about) {
         remove_tree(dir)?;
-        return fs::rename(&beside, dir).map_err(GitTrouble::disk(dir));
+        return fs::rename(&beside, dir).map_err(GitError::disk(dir));
     }
     remove_tree(&beside)
 }
 
-fn make_one(git_dir: &Path, of: &Repository) -> Result<(), GitTrouble> {
+fn make_one(git_dir: &Path, of: &Repository) -> Result<(), GitError> {
     make_private(&git_dir.join("info"))?;
     let version = if of.format == "sha1" { "0" } else { "1" };
     let mut config = format!("[core]\n\trepositoryformatversion = {version}\n\tbare = false\n");
@@ -138,15 +138,15 @@ fn make_one(git_dir: &Path, of: &Repository) -> Result<(), GitTrouble> {
         config.push_str(&format!("[extensions]\n\tobjectFormat = {}\n", of.format));
     }
     let path = git_dir.join("config");
-    fs::write(&path, config).map_err(GitTrouble::disk(&path))?;
+    fs::write(&path, config).map_err(GitError::disk(&path))?;
     for part in ["objects", "refs", "packed-refs", "shallow", "info/exclude"] {
         let path = git_dir.join(part);
-        symlink(of.common.join(part), &path).map_err(GitTrouble::disk(&path))?;
+        symlink(of.common.join(part), &path).map_err(GitError::disk(&path))?;
     }
     Ok(())
 }
 
-/// What HEAD says, if git can make sense of it. Otherwise a branch that nobody has.
+/// HEAD, if git can make sense of it. Otherwise a branch that nobody has.
 fn head_for(of: &Repository) -> Vec<u8> {
     let head = of.head().unwrap_or_default();
     let is_good = head.starts_with(b"ref: refs/") || std::str::from_utf8(&head).is_ok_and(is_object_id);
@@ -167,7 +167,7 @@ pub(super) fn key(path: &Path) -> String {
 
 /// Writes a file so that it is there whole or not at all, and on the disk. Whoever looks at a working tree does not hold
 /// it, so two may write the same file at once: each writes one of its own beside it, and the last one stays.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitTrouble> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
     let beside = path.with_extension(format!("{}.{UNFINISHED}", uuid::Uuid::now_v7().simple()));
     let write = || {
         let mut file = File::create(&beside)?;
@@ -183,16 +183,16 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), GitTrouble> {
     if wrote.is_err() {
         let _ = fs::remove_file(&beside); // If it stays, it goes with what is left of the killed.
     }
-    wrote.map_err(GitTrouble::disk(path))
+    wrote.map_err(GitError::disk(path))
 }
 
 /// Removes a directory of ours with everything in it; it need not be there. Links in it are removed, not followed.
-pub(super) fn remove_tree(path: &Path) -> Result<(), GitTrouble> {
+pub(super) fn remove_tree(path: &Path) -> Result<(), GitError> {
     for is_again in [false, true] {
         match fs::remove_dir_all(path) {
             Ok(()) => return Ok(()),
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(why) if is_again => return Err(GitTrouble::disk(path)(why)),
+            Err(why) if is_again => return Err(GitError::disk(path)(why)),
             // Directories that were closed by their mode are opened, once.
             Err(_) => open_directories(path),
         }

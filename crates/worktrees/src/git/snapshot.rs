@@ -1,7 +1,7 @@
 //! A working tree as a commit on a hidden ref, taken without touching anything of the person's.
 //!
 //! The commit's tree is every file that is not ignored, byte for byte; its parents are HEAD, what was staged (if that is
-//! in neither), and for a removal what a tree cannot hold (`kept`). The index we keep in the raw shadow belongs to the last
+//! in neither), and for a removal what a tree cannot hold (`unversioned`). The index we keep in the raw shadow belongs to the last
 //! snapshot, so the cost of the next one is a look at each file and reading those that changed.
 
 use std::collections::BTreeSet;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::find::{Repository, bytes_path};
-use super::inside::{Inside, Stands};
+use super::directory_handle::{DirectoryHandle, EntryKind};
+use super::error::GitError;
 use super::leftovers::remove_lock_of;
 use super::names::{HIDDEN, SnapshotName, check_hidden, is_object_id};
-use super::shadow::Shadow;
-use super::trouble::GitTrouble;
+use super::repository::{Repository, bytes_path};
+use super::shadow::ShadowRepository;
 use super::{Git, blocking};
 
 /// How many snapshots of one name are kept apart; each is from a removal or an undo of the same turn.
@@ -35,9 +35,9 @@ pub struct Snapshot {
     pub tree: String,
 }
 
-/// What goes into a snapshot's commit beside the working tree.
+/// The additions to a snapshot's commit beside the working tree.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct SnapshotExtras {
     /// A commit with what a tree cannot hold.
     pub(super) kept: Option<String>,
     /// Commits that nothing else might hold from now on.
@@ -45,26 +45,26 @@ pub(super) struct Beside {
     pub(super) is_durable: bool,
 }
 
-/// What a commit of a snapshot is made of.
+/// The parts of a snapshot's commit.
 #[derive(Debug)]
-pub(super) struct Trees {
+pub(super) struct SnapshotTrees {
     pub(super) tree: String,
     staged: Option<Staged>,
-    index: Option<IndexLook>,
+    index: Option<IndexStamp>,
     pub(super) head: Option<String>,
     head_tree: Option<String>,
 }
 
-/// What a snapshot's commit says about itself.
+/// The header that a snapshot's commit has of itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct SnapshotHeader {
     pub(super) head: Option<String>,
     pub(super) branch: Option<String>,
     pub(super) staged: Option<Staged>,
     pub(super) kept: Option<String>,
 }
 
-/// What was staged: a tree, or in the midst of a merge a tree for each stage.
+/// The staged files: a tree, or in the midst of a merge a tree for each stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Staged {
     Tree(String),
@@ -79,22 +79,22 @@ impl Staged {
     }
 }
 
-/// What we remember of the last snapshot of a working tree. Only to save time.
+/// The memory of the last snapshot of a working tree. Only to save time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Last {
+struct LastSnapshot {
     /// As long as this ref is this commit, no object in our index can have been pruned.
     reference: String,
     commit: String,
     tree: String,
     staged: Option<Staged>,
-    index: Option<IndexLook>,
+    index: Option<IndexStamp>,
     /// Our own index as it was then. If it looks otherwise, it is ahead of `tree`.
-    ours: Option<IndexLook>,
+    ours: Option<IndexStamp>,
 }
 
 /// How an index looks from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct IndexLook {
+struct IndexStamp {
     mtime: i64,
     mtime_nsec: i64,
     size: u64,
@@ -110,19 +110,19 @@ impl Git {
         &self,
         directory: &Path,
         name: &SnapshotName,
-    ) -> Result<Option<Snapshot>, GitTrouble> {
+    ) -> Result<Option<Snapshot>, GitError> {
         let Some(repository) = Repository::around(directory)? else { return Ok(None) };
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
-        self.take(&repository, &shadow, name, Beside::default()).await.map(Some)
+        self.take(&repository, &shadow, name, SnapshotExtras::default()).await.map(Some)
     }
 
     /// A snapshot that was taken before.
-    pub async fn find(&self, directory: &Path, name: &SnapshotName) -> Result<Option<Snapshot>, GitTrouble> {
+    pub async fn find(&self, directory: &Path, name: &SnapshotName) -> Result<Option<Snapshot>, GitError> {
         let Some(repository) = Repository::around(directory)? else { return Ok(None) };
         match self.snapshot_at(&repository, &name.reference()).await {
             Ok(snapshot) => Ok(Some(snapshot)),
-            Err(GitTrouble::NoSuchSnapshot(_)) => Ok(None),
+            Err(GitError::NoSuchSnapshot(_)) => Ok(None),
             Err(why) => Err(why),
         }
     }
@@ -131,7 +131,7 @@ impl Git {
         &self,
         repository: &Repository,
         reference: &str,
-    ) -> Result<Snapshot, GitTrouble> {
+    ) -> Result<Snapshot, GitError> {
         check_hidden(reference)?;
         let shadow = self.shadow(repository)?;
         let found = self.look_up(&shadow, &[reference.to_owned(), format!("{reference}^{{tree}}")]).await?;
@@ -142,7 +142,7 @@ impl Git {
                 commit,
                 tree,
             }),
-            _ => Err(GitTrouble::NoSuchSnapshot(reference.to_owned())),
+            _ => Err(GitError::NoSuchSnapshot(reference.to_owned())),
         }
     }
 
@@ -150,10 +150,10 @@ impl Git {
     pub(super) async fn take(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         name: &SnapshotName,
-        beside: Beside,
-    ) -> Result<Snapshot, GitTrouble> {
+        beside: SnapshotExtras,
+    ) -> Result<Snapshot, GitError> {
         let trees = self.trees(repository, shadow, beside.is_durable).await?;
         self.seal(repository, shadow, name, trees, beside).await
     }
@@ -162,13 +162,13 @@ impl Git {
     pub(super) async fn seal(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         name: &SnapshotName,
-        trees: Trees,
-        beside: Beside,
-    ) -> Result<Snapshot, GitTrouble> {
-        let Trees { tree, staged, index, head, head_tree } = trees;
-        let told = Told { head, branch: repository.branch(), staged, kept: beside.kept };
+        trees: SnapshotTrees,
+        beside: SnapshotExtras,
+    ) -> Result<Snapshot, GitError> {
+        let SnapshotTrees { tree, staged, index, head, head_tree } = trees;
+        let told = SnapshotHeader { head, branch: repository.branch(), staged, kept: beside.kept };
         let mut parents: Vec<String> = told.head.iter().cloned().collect();
         if let Some(staged) = &told.staged
             && staged.tree() != tree
@@ -183,11 +183,11 @@ impl Git {
         let reference = self.point(repository, shadow, name, &commit, beside.is_durable).await?;
         self.step()?;
         let ours = look_at(&shadow.raw.join("index"));
-        let last = Last { reference, commit, tree, staged: told.staged, index, ours };
+        let last = LastSnapshot { reference, commit, tree, staged: told.staged, index, ours };
         let text = serde_json::to_vec(&last).unwrap_or_default();
         let path = shadow.dir.join("last.json");
-        fs::write(&path, text).map_err(GitTrouble::disk(&path))?;
-        let Last { reference, commit, tree, .. } = last;
+        fs::write(&path, text).map_err(GitError::disk(&path))?;
+        let LastSnapshot { reference, commit, tree, .. } = last;
         Ok(Snapshot { repository: repository.common.clone(), reference, commit, tree })
     }
 
@@ -195,11 +195,11 @@ impl Git {
     pub(super) async fn trees(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         is_durable: bool,
-    ) -> Result<Trees, GitTrouble> {
+    ) -> Result<SnapshotTrees, GitError> {
         let last = fs::read(shadow.dir.join("last.json")).ok();
-        let last: Option<Last> = last.and_then(|text| serde_json::from_slice(&text).ok());
+        let last: Option<LastSnapshot> = last.and_then(|text| serde_json::from_slice(&text).ok());
         let mut asked = vec!["HEAD".to_owned(), "HEAD^{tree}".to_owned()];
         asked.extend(last.as_ref().map(|last| last.reference.clone()));
         let mut found = self.look_up(shadow, &asked).await?;
@@ -208,16 +208,16 @@ impl Git {
         let (head_tree, head) = (found.pop().flatten(), found.pop().flatten());
         let (tree, staged, index) = self.trees_since(repository, shadow, last, is_durable).await?;
         self.step()?;
-        Ok(Trees { tree, staged, index, head, head_tree })
+        Ok(SnapshotTrees { tree, staged, index, head, head_tree })
     }
 
     async fn trees_since(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
-        last: Option<Last>,
+        shadow: &ShadowRepository,
+        last: Option<LastSnapshot>,
         is_durable: bool,
-    ) -> Result<(String, Option<Staged>, Option<IndexLook>), GitTrouble> {
+    ) -> Result<(String, Option<Staged>, Option<IndexStamp>), GitError> {
         let real = repository.git_dir.join("index");
         let look = look_at(&real);
         let index = shadow.raw.join("index");
@@ -251,7 +251,7 @@ impl Git {
         // Ours is not there, or of no use: theirs will do, unless it is not about bytes.
         let _ = fs::remove_file(&index);
         if has_index && is_about_bytes(repository, &entries) {
-            fs::copy(&copy, &index).map_err(GitTrouble::disk(&index))?;
+            fs::copy(&copy, &index).map_err(GitError::disk(&index))?;
             if let Some(tree) = self.add_all(repository, shadow, BTreeSet::new(), None, is_durable).await? {
                 return Ok((tree, staged, look));
             }
@@ -261,7 +261,7 @@ impl Git {
         match self.add_all(repository, shadow, paths, None, is_durable).await? {
             Some(tree) => Ok((tree, staged, look)),
             None => {
-                Err(GitTrouble::strange(&repository.top, "git cannot write the tree; run `git fsck` in it"))
+                Err(GitError::strange(&repository.top, "git cannot write the tree; run `git fsck` in it"))
             }
         }
     }
@@ -270,11 +270,11 @@ impl Git {
     async fn add_all(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         mut paths: BTreeSet<Vec<u8>>,
         tree_before: Option<&str>,
         is_durable: bool,
-    ) -> Result<Option<String>, GitTrouble> {
+    ) -> Result<Option<String>, GitError> {
         let (index, top) = (shadow.raw.join("index"), &repository.top);
         let look = self.raw(shadow, "ls-files").words(["-z", "-o", "-m", "-d", "--exclude-standard"]);
         let said = look.work_tree(top).index(&index).said().await?;
@@ -297,7 +297,7 @@ impl Git {
             let said = add.work_tree(top).index(&index).durable(is_durable).say(paths).said().await?;
             if said.code != Some(0) {
                 // A file that changed its kind while we looked: once more from the start would see it anew.
-                return Err(GitTrouble::Git { command: "git update-index".into(), said: said.complaint });
+                return Err(GitError::Git { command: "git update-index".into(), said: said.complaint });
             }
         }
         for nested in sorted.nested {
@@ -311,13 +311,18 @@ impl Git {
     }
 
     /// Each path of an index with its mark: `H` is an ordinary one.
-    async fn entries(&self, shadow: &Shadow, index: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitTrouble> {
+    async fn entries(&self, shadow: &ShadowRepository, index: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
         let out = self.plain(shadow, "ls-files").words(["-z", "-v"]).index(index).out().await?;
         let lines = out.split(|byte| *byte == 0).filter(|line| line.len() > 2);
         Ok(lines.map(|line| (line[0], line[2..].to_vec())).collect())
     }
 
-    async fn staged(&self, shadow: &Shadow, index: &Path, is_durable: bool) -> Result<Staged, GitTrouble> {
+    async fn staged(
+        &self,
+        shadow: &ShadowRepository,
+        index: &Path,
+        is_durable: bool,
+    ) -> Result<Staged, GitError> {
         let said = self.plain(shadow, "write-tree").index(index).durable(is_durable).said().await?;
         if said.code == Some(0) {
             return Ok(Staged::Tree(String::from_utf8_lossy(&said.out).trim_end().to_owned()));
@@ -348,12 +353,12 @@ impl Git {
 
     pub(super) async fn commit(
         &self,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         tree: &str,
         parents: &[String],
         message: &str,
         is_durable: bool,
-    ) -> Result<String, GitTrouble> {
+    ) -> Result<String, GitError> {
         let mut call = self.raw(shadow, "commit-tree").word(tree);
         for parent in parents {
             call = call.words(["-p", parent]);
@@ -365,11 +370,11 @@ impl Git {
     async fn point(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         name: &SnapshotName,
         commit: &str,
         is_durable: bool,
-    ) -> Result<String, GitTrouble> {
+    ) -> Result<String, GitError> {
         let _held = self.hold_hidden(repository).await?;
         let reference = if name.moment.is_kept_apart() {
             self.free_reference(shadow, name).await?
@@ -381,13 +386,17 @@ impl Git {
         Ok(reference)
     }
 
-    async fn free_reference(&self, shadow: &Shadow, name: &SnapshotName) -> Result<String, GitTrouble> {
+    async fn free_reference(
+        &self,
+        shadow: &ShadowRepository,
+        name: &SnapshotName,
+    ) -> Result<String, GitError> {
         let within = format!("{HIDDEN}{}/{}/", name.session, name.turn);
         let out = self.raw(shadow, "for-each-ref").words(["--format=%(refname)", &within]).text().await?;
         let taken: BTreeSet<&str> = out.lines().collect();
         let free =
             (1..=APART_MAX).map(|number| name.numbered(number)).find(|name| !taken.contains(name.as_str()));
-        free.ok_or_else(|| GitTrouble::Git {
+        free.ok_or_else(|| GitError::Git {
             command: "git update-ref".into(),
             said: "too many snapshots of one turn".into(),
         })
@@ -396,9 +405,9 @@ impl Git {
     /// The ids of what these name, in their order.
     pub(super) async fn look_up(
         &self,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         names: &[String],
-    ) -> Result<Vec<Option<String>>, GitTrouble> {
+    ) -> Result<Vec<Option<String>>, GitError> {
         let asked = names.iter().flat_map(|name| [name.as_str(), "\n"]).collect::<String>();
         let look = self.raw(shadow, "cat-file").words(["--batch-check=%(objectname)"]);
         let out = look.say(asked.into_bytes()).text().await?;
@@ -408,18 +417,26 @@ impl Git {
         Ok(found)
     }
 
-    pub(super) async fn find_one(&self, shadow: &Shadow, name: &str) -> Result<Option<String>, GitTrouble> {
+    pub(super) async fn find_one(
+        &self,
+        shadow: &ShadowRepository,
+        name: &str,
+    ) -> Result<Option<String>, GitError> {
         Ok(self.look_up(shadow, &[name.to_owned()]).await?.pop().flatten())
     }
 
-    /// What a snapshot's commit says about itself.
-    pub(super) async fn told(&self, shadow: &Shadow, commit: &str) -> Result<Told, GitTrouble> {
+    /// The header that a snapshot's commit has of itself.
+    pub(super) async fn told(
+        &self,
+        shadow: &ShadowRepository,
+        commit: &str,
+    ) -> Result<SnapshotHeader, GitError> {
         let text = self.raw(shadow, "cat-file").words(["commit", commit]).text().await?;
-        Ok(Told::read(&text))
+        Ok(SnapshotHeader::read(&text))
     }
 }
 
-impl Told {
+impl SnapshotHeader {
     fn write(&self, name: &SnapshotName) -> String {
         let mut text = format!("homing: {} turn {} of {}\n\n", name.moment.word(), name.turn, name.session);
         let mut say = |key: &str, value: Option<&str>| {
@@ -457,7 +474,7 @@ impl Told {
 }
 
 /// Paths by what is to be done with them, each ended by a zero.
-struct Sorted {
+struct SortedPaths {
     gone: Vec<u8>,
     there: Vec<u8>,
     /// Repositories within this one, each by itself.
@@ -466,16 +483,16 @@ struct Sorted {
 
 /// Git would stop at the first path it cannot add: what is neither a file nor a link is gone, and so is what stands behind
 /// a link; what cannot be read stays as it was.
-fn sort(top: &Path, paths: BTreeSet<Vec<u8>>) -> Result<Sorted, GitTrouble> {
-    let inside = Inside::open(top).map_err(GitTrouble::disk(top))?;
-    let mut sorted = Sorted { gone: Vec::new(), there: Vec::new(), nested: Vec::new() };
+fn sort(top: &Path, paths: BTreeSet<Vec<u8>>) -> Result<SortedPaths, GitError> {
+    let inside = DirectoryHandle::open(top).map_err(GitError::disk(top))?;
+    let mut sorted = SortedPaths { gone: Vec::new(), there: Vec::new(), nested: Vec::new() };
     for mut path in paths {
         let stands = how_it_stands(&inside, &bytes_path(&path));
         path.push(0);
         match stands {
-            Some(Stands::File | Stands::Link) => sorted.there.extend(path),
-            Some(Stands::Directory) => sorted.nested.push(path),
-            Some(Stands::Other | Stands::Nothing) => sorted.gone.extend(path),
+            Some(EntryKind::File | EntryKind::Link) => sorted.there.extend(path),
+            Some(EntryKind::Directory) => sorted.nested.push(path),
+            Some(EntryKind::Other | EntryKind::Nothing) => sorted.gone.extend(path),
             None => {}
         }
     }
@@ -483,24 +500,24 @@ fn sort(top: &Path, paths: BTreeSet<Vec<u8>>) -> Result<Sorted, GitTrouble> {
 }
 
 /// `None`: it is there and cannot be read.
-fn how_it_stands(inside: &Inside, path: &Path) -> Option<Stands> {
-    let Ok((parent, name)) = inside.parent(path) else { return Some(Stands::Nothing) };
-    let stands = parent.stands(name).unwrap_or(Stands::Nothing);
+fn how_it_stands(inside: &DirectoryHandle, path: &Path) -> Option<EntryKind> {
+    let Ok((parent, name)) = inside.parent(path) else { return Some(EntryKind::Nothing) };
+    let stands = parent.stands(name).unwrap_or(EntryKind::Nothing);
     match stands {
-        Stands::File if parent.read(name).is_err() => None,
+        EntryKind::File if parent.read(name).is_err() => None,
         // A directory where a file was; what is in it has paths of its own.
-        Stands::Directory
+        EntryKind::Directory
             if inside
                 .parent(&path.join(".git"))
-                .is_ok_and(|(at, name)| at.stands(name).ok() == Some(Stands::Nothing)) =>
+                .is_ok_and(|(at, name)| at.stands(name).ok() == Some(EntryKind::Nothing)) =>
         {
-            Some(Stands::Nothing)
+            Some(EntryKind::Nothing)
         }
         stands => Some(stands),
     }
 }
 
-/// Whether an index of theirs says of each file which bytes it has: nothing is converted, nothing is hidden from git.
+/// True if an index of theirs says of each file which bytes it has: nothing is converted, nothing is hidden from git.
 fn is_about_bytes(repository: &Repository, entries: &[(u8, Vec<u8>)]) -> bool {
     let is_attributes = |path: &[u8]| bytes_path(path).file_name() == Some(OsStr::new(".gitattributes"));
     let config = fs::read(repository.common.join("config")).unwrap_or_default();
@@ -511,9 +528,9 @@ fn is_about_bytes(repository: &Repository, entries: &[(u8, Vec<u8>)]) -> bool {
         && !["autocrlf", "eol", "attributesfile", "include"].iter().any(|word| config.contains(word))
 }
 
-fn look_at(index: &Path) -> Option<IndexLook> {
+fn look_at(index: &Path) -> Option<IndexStamp> {
     let about = fs::symlink_metadata(index).ok().filter(fs::Metadata::is_file)?;
-    Some(IndexLook {
+    Some(IndexStamp {
         mtime: about.mtime(),
         mtime_nsec: about.mtime_nsec(),
         size: about.size(),
@@ -522,16 +539,16 @@ fn look_at(index: &Path) -> Option<IndexLook> {
 }
 
 /// Git's words about an index that it cannot read become what to do about it.
-fn broken_index(index: &Path) -> impl FnOnce(GitTrouble) -> GitTrouble + '_ {
+fn broken_index(index: &Path) -> impl FnOnce(GitError) -> GitError + '_ {
     move |why| match why {
-        GitTrouble::Git { said, .. } if said.contains("index") => {
-            GitTrouble::BrokenIndex { path: index.to_path_buf(), said }
+        GitError::Git { said, .. } if said.contains("index") => {
+            GitError::BrokenIndex { path: index.to_path_buf(), said }
         }
         why => why,
     }
 }
 
-/// What stands before and after the first such byte.
+/// The bytes before and after the first such byte.
 pub(super) fn split_at_byte(line: &[u8], byte: u8) -> (&[u8], &[u8]) {
     match line.iter().position(|each| *each == byte) {
         Some(at) => (&line[..at], &line[at + 1..]),

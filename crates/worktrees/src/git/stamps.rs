@@ -10,20 +10,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::find::bytes_path;
+use super::error::GitError;
+use super::repository::bytes_path;
 use super::shadow::write_whole;
 use super::snapshot::split_at_byte;
-use super::trouble::GitTrouble;
 
-/// What a path below git's own directory for the worktree begins with, and one below its root.
+/// The beginning of a path below git's own directory for the worktree, and one below its root.
 const ADMIN: &[u8] = b"a/";
 const WORKTREE: &[u8] = b"w/";
 
 /// Every path with its stamp.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Stamps(BTreeMap<Vec<u8>, String>);
+pub(super) struct FileStamps(BTreeMap<Vec<u8>, String>);
 
-impl Stamps {
+impl FileStamps {
     /// As everything is now. What cannot be looked at has none: it was never there, or is just going.
     pub(super) fn take(root: &Path, admin: &Path) -> Self {
         let mut stamps = Self::default();
@@ -56,17 +56,17 @@ impl Stamps {
         paths
     }
 
-    pub(super) fn write(&self, path: &Path) -> Result<(), GitTrouble> {
+    pub(super) fn write(&self, path: &Path) -> Result<(), GitError> {
         let line = |(path, stamp): (&Vec<u8>, &String)| [stamp.as_bytes(), b"\t", path, b"\0"].concat();
         write_whole(path, &self.0.iter().flat_map(line).collect::<Vec<u8>>())
     }
 
     /// None: there is no such list.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, GitTrouble> {
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, GitError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(why) => return Err(GitTrouble::disk(path)(why)),
+            Err(why) => return Err(GitError::disk(path)(why)),
         };
         let lines = bytes.split(|byte| *byte == 0).filter(|line| !line.is_empty());
         let pairs = lines.map(|line| split_at_byte(line, b'\t'));
@@ -106,19 +106,19 @@ mod tests {
             fs::write(place.path().join(name), name).unwrap();
         }
         let list = place.path().join("list");
-        assert_eq!(Stamps::read(&list).unwrap(), None);
-        Stamps::take(&root, &admin).write(&list).unwrap();
-        let before = Stamps::read(&list).unwrap().unwrap();
-        assert_eq!(before, Stamps::take(&root, &admin));
+        assert_eq!(FileStamps::read(&list).unwrap(), None);
+        FileStamps::take(&root, &admin).write(&list).unwrap();
+        let before = FileStamps::read(&list).unwrap().unwrap();
+        assert_eq!(before, FileStamps::take(&root, &admin));
         fs::rename(&root, place.path().join("moved")).unwrap();
         let root = place.path().join("moved");
-        assert!(before.differing(&Stamps::take(&root, &admin)).is_empty(), "moving it changes nothing");
+        assert!(before.differing(&FileStamps::take(&root, &admin)).is_empty(), "moving it changes nothing");
 
         fs::write(root.join("deep/odd\t\n"), "longer than before").unwrap();
         fs::remove_file(root.join("gone")).unwrap();
         fs::create_dir(root.join("new")).unwrap();
         fs::write(admin.join("HEAD"), "elsewhere, and longer").unwrap();
-        let differing = before.differing(&Stamps::take(&root, &admin));
+        let differing = before.differing(&FileStamps::take(&root, &admin));
         assert_eq!(differing, [".git/HEAD", "deep/odd\t\n", "gone", "new"].map(PathBuf::from));
     }
 }

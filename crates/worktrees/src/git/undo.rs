@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Git;
-use super::diff::{Step, check_trees};
-use super::find::{Repository, open_plain};
-use super::inside::Inside;
+use super::diff::{PathChange, check_trees};
+use super::directory_handle::DirectoryHandle;
+use super::error::{GitError, UndoError};
 use super::names::SnapshotName;
-use super::shadow::{Shadow, write_whole};
-use super::snapshot::{Beside, Snapshot, path_of};
-use super::trouble::{GitTrouble, UndoRefused};
+use super::repository::{Repository, open_plain};
+use super::shadow::{ShadowRepository, write_whole};
+use super::snapshot::{Snapshot, SnapshotExtras, path_of};
 
 /// A file cut short by a kill is looked at up to this size.
 const CUT_SHORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -26,7 +26,7 @@ const CUT_SHORT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Where an undo notes that it has begun to change files.
 const BEGUN: &str = "undo.json";
 
-/// What an undo did.
+/// An undo that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
     /// The files that are as before now, from the root of the working tree.
@@ -37,18 +37,18 @@ pub struct Undone {
 
 /// An undo that has begun to change files. If it is found at the next one, that one was cut short.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Begun {
+struct UndoJournal {
     before: String,
     after: String,
 }
 
-impl Begun {
+impl UndoJournal {
     fn of(before: &Snapshot, after: &Snapshot) -> Self {
         Self { before: before.tree.clone(), after: after.tree.clone() }
     }
 }
 
-type Steps = BTreeMap<Vec<u8>, Step>;
+type PathChanges = BTreeMap<Vec<u8>, PathChange>;
 
 impl Git {
     /// Makes the files that differ between `before` and `after` what they were before.
@@ -62,20 +62,26 @@ impl Git {
         after: &Snapshot,
         safety: &SnapshotName,
         guard: impl Fn() -> bool + Send,
-    ) -> Result<Undone, UndoRefused> {
+    ) -> Result<Undone, UndoError> {
         let repository = repository_of(directory, before, after)?;
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
-        let wanted = Begun::of(before, after);
-        let safety =
-            self.take(&repository, &shadow, safety, Beside { is_durable: true, ..Beside::default() }).await?;
+        let wanted = UndoJournal::of(before, after);
+        let safety = self
+            .take(
+                &repository,
+                &shadow,
+                safety,
+                SnapshotExtras { is_durable: true, ..SnapshotExtras::default() },
+            )
+            .await?;
         let (turn, touched_since) = self.touched_in(&repository, &shadow, &wanted, &safety.tree).await?;
         if !touched_since.is_empty() {
-            return Err(UndoRefused::Touched { touched_since });
+            return Err(UndoError::Touched { touched_since });
         }
         let target = self.with_before(&shadow, &turn).await?;
         if !guard() {
-            return Err(UndoRefused::MovedOn);
+            return Err(UndoError::MovedOn);
         }
         let begun_path = shadow.dir.join(BEGUN);
         write_whole(&begun_path, &serde_json::to_vec(&wanted).unwrap_or_default())?;
@@ -83,7 +89,7 @@ impl Git {
         let move_files = self.raw(&shadow, "read-tree").words(["-m", "-u", &safety.tree, &target]);
         move_files.work_tree(&repository.top).index(&shadow.raw.join("index")).out().await?;
         self.step()?;
-        fs::remove_file(&begun_path).map_err(GitTrouble::disk(&begun_path))?;
+        fs::remove_file(&begun_path).map_err(GitError::disk(&begun_path))?;
         Ok(Undone { files: turn.keys().map(|path| path_of(path)).collect(), safety })
     }
 
@@ -93,28 +99,28 @@ impl Git {
         directory: &Path,
         before: &Snapshot,
         after: &Snapshot,
-    ) -> Result<Vec<PathBuf>, GitTrouble> {
+    ) -> Result<Vec<PathBuf>, GitError> {
         let repository = repository_of(directory, before, after)?;
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         let now = self.trees(&repository, &shadow, false).await?;
         let (_, touched) =
-            self.touched_in(&repository, &shadow, &Begun::of(before, after), &now.tree).await?;
+            self.touched_in(&repository, &shadow, &UndoJournal::of(before, after), &now.tree).await?;
         Ok(touched)
     }
 
-    /// What the turn did, and which files of it are neither as it left them nor as they were before it in the tree of now.
+    /// The changes of the turn, and which files of it are neither as it left them nor as they were before it in the tree of now.
     async fn touched_in(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
-        wanted: &Begun,
+        shadow: &ShadowRepository,
+        wanted: &UndoJournal,
         now: &str,
-    ) -> Result<(Steps, Vec<PathBuf>), GitTrouble> {
+    ) -> Result<(PathChanges, Vec<PathBuf>), GitError> {
         let turn = self.steps(shadow, &wanted.before, &wanted.after).await?;
         let since = self.steps(shadow, &wanted.after, now).await?;
         let begun = fs::read(shadow.dir.join(BEGUN)).ok();
-        let begun = begun.and_then(|text| serde_json::from_slice::<Begun>(&text).ok());
+        let begun = begun.and_then(|text| serde_json::from_slice::<UndoJournal>(&text).ok());
         let was_cut_short = begun.as_ref() == Some(wanted);
         let mut touched_since = Vec::new();
         for path in touched(&turn, &since) {
@@ -126,9 +132,9 @@ impl Git {
     }
 
     /// The tree of the last snapshot, with the files that the turn changed as they were before it.
-    async fn with_before(&self, shadow: &Shadow, turn: &Steps) -> Result<String, GitTrouble> {
+    async fn with_before(&self, shadow: &ShadowRepository, turn: &PathChanges) -> Result<String, GitError> {
         let (index, target) = (shadow.raw.join("index"), shadow.raw.join("index.undo"));
-        fs::copy(&index, &target).map_err(GitTrouble::disk(&target))?;
+        fs::copy(&index, &target).map_err(GitError::disk(&target))?;
         let mut lines = Vec::new();
         // What goes comes first: a file may stand where a directory has to be.
         let gone_first = turn.iter().filter(|(_, step)| !step.before.is_there());
@@ -143,18 +149,18 @@ impl Git {
         self.raw(shadow, "write-tree").index(&target).text().await
     }
 
-    /// Whether a file is one that an undo of ours was writing when it was killed: gone, or the beginning of what it
+    /// True if a file is one that an undo of ours was writing when it was killed: gone, or the beginning of what it
     /// should become.
     async fn is_cut_short(
         &self,
         repository: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         path: &[u8],
-        turn: &Steps,
-    ) -> Result<bool, GitTrouble> {
+        turn: &PathChanges,
+    ) -> Result<bool, GitError> {
         let Some(step) = turn.get(path).filter(|step| step.before.is_there()) else { return Ok(false) };
         let at = repository.top.join(path_of(path));
-        let inside = Inside::open(&repository.top).map_err(GitTrouble::disk(&repository.top))?;
+        let inside = DirectoryHandle::open(&repository.top).map_err(GitError::disk(&repository.top))?;
         let relative = path_of(path);
         if inside.parent(&relative).is_err() || fs::symlink_metadata(&at).is_err() {
             return Ok(true);
@@ -164,25 +170,25 @@ impl Git {
             return Ok(false);
         }
         let mut beginning = Vec::new();
-        std::io::Read::read_to_end(&mut file, &mut beginning).map_err(GitTrouble::disk(&at))?;
+        std::io::Read::read_to_end(&mut file, &mut beginning).map_err(GitError::disk(&at))?;
         let blob = self.raw(shadow, "cat-file").words(["blob", &step.before.id]).out().await?;
         Ok(blob.starts_with(&beginning))
     }
 }
 
 /// The repository around a directory, if both snapshots are of it.
-fn repository_of(directory: &Path, before: &Snapshot, after: &Snapshot) -> Result<Repository, GitTrouble> {
+fn repository_of(directory: &Path, before: &Snapshot, after: &Snapshot) -> Result<Repository, GitError> {
     check_trees(before, after)?;
     let repository = Repository::must_be_around(directory)?;
     match repository.common == before.repository {
         true => Ok(repository),
-        false => Err(GitTrouble::NoSuchSnapshot(before.reference.clone())),
+        false => Err(GitError::NoSuchSnapshot(before.reference.clone())),
     }
 }
 
 /// The files of a turn that are neither as it left them nor as they were before it.
-fn touched(turn: &Steps, since: &Steps) -> Vec<Vec<u8>> {
-    let is_touched = |path: &[u8], step: &Step| match since.get(path) {
+fn touched(turn: &PathChanges, since: &PathChanges) -> Vec<Vec<u8>> {
+    let is_touched = |path: &[u8], step: &PathChange| match since.get(path) {
         Some(later) => later.after != step.before && later.after.is_there() | step.before.is_there(),
         // A file where a directory has to be, or the other way round.
         None if step.before.is_there() => stands_in_the_way(path, since),
@@ -191,7 +197,7 @@ fn touched(turn: &Steps, since: &Steps) -> Vec<Vec<u8>> {
     turn.iter().filter(|(path, step)| is_touched(path, step)).map(|(path, _)| path.clone()).collect()
 }
 
-fn stands_in_the_way(path: &[u8], since: &Steps) -> bool {
+fn stands_in_the_way(path: &[u8], since: &PathChanges) -> bool {
     let is_there = |path: &[u8]| since.get(path).is_some_and(|step| step.after.is_there());
     let above =
         path.iter().enumerate().filter(|(_, byte)| **byte == b'/').any(|(at, _)| is_there(&path[..at]));

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use homing_worktrees::git::{GitTrouble, Moment};
+use homing_worktrees::git::{GitError, SnapshotMoment};
 
 use super::{Yard, difference, everything, named, plain, snapshot_name, write};
 
@@ -30,7 +30,8 @@ async fn a_broken_worktree_is_listed_with_its_trouble_and_the_others_as_usual() 
     let left: Vec<_> = copies.keys().map(|path| String::from_utf8_lossy(path)).collect();
     assert!(!left.iter().any(|path| path.contains("plain/index.")), "{left:?}");
 
-    let remove = async |name: &str| yard.git.remove(&named(name), &snapshot_name(1, Moment::Removed)).await;
+    let remove =
+        async |name: &str| yard.git.remove(&named(name), &snapshot_name(1, SnapshotMoment::Removed)).await;
     let why = remove("garbled").await.unwrap_err().to_string();
     assert!(why.contains(index.to_str().unwrap()) && why.contains("move this file away"), "{why}");
     fs::remove_file(&index).unwrap();
@@ -62,8 +63,9 @@ async fn a_worktree_that_was_moved_is_left_alone_and_named_where_it_is() {
     fs::create_dir(&target).unwrap();
     symlink(&target, &linked).unwrap();
     for (name, at) in [("moved", &there), ("linked", &target)] {
-        let why = yard.git.remove(&named(name), &snapshot_name(1, Moment::Removed)).await.unwrap_err();
-        assert!(matches!(&why, GitTrouble::Moved { .. }), "{why}");
+        let why =
+            yard.git.remove(&named(name), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap_err();
+        assert!(matches!(&why, GitError::Moved { .. }), "{why}");
         assert!(why.to_string().contains(at.to_str().unwrap()), "{why}");
     }
     assert_eq!(plain(&there, &["status", "--porcelain"]), "");
@@ -77,8 +79,8 @@ async fn nothing_is_made_in_a_repository_that_is_gone() {
     let root = yard.enter("one").await.root;
     let files = everything(&root);
     fs::remove_dir_all(&yard.repository).unwrap();
-    let why = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap_err();
-    assert!(matches!(&why, GitTrouble::RepositoryGone { .. }), "{why}");
+    let why = yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap_err();
+    assert!(matches!(&why, GitError::RepositoryGone { .. }), "{why}");
     assert!(!yard.repository.exists());
     assert_eq!(difference(&files, &everything(&root)), [""; 0]);
     assert_eq!(yard.git.list(None).await.unwrap().len(), 1);
@@ -98,6 +100,6 @@ async fn what_worktreeinclude_cannot_copy_because_of_a_link_in_the_base_is_left_
     assert!(fs::symlink_metadata(root.join("node2")).unwrap().is_symlink());
     assert!(!root.join("sub/module").exists());
     assert_eq!(fs::read(root.join("x.ignored")).unwrap(), b"included");
-    yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
     assert!(!root.exists());
 }

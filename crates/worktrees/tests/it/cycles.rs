@@ -8,12 +8,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use homing_worktrees::git::{Bounds, Collected, Git, GitTrouble, Moment, Places, Policy};
+use homing_worktrees::git::{
+    CollectPolicy, Collected, Git, GitDirectories, GitError, GitLimits, SnapshotMoment,
+};
 use kernel::SessionId;
 
 use super::{Yard, difference, everything, named, plain, plain_command, snapshot_name, write};
 
-/// What somebody leaves in a worktree. Each is a bit of the number of the cycle.
+/// The files that somebody leaves in a worktree. Each is a bit of the number of the cycle.
 fn leave(root: &Path, number: usize, module: &str) {
     let mess: [fn(&Path, usize, &str); 8] = [
         |root, number, _| {
@@ -81,7 +83,7 @@ fn leave(root: &Path, number: usize, module: &str) {
     }
 }
 
-/// What git says of a worktree, beside its files.
+/// The state of a worktree by git, beside its files.
 fn said_by_git(root: &Path) -> [String; 4] {
     let head = plain_command(root).args(["rev-parse", "HEAD"]).output().unwrap();
     [
@@ -101,7 +103,8 @@ async fn cycle(numbers: impl Iterator<Item = usize>) {
         let root = yard.enter(&name).await.directory;
         leave(&root, number, module.repository.to_str().unwrap());
         let (files, said) = (everything(&root), said_by_git(&root));
-        let removed = yard.git.remove(&named(&name), &snapshot_name(number as u64, Moment::Removed)).await;
+        let removed =
+            yard.git.remove(&named(&name), &snapshot_name(number as u64, SnapshotMoment::Removed)).await;
         let snapshot = removed.unwrap_or_else(|why| panic!("{number}: {why}")).snapshot;
         assert!(!root.exists(), "{number}");
         // As if git had tidied up in between.
@@ -111,7 +114,7 @@ async fn cycle(numbers: impl Iterator<Item = usize>) {
         let again = yard.git.restore(&yard.repository, &snapshot, &named(&name)).await.unwrap();
         assert_eq!(difference(&files, &everything(&again.root)), [""; 0], "{number}");
         assert_eq!(said_by_git(&again.root), said, "{number}");
-        let last = snapshot_name(1_000_000 + number as u64, Moment::Removed);
+        let last = snapshot_name(1_000_000 + number as u64, SnapshotMoment::Removed);
         yard.git.remove(&named(&name), &last).await.unwrap();
         assert!(!root.exists());
     }
@@ -180,7 +183,7 @@ async fn a_merge_under_way_and_what_was_reset_away_come_back() {
     plain(&root, &["commit", "-q", "-a", "-m", "ours"]);
     assert!(!plain_command(&root).args(["merge", "main"]).output().unwrap().status.success());
     let (files, said) = (everything(&root), said_by_git(&root));
-    let name = snapshot_name(1, Moment::Removed);
+    let name = snapshot_name(1, SnapshotMoment::Removed);
     let removed = yard.git.remove(&named("one"), &name).await.unwrap();
     yard.plain(&["gc", "-q", "--prune=now"]);
     assert_eq!(yard.plain(&["show", &format!("{lost}:a.txt")]), "reset away");
@@ -196,7 +199,7 @@ async fn a_fork_goes_on_beside_the_first() {
     let root = yard.enter("one").await.root;
     write(&root.join("a.txt"), b"after the first turn");
     write(&root.join("new"), b"new");
-    let after = yard.git.snapshot(&root, &snapshot_name(1, Moment::After)).await.unwrap().unwrap();
+    let after = yard.git.snapshot(&root, &snapshot_name(1, SnapshotMoment::After)).await.unwrap().unwrap();
     let files = everything(&root);
     write(&root.join("a.txt"), b"after the second turn");
     let fork = yard.git.fork(&yard.repository, &after, &named("two"), None).await.unwrap();
@@ -213,20 +216,20 @@ async fn a_fork_goes_on_beside_the_first() {
 #[tokio::test]
 async fn too_much_of_what_git_ignores_is_not_removed() {
     let yard = Yard::new();
-    let places = Places { worktrees: yard.place.path().join("w"), own: yard.place.path().join("g") };
-    let bounds = Bounds { kept_bytes_max: 10_000, ..Bounds::default() };
+    let places = GitDirectories { worktrees: yard.place.path().join("w"), own: yard.place.path().join("g") };
+    let bounds = GitLimits { kept_bytes_max: 10_000, ..GitLimits::default() };
     let git = Git::new(Path::new("git"), places, bounds).unwrap();
     let root = git.enter(yard.wish("one")).await.unwrap().directory;
     write(&root.join("build/large"), &[0; 20_000]);
-    let refused = git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await;
+    let refused = git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await;
     match refused {
-        Err(GitTrouble::TooLarge { largest, .. }) => assert_eq!(largest, [Path::new("build")]),
+        Err(GitError::TooLarge { largest, .. }) => assert_eq!(largest, [Path::new("build")]),
         other => panic!("{other:?}"),
     }
     assert!(root.join("build/large").exists());
     assert_eq!(plain(&root, &["status", "--porcelain"]), "");
     fs::remove_dir_all(root.join("build")).unwrap();
-    git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
 }
 
 #[tokio::test]
@@ -235,13 +238,13 @@ async fn a_branch_goes_only_if_nothing_was_done_on_it() {
     yard.enter("idle").await;
     let busy = yard.enter("busy").await.directory;
     plain(&busy, &["commit", "-q", "--allow-empty", "-m", "work"]);
-    let removed = yard.git.remove(&named("idle"), &snapshot_name(1, Moment::Removed)).await.unwrap();
-    yard.git.remove(&named("busy"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    let removed = yard.git.remove(&named("idle"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
+    yard.git.remove(&named("busy"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
     assert_eq!(yard.plain(&["branch", "--format=%(refname:short)"]), "homing/busy\nmain");
     let again = yard.git.restore(&yard.repository, &removed.snapshot, &named("idle")).await.unwrap();
     assert_eq!(again.branch.as_deref(), Some("homing/idle"));
-    let gone = yard.git.remove(&named("never"), &snapshot_name(1, Moment::Removed)).await;
-    assert!(matches!(gone, Err(GitTrouble::NoSuchWorktree(_))));
+    let gone = yard.git.remove(&named("never"), &snapshot_name(1, SnapshotMoment::Removed)).await;
+    assert!(matches!(gone, Err(GitError::NoSuchWorktree(_))));
 }
 
 #[tokio::test]
@@ -251,7 +254,7 @@ async fn a_directory_that_somebody_deleted_can_be_removed_with_what_was_staged()
     write(&root.join("staged"), b"staged");
     plain(&root, &["add", "staged"]);
     fs::remove_dir_all(&root).unwrap();
-    let removed = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    let removed = yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
     let again = yard.git.restore(&yard.repository, &removed.snapshot, &named("one")).await.unwrap();
     assert_eq!(plain(&again.root, &["show", ":staged"]), "staged");
 }
@@ -266,7 +269,7 @@ async fn a_worktree_that_was_tied_to_another_repository_is_saved_in_its_own() {
     write(&admin.join("HEAD"), b"ref: refs/heads/main\n");
     fs::write(root.join(".git"), format!("gitdir: {}\n", admin.display())).unwrap();
     write(&root.join("work"), b"work");
-    let removed = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    let removed = yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
     assert_eq!(yard.plain(&["show", &format!("{}:work", removed.snapshot.commit)]), "work");
     assert!(admin.exists());
 }
@@ -278,7 +281,7 @@ async fn what_nobody_uses_goes_by_age_and_by_size() {
         let root = yard.enter(name).await.directory;
         write(&root.join("work"), &[1; 50_000]);
     }
-    let policy = |age: u64, bytes_max, snapshots: u64| Policy {
+    let policy = |age: u64, bytes_max, snapshots: u64| CollectPolicy {
         age: Duration::from_secs(age),
         bytes_max,
         snapshot_age: Duration::from_secs(snapshots),
@@ -297,7 +300,7 @@ async fn what_nobody_uses_goes_by_age_and_by_size() {
     assert_eq!(by_age.len(), 2, "{by_age:?}");
     let left = yard.git.list(None).await.unwrap();
     assert_eq!(left.iter().map(|each| each.name.as_str()).collect::<Vec<_>>(), ["used"]);
-    yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::After)).await.unwrap();
+    yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::After)).await.unwrap();
     let expired = yard.git.collect(&policy(day, u64::MAX, 0)).await.unwrap();
     let [Collected::Snapshot { reference, .. }] = &expired[..] else { panic!("{expired:?}") };
     assert!(reference.ends_with("/1/after"), "what was in a removed worktree is kept: {reference}");
@@ -324,7 +327,7 @@ async fn the_files_of_a_directory_are_those_that_git_would_keep_and_no_link_lead
     std::os::unix::fs::symlink(outside.path(), top.join("within/link")).unwrap();
     let files =
         async |directory: &std::path::Path, max| yard.git.files(directory, max).await.unwrap().unwrap();
-    let shown = |files: &homing_worktrees::git::Files| {
+    let shown = |files: &homing_worktrees::git::FileList| {
         files.paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let within = files(&top.join("within"), 10).await;

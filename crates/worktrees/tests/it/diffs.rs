@@ -1,24 +1,29 @@
-//! What changed between two snapshots: files, lines, and a patch with an end.
+//! The difference between two snapshots: files, lines, and a patch with an end.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use homing_worktrees::git::{Changes, FileChange, FileKind, Moment};
+use homing_worktrees::git::{ChangeKind, Changes, FileChange, SnapshotMoment};
 
 use super::{Yard, snapshot_name, write};
 
-/// What a change of files looks like.
+/// A change of files.
 async fn change(yard: &Yard, change: impl FnOnce(&Path)) -> Changes {
-    let before =
-        yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+    let before = yard
+        .git
+        .snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before))
+        .await
+        .unwrap()
+        .unwrap();
     change(&yard.repository);
-    let after = yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::After)).await.unwrap().unwrap();
+    let after =
+        yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::After)).await.unwrap().unwrap();
     yard.git.diff(&before, &after).await.unwrap()
 }
 
-fn file(path: impl Into<PathBuf>, kind: FileKind, plus: u64, minus: u64) -> FileChange {
+fn file(path: impl Into<PathBuf>, kind: ChangeKind, plus: u64, minus: u64) -> FileChange {
     FileChange { path: path.into(), kind, plus, minus, binary: false }
 }
 
@@ -38,11 +43,11 @@ async fn each_kind_of_change_is_told() {
     })
     .await;
     let expected = [
-        file("a.txt", FileKind::Edited, 2, 1),
-        file("moved/longer.txt", FileKind::Renamed { from: "long.txt".into() }, 1, 0),
-        file("new\tname.txt", FileKind::Added, 1, 0),
-        FileChange { binary: true, ..file("picture", FileKind::Added, 0, 0) },
-        file("sub/b.txt", FileKind::Removed, 0, 1),
+        file("a.txt", ChangeKind::Edited, 2, 1),
+        file("moved/longer.txt", ChangeKind::Renamed { from: "long.txt".into() }, 1, 0),
+        file("new\tname.txt", ChangeKind::Added, 1, 0),
+        FileChange { binary: true, ..file("picture", ChangeKind::Added, 0, 0) },
+        file("sub/b.txt", ChangeKind::Removed, 0, 1),
     ];
     assert_eq!(changes.files, expected);
     assert!(changes.patch.contains("-two\n+2\n") && changes.patch.contains("rename to moved/longer.txt"));
@@ -66,7 +71,7 @@ async fn names_need_not_be_text() {
     })
     .await;
     let mut expected: Vec<_> =
-        odd.iter().map(|name| file(OsStr::from_bytes(name), FileKind::Added, 1, 0)).collect();
+        odd.iter().map(|name| file(OsStr::from_bytes(name), ChangeKind::Added, 1, 0)).collect();
     expected.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
     assert_eq!(changes.files, expected);
 }
@@ -76,7 +81,7 @@ async fn a_long_patch_is_cut_after_a_line() {
     let yard = Yard::new();
     let long = "a line of the patch\n".repeat(100_000);
     let changes = change(&yard, |root| write(&root.join("long"), long.as_bytes())).await;
-    assert_eq!(changes.files, [file("long", FileKind::Added, 100_000, 0)]);
+    assert_eq!(changes.files, [file("long", ChangeKind::Added, 100_000, 0)]);
     assert!(changes.is_patch_cut && changes.patch.len() <= 1024 * 1024 && changes.patch.ends_with("patch\n"));
 }
 
@@ -89,6 +94,9 @@ async fn a_mode_and_a_link_are_changes() {
         std::os::unix::fs::symlink("a.txt", root.join("link")).unwrap();
     })
     .await;
-    assert_eq!(changes.files, [file("a.txt", FileKind::Edited, 0, 0), file("link", FileKind::Added, 1, 0)]);
+    assert_eq!(
+        changes.files,
+        [file("a.txt", ChangeKind::Edited, 0, 0), file("link", ChangeKind::Added, 1, 0)]
+    );
     assert!(changes.patch.contains("new mode 100755") && changes.patch.contains("new file mode 120000"));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use homing_worktrees::git::{Enter, GitTrouble, WorktreeName};
+use homing_worktrees::git::{EnterRequest, GitError, WorktreeName};
 
 use super::{Yard, named, plain};
 
@@ -37,7 +37,8 @@ async fn a_subdirectory_is_entered_as_such() {
     fs::create_dir_all(yard.repository.join("new/deep")).unwrap();
     for (within, name) in [("sub", "one"), ("new/deep", "two")] {
         let repository = yard.repository.join(within);
-        let entered = yard.git.enter(Enter { repository: &repository, ..yard.wish(name) }).await.unwrap();
+        let entered =
+            yard.git.enter(EnterRequest { repository: &repository, ..yard.wish(name) }).await.unwrap();
         assert!(entered.directory.ends_with(format!("{name}/{within}")), "{:?}", entered.directory);
         assert!(entered.directory.is_dir());
         assert_eq!(entered.home, repository);
@@ -55,8 +56,8 @@ async fn a_subdirectory_that_leads_out_is_not_entered() {
     fs::remove_file(yard.repository.join("way")).unwrap();
     fs::create_dir(yard.repository.join("way")).unwrap();
     let repository = yard.repository.join("way");
-    let refused = yard.git.enter(Enter { repository: &repository, ..yard.wish("one") }).await;
-    assert!(matches!(refused, Err(GitTrouble::LeadsOut { .. })), "{refused:?}");
+    let refused = yard.git.enter(EnterRequest { repository: &repository, ..yard.wish("one") }).await;
+    assert!(matches!(refused, Err(GitError::LeadsOut { .. })), "{refused:?}");
 }
 
 #[tokio::test]
@@ -66,16 +67,19 @@ async fn it_begins_where_it_is_told() {
     yard.write("later.txt", "later");
     yard.plain(&["add", "."]);
     yard.plain(&["commit", "-q", "-m", "second"]);
-    let wish =
-        Enter { base: Some("v1".into()), branch: Some("topic/a".parse().unwrap()), ..yard.wish("one") };
+    let wish = EnterRequest {
+        base: Some("v1".into()),
+        branch: Some("topic/a".parse().unwrap()),
+        ..yard.wish("one")
+    };
     let entered = yard.git.enter(wish).await.unwrap();
     assert_eq!(entered.base_commit, yard.plain(&["rev-parse", "v1"]));
     assert_eq!(entered.branch.as_deref(), Some("topic/a"));
     assert!(!entered.directory.join("later.txt").exists());
     for base in ["nothing", "-n", "--exec=x", "HEAD..v1", ":/first"] {
-        let refused = yard.git.enter(Enter { base: Some(base.into()), ..yard.wish("two") }).await;
+        let refused = yard.git.enter(EnterRequest { base: Some(base.into()), ..yard.wish("two") }).await;
         assert!(
-            matches!(refused, Err(GitTrouble::NoSuchRevision(_) | GitTrouble::BadName { .. })),
+            matches!(refused, Err(GitError::NoSuchRevision(_) | GitError::BadName { .. })),
             "{refused:?}"
         );
     }
@@ -86,16 +90,16 @@ async fn it_begins_where_it_is_told() {
 async fn a_branch_that_exists_is_used_if_it_is_free() {
     let yard = Yard::new();
     yard.plain(&["branch", "free"]);
-    let wish = |name, branch: &str| Enter { branch: Some(branch.parse().unwrap()), ..yard.wish(name) };
+    let wish = |name, branch: &str| EnterRequest { branch: Some(branch.parse().unwrap()), ..yard.wish(name) };
     let entered = yard.git.enter(wish("one", "free")).await.unwrap();
     assert_eq!(entered.branch.as_deref(), Some("free"));
     for branch in ["main", "free"] {
         let refused = yard.git.enter(wish("two", branch)).await;
-        assert!(matches!(refused, Err(GitTrouble::BranchInUse { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(GitError::BranchInUse { .. })), "{refused:?}");
     }
     yard.plain(&["branch", "homing/three"]);
     let refused = yard.git.enter(yard.wish("three")).await;
-    assert!(matches!(refused, Err(GitTrouble::BranchTaken(_))), "{refused:?}");
+    assert!(matches!(refused, Err(GitError::BranchTaken(_))), "{refused:?}");
 }
 
 #[tokio::test]
@@ -104,12 +108,12 @@ async fn asked_again_it_is_the_same_worktree() {
     let entered = yard.enter("one").await;
     fs::write(entered.directory.join("mine"), "mine").unwrap();
     assert_eq!(yard.enter("one").await, entered);
-    assert_eq!(yard.git.enter(Enter { is_new: false, ..yard.wish("one") }).await.unwrap(), entered);
+    assert_eq!(yard.git.enter(EnterRequest { is_new: false, ..yard.wish("one") }).await.unwrap(), entered);
     assert!(entered.directory.join("mine").exists());
-    let other = Enter { base: Some("HEAD".into()), ..yard.wish("one") };
-    assert!(matches!(yard.git.enter(other).await, Err(GitTrouble::NameTaken { .. })));
-    let missing = Enter { is_new: false, ..yard.wish("two") };
-    assert!(matches!(yard.git.enter(missing).await, Err(GitTrouble::NoSuchWorktree(_))));
+    let other = EnterRequest { base: Some("HEAD".into()), ..yard.wish("one") };
+    assert!(matches!(yard.git.enter(other).await, Err(GitError::NameTaken { .. })));
+    let missing = EnterRequest { is_new: false, ..yard.wish("two") };
+    assert!(matches!(yard.git.enter(missing).await, Err(GitError::NoSuchWorktree(_))));
 }
 
 #[tokio::test]
@@ -117,7 +121,7 @@ async fn what_is_in_the_way_stays() {
     let yard = Yard::new();
     let way = yard.place.path().join("data/worktrees/one");
     fs::write(&way, "somebody's").unwrap();
-    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitTrouble::InTheWay(_))));
+    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitError::InTheWay(_))));
     assert_eq!(fs::read_to_string(way).unwrap(), "somebody's");
 }
 
@@ -125,8 +129,8 @@ async fn what_is_in_the_way_stays() {
 async fn outside_of_a_repository_there_is_no_worktree() {
     let yard = Yard::new();
     let nowhere = tempfile::tempdir().unwrap();
-    let refused = yard.git.enter(Enter { repository: nowhere.path(), ..yard.wish("one") }).await;
-    assert!(matches!(refused, Err(GitTrouble::NoRepository(_))), "{refused:?}");
+    let refused = yard.git.enter(EnterRequest { repository: nowhere.path(), ..yard.wish("one") }).await;
+    assert!(matches!(refused, Err(GitError::NoRepository(_))), "{refused:?}");
 }
 
 #[tokio::test]

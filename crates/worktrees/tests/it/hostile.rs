@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use homing_worktrees::git::{Enter, GitTrouble, Moment, Policy};
+use homing_worktrees::git::{CollectPolicy, EnterRequest, GitError, SnapshotMoment};
 use kernel::SessionId;
 
 use super::{Yard, named, plain, plain_command, snapshot_name, write};
@@ -20,7 +20,7 @@ struct Way {
     /// Settings; `TRACE` stands for a program that leaves a trace.
     config: &'static [(&'static str, &'static str)],
     attributes: &'static str,
-    /// What a person does that lets it happen.
+    /// The person's act that lets it happen.
     person: &'static [&'static str],
 }
 
@@ -164,19 +164,20 @@ async fn do_everything(yard: &Yard, worktree: &str) {
     let git = &yard.git;
     let root = yard.enter(worktree).await.directory;
     for directory in [&yard.repository, &root] {
-        let before = git.snapshot(directory, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+        let before =
+            git.snapshot(directory, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap().unwrap();
         write(&directory.join("a.txt"), b"changed");
         write(&directory.join("new.txt"), b"new");
-        let after = git.snapshot(directory, &snapshot_name(1, Moment::After)).await.unwrap().unwrap();
+        let after = git.snapshot(directory, &snapshot_name(1, SnapshotMoment::After)).await.unwrap().unwrap();
         assert!(git.diff(&before, &after).await.unwrap().files.len() >= 2);
-        let safety = snapshot_name(1, Moment::Safety);
+        let safety = snapshot_name(1, SnapshotMoment::Safety);
         git.undo(directory, &before, &after, &safety, || true).await.unwrap();
         write(&directory.join("a.txt"), b"changed again");
     }
     git.list(None).await.unwrap();
-    let removed = git.remove(&named(worktree), &snapshot_name(2, Moment::Removed)).await.unwrap();
+    let removed = git.remove(&named(worktree), &snapshot_name(2, SnapshotMoment::Removed)).await.unwrap();
     git.restore(&yard.repository, &removed.snapshot, &named(worktree)).await.unwrap();
-    let policy = Policy {
+    let policy = CollectPolicy {
         age: Duration::ZERO,
         bytes_max: 0,
         snapshot_age: Duration::ZERO,
@@ -266,7 +267,7 @@ async fn nothing_is_fetched() {
     let (directory, file) = blob.split_at(2);
     fs::remove_file(yard.repository.join(".git/objects").join(directory).join(file)).unwrap();
     assert!(yard.git.enter(yard.wish("one")).await.is_err());
-    let taken = yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap();
+    let taken = yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap();
     assert!(taken.is_some());
     assert_eq!(seen(&hostile.trace), "");
     let _ = fs::remove_file(yard.repository.join(".git/objects").join(directory).join(file));
@@ -277,26 +278,26 @@ async fn nothing_is_fetched() {
 #[tokio::test]
 async fn a_repository_cannot_lead_us_to_other_peoples_files() {
     let others = Yard::new();
-    let name = snapshot_name(1, Moment::Before);
+    let name = snapshot_name(1, SnapshotMoment::Before);
     let refs = others.plain(&["for-each-ref"]);
 
     // A `.git` file that names somebody else's repository.
     let yard = Yard::new();
     fs::remove_dir_all(yard.repository.join(".git")).unwrap();
     yard.write(".git", &format!("gitdir: {}\n", others.repository.join(".git").display()));
-    assert!(matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitTrouble::Strange { .. })));
-    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitTrouble::Strange { .. })));
+    assert!(matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitError::Strange { .. })));
+    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitError::Strange { .. })));
 
     // The same by a link, and by links within.
     fs::remove_file(yard.repository.join(".git")).unwrap();
     symlink(others.repository.join(".git"), yard.repository.join(".git")).unwrap();
-    assert!(matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitTrouble::Strange { .. })));
+    assert!(matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitError::Strange { .. })));
     for part in ["objects", "refs"] {
         let yard = Yard::new();
         fs::remove_dir_all(yard.repository.join(".git").join(part)).unwrap();
         symlink(others.repository.join(".git").join(part), yard.repository.join(".git").join(part)).unwrap();
         assert!(
-            matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitTrouble::Strange { .. })),
+            matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitError::Strange { .. })),
             "{part}"
         );
     }
@@ -304,7 +305,7 @@ async fn a_repository_cannot_lead_us_to_other_peoples_files() {
     // A common directory elsewhere.
     let yard = Yard::new();
     yard.write(".git/commondir", others.repository.join(".git").to_str().unwrap());
-    assert!(matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitTrouble::Strange { .. })));
+    assert!(matches!(yard.git.snapshot(&yard.repository, &name).await, Err(GitError::Strange { .. })));
     assert_eq!(others.plain(&["for-each-ref"]), refs);
 }
 
@@ -314,8 +315,12 @@ async fn a_working_tree_is_where_its_repository_is_whatever_its_config_says() {
     let others = yard.place.path().canonicalize().unwrap().join("others");
     write(&others.join("secret"), b"secret");
     yard.plain(&["config", "core.worktree", others.to_str().unwrap()]);
-    let taken =
-        yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+    let taken = yard
+        .git
+        .snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before))
+        .await
+        .unwrap()
+        .unwrap();
     yard.plain(&["config", "--unset", "core.worktree"]);
     assert_eq!(yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\na.txt\nsub/b.txt");
 }
@@ -329,7 +334,7 @@ async fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
         let bytes = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let name = snapshot_name(1, Moment::Before);
+        let name = snapshot_name(1, SnapshotMoment::Before);
         let done =
             tokio::time::timeout(Duration::from_secs(20), yard.git.snapshot(&yard.repository, &name)).await;
         assert!(done.is_ok(), "{part}");
@@ -337,6 +342,7 @@ async fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
         fs::write(&path, bytes).unwrap();
     }
     let entered =
-        tokio::time::timeout(Duration::from_secs(20), yard.git.enter(Enter { ..yard.wish("one") })).await;
+        tokio::time::timeout(Duration::from_secs(20), yard.git.enter(EnterRequest { ..yard.wish("one") }))
+            .await;
     entered.unwrap().unwrap();
 }

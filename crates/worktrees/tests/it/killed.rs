@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use homing_worktrees::git::{Entered, Git, GitTrouble, Moment, Snapshot, UndoRefused};
+use homing_worktrees::git::{EnteredWorktree, Git, GitError, Snapshot, SnapshotMoment, UndoError};
 
 use super::undoing::work;
 use super::{Yard, difference, everything, named, our_git, plain, snapshot_name, write};
@@ -19,7 +19,7 @@ fn mess(root: &Path) {
     plain(root, &["add", "staged"]);
 }
 
-fn is_sound(yard: &Yard, entered: &Entered) {
+fn is_sound(yard: &Yard, entered: &EnteredWorktree) {
     assert_eq!(plain(&entered.root, &["status", "--porcelain"]), "?? extra.txt");
     assert_eq!(plain(&entered.root, &["branch", "--show-current"]), "homing/one");
     assert_eq!(fs::read(entered.root.join("x.ignored")).unwrap(), b"included");
@@ -47,7 +47,7 @@ async fn entering_goes_on_from_every_step() {
         let seen = yard.git.list(None).await.unwrap();
         is_sound(&yard, &yard.enter("one").await);
         match stopped {
-            Err(GitTrouble::Stopped(_)) => assert!(seen.iter().all(|each| each.is_missing), "{seen:?}"),
+            Err(GitError::Stopped(_)) => assert!(seen.iter().all(|each| each.is_missing), "{seen:?}"),
             Ok(_) => {
                 assert!(step > 8, "only {step} steps");
                 return;
@@ -65,7 +65,7 @@ async fn what_was_cut_short_while_entering_can_be_removed() {
         yard.git.stop_at_step(step);
         let stopped = yard.git.enter(yard.wish("one")).await;
         yard.git.stop_at_step(0);
-        yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+        yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
         assert_eq!(yard.plain(&["worktree", "list"]).lines().count(), 1);
         assert_eq!(yard.plain(&["branch", "--format=%(refname:short)"]), "main");
         if stopped.is_ok() {
@@ -83,7 +83,7 @@ async fn removing_and_restoring_go_on_from_every_step() {
         let root = yard.enter("one").await.root;
         mess(&root);
         let (files, index) = (everything(&root), plain(&root, &["ls-files", "-s"]));
-        let name = snapshot_name(1, Moment::Removed);
+        let name = snapshot_name(1, SnapshotMoment::Removed);
         if removes {
             yard.git.stop_at_step(step);
             removes = yard.git.remove(&named("one"), &name).await.is_err();
@@ -92,7 +92,7 @@ async fn removing_and_restoring_go_on_from_every_step() {
         let snapshot = match yard.git.remove(&named("one"), &name).await {
             Ok(removed) => removed.snapshot,
             // The very last step was done before.
-            Err(GitTrouble::NoSuchWorktree(_)) => find(&yard, &name).await,
+            Err(GitError::NoSuchWorktree(_)) => find(&yard, &name).await,
             Err(why) => panic!("{step}: {why}"),
         };
         assert!(!root.exists());
@@ -122,9 +122,9 @@ async fn a_head_that_somebody_has_moved_stays_wherever_a_removal_is_cut() {
         let head = fs::read(&path).unwrap();
         fs::remove_file(root.join(".git")).unwrap();
         yard.git.stop_at_step(step);
-        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await;
+        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await;
         yard.git.stop_at_step(0);
-        assert!(matches!(stopped, Err(GitTrouble::Stopped(_))), "{stopped:?}");
+        assert!(matches!(stopped, Err(GitError::Stopped(_))), "{stopped:?}");
         assert_eq!(fs::read(&path).unwrap(), head, "{step}");
     }
 }
@@ -138,9 +138,9 @@ async fn an_undo_goes_on_from_every_step() {
     for step in 1..STEPS_MAX {
         let yard = Yard::new();
         let files = everything(&yard.repository);
-        let before = snapshot(&yard, Moment::Before).await;
+        let before = snapshot(&yard, SnapshotMoment::Before).await;
         work(&yard.repository);
-        let after = snapshot(&yard, Moment::After).await;
+        let after = snapshot(&yard, SnapshotMoment::After).await;
         let undo = || yard.git.undo(&yard.repository, &before, &after, &SAFETY, || true);
         yard.git.stop_at_step(step);
         let stopped = undo().await;
@@ -148,7 +148,7 @@ async fn an_undo_goes_on_from_every_step() {
         undo().await.unwrap();
         assert_eq!(difference(&files, &everything(&yard.repository)), [""; 0], "{step}");
         match stopped {
-            Err(UndoRefused::Trouble(GitTrouble::Stopped(_))) => {}
+            Err(UndoError::Trouble(GitError::Stopped(_))) => {}
             Ok(_) => return,
             Err(why) => panic!("{why}"),
         }
@@ -159,10 +159,10 @@ async fn an_undo_goes_on_from_every_step() {
 const SAFETY: homing_worktrees::git::SnapshotName = homing_worktrees::git::SnapshotName {
     session: kernel::SessionId::from_bits(7),
     turn: 1,
-    moment: Moment::Safety,
+    moment: SnapshotMoment::Safety,
 };
 
-async fn snapshot(yard: &Yard, moment: Moment) -> Snapshot {
+async fn snapshot(yard: &Yard, moment: SnapshotMoment) -> Snapshot {
     yard.git.snapshot(&yard.repository, &snapshot_name(1, moment)).await.unwrap().unwrap()
 }
 
@@ -204,22 +204,22 @@ async fn a_git_that_is_killed_leaves_nothing_that_cannot_go_on() {
 
         let files = everything(&root);
         let name = |moment| snapshot_name(1, moment);
-        let before = yard.git.snapshot(&root, &name(Moment::Before)).await.unwrap().unwrap();
+        let before = yard.git.snapshot(&root, &name(SnapshotMoment::Before)).await.unwrap().unwrap();
         for number in 0..200 {
             write(
                 &root.join(format!("many/{}/{number}", number % 20)),
                 format!("changed {number}\n").repeat(300).as_bytes(),
             );
         }
-        ends += usize::from(dying(run + 1).snapshot(&root, &name(Moment::After)).await.is_err());
-        let after = yard.git.snapshot(&root, &name(Moment::After)).await.unwrap().unwrap();
+        ends += usize::from(dying(run + 1).snapshot(&root, &name(SnapshotMoment::After)).await.is_err());
+        let after = yard.git.snapshot(&root, &name(SnapshotMoment::After)).await.unwrap().unwrap();
         assert_eq!(yard.git.diff(&before, &after).await.unwrap().files.len(), 200);
 
         ends += usize::from(dying(run).undo(&root, &before, &after, &SAFETY, || true).await.is_err());
         yard.git.undo(&root, &before, &after, &SAFETY, || true).await.unwrap();
         assert_eq!(difference(&files, &everything(&root)), [""; 0], "{run}");
 
-        let removed = name(Moment::Removed);
+        let removed = name(SnapshotMoment::Removed);
         let first = dying(run).remove(&named("one"), &removed).await;
         ends += usize::from(first.is_err());
         let snapshot = match first {

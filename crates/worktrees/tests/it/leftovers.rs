@@ -1,11 +1,11 @@
-//! What a killed git can leave, put where it would be: nothing of ours stops at it, and nothing of a living git goes.
+//! Leftovers of a killed git, put where it would be: nothing of ours stops at it, and nothing of a living git goes.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use homing_worktrees::git::{GitTrouble, Moment, Policy};
+use homing_worktrees::git::{CollectPolicy, GitError, SnapshotMoment};
 use kernel::SessionId;
 
 use super::undoing::work;
@@ -45,7 +45,7 @@ fn plant(yard: &Yard) {
         write(&shadow.join("kept/list"), b"wf 6");
     }
     let common = yard.repository.join(".git");
-    let reference = common.join(snapshot_name(1, Moment::Before).reference());
+    let reference = common.join(snapshot_name(1, SnapshotMoment::Before).reference());
     for name in HIDDEN {
         write(&reference.with_file_name(format!("{name}.lock")), b"");
     }
@@ -64,7 +64,7 @@ async fn no_operation_stops_at_what_a_killed_git_has_left() {
     let yard = Yard::new();
     plant(&yard);
     yard.git.stop_at_step(9);
-    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitTrouble::Stopped(_))));
+    assert!(matches!(yard.git.enter(yard.wish("one")).await, Err(GitError::Stopped(_))));
     yard.git.stop_at_step(0);
     plant(&yard);
     let root = yard.enter("one").await.root;
@@ -73,23 +73,23 @@ async fn no_operation_stops_at_what_a_killed_git_has_left() {
 
     let name = |moment| snapshot_name(1, moment);
     plant(&yard);
-    let before = yard.git.snapshot(&root, &name(Moment::Before)).await.unwrap().unwrap();
+    let before = yard.git.snapshot(&root, &name(SnapshotMoment::Before)).await.unwrap().unwrap();
     work(&root);
     plant(&yard);
-    let after = yard.git.snapshot(&root, &name(Moment::After)).await.unwrap().unwrap();
+    let after = yard.git.snapshot(&root, &name(SnapshotMoment::After)).await.unwrap().unwrap();
     plant(&yard);
     assert!(!yard.git.diff(&before, &after).await.unwrap().files.is_empty());
     assert_eq!(yard.git.list(None).await.unwrap().len(), 1);
     for _ in 0..2 {
         plant(&yard);
-        yard.git.undo(&root, &before, &after, &name(Moment::Safety), || true).await.unwrap();
+        yard.git.undo(&root, &before, &after, &name(SnapshotMoment::Safety), || true).await.unwrap();
     }
     assert_eq!(difference(&committed, &everything(&root)), [""; 0]);
 
     write(&root.join("x.ignored"), b"ignored");
     let files = everything(&root);
     plant(&yard);
-    let snapshot = yard.git.remove(&named("one"), &name(Moment::Removed)).await.unwrap().snapshot;
+    let snapshot = yard.git.remove(&named("one"), &name(SnapshotMoment::Removed)).await.unwrap().snapshot;
     assert_eq!(yard.plain(&["branch", "--format=%(refname:short)"]), "main");
     plant(&yard);
     yard.git.stop_at_step(9);
@@ -124,14 +124,14 @@ async fn what_is_staged_in_a_merge_is_kept_beside_leftovers() {
             .status
             .success()
     );
-    for moment in [Moment::Before, Moment::After] {
+    for moment in [SnapshotMoment::Before, SnapshotMoment::After] {
         plant(&yard);
         yard.git.snapshot(&yard.repository, &snapshot_name(1, moment)).await.unwrap().unwrap();
     }
 }
 
-fn nothing_stays() -> Policy {
-    Policy {
+fn nothing_stays() -> CollectPolicy {
+    CollectPolicy {
         age: Duration::ZERO,
         bytes_max: 0,
         snapshot_age: Duration::ZERO,
@@ -147,10 +147,10 @@ async fn the_lock_of_a_branch_goes_only_if_it_says_what_we_wanted_to_say() {
     let mut wish = yard.wish("one");
     wish.branch = Some("topic".parse().unwrap());
     yard.git.stop_at_step(1);
-    assert!(matches!(yard.git.enter(wish.clone()).await, Err(GitTrouble::Stopped(_))));
+    assert!(matches!(yard.git.enter(wish.clone()).await, Err(GitError::Stopped(_))));
     yard.git.stop_at_step(0);
     write(&lock, format!("{}\n", "1".repeat(40)).as_bytes());
-    assert!(matches!(yard.git.enter(wish.clone()).await, Err(GitTrouble::Git { .. })));
+    assert!(matches!(yard.git.enter(wish.clone()).await, Err(GitError::Git { .. })));
     assert!(lock.exists(), "it may be of a living git");
     write(&lock, yard.plain(&["rev-parse", "HEAD"]).as_bytes());
     assert_eq!(yard.git.enter(wish).await.unwrap().branch.as_deref(), Some("topic"));
@@ -160,7 +160,7 @@ async fn the_lock_of_a_branch_goes_only_if_it_says_what_we_wanted_to_say() {
 async fn what_somebody_was_writing_when_they_were_killed_stops_nobody_and_goes() {
     let yard = Yard::new();
     yard.enter("one").await;
-    yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap();
+    yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap();
     let own = yard.place.path().join("data/git");
     let (now, long_ago) = (own.join("removed/a.1.new"), own.join("removed/b.2.new"));
     write(&now, b"{\"name\":");
@@ -181,7 +181,7 @@ fn write_aged(path: &Path, age: Duration) {
 #[tokio::test]
 async fn the_lock_of_packed_refs_goes_only_if_a_deletion_of_ours_left_it() {
     let yard = Yard::new();
-    yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+    yard.git.snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap().unwrap();
     yard.plain(&["pack-refs", "--all"]);
     let common = yard.repository.join(".git");
     let (lock, new) = (common.join("packed-refs.lock"), common.join("packed-refs.new"));

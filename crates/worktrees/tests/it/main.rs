@@ -18,7 +18,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homing_worktrees::git::{Bounds, Enter, Entered, Git, Moment, Places, SnapshotName, WorktreeName};
+use homing_worktrees::git::{
+    EnterRequest, EnteredWorktree, Git, GitDirectories, GitLimits, SnapshotMoment, SnapshotName, WorktreeName,
+};
 use kernel::SessionId;
 use tempfile::TempDir;
 
@@ -62,8 +64,8 @@ impl Yard {
         plain(&self.repository, words)
     }
 
-    fn wish(&self, name: &str) -> Enter<'_> {
-        Enter {
+    fn wish(&self, name: &str) -> EnterRequest<'_> {
+        EnterRequest {
             repository: &self.repository,
             name: named(name),
             base: None,
@@ -73,21 +75,21 @@ impl Yard {
         }
     }
 
-    async fn enter(&self, name: &str) -> Entered {
+    async fn enter(&self, name: &str) -> EnteredWorktree {
         self.git.enter(self.wish(name)).await.unwrap()
     }
 }
 
 fn our_git(place: &Path, program: &Path) -> Git {
-    let places = Places { worktrees: place.join("data/worktrees"), own: place.join("data/git") };
-    Git::new(program, places, Bounds::default()).unwrap()
+    let places = GitDirectories { worktrees: place.join("data/worktrees"), own: place.join("data/git") };
+    Git::new(program, places, GitLimits::default()).unwrap()
 }
 
 fn named(name: &str) -> WorktreeName {
     name.parse().unwrap()
 }
 
-fn snapshot_name(turn: u64, moment: Moment) -> SnapshotName {
+fn snapshot_name(turn: u64, moment: SnapshotMoment) -> SnapshotName {
     SnapshotName { session: SessionId::from_bits(7), turn, moment }
 }
 
@@ -141,7 +143,7 @@ fn everything(root: &Path) -> Everything {
     found
 }
 
-/// What differs, in words; empty if nothing does.
+/// The differences, in words; empty if nothing does.
 fn difference(one: &Everything, other: &Everything) -> Vec<String> {
     let paths: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
     let shown =

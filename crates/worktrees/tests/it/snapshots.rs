@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use homing_worktrees::git::Moment;
+use homing_worktrees::git::SnapshotMoment;
 
 use super::{Yard, everything, plain, snapshot_name};
 
@@ -35,8 +35,12 @@ async fn a_snapshot_changes_nothing_of_the_persons() {
     let (before, files) = (private_parts(&yard.repository), everything(&yard.repository));
     let status = yard.plain(&["--no-optional-locks", "status", "--porcelain"]);
     for turn in 1..4 {
-        let taken =
-            yard.git.snapshot(&yard.repository, &snapshot_name(turn, Moment::Before)).await.unwrap().unwrap();
+        let taken = yard
+            .git
+            .snapshot(&yard.repository, &snapshot_name(turn, SnapshotMoment::Before))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(yard.plain(&["show", &format!("{}:a.txt", taken.commit)]), "and changed again");
         assert_eq!(
             yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]),
@@ -60,21 +64,31 @@ async fn a_snapshot_changes_nothing_of_the_persons() {
 async fn outside_of_a_repository_there_is_none() {
     let yard = Yard::new();
     let nowhere = tempfile::tempdir().unwrap();
-    assert_eq!(yard.git.snapshot(nowhere.path(), &snapshot_name(1, Moment::Before)).await.unwrap(), None);
+    assert_eq!(
+        yard.git.snapshot(nowhere.path(), &snapshot_name(1, SnapshotMoment::Before)).await.unwrap(),
+        None
+    );
 }
 
 #[tokio::test]
 async fn a_repository_without_commits_has_snapshots() {
     let yard = Yard::empty();
     yard.write("a", "a");
-    let taken =
-        yard.git.snapshot(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap().unwrap();
+    let taken = yard
+        .git
+        .snapshot(&yard.repository, &snapshot_name(1, SnapshotMoment::Before))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(yard.plain(&["ls-tree", "--name-only", &taken.commit]), "a");
     assert_eq!(
-        yard.git.find(&yard.repository, &snapshot_name(1, Moment::Before)).await.unwrap(),
+        yard.git.find(&yard.repository, &snapshot_name(1, SnapshotMoment::Before)).await.unwrap(),
         Some(taken)
     );
-    assert_eq!(yard.git.find(&yard.repository, &snapshot_name(2, Moment::Before)).await.unwrap(), None);
+    assert_eq!(
+        yard.git.find(&yard.repository, &snapshot_name(2, SnapshotMoment::Before)).await.unwrap(),
+        None
+    );
 }
 
 /// One change after another, each seen by the next snapshot, whatever git was told about the file.
@@ -82,7 +96,7 @@ async fn a_repository_without_commits_has_snapshots() {
 async fn each_snapshot_is_of_what_is_there() {
     let yard = Yard::new();
     let shown = async |turn: u64, path: &str| {
-        let name = snapshot_name(turn, Moment::After);
+        let name = snapshot_name(turn, SnapshotMoment::After);
         let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
         let out = super::plain_command(&yard.repository)
             .args(["show", &format!("{}:{path}", taken.commit)])
@@ -124,7 +138,7 @@ async fn bytes_are_kept_as_they_are_whatever_attributes_say() {
     fs::write(yard.repository.join("x.utf"), [0xff, 0xfe, 0x41, 0x00]).unwrap();
     yard.plain(&["add", "."]);
     yard.plain(&["commit", "-q", "-m", "attributes"]);
-    let name = snapshot_name(1, Moment::Before);
+    let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
     for file in ["mixed.txt", "x.id", "x.utf", "a.txt"] {
         let kept = plain_bytes(&yard, &["cat-file", "blob", &format!("{}:{file}", taken.commit)]);
@@ -149,7 +163,7 @@ async fn a_merge_under_way_is_kept_with_its_stages() {
         !super::plain_command(&yard.repository).args(["merge", "other"]).output().unwrap().status.success()
     );
     let stages = yard.plain(&["ls-files", "-s"]);
-    let name = snapshot_name(1, Moment::Before);
+    let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
     assert_eq!(yard.plain(&["show", &format!("{}^2:2/a.txt", taken.commit)]), "ours");
     assert_eq!(yard.plain(&["show", &format!("{}^2:3/a.txt", taken.commit)]), "theirs");
@@ -170,7 +184,7 @@ async fn pipes_and_nested_repositories_do_not_stop_it() {
     fs::remove_file(yard.repository.join("a.txt")).unwrap();
     let status = std::process::Command::new("mkfifo").arg(yard.repository.join("a.txt")).status().unwrap();
     assert!(status.success());
-    let name = snapshot_name(1, Moment::Before);
+    let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
     assert_eq!(yard.plain(&["ls-tree", "-r", "--name-only", &taken.commit]), ".gitignore\nsub/b.txt");
 }
@@ -183,7 +197,7 @@ async fn a_repository_with_longer_ids_has_snapshots() {
     yard.write("a", "a");
     yard.plain(&["add", "."]);
     yard.plain(&["commit", "-q", "-m", "first"]);
-    let name = snapshot_name(1, Moment::Before);
+    let name = snapshot_name(1, SnapshotMoment::Before);
     let taken = yard.git.snapshot(&yard.repository, &name).await.unwrap().unwrap();
     assert_eq!(taken.commit.len(), 64);
     let root = yard.enter("one").await.directory;

@@ -4,16 +4,16 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use homing_worktrees::git::{GitTrouble, Moment, Snapshot, UndoRefused, Undone};
+use homing_worktrees::git::{GitError, Snapshot, SnapshotMoment, UndoError, Undone};
 
 use super::{Yard, difference, everything, snapshot_name};
 
-async fn taken(yard: &Yard, turn: u64, moment: Moment) -> Snapshot {
+async fn taken(yard: &Yard, turn: u64, moment: SnapshotMoment) -> Snapshot {
     yard.git.snapshot(&yard.repository, &snapshot_name(turn, moment)).await.unwrap().unwrap()
 }
 
-async fn undo(yard: &Yard, before: &Snapshot, after: &Snapshot) -> Result<Undone, UndoRefused> {
-    yard.git.undo(&yard.repository, before, after, &snapshot_name(1, Moment::Safety), || true).await
+async fn undo(yard: &Yard, before: &Snapshot, after: &Snapshot) -> Result<Undone, UndoError> {
+    yard.git.undo(&yard.repository, before, after, &snapshot_name(1, SnapshotMoment::Safety), || true).await
 }
 
 /// A turn that does a bit of everything.
@@ -34,10 +34,10 @@ async fn everything_is_as_before_and_nothing_else_changes() {
     yard.write("x.ignored", "ignored");
     let (files, index) =
         (everything(&yard.repository), fs::read(yard.repository.join(".git/index")).unwrap());
-    let before = taken(&yard, 1, Moment::Before).await;
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
     work(&yard.repository);
     let changed = everything(&yard.repository);
-    let after = taken(&yard, 1, Moment::After).await;
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
     yard.write("later", "by somebody else, elsewhere");
     let undone = undo(&yard, &before, &after).await.unwrap();
     fs::remove_file(yard.repository.join("later")).unwrap();
@@ -46,7 +46,7 @@ async fn everything_is_as_before_and_nothing_else_changes() {
     let told = [".gitignore", "a.txt", "link", "new/deep/file", "sub", "sub/b.txt"].map(PathBuf::from);
     assert_eq!(undone.files, told);
     // What there was is in the safety snapshot, and an undo can itself be undone.
-    let undone_at = taken(&yard, 2, Moment::After).await;
+    let undone_at = taken(&yard, 2, SnapshotMoment::After).await;
     assert_eq!(undone_at.tree, before.tree);
     undo(&yard, &after, &undone_at).await.unwrap();
     assert_eq!(difference(&everything(&yard.repository), &changed), [""; 0]);
@@ -55,14 +55,14 @@ async fn everything_is_as_before_and_nothing_else_changes() {
 #[tokio::test]
 async fn done_twice_it_is_done_once() {
     let yard = Yard::new();
-    let before = taken(&yard, 1, Moment::Before).await;
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
     work(&yard.repository);
-    let after = taken(&yard, 1, Moment::After).await;
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
     undo(&yard, &before, &after).await.unwrap();
     let files = everything(&yard.repository);
     let again = undo(&yard, &before, &after).await.unwrap();
     assert_eq!(everything(&yard.repository), files);
-    assert_ne!(again.safety.reference, snapshot_name(1, Moment::Safety).reference());
+    assert_ne!(again.safety.reference, snapshot_name(1, SnapshotMoment::Safety).reference());
 }
 
 #[tokio::test]
@@ -80,13 +80,13 @@ async fn what_was_touched_since_is_told_and_stays() {
     ];
     for (path, touch) in touches {
         let yard = Yard::new();
-        let before = taken(&yard, 1, Moment::Before).await;
+        let before = taken(&yard, 1, SnapshotMoment::Before).await;
         work(&yard.repository);
-        let after = taken(&yard, 1, Moment::After).await;
+        let after = taken(&yard, 1, SnapshotMoment::After).await;
         touch(&yard.repository);
         let files = everything(&yard.repository);
         match undo(&yard, &before, &after).await {
-            Err(UndoRefused::Touched { touched_since }) => assert_eq!(touched_since, [PathBuf::from(path)]),
+            Err(UndoError::Touched { touched_since }) => assert_eq!(touched_since, [PathBuf::from(path)]),
             other => panic!("{path}: {other:?}"),
         }
         assert_eq!(everything(&yard.repository), files);
@@ -96,9 +96,9 @@ async fn what_was_touched_since_is_told_and_stays() {
 #[tokio::test]
 async fn what_an_undo_would_refuse_is_seen_before_and_the_look_leaves_no_trace() {
     let yard = Yard::new();
-    let before = taken(&yard, 1, Moment::Before).await;
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
     work(&yard.repository);
-    let after = taken(&yard, 1, Moment::After).await;
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
     let references = || yard.plain(&["for-each-ref"]);
     let touched = async || yard.git.touched(&yard.repository, &before, &after).await.unwrap();
     yard.write("elsewhere", "of no matter");
@@ -120,13 +120,13 @@ async fn what_an_undo_would_refuse_is_seen_before_and_the_look_leaves_no_trace()
 #[tokio::test]
 async fn a_directory_in_the_place_of_a_removed_file_is_in_the_way() {
     let yard = Yard::new();
-    let before = taken(&yard, 1, Moment::Before).await;
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
     fs::remove_file(yard.repository.join("a.txt")).unwrap();
-    let after = taken(&yard, 1, Moment::After).await;
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
     yard.write("a.txt/later", "later");
     let refused = undo(&yard, &before, &after).await;
     assert!(
-        matches!(&refused, Err(UndoRefused::Touched { touched_since }) if touched_since.len() == 1),
+        matches!(&refused, Err(UndoError::Touched { touched_since }) if touched_since.len() == 1),
         "{refused:?}"
     );
     assert!(yard.repository.join("a.txt/later").exists());
@@ -138,35 +138,35 @@ async fn it_never_writes_through_a_link() {
     let out = yard.place.path().join("out");
     fs::create_dir(&out).unwrap();
     fs::write(out.join("b.txt"), "somebody else's").unwrap();
-    let before = taken(&yard, 1, Moment::Before).await;
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
     yard.write("sub/b.txt", "changed");
-    let after = taken(&yard, 1, Moment::After).await;
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
     fs::remove_dir_all(yard.repository.join("sub")).unwrap();
     symlink(&out, yard.repository.join("sub")).unwrap();
     let refused = undo(&yard, &before, &after).await;
-    assert!(matches!(refused, Err(UndoRefused::Touched { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(UndoError::Touched { .. })), "{refused:?}");
     assert_eq!(fs::read_to_string(out.join("b.txt")).unwrap(), "somebody else's");
 }
 
 #[tokio::test]
 async fn who_has_moved_on_is_not_undone() {
     let yard = Yard::new();
-    let before = taken(&yard, 1, Moment::Before).await;
+    let before = taken(&yard, 1, SnapshotMoment::Before).await;
     work(&yard.repository);
-    let after = taken(&yard, 1, Moment::After).await;
+    let after = taken(&yard, 1, SnapshotMoment::After).await;
     let files = everything(&yard.repository);
-    let safety = snapshot_name(1, Moment::Safety);
+    let safety = snapshot_name(1, SnapshotMoment::Safety);
     let refused = yard.git.undo(&yard.repository, &before, &after, &safety, || false).await;
-    assert!(matches!(refused, Err(UndoRefused::MovedOn)), "{refused:?}");
+    assert!(matches!(refused, Err(UndoError::MovedOn)), "{refused:?}");
     assert_eq!(everything(&yard.repository), files);
 }
 
 #[tokio::test]
 async fn a_snapshot_of_another_repository_undoes_nothing() {
     let (yard, other) = (Yard::new(), Yard::new());
-    let before = taken(&other, 1, Moment::Before).await;
+    let before = taken(&other, 1, SnapshotMoment::Before).await;
     work(&other.repository);
-    let after = taken(&other, 1, Moment::After).await;
+    let after = taken(&other, 1, SnapshotMoment::After).await;
     let refused = undo(&yard, &before, &after).await;
-    assert!(matches!(refused, Err(UndoRefused::Trouble(GitTrouble::NoSuchSnapshot(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(UndoError::Trouble(GitError::NoSuchSnapshot(_)))), "{refused:?}");
 }

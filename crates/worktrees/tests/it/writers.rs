@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use homing_worktrees::git::{Git, GitTrouble, Moment};
+use homing_worktrees::git::{Git, GitError, SnapshotMoment};
 
 use super::{Yard, difference, everything, named, our_git, plain, snapshot_name, write};
 
@@ -32,9 +32,9 @@ fn git_with_a_writer(place: &Path, command: &str, file: &Path) -> Git {
     our_git(place, &program)
 }
 
-fn is_refused_for(file: &str, removed: Result<homing_worktrees::git::Removed, GitTrouble>) {
+fn is_refused_for(file: &str, removed: Result<homing_worktrees::git::Removal, GitError>) {
     let why = removed.unwrap_err();
-    assert!(matches!(&why, GitTrouble::WrittenMeanwhile(_)), "{why}");
+    assert!(matches!(&why, GitError::WrittenMeanwhile(_)), "{why}");
     assert!(why.to_string().contains(&format!("somebody wrote to it meanwhile: {file}; try again")), "{why}");
 }
 
@@ -46,12 +46,13 @@ async fn what_is_written_after_the_snapshot_is_kept_and_told() {
         mess(&root);
         // The snapshot's ref is there when its pack is made.
         let git = git_with_a_writer(yard.place.path(), "pack-objects", &root.join(file));
-        is_refused_for(file, git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await);
+        is_refused_for(file, git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await);
         assert_eq!(fs::read(root.join(file)).unwrap(), b"newer", "{file}");
         assert!(!yard.git.list(None).await.unwrap()[0].is_missing);
 
         let files = everything(&root);
-        let removed = yard.git.remove(&named("one"), &snapshot_name(2, Moment::Removed)).await.unwrap();
+        let removed =
+            yard.git.remove(&named("one"), &snapshot_name(2, SnapshotMoment::Removed)).await.unwrap();
         yard.git.restore(&yard.repository, &removed.snapshot, &named("one")).await.unwrap();
         assert_eq!(difference(&files, &everything(&root)), [""; 0], "{file}");
     }
@@ -64,7 +65,10 @@ async fn what_git_remembers_for_the_worktree_alone_is_looked_at_too() {
     plain(&root, &["checkout", "-q", "--detach"]);
     let head = yard.repository.join(".git/worktrees/one/ORIG_HEAD");
     let git = git_with_a_writer(yard.place.path(), "pack-objects", &head);
-    is_refused_for(".git/ORIG_HEAD", git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await);
+    is_refused_for(
+        ".git/ORIG_HEAD",
+        git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await,
+    );
     assert!(head.exists() && root.join("a.txt").exists());
 }
 
@@ -76,8 +80,8 @@ async fn wherever_a_removal_is_cut_what_is_written_then_is_kept() {
         let root = yard.enter("one").await.root;
         mess(&root);
         yard.git.stop_at_step(step);
-        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await;
-        assert!(matches!(stopped, Err(GitTrouble::Stopped(_))), "{step}: {stopped:?}");
+        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await;
+        assert!(matches!(stopped, Err(GitError::Stopped(_))), "{step}: {stopped:?}");
         yard.git.stop_at_step(0);
         let (data, file) = (yard.place.path().join("data"), FILES[step % FILES.len()]);
         let moved = data.join("worktrees/.trash/one");
@@ -88,14 +92,14 @@ async fn wherever_a_removal_is_cut_what_is_written_then_is_kept() {
         }
         let is_moved = !root.exists();
         write(&if is_moved { moved } else { root.clone() }.join(file), b"newer");
-        let removed = match yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await {
+        let removed = match yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await {
             Ok(removed) => removed,
             refusal => {
                 is_refused_for(file, refusal);
                 refused += 1;
                 refused_when_moved += usize::from(is_moved);
                 assert_eq!(fs::read(root.join(file)).unwrap(), b"newer", "{step}");
-                yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await.unwrap()
+                yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await.unwrap()
             }
         };
         yard.git.restore(&yard.repository, &removed.snapshot, &named("one")).await.unwrap();
@@ -112,7 +116,7 @@ async fn a_directory_that_is_made_anew_while_a_removal_is_cut_is_never_deleted()
         let root = yard.enter("one").await.root;
         mess(&root);
         yard.git.stop_at_step(step);
-        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await;
+        let stopped = yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await;
         yard.git.stop_at_step(0);
         if stopped.is_ok() {
             assert!(refused > 1, "{refused}");
@@ -122,9 +126,9 @@ async fn a_directory_that_is_made_anew_while_a_removal_is_cut_is_never_deleted()
             continue;
         }
         write(&root.join("other"), b"somebody else's");
-        match yard.git.remove(&named("one"), &snapshot_name(1, Moment::Removed)).await {
-            Err(GitTrouble::InTheWay(_)) => refused += 1,
-            Err(GitTrouble::NoSuchWorktree(_)) => {}
+        match yard.git.remove(&named("one"), &snapshot_name(1, SnapshotMoment::Removed)).await {
+            Err(GitError::InTheWay(_)) => refused += 1,
+            Err(GitError::NoSuchWorktree(_)) => {}
             other => panic!("{step}: {other:?}"),
         }
         assert_eq!(fs::read(root.join("other")).unwrap(), b"somebody else's", "{step}");

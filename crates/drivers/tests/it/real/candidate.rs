@@ -23,9 +23,9 @@ const PATIENCE_MS: u64 = 90_000;
 /// How long we watch a program that is known to stay although its input has ended. One that is known to go has as long as
 /// it takes.
 const STAY_WAIT: Duration = Duration::from_secs(20);
-/// What agents that keep their conversations in a database cannot be made to do.
+/// The reason why agents that keep their conversations in a database cannot be told some stories.
 const DATABASE: &str = "its conversations are in a database";
-/// What nobody can make a real agent do.
+/// The story that nobody can make a real agent tell.
 const ONLY_SCRIPTED: &str = "the model cannot make it do so";
 
 pub(crate) struct Real {
@@ -41,7 +41,7 @@ impl Real {
         Self { agent: make(&stage), stage, notes: Mutex::default(), asked: AtomicU32::new(0) }
     }
 
-    /// What can be known without a turn.
+    /// Everything that can be known without a turn.
     pub(crate) async fn is_what_the_table_says(&self) {
         let Found::Here { version } = self.agent.look().await else { panic!("it is not here") };
         let seen = [

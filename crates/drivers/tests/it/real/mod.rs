@@ -6,15 +6,15 @@
 mod candidate;
 mod table;
 
-use homing_drivers::ShellConfig;
+use homing_drivers::ProgramConfig;
 use testkit::{RealAgent, Stage};
 
 use crate::bench::far_side;
 
 /// How that agent's program is run on its stage: the program and its settings are the real ones, the model is the stub.
-pub(crate) fn shell_config(stage: &Stage) -> ShellConfig {
+pub(crate) fn program_config(stage: &Stage) -> ProgramConfig {
     let home = stage.home().to_str().unwrap().to_owned();
-    let mut config = ShellConfig::new(stage.agent.name(), far_side(), stage.locks(), stage.program(), home);
+    let mut config = ProgramConfig::new(stage.agent.name(), far_side(), stage.locks(), stage.program(), home);
     config.args = stage.args();
     config.env.extend(stage.env());
     config
@@ -23,7 +23,7 @@ pub(crate) fn shell_config(stage: &Stage) -> ShellConfig {
 #[test]
 fn every_agent_is_here() {
     for agent in RealAgent::ALL {
-        let config = shell_config(&Stage::new(agent));
+        let config = program_config(&Stage::new(agent));
         assert!(std::path::Path::new(&config.program).is_file());
     }
 }
@@ -53,18 +53,18 @@ stories!(opencode, OpenCode, super::opencode);
 fn acp(stage: &Stage) -> Box<dyn agent::Agent> {
     use homing_drivers::acp::{Acp, AcpConfig, Quirks};
     let quirks = Quirks::of(stage.agent.name()).unwrap();
-    Box::new(Acp::new(AcpConfig { shell: shell_config(stage), quirks }))
+    Box::new(Acp::new(AcpConfig { program: program_config(stage), quirks }))
 }
 
 fn codex(stage: &Stage) -> Box<dyn agent::Agent> {
-    Box::new(homing_drivers::codex::Codex::new(shell_config(stage)))
+    Box::new(homing_drivers::codex::Codex::new(program_config(stage)))
 }
 
 fn opencode(stage: &Stage) -> Box<dyn agent::Agent> {
     // It waits two seconds before it tries again, then four.
-    Box::new(homing_drivers::opencode::OpenCode::new(shell_config(stage)).with_tries_max(1))
+    Box::new(homing_drivers::opencode::OpenCode::new(program_config(stage)).with_tries_max(1))
 }
 
 fn claude(stage: &Stage) -> Box<dyn agent::Agent> {
-    Box::new(homing_drivers::claude::Claude::new(shell_config(stage)))
+    Box::new(homing_drivers::claude::Claude::new(program_config(stage)))
 }

@@ -13,7 +13,7 @@ use testkit::RealAgent;
 const BEGIN: &str =
     "<!-- What the tests saw; `UPDATE_EXPECT=1 cargo xtask nightly --only agents` writes it. -->";
 const END: &str = "<!-- End of what the tests saw. -->";
-/// What a cell says that nobody has filled.
+/// The text of a cell that nobody has filled.
 const NOTHING: &str = "?";
 
 /// Cells by row and agent.
@@ -37,7 +37,7 @@ pub(crate) fn check(agent: RealAgent, seen: &[(String, String)]) {
     }
 }
 
-/// What the table calls a story.
+/// The table's name for a story.
 pub(crate) fn row_of(story: &str) -> String {
     story.replace('_', " ")
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use processes::wall::Tried;
+use processes::wall::ProbeResult;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use store::{AuditLog, ChainHead, People, chain};
@@ -461,7 +461,7 @@ async fn wall(config: &Config, place: &Place, lab: &Lab) -> Vec<Finding> {
             return vec![Finding::fail(check, format!("{error:#}"), "mend [wall] in the configuration")];
         }
     };
-    let one = |tried: &Tried| {
+    let one = |tried: &ProbeResult| {
         let detail = format!("an agent tries to {}: {}", tried.what, tried.seen);
         if tried.held { Finding::ok(check, detail) } else { Finding::warn(check, detail, remedy) }
     };

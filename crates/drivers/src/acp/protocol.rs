@@ -14,11 +14,11 @@ use agent::{
 use kernel::{Failure, Native};
 use serde_json::{Value, json};
 
-use super::quirks::{Confirm, Manners, Meaning, On, Resume};
-use super::story::{Story, other};
-use super::wire::{self, Said, Wrong};
-use crate::lines::LINE_BYTES_MAX;
-use crate::spoken::{Out, Tongue, gone_if_here};
+use super::quirks::{Behaviour, Confirm, ErrorPhase, Meaning, Resume};
+use super::story::{TurnStory, other};
+use super::wire::{self, RpcError, RpcMessage};
+use crate::line_reader::LINE_BYTES_MAX;
+use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 
 /// The most questions that are open at once. What is asked beyond them is answered with `cancelled`.
 const QUESTIONS_MAX: usize = 100;
@@ -27,8 +27,8 @@ const PAGES_MAX: u32 = 50;
 /// The longest word for why a turn ended.
 const REASON_BYTES_MAX: usize = 100;
 
-/// What a tongue has to know beyond the agent's manners.
-pub(super) struct Wanted {
+/// The setting of one process, beyond the agent's behaviour.
+pub(super) struct ProcessSetting {
     /// The conversation and where it is; nothing when the agent is only looked at.
     pub(super) launch: Option<Launch>,
     /// Where the conversation's id means something.
@@ -37,18 +37,18 @@ pub(super) struct Wanted {
     pub(super) bypasses: bool,
 }
 
-pub(super) struct AcpTongue {
-    manners: Arc<Manners>,
-    wanted: Wanted,
-    story: Story,
+pub(super) struct AcpProtocol {
+    behaviour: Arc<Behaviour>,
+    wanted: ProcessSetting,
+    story: TurnStory,
     stage: Stage,
     /// The number of our next request, and the one that is not answered yet.
     next_id: u64,
-    waiting: Option<(u64, Ask)>,
-    /// What the agent says it can do.
+    waiting: Option<(u64, RequestPurpose)>,
+    /// The abilities that the agent says it has.
     can: Value,
     session: String,
-    /// What it asks, by our key: its own id, and the options it gave.
+    /// Its questions, by our key: its own id, and the options it gave.
     questions: BTreeMap<String, Question>,
 }
 
@@ -66,9 +66,9 @@ enum Stage {
     Over,
 }
 
-/// What we have asked.
+/// The purpose of our request.
 #[derive(Debug, Clone, PartialEq)]
-enum Ask {
+enum RequestPurpose {
     Initialize,
     New,
     /// To go on with a conversation.
@@ -82,22 +82,22 @@ enum Ask {
         pages: u32,
     },
     Prompt,
-    /// Whether it lists a conversation that it says it does not know.
+    /// To learn whether it lists a conversation that it says it does not know.
     Confirm {
-        wrong: Wrong,
+        wrong: RpcError,
         pages: u32,
     },
-    /// Whether it still does not know it.
+    /// To learn whether it still does not know it.
     Again {
-        wrong: Wrong,
+        wrong: RpcError,
     },
 }
 
-impl AcpTongue {
-    pub(super) fn new(manners: Arc<Manners>, wanted: Wanted) -> Self {
+impl AcpProtocol {
+    pub(super) fn new(behaviour: Arc<Behaviour>, wanted: ProcessSetting) -> Self {
         Self {
-            story: Story::new(manners.clone()),
-            manners,
+            story: TurnStory::new(behaviour.clone()),
+            behaviour,
             wanted,
             stage: Stage::Opening,
             next_id: 1,
@@ -108,28 +108,30 @@ impl AcpTongue {
         }
     }
 
-    fn ask(&mut self, ask: Ask, method: &str, params: &Value, out: &mut Out) {
+    fn ask(&mut self, ask: RequestPurpose, method: &str, params: &Value, out: &mut ProtocolOutput) {
         wire::request(out, self.next_id, method, params);
         self.waiting = Some((self.next_id, ask));
         self.next_id += 1;
     }
 
-    fn answered(&mut self, ask: Ask, result: &Value, out: &mut Out) {
+    fn answered(&mut self, ask: RequestPurpose, result: &Value, out: &mut ProtocolOutput) {
         match ask {
-            Ask::Initialize => self.initialized(result, out),
-            Ask::New | Ask::Open | Ask::Fork => self.opened(ask, result, out),
-            Ask::Mode => {
+            RequestPurpose::Initialize => self.initialized(result, out),
+            RequestPurpose::New | RequestPurpose::Open | RequestPurpose::Fork => {
+                self.opened(ask, result, out)
+            }
+            RequestPurpose::Mode => {
                 self.story.choices.read(result);
                 self.set_model(out);
             }
-            Ask::Model => {
+            RequestPurpose::Model => {
                 self.story.choices.read(result);
                 self.has_model(out);
             }
-            Ask::Where { pages } => self.seen_where(result, pages, out),
-            Ask::Prompt => self.prompted(result, out),
-            Ask::Confirm { wrong, pages } => self.listed(wrong, result, pages, out),
-            Ask::Again { wrong } => {
+            RequestPurpose::Where { pages } => self.seen_where(result, pages, out),
+            RequestPurpose::Prompt => self.prompted(result, out),
+            RequestPurpose::Confirm { wrong, pages } => self.listed(wrong, result, pages, out),
+            RequestPurpose::Again { wrong } => {
                 let words = wrong.words();
                 self.fail(
                     Trouble::transient(format!("the agent knew this conversation after all: {words}")),
@@ -139,7 +141,7 @@ impl AcpTongue {
         }
     }
 
-    fn initialized(&mut self, result: &Value, out: &mut Out) {
+    fn initialized(&mut self, result: &Value, out: &mut ProtocolOutput) {
         let version = result["protocolVersion"].as_u64().unwrap_or(0);
         if version != wire::VERSION {
             let trouble =
@@ -154,7 +156,12 @@ impl AcpTongue {
         };
         let cwd = launch.directory.to_string_lossy().into_owned();
         let Some(native) = &launch.native else {
-            return self.ask(Ask::New, "session/new", &json!({ "cwd": cwd, "mcpServers": [] }), out);
+            return self.ask(
+                RequestPurpose::New,
+                "session/new",
+                &json!({ "cwd": cwd, "mcpServers": [] }),
+                out,
+            );
         };
         if native.id.is_empty() {
             // Some agents take no id for the wish to begin anew.
@@ -165,27 +172,27 @@ impl AcpTongue {
         if self.session.is_empty() {
             // Agents take no id for none, and make a new conversation.
             let wrong =
-                Wrong { code: 0, message: "a conversation without an id".to_owned(), data: Value::Null };
+                RpcError { code: 0, message: "a conversation without an id".to_owned(), data: Value::Null };
             return self.fail(self.lost(&wrong), out);
         }
-        if launch.fork { self.fork(out) } else { self.go_on_with(Ask::Open, out) }
+        if launch.fork { self.fork(out) } else { self.go_on_with(RequestPurpose::Open, out) }
     }
 
     /// Asks for another conversation that begins like the one the launch names.
-    fn fork(&mut self, out: &mut Out) {
+    fn fork(&mut self, out: &mut ProtocolOutput) {
         if !self.has("fork") {
             let trouble =
                 "this agent cannot go on with a conversation under a second id; start a new session";
             return self.fail(Trouble::refused(trouble), out);
         }
         let params = self.conversation();
-        self.ask(Ask::Fork, "session/fork", &params, out);
+        self.ask(RequestPurpose::Fork, "session/fork", &params, out);
     }
 
     /// Asks for the conversation that the launch names.
-    fn go_on_with(&mut self, ask: Ask, out: &mut Out) {
+    fn go_on_with(&mut self, ask: RequestPurpose, out: &mut ProtocolOutput) {
         let has_resume = self.has("resume");
-        let method = match self.manners.resume {
+        let method = match self.behaviour.resume {
             Resume::Resume => "session/resume",
             Resume::Auto if has_resume => "session/resume",
             Resume::Load => "session/load",
@@ -211,19 +218,19 @@ impl AcpTongue {
         self.can["sessionCapabilities"][capability].is_object()
     }
 
-    fn opened(&mut self, ask: Ask, result: &Value, out: &mut Out) {
+    fn opened(&mut self, ask: RequestPurpose, result: &Value, out: &mut ProtocolOutput) {
         match result["sessionId"].as_str() {
-            Some(id) if ask == Ask::Open && id != self.session => {
+            Some(id) if ask == RequestPurpose::Open && id != self.session => {
                 // Nothing stands in for the conversation that was named.
                 let trouble = format!("the agent opened another conversation than {:?}", self.session);
                 return self.fail(Trouble::refused(trouble), out);
             }
-            Some(id) if ask == Ask::Fork && id == self.session => {
+            Some(id) if ask == RequestPurpose::Fork && id == self.session => {
                 let trouble = "the agent did not go on under a second id; start a new session";
                 return self.fail(Trouble::refused(trouble), out);
             }
             Some(id) if !id.is_empty() && id.len() <= NATIVE_BYTES_MAX => self.session = id.to_owned(),
-            None if ask == Ask::Open => {}
+            None if ask == RequestPurpose::Open => {}
             _ => return self.fail(Trouble::transient("the agent named its conversation by no id"), out),
         }
         self.story.choices.read(result);
@@ -231,8 +238,8 @@ impl AcpTongue {
     }
 
     /// Sees to it that the agent asks before it acts, unless it need not.
-    fn set_mode(&mut self, out: &mut Out) {
-        let is_bypass = |mode: &String| self.manners.bypass_modes.contains(mode);
+    fn set_mode(&mut self, out: &mut ProtocolOutput) {
+        let is_bypass = |mode: &String| self.behaviour.bypass_modes.contains(mode);
         let setting = &self.story.choices.mode;
         let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.mode.clone());
         let mode = match wanted {
@@ -244,9 +251,9 @@ impl AcpTongue {
             }
             Some(mode) => Some(mode),
             None if self.wanted.bypasses => {
-                self.manners.bypass_modes.iter().find(|mode| setting.has(mode)).cloned()
+                self.behaviour.bypass_modes.iter().find(|mode| setting.has(mode)).cloned()
             }
-            None if is_bypass(&setting.current) => Some(self.manners.asking_mode.clone()),
+            None if is_bypass(&setting.current) => Some(self.behaviour.asking_mode.clone()),
             None => None,
         };
         let asked = mode.map_or(Ok(None), |mode| setting.choose("mode", &mode, &self.session));
@@ -255,21 +262,21 @@ impl AcpTongue {
                 // What it is told is what it is in, unless it says otherwise.
                 let chosen = params["modeId"].as_str().or(params["value"].as_str()).unwrap_or_default();
                 self.story.choices.mode.current = chosen.to_owned();
-                self.ask(Ask::Mode, method, &params, out);
+                self.ask(RequestPurpose::Mode, method, &params, out);
             }
             Ok(None) => self.set_model(out),
             Err(trouble) => self.fail(trouble, out),
         }
     }
 
-    fn set_model(&mut self, out: &mut Out) {
+    fn set_model(&mut self, out: &mut ProtocolOutput) {
         let wanted = self.wanted.launch.as_ref().and_then(|launch| launch.model.clone());
         let setting = &self.story.choices.model;
         let asked = wanted.as_ref().map_or(Ok(None), |model| setting.choose("model", model, &self.session));
         match asked {
             Ok(Some((method, params))) => {
                 self.story.choices.model.current = wanted.unwrap_or_default();
-                self.ask(Ask::Model, method, &params, out);
+                self.ask(RequestPurpose::Model, method, &params, out);
             }
             Ok(None) => self.see_where(out),
             Err(trouble) => self.fail(trouble, out),
@@ -277,7 +284,7 @@ impl AcpTongue {
     }
 
     /// It was told which model to use, and may have said that it uses another.
-    fn has_model(&mut self, out: &mut Out) {
+    fn has_model(&mut self, out: &mut ProtocolOutput) {
         let chosen = self.wanted.launch.as_ref().and_then(|launch| launch.model.clone()).unwrap_or_default();
         let used = &self.story.choices.model.current;
         if *used != chosen {
@@ -288,30 +295,32 @@ impl AcpTongue {
     }
 
     /// A conversation that was made elsewhere may still be there: some agents go on in the old directory without a word.
-    fn see_where(&mut self, out: &mut Out) {
+    fn see_where(&mut self, out: &mut ProtocolOutput) {
         let native = self.wanted.launch.as_ref().and_then(|launch| launch.native.as_ref());
         let is_fork = self.wanted.launch.as_ref().is_some_and(|launch| launch.fork);
         let has_moved =
             !is_fork && native.is_some_and(|it| !it.place.is_empty() && it.place != self.wanted.place);
-        if has_moved && self.manners.lists_where_it_is && self.has("list") {
-            return self.ask(Ask::Where { pages: 1 }, "session/list", &json!({}), out);
+        if has_moved && self.behaviour.lists_where_it_is && self.has("list") {
+            return self.ask(RequestPurpose::Where { pages: 1 }, "session/list", &json!({}), out);
         }
         self.be_ready(out);
     }
 
-    fn seen_where(&mut self, result: &Value, pages: u32, out: &mut Out) {
+    fn seen_where(&mut self, result: &Value, pages: u32, out: &mut ProtocolOutput) {
         match (listed(result, &self.session), next_page(result, pages)) {
             (Some(found), _) => {
                 self.story.set_directory(found["cwd"].as_str().unwrap_or_default());
                 self.story.tell_about(out);
                 self.be_ready(out);
             }
-            (None, Some(params)) => self.ask(Ask::Where { pages: pages + 1 }, "session/list", &params, out),
+            (None, Some(params)) => {
+                self.ask(RequestPurpose::Where { pages: pages + 1 }, "session/list", &params, out)
+            }
             (None, None) => self.be_ready(out),
         }
     }
 
-    fn be_ready(&mut self, out: &mut Out) {
+    fn be_ready(&mut self, out: &mut ProtocolOutput) {
         self.stage = Stage::Idle;
         self.story.tell_about(out);
         out.event(AgentEvent::Ready { native: Some(self.native()) });
@@ -322,13 +331,13 @@ impl AcpTongue {
     }
 
     /// The answer to our prompt: the turn is over.
-    fn prompted(&mut self, result: &Value, out: &mut Out) {
+    fn prompted(&mut self, result: &Value, out: &mut ProtocolOutput) {
         let is_stopping = self.stage == Stage::Turn { is_stopping: true };
         let failure = self.story.end_turn(out);
         self.take_questions_back(out);
         self.stage = Stage::Idle;
         let reason = result["stopReason"].as_str().unwrap_or_default();
-        if is_stopping && self.manners.cancelled_as.iter().any(|it| it == reason) {
+        if is_stopping && self.behaviour.cancelled_as.iter().any(|it| it == reason) {
             return out.interrupted();
         }
         if let Some((meaning, words)) = failure.filter(|_| reason == "end_turn") {
@@ -345,24 +354,28 @@ impl AcpTongue {
         }
     }
 
-    fn went_wrong(&mut self, ask: Ask, wrong: Wrong, out: &mut Out) {
+    fn went_wrong(&mut self, ask: RequestPurpose, wrong: RpcError, out: &mut ProtocolOutput) {
         if self.stage == (Stage::Turn { is_stopping: true }) {
             // Some say so by an error when they are stopped.
             self.stage = Stage::Idle;
             return out.interrupted();
         }
         match ask {
-            Ask::Confirm { wrong: first, .. } => return self.confirm_again(first, &wrong, out),
-            Ask::Again { wrong: first } if self.meaning(On::Open, &wrong) == Meaning::Unknown => {
+            RequestPurpose::Confirm { wrong: first, .. } => return self.confirm_again(first, &wrong, out),
+            RequestPurpose::Again { wrong: first }
+                if self.meaning(ErrorPhase::Open, &wrong) == Meaning::Unknown =>
+            {
                 return self.fail(self.lost(&first), out);
             }
             // Where it is cannot be seen; it runs in the right directory all the same.
-            Ask::Where { .. } => return self.be_ready(out),
+            RequestPurpose::Where { .. } => return self.be_ready(out),
             _ => {}
         }
-        let on = if ask == Ask::Prompt { On::Prompt } else { On::Open };
+        let on = if ask == RequestPurpose::Prompt { ErrorPhase::Prompt } else { ErrorPhase::Open };
         match self.meaning(on, &wrong) {
-            Meaning::Unknown if matches!(ask, Ask::Open | Ask::Fork | Ask::Prompt) => {
+            Meaning::Unknown
+                if matches!(ask, RequestPurpose::Open | RequestPurpose::Fork | RequestPurpose::Prompt) =>
+            {
                 self.confirm(wrong, out)
             }
             Meaning::Unknown => self.fail(Trouble::transient(wrong.words()), out),
@@ -370,43 +383,45 @@ impl AcpTongue {
         }
     }
 
-    fn meaning(&self, on: On, wrong: &Wrong) -> Meaning {
-        self.manners.meaning(on, wrong.code, &wrong.message, &wrong.data)
+    fn meaning(&self, on: ErrorPhase, wrong: &RpcError) -> Meaning {
+        self.behaviour.meaning(on, wrong.code, &wrong.message, &wrong.data)
     }
 
     /// It says that it does not know the conversation. That ends a session, so it is asked once more, in another way if it
     /// has one.
-    fn confirm(&mut self, wrong: Wrong, out: &mut Out) {
-        if self.manners.confirm == Confirm::List && self.has("list") {
-            return self.ask(Ask::Confirm { wrong, pages: 1 }, "session/list", &json!({}), out);
+    fn confirm(&mut self, wrong: RpcError, out: &mut ProtocolOutput) {
+        if self.behaviour.confirm == Confirm::List && self.has("list") {
+            return self.ask(RequestPurpose::Confirm { wrong, pages: 1 }, "session/list", &json!({}), out);
         }
-        self.go_on_with(Ask::Again { wrong }, out);
+        self.go_on_with(RequestPurpose::Again { wrong }, out);
     }
 
-    fn confirm_again(&mut self, first: Wrong, list: &Wrong, out: &mut Out) {
+    fn confirm_again(&mut self, first: RpcError, list: &RpcError, out: &mut ProtocolOutput) {
         const NO_SUCH_METHOD: i64 = -32601;
         if list.code == NO_SUCH_METHOD {
-            return self.go_on_with(Ask::Again { wrong: first }, out);
+            return self.go_on_with(RequestPurpose::Again { wrong: first }, out);
         }
         let trouble = format!("{}; and it cannot list what it knows: {}", first.words(), list.words());
         self.fail(Trouble::transient(trouble), out);
     }
 
-    fn listed(&mut self, wrong: Wrong, result: &Value, pages: u32, out: &mut Out) {
+    fn listed(&mut self, wrong: RpcError, result: &Value, pages: u32, out: &mut ProtocolOutput) {
         if listed(result, &self.session).is_some() {
             let words = wrong.words();
             return self
                 .fail(Trouble::transient(format!("{words}; yet the agent lists this conversation")), out);
         }
         match next_page(result, pages) {
-            Some(params) => self.ask(Ask::Confirm { wrong, pages: pages + 1 }, "session/list", &params, out),
+            Some(params) => {
+                self.ask(RequestPurpose::Confirm { wrong, pages: pages + 1 }, "session/list", &params, out)
+            }
             // A list without an end proves nothing.
-            None if result["nextCursor"].is_string() => self.go_on_with(Ask::Again { wrong }, out),
+            None if result["nextCursor"].is_string() => self.go_on_with(RequestPurpose::Again { wrong }, out),
             None => self.fail(self.lost(&wrong), out),
         }
     }
 
-    fn lost(&self, wrong: &Wrong) -> Trouble {
+    fn lost(&self, wrong: &RpcError) -> Trouble {
         match &self.wanted.launch {
             Some(launch) => gone_if_here(launch, &self.wanted.place, wrong.words()),
             None => Trouble::transient(wrong.words()),
@@ -415,19 +430,19 @@ impl AcpTongue {
 
     fn trouble(&self, meaning: Meaning, words: &str) -> Trouble {
         match meaning {
-            Meaning::Auth => Trouble::refused(format!("{words}\nTo sign in: {}", self.manners.sign_in)),
+            Meaning::Auth => Trouble::refused(format!("{words}\nTo sign in: {}", self.behaviour.sign_in)),
             Meaning::Busy => Trouble::new(Failure::Busy, words),
             Meaning::Refused => Trouble::refused(words),
             Meaning::Unknown | Meaning::Transient => Trouble::transient(words),
         }
     }
 
-    fn fail(&mut self, trouble: Trouble, out: &mut Out) {
+    fn fail(&mut self, trouble: Trouble, out: &mut ProtocolOutput) {
         self.stage = Stage::Over;
         out.event(AgentEvent::Failed(trouble));
     }
 
-    fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut Out) {
+    fn requested(&mut self, id: Value, method: &str, params: &Value, out: &mut ProtocolOutput) {
         if method != "session/request_permission" {
             wire::refuse(out, &id, method);
             return out.event(other(&json!({ "id": id, "method": method, "params": params })));
@@ -450,7 +465,7 @@ impl AcpTongue {
         out.event(AgentEvent::Asked { question: key, tool, detail, form: Form::Permission });
     }
 
-    fn notified(&mut self, method: &str, params: &Value, out: &mut Out) {
+    fn notified(&mut self, method: &str, params: &Value, out: &mut ProtocolOutput) {
         let is_turn = matches!(self.stage, Stage::Turn { .. });
         match method {
             "session/update"
@@ -473,40 +488,42 @@ impl AcpTongue {
     }
 
     /// The turn is over, so nobody waits for an answer any more.
-    fn take_questions_back(&mut self, out: &mut Out) {
+    fn take_questions_back(&mut self, out: &mut ProtocolOutput) {
         for question in std::mem::take(&mut self.questions).into_keys() {
             out.event(AgentEvent::Withdrawn { question });
         }
     }
 }
 
-impl Tongue for AcpTongue {
-    fn open(&mut self, out: &mut Out) {
+impl AgentProtocol for AcpProtocol {
+    fn open(&mut self, out: &mut ProtocolOutput) {
         let params = json!({
             "protocolVersion": wire::VERSION,
             "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
             "clientInfo": { "name": "homing", "title": "Homing", "version": env!("CARGO_PKG_VERSION") },
         });
-        self.ask(Ask::Initialize, "initialize", &params, out);
+        self.ask(RequestPurpose::Initialize, "initialize", &params, out);
     }
 
-    fn read(&mut self, line: &str, out: &mut Out) {
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput) {
         match wire::read(line) {
-            Some(Said::Answer { id, answer }) => match self.waiting.take_if(|(waiting, _)| *waiting == id) {
-                Some((_, ask)) => match answer {
-                    Ok(result) => self.answered(ask, &result, out),
-                    Err(wrong) => self.went_wrong(ask, wrong, out),
-                },
-                None => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
-            },
-            Some(Said::Request { id, method, params }) => self.requested(id, &method, &params, out),
-            Some(Said::Notification { method, params }) => self.notified(&method, &params, out),
+            Some(RpcMessage::Answer { id, answer }) => {
+                match self.waiting.take_if(|(waiting, _)| *waiting == id) {
+                    Some((_, ask)) => match answer {
+                        Ok(result) => self.answered(ask, &result, out),
+                        Err(wrong) => self.went_wrong(ask, wrong, out),
+                    },
+                    None => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
+                }
+            }
+            Some(RpcMessage::Request { id, method, params }) => self.requested(id, &method, &params, out),
+            Some(RpcMessage::Notification { method, params }) => self.notified(&method, &params, out),
             None => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
         }
     }
 
     /// An update can be left out. An answer or a question cannot: somebody would wait for ever.
-    fn read_head(&mut self, head: &str, out: &mut Out) {
+    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
         let words = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes");
         if head.contains("\"session/update\"") {
             return out.event(AgentEvent::Notice { text: format!("{words}; it was left out") });
@@ -514,7 +531,7 @@ impl Tongue for AcpTongue {
         self.fail(Trouble::transient(format!("{words}, and it may have been an answer")), out);
     }
 
-    fn hand(&mut self, message: &Message, out: &mut Out) {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         if self.stage != Stage::Idle {
             return;
         }
@@ -522,14 +539,14 @@ impl Tongue for AcpTongue {
         self.story.begin_turn();
         let words = json!([{ "type": "text", "text": message.text }]);
         let params = json!({ "sessionId": self.session, "prompt": words });
-        self.ask(Ask::Prompt, "session/prompt", &params, out);
+        self.ask(RequestPurpose::Prompt, "session/prompt", &params, out);
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
         let Some(question) = self.questions.remove(question) else { return };
         let kinds: &[&str] = match answer {
             Answer::Allow => &["allow_once"],
-            _ if self.manners.goes_on_when_cancelled => &["reject_once"],
+            _ if self.behaviour.goes_on_when_cancelled => &["reject_once"],
             _ => &["reject_once", "reject_always"],
         };
         let outcome = question.outcome(kinds);
@@ -541,7 +558,7 @@ impl Tongue for AcpTongue {
     }
 
     /// First that the turn is to stop, then the questions: an agent that hears `cancelled` alone may go on.
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut ProtocolOutput) {
         let Stage::Turn { is_stopping } = &mut self.stage else { return };
         *is_stopping = true;
         wire::notify(out, "session/cancel", &json!({ "sessionId": self.session }));
@@ -551,17 +568,17 @@ impl Tongue for AcpTongue {
         }
     }
 
-    fn again(&mut self, launch: &Launch, out: &mut Out) {
+    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         self.wanted.launch = Some(launch.clone());
         self.be_ready(out);
     }
 
     fn settles_within(&self) -> Duration {
-        Duration::from_millis(self.manners.settles_ms)
+        Duration::from_millis(self.behaviour.settles_ms)
     }
 
     fn leaves_on_eof(&self) -> bool {
-        self.manners.leaves_on_eof
+        self.behaviour.leaves_on_eof
     }
 }
 
@@ -580,7 +597,7 @@ fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }
 
-/// What a page of an agent's list says of a conversation.
+/// The entry of a page of an agent's list of a conversation.
 fn listed<'a>(page: &'a Value, session: &str) -> Option<&'a Value> {
     page["sessions"].as_array()?.iter().find(|it| it["sessionId"] == session)
 }

@@ -1,6 +1,6 @@
 //! An agent that talks in lines, as a `Running`: one attempt in one process, which may be kept for the next.
 //!
-//! Everything that is particular to an agent is in its `Tongue`, which is pure. What is the same for all is here: lines
+//! Everything that is particular to an agent is in its `AgentProtocol`, which is pure. What is the same for all is here: lines
 //! are cut to a bound, a turn has a bound of time and of output, the terminal event is held back until the whole tree is
 //! gone or the process is kept, an end without one is a death, and a stop is polite before it is not.
 
@@ -14,13 +14,13 @@ use agent::{
     Verified, bounded,
 };
 use kernel::Failure;
-use processes::{Count, Exit, Limit, PIECE_BYTES_MAX, Tree, TreeEvent, bury};
+use processes::{PIECE_BYTES_MAX, ProcessCount, ProcessTree, ResourceLimit, TreeEvent, TreeExit, end_tree};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::keep::Keep;
-use crate::lines::{LINE_BYTES_MAX, Line, Lines};
+use crate::kept_processes::KeptProcesses;
+use crate::line_reader::{LINE_BYTES_MAX, Line, LineReader};
 
 /// How much of what an agent complained about is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -40,33 +40,33 @@ const STEER_WAIT: Duration = Duration::from_secs(10);
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
 
 /// How one agent's lines are read and written. Knows nothing of processes and of time.
-pub(crate) trait Tongue: Send + 'static {
+pub(crate) trait AgentProtocol: Send + 'static {
     /// The process is up: what we say first. `Ready` follows when the agent is ready for the message, or at once.
-    fn open(&mut self, out: &mut Out);
-    /// What a line says. Never fails: what cannot be understood is `Other`.
-    fn read(&mut self, line: &str, out: &mut Out);
-    /// What a line of the second line says, for tongues that have one. What the process prints cannot pass for it.
-    fn read_side(&mut self, line: &str, out: &mut Out) {
+    fn open(&mut self, out: &mut ProtocolOutput);
+    /// Reads a line. Never fails: what cannot be understood is `Other`.
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput);
+    /// Reads a line of the second line, for protocols that have one. What the process prints cannot pass for it.
+    fn read_side(&mut self, line: &str, out: &mut ProtocolOutput) {
         self.read(line, out);
     }
     /// The beginning of a line that was too long to be kept.
-    fn read_head(&mut self, head: &str, out: &mut Out) {
+    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
         let _ = head;
         let text = format!("the agent printed a line of more than {LINE_BYTES_MAX} bytes; it was left out");
         out.event(AgentEvent::Notice { text });
     }
     /// Hands over a message.
-    fn hand(&mut self, message: &Message, out: &mut Out);
-    /// Adds words to the turn that runs. `Out::steered` says what became of them, now or later. A turn that ends before
-    /// that has taken nothing of them: a tongue that cannot be sure does not end it.
-    fn steer(&mut self, message: &Message, out: &mut Out) {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput);
+    /// Adds words to the turn that runs. `ProtocolOutput::steered` says what became of them, now or later. A turn that ends before
+    /// that has taken nothing of them: a protocol that cannot be sure does not end it.
+    fn steer(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let _ = message;
         out.steered(Steered::TooLate);
     }
     /// Answers a question. A question that is not asked, or no longer, says nothing.
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out);
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput);
     /// Asks the agent to stop the turn. Whoever says nothing here gets a signal (SIGINT) instead.
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut ProtocolOutput) {
         let _ = out;
     }
     /// The process has gone without a terminal event. What it complained about may say why.
@@ -76,56 +76,56 @@ pub(crate) trait Tongue: Send + 'static {
     }
     /// The process has gone without a terminal event, and so has everything it had started. Where the agent's contract
     /// says what an exit status means, its last word may be said here; otherwise a status proves nothing.
-    fn exited(&mut self, exit: &Exit, complaint: &str, out: &mut Out) {
+    fn exited(&mut self, exit: &TreeExit, complaint: &str, out: &mut ProtocolOutput) {
         let _ = exit;
         if let Some(trouble) = self.gone(complaint) {
             out.event(AgentEvent::Failed(trouble));
         }
     }
-    /// Whether what the process prints is wanted as it comes, by `read_bytes`, and not in lines.
+    /// True if what the process prints is wanted as it comes, by `read_bytes`, and not in lines.
     fn reads_bytes(&self) -> bool {
         false
     }
     /// Something it printed, cut anywhere.
-    fn read_bytes(&mut self, bytes: &[u8], out: &mut Out) {
+    fn read_bytes(&mut self, bytes: &[u8], out: &mut ProtocolOutput) {
         let _ = (bytes, out);
     }
-    /// Whether the process, which has finished its turn, does nothing until it is handed the next message. Asked again
+    /// True if the process, which has finished its turn, does nothing until it is handed the next message. Asked again
     /// whenever it says something in between.
     fn may_be_kept(&self) -> bool {
         true
     }
     /// Says something that the agent answers at once, to see whether it still does. Whoever says nothing here is taken to
     /// be there when its process is.
-    fn knock(&mut self, out: &mut Out) {
+    fn knock(&mut self, out: &mut ProtocolOutput) {
         let _ = out;
     }
-    /// Whether the last knock was answered.
+    /// True if the last knock was answered.
     fn has_answered(&self) -> bool {
         true
     }
     /// Another attempt begins in the same process, which has been idle. `Ready` has to follow, as after `open`.
-    fn again(&mut self, launch: &Launch, out: &mut Out) {
+    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         let _ = (launch, out);
     }
     /// How long processes of the agent's own may outlast a turn. What is there longer was left behind by the turn.
     fn settles_within(&self) -> Duration {
         SETTLE_WAIT
     }
-    /// Whether the processes there are when it is ready are the agent's own, and not a turn's. A program that is there for
+    /// True if the processes there are when it is ready are the agent's own, and not a turn's. A program that is there for
     /// one turn may have begun it by then.
     fn has_processes_of_its_own(&self) -> bool {
         true
     }
-    /// Whether the process goes by itself when its input ends. One that does not is ended at once.
+    /// True if the process goes by itself when its input ends. One that does not is ended at once.
     fn leaves_on_eof(&self) -> bool {
         true
     }
 }
 
-/// What a tongue has to say, in both directions.
+/// The output of a protocol, in both directions.
 #[derive(Debug, Default)]
-pub(crate) struct Out {
+pub(crate) struct ProtocolOutput {
     events: Vec<AgentEvent>,
     bytes: Vec<u8>,
     is_input_over: bool,
@@ -133,13 +133,13 @@ pub(crate) struct Out {
     steered: Option<Steered>,
 }
 
-impl Out {
+impl ProtocolOutput {
     /// To the engine: what the agent says about itself, if it has said anything.
     pub(crate) fn about(&mut self, about: Option<&About>) {
         self.events.extend(about.map(|about| AgentEvent::About(Box::new(about.clone()))));
     }
 
-    /// What became of the words that were added to the turn.
+    /// The fate of the words that were added to the turn.
     pub(crate) fn steered(&mut self, steered: Steered) {
         self.steered = Some(steered);
     }
@@ -170,12 +170,12 @@ impl Out {
         self.is_interrupted = true;
     }
 
-    /// What is to be said to the agent, when nobody hears the rest.
+    /// The bytes for the agent, when nobody hears the rest.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// What was said so far: to the engine, to the agent, and whether the turn was interrupted. For tests of tongues.
+    /// The words so far: to the engine, to the agent, and whether the turn was interrupted. For tests of protocols.
     #[cfg(test)]
     pub(crate) fn take(&mut self) -> (Vec<AgentEvent>, String, bool) {
         let Self { events, bytes, is_interrupted, .. } = std::mem::take(self);
@@ -183,10 +183,10 @@ impl Out {
     }
 }
 
-/// What a turn may take, and of whom. Each of these has a key in the configuration, which is named when it was too little.
+/// The limits of a turn, and of whom. Each of these has a key in the configuration, which is named when it was too little.
 #[derive(Debug, Clone)]
-pub(crate) struct Bounds {
-    /// What people call the agent.
+pub(crate) struct TurnBounds {
+    /// The name that people have for the agent.
     pub(crate) name: String,
     /// From the start of the process until it is ready for the message.
     pub(crate) start_max: Duration,
@@ -200,20 +200,20 @@ pub(crate) struct Bounds {
     pub(crate) processes_max: Option<u32>,
 }
 
-impl Bounds {
+impl TurnBounds {
     /// It took too much; a person may let it have more.
     fn exceeded(&self, what: impl std::fmt::Display, key: &str) -> AgentEvent {
         let trouble = format!("{what}; if that is as it should be, raise agents.{}.limits.{key}", self.name);
         AgentEvent::Failed(Trouble::transient(trouble))
     }
 
-    fn exceeded_by_tree(&self, limit: Limit) -> AgentEvent {
+    fn exceeded_by_tree(&self, limit: ResourceLimit) -> AgentEvent {
         match limit {
-            Limit::Memory => {
+            ResourceLimit::Memory => {
                 let most = amount(self.memory_bytes_max.unwrap_or_default());
                 self.exceeded(format!("the agent's processes used more than {most} of memory"), "memory_max")
             }
-            Limit::Processes => {
+            ResourceLimit::Processes => {
                 let most = self.processes_max.unwrap_or_default();
                 self.exceeded(format!("the agent had more than {most} processes"), "processes_max")
             }
@@ -233,36 +233,36 @@ fn amount(bytes: u64) -> String {
 /// A second line to an agent that does not talk over its own input and output: a task at the other end says what it
 /// hears in lines and takes what we say. Dropping it ends the task.
 #[derive(Debug)]
-pub(crate) struct Side {
+pub(crate) struct SideChannel {
     pub(crate) to: mpsc::Sender<Vec<u8>>,
     pub(crate) from: mpsc::Receiver<String>,
 }
 
 /// A process and whoever understands it.
-pub(crate) struct Parts<T> {
-    pub(crate) tongue: T,
-    pub(crate) tree: Tree,
-    pub(crate) side: Option<Side>,
-    pub(crate) lines: Lines,
+pub(crate) struct AgentProcess<T> {
+    pub(crate) protocol: T,
+    pub(crate) tree: ProcessTree,
+    pub(crate) side: Option<SideChannel>,
+    pub(crate) lines: LineReader,
     /// Which processes there were when it was first ready.
-    pub(crate) processes: Option<Count>,
+    pub(crate) processes: Option<ProcessCount>,
 }
 
-impl<T: Tongue> Parts<T> {
-    pub(crate) fn new(tongue: T, tree: Tree, side: Option<Side>) -> Self {
-        Self { tongue, tree, side, lines: Lines::default(), processes: None }
+impl<T: AgentProtocol> AgentProcess<T> {
+    pub(crate) fn new(protocol: T, tree: ProcessTree, side: Option<SideChannel>) -> Self {
+        Self { protocol, tree, side, lines: LineReader::default(), processes: None }
     }
 
-    /// What happens next in the process. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Heard {
-        let Some(side) = &mut self.side else { return Heard::Tree(self.tree.next().await) };
+    /// The next event of the process. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> ProcessEvent {
+        let Some(side) = &mut self.side else { return ProcessEvent::Tree(self.tree.next().await) };
         tokio::select! {
-            event = self.tree.next() => Heard::Tree(event),
-            Some(line) = side.from.recv() => Heard::Side(line),
+            event = self.tree.next() => ProcessEvent::Tree(event),
+            Some(line) = side.from.recv() => ProcessEvent::Side(line),
         }
     }
 
-    /// Says to the agent what its tongue wants said.
+    /// Says to the agent what its protocol wants said.
     pub(crate) async fn say(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         match &self.side {
             None => self.tree.input(bytes).await,
@@ -273,46 +273,46 @@ impl<T: Tongue> Parts<T> {
         }
     }
 
-    /// Lets the tongue read what came, and answers what it made of it.
-    pub(crate) fn read(&mut self, line: Line) -> Out {
-        let mut out = Out::default();
+    /// Lets the protocol read what came, and answers what it made of it.
+    pub(crate) fn read(&mut self, line: Line) -> ProtocolOutput {
+        let mut out = ProtocolOutput::default();
         match line {
-            Line::Whole(text) => self.tongue.read(&text, &mut out),
-            Line::TooLong(head) => self.tongue.read_head(&head, &mut out),
+            Line::Whole(text) => self.protocol.read(&text, &mut out),
+            Line::TooLong(head) => self.protocol.read_head(&head, &mut out),
         }
         out
     }
 
     /// The same for what came over the second line.
-    pub(crate) fn read_side(&mut self, line: &str) -> Out {
-        let mut out = Out::default();
-        self.tongue.read_side(line, &mut out);
+    pub(crate) fn read_side(&mut self, line: &str) -> ProtocolOutput {
+        let mut out = ProtocolOutput::default();
+        self.protocol.read_side(line, &mut out);
         out
     }
 }
 
 /// Something that happened in a process.
-pub(crate) enum Heard {
+pub(crate) enum ProcessEvent {
     Tree(TreeEvent),
     Side(String),
 }
 
 /// One attempt of an agent that talks in lines.
-pub(crate) struct Spoken<T: Tongue> {
+pub(crate) struct RunningAgent<T: AgentProtocol> {
     /// The process. Gone when it is kept for the next attempt.
-    parts: Option<Parts<T>>,
+    parts: Option<AgentProcess<T>>,
     launch: Launch,
     locks: PathBuf,
-    keep: Option<Arc<Keep<T>>>,
-    bounds: Bounds,
+    keep: Option<Arc<KeptProcesses<T>>>,
+    bounds: TurnBounds,
     complaint: Vec<u8>,
     output_bytes: u64,
     said: VecDeque<AgentEvent>,
     /// The agent's terminal event, held back until everything is gone.
     last: Option<AgentEvent>,
-    /// What is to be said to the agent, when there is time to say it.
+    /// The bytes for the agent, when there is time to say it.
     unsaid: Vec<u8>,
-    /// Whether nothing comes after that.
+    /// True if nothing comes after that.
     ends_input: bool,
     phase: Phase,
     /// Until when what is going on may take; then it is ended.
@@ -320,10 +320,10 @@ pub(crate) struct Spoken<T: Tongue> {
     is_ready: bool,
     /// It was handed its message.
     is_handed: bool,
-    /// What became of the words that were added to the turn.
+    /// The fate of the words that were added to the turn.
     steered: Option<Steered>,
-    /// The burial, once it was begun; a dropped future does not begin another.
-    burial: Option<JoinHandle<Result<Buried, Trouble>>>,
+    /// The end of a lost tree, once it was begun; a dropped future does not begin another.
+    ending: Option<JoinHandle<Result<Buried, Trouble>>>,
     /// Somebody waits for the end and nobody takes what is said.
     is_stopping: bool,
     /// It was ended because it took more than it may.
@@ -343,28 +343,28 @@ enum Phase {
     Leaving { until: Instant },
     /// It was told to end; the supervisor has until then to see it gone.
     Ending { until: Instant },
-    /// Its supervisor is gone, so it has to be buried.
+    /// Its supervisor is gone, so its tree has to be ended from here.
     Lost,
     /// Nothing is left, or what is left cannot be ended, or it is kept.
     Over(Verified),
 }
 
-impl<T: Tongue> Spoken<T> {
+impl<T: AgentProtocol> RunningAgent<T> {
     /// An attempt in a new process, or in one that was kept: then `parts` has been here before.
     pub(crate) fn new(
-        mut parts: Parts<T>,
+        mut parts: AgentProcess<T>,
         launch: Launch,
         locks: PathBuf,
-        keep: Option<Arc<Keep<T>>>,
-        bounds: Bounds,
+        keep: Option<Arc<KeptProcesses<T>>>,
+        bounds: TurnBounds,
     ) -> Self {
-        let mut out = Out::default();
+        let mut out = ProtocolOutput::default();
         match parts.processes {
-            None => parts.tongue.open(&mut out),
-            Some(_) => parts.tongue.again(&launch, &mut out),
+            None => parts.protocol.open(&mut out),
+            Some(_) => parts.protocol.again(&launch, &mut out),
         }
         let start_max = bounds.start_max;
-        let mut spoken = Self {
+        let mut running = Self {
             parts: Some(parts),
             launch,
             locks,
@@ -381,12 +381,12 @@ impl<T: Tongue> Spoken<T> {
             is_ready: false,
             is_handed: false,
             steered: None,
-            burial: None,
+            ending: None,
             is_stopping: false,
             is_over: false,
         };
-        spoken.heed(out);
-        spoken
+        running.heed(out);
+        running
     }
 
     async fn hear(&mut self) -> AgentEvent {
@@ -429,7 +429,7 @@ impl<T: Tongue> Spoken<T> {
         !self.unsaid.is_empty() || self.ends_input
     }
 
-    /// Some of what the tongue wants said. Cancel-safe: a piece is sent whole or stays unsaid.
+    /// Some of what the protocol wants said. Cancel-safe: a piece is sent whole or stays unsaid.
     async fn say_piece(&mut self) -> Result<(), Trouble> {
         let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
         if self.unsaid.is_empty() {
@@ -445,11 +445,11 @@ impl<T: Tongue> Spoken<T> {
     }
 
     async fn be_buried(&mut self) {
-        let begin = || tokio::spawn(bury(self.locks.clone(), self.launch.tree.clone()));
-        let buried = self.burial.get_or_insert_with(begin).await;
-        self.burial = None;
-        self.phase = Phase::Over(match buried {
-            Ok(Ok(buried)) => Verified { killed: buried.killed, gone: true },
+        let begin = || tokio::spawn(end_tree(self.locks.clone(), self.launch.tree.clone()));
+        let ended = self.ending.get_or_insert_with(begin).await;
+        self.ending = None;
+        self.phase = Phase::Over(match ended {
+            Ok(Ok(ended)) => Verified { killed: ended.killed, gone: true },
             _ => Verified { killed: 0, gone: false },
         });
     }
@@ -457,7 +457,7 @@ impl<T: Tongue> Spoken<T> {
     fn be_late(&mut self) {
         match self.phase {
             Phase::Talking => {
-                let Bounds { start_max, turn_max, .. } = self.bounds;
+                let TurnBounds { start_max, turn_max, .. } = self.bounds;
                 let last = if self.is_ready {
                     let late = format!("the turn took more than {turn_max:?}");
                     self.bounds.exceeded(late, "turn_max")
@@ -475,30 +475,30 @@ impl<T: Tongue> Spoken<T> {
         }
     }
 
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, heard: ProcessEvent) {
         match heard {
-            Heard::Side(line) => {
+            ProcessEvent::Side(line) => {
                 let Some(parts) = &mut self.parts else { return };
                 let out = parts.read_side(&line);
                 self.heed(out);
             }
-            Heard::Tree(TreeEvent::Output(bytes)) => {
+            ProcessEvent::Tree(TreeEvent::Output(bytes)) => {
                 self.count_output(bytes.len());
                 self.read_output(&bytes);
             }
-            Heard::Tree(TreeEvent::Errors(bytes)) => {
+            ProcessEvent::Tree(TreeEvent::Errors(bytes)) => {
                 self.count_output(bytes.len());
                 self.complaint.extend_from_slice(&bytes);
                 let excess = self.complaint.len().saturating_sub(COMPLAINT_BYTES_MAX);
                 self.complaint.drain(..excess);
             }
-            Heard::Tree(TreeEvent::Counted(count)) => self.counted(count),
-            Heard::Tree(TreeEvent::Exited(exit)) => self.exited(exit),
-            Heard::Tree(TreeEvent::Lost) => self.phase = Phase::Lost,
+            ProcessEvent::Tree(TreeEvent::Counted(count)) => self.counted(count),
+            ProcessEvent::Tree(TreeEvent::Exited(exit)) => self.exited(exit),
+            ProcessEvent::Tree(TreeEvent::Lost) => self.phase = Phase::Lost,
         }
     }
 
-    fn exited(&mut self, exit: Exit) {
+    fn exited(&mut self, exit: TreeExit) {
         if let Some(line) = self.parts.as_mut().and_then(|parts| parts.lines.rest()) {
             self.read(line);
         }
@@ -542,9 +542,9 @@ impl<T: Tongue> Spoken<T> {
 
     fn read_output(&mut self, bytes: &[u8]) {
         let Some(parts) = &mut self.parts else { return };
-        if parts.tongue.reads_bytes() {
-            let mut out = Out::default();
-            parts.tongue.read_bytes(bytes, &mut out);
+        if parts.protocol.reads_bytes() {
+            let mut out = ProtocolOutput::default();
+            parts.protocol.read_bytes(bytes, &mut out);
             return self.heed(out);
         }
         for line in parts.lines.cut(bytes) {
@@ -558,9 +558,9 @@ impl<T: Tongue> Spoken<T> {
         self.heed(out);
     }
 
-    /// Does what a tongue says.
-    fn heed(&mut self, out: Out) {
-        let Out { events, bytes, is_input_over, is_interrupted, steered } = out;
+    /// Does what a protocol says.
+    fn heed(&mut self, out: ProtocolOutput) {
+        let ProtocolOutput { events, bytes, is_input_over, is_interrupted, steered } = out;
         self.steered = steered.or(self.steered);
         self.unsaid.extend(bytes);
         for event in events {
@@ -598,7 +598,7 @@ impl<T: Tongue> Spoken<T> {
         self.until = Instant::now() + self.bounds.turn_max;
         if let Some(parts) = &self.parts
             && parts.processes.is_none()
-            && parts.tongue.has_processes_of_its_own()
+            && parts.protocol.has_processes_of_its_own()
         {
             parts.tree.count();
         }
@@ -622,7 +622,7 @@ impl<T: Tongue> Spoken<T> {
             return;
         }
         if is_well && self.keep.is_some() && self.is_ready && !self.is_stopping {
-            let settled = Instant::now() + parts.tongue.settles_within();
+            let settled = Instant::now() + parts.protocol.settles_within();
             self.count_until(settled);
         } else {
             self.leave();
@@ -636,7 +636,7 @@ impl<T: Tongue> Spoken<T> {
         self.phase = Phase::Counting { until: Instant::now() + COUNT_WAIT, settled };
     }
 
-    fn counted(&mut self, count: Count) {
+    fn counted(&mut self, count: ProcessCount) {
         let Some(parts) = &mut self.parts else { return };
         // What was asked when it was ready may be answered after a short turn is over; the answer about now comes next.
         let is_first = parts.processes.is_none();
@@ -647,7 +647,7 @@ impl<T: Tongue> Spoken<T> {
         if is_first {
             return;
         }
-        if self.is_stopping || !parts.tongue.may_be_kept() {
+        if self.is_stopping || !parts.protocol.may_be_kept() {
             return self.leave();
         }
         // What a turn leaves behind is ended with it, whether or not the process could be kept.
@@ -677,14 +677,14 @@ impl<T: Tongue> Spoken<T> {
     }
 
     fn leaves_on_eof(&self) -> bool {
-        self.parts.as_ref().is_some_and(|parts| parts.tongue.leaves_on_eof())
+        self.parts.as_ref().is_some_and(|parts| parts.protocol.leaves_on_eof())
     }
 
-    fn complain(&mut self, exit: Exit) {
+    fn complain(&mut self, exit: TreeExit) {
         let complaint = String::from_utf8_lossy(&self.complaint).trim().to_owned();
-        let mut out = Out::default();
+        let mut out = ProtocolOutput::default();
         if let Some(parts) = self.parts.as_mut().filter(|_| !self.is_stopping) {
-            parts.tongue.exited(&exit, &complaint, &mut out);
+            parts.protocol.exited(&exit, &complaint, &mut out);
         }
         for event in out.events {
             if event.is_last() {
@@ -729,9 +729,9 @@ impl<T: Tongue> Spoken<T> {
 
     fn interrupt(&mut self) {
         let Some(parts) = &mut self.parts else { return };
-        let mut out = Out::default();
+        let mut out = ProtocolOutput::default();
         if self.is_ready {
-            parts.tongue.interrupt(&mut out);
+            parts.protocol.interrupt(&mut out);
         }
         if out.bytes.is_empty() {
             parts.tree.interrupt();
@@ -756,7 +756,7 @@ impl<T: Tongue> Spoken<T> {
             return Ok(Steered::TooLate);
         }
         self.steered = None;
-        self.say(|tongue, out| tongue.steer(message, out)).await?;
+        self.say(|protocol, out| protocol.steer(message, out)).await?;
         let told = tokio::time::timeout(STEER_WAIT, self.go_on_until_steered()).await;
         told.unwrap_or_else(|_| {
             let trouble = format!("the agent did not say within {STEER_WAIT:?} whether it took the words");
@@ -778,10 +778,10 @@ impl<T: Tongue> Spoken<T> {
         }
     }
 
-    async fn say(&mut self, speak: impl FnOnce(&mut T, &mut Out)) -> Result<(), Trouble> {
+    async fn say(&mut self, speak: impl FnOnce(&mut T, &mut ProtocolOutput)) -> Result<(), Trouble> {
         let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
-        let mut out = Out::default();
-        speak(&mut parts.tongue, &mut out);
+        let mut out = ProtocolOutput::default();
+        speak(&mut parts.protocol, &mut out);
         self.heed(out);
         while self.has_unsaid() {
             self.say_piece().await?;
@@ -790,7 +790,7 @@ impl<T: Tongue> Spoken<T> {
     }
 }
 
-impl<T: Tongue> Running for Spoken<T> {
+impl<T: AgentProtocol> Running for RunningAgent<T> {
     fn next(&mut self) -> Reply<'_, AgentEvent> {
         Box::pin(self.hear())
     }
@@ -802,7 +802,7 @@ impl<T: Tongue> Running for Spoken<T> {
             }
             self.until = Instant::now() + self.bounds.turn_max;
             self.is_handed = true;
-            self.say(|tongue, out| tongue.hand(&message, out)).await
+            self.say(|protocol, out| protocol.hand(&message, out)).await
         })
     }
 
@@ -812,7 +812,7 @@ impl<T: Tongue> Running for Spoken<T> {
 
     fn answer(&mut self, question: &str, answer: Answer) -> Reply<'_, Result<(), Trouble>> {
         let question = question.to_owned();
-        Box::pin(async move { self.say(|tongue, out| tongue.answer(&question, &answer, out)).await })
+        Box::pin(async move { self.say(|protocol, out| protocol.answer(&question, &answer, out)).await })
     }
 
     fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified> {
@@ -820,7 +820,7 @@ impl<T: Tongue> Running for Spoken<T> {
     }
 }
 
-/// Whether what an agent says about a conversation we asked for may be taken at its word: it is gone only where it was
+/// The trouble of an agent's words about a conversation we asked for, as far as they may be taken at its word: it is gone only where it was
 /// made. Elsewhere the agent may just not look in the right place.
 pub(crate) fn gone_if_here(launch: &Launch, place: &str, detail: impl std::fmt::Display) -> Trouble {
     match &launch.native {

@@ -1,4 +1,4 @@
-//! The tongue with what a real opencode said. A recording is played back: what we said then is said again by the tongue,
+//! The protocol with what a real opencode said. A recording is played back: what we said then is said again by the protocol,
 //! and what opencode answered is told to it.
 
 use std::collections::VecDeque;
@@ -12,15 +12,15 @@ use super::*;
 const SESSION: &str = "ses_00000000000000000000000001";
 const PLACE: &str = "opencode:/srv/home:/srv/project";
 
-/// A tongue and what it said.
+/// A protocol and what it said.
 struct Talk {
-    tongue: OpenCodeTongue,
+    protocol: OpenCodeProtocol,
     said: Vec<AgentEvent>,
     /// Requests that are not answered yet: turns, and all others.
     turns: VecDeque<u64>,
     others: VecDeque<(u64, String)>,
     is_interrupted: bool,
-    /// What it is told when it reads the messages once more.
+    /// The report to it when it reads the messages once more.
     list: Value,
 }
 
@@ -33,7 +33,7 @@ fn launch(native: Option<Native>) -> Launch {
 impl Talk {
     fn new(launch: Launch, messages: &[&str]) -> Self {
         let mut messages: VecDeque<String> = messages.iter().map(|id| format!("msg_{id:0>26}")).collect();
-        let setting = Setting {
+        let setting = ProcessSetting {
             session: launch.native.as_ref().map_or(SESSION, |native| &native.id).to_owned(),
             launch,
             place: PLACE.to_owned(),
@@ -43,14 +43,14 @@ impl Talk {
             tries_max: 8,
         };
         let mut talk = Self {
-            tongue: OpenCodeTongue::new(setting),
+            protocol: OpenCodeProtocol::new(setting),
             said: Vec::new(),
             turns: VecDeque::new(),
             others: VecDeque::new(),
             is_interrupted: false,
             list: json!([]),
         };
-        talk.speak(|tongue, out| tongue.open(out));
+        talk.speak(|protocol, out| protocol.open(out));
         talk
     }
 
@@ -78,15 +78,16 @@ impl Talk {
         assert_eq!(self.reply(200, json!([{"name": "init", "description": "set up"}])), "/command");
     }
 
-    fn speak(&mut self, speak: impl FnOnce(&mut OpenCodeTongue, &mut Out)) {
-        let mut out = Out::default();
-        speak(&mut self.tongue, &mut out);
+    fn speak(&mut self, speak: impl FnOnce(&mut OpenCodeProtocol, &mut ProtocolOutput)) {
+        let mut out = ProtocolOutput::default();
+        speak(&mut self.protocol, &mut out);
         let (events, lines, is_interrupted) = out.take();
         self.said.extend(events);
         self.is_interrupted |= is_interrupted;
         let mut lists = Vec::new();
         for line in lines.lines() {
-            if let Order::Request { number, path, wait_ms_max, .. } = serde_json::from_str(line).unwrap() {
+            if let SideOrder::Request { number, path, wait_ms_max, .. } = serde_json::from_str(line).unwrap()
+            {
                 match path {
                     _ if wait_ms_max.is_none() => self.turns.push_back(number),
                     path if path.contains("/message?limit=") => lists.push(number),
@@ -96,39 +97,39 @@ impl Talk {
         }
         for number in lists {
             let status = if self.list.is_null() { 500 } else { 200 };
-            self.tell(&Told::Answer { number, status, body: self.list.clone() });
+            self.tell(&SideReport::Answer { number, status, body: self.list.clone() });
         }
     }
 
     fn print(&mut self, line: &str) {
-        self.speak(|tongue, out| tongue.read(line, out));
+        self.speak(|protocol, out| protocol.read(line, out));
     }
 
-    fn tell(&mut self, told: &Told<Value>) {
+    fn tell(&mut self, told: &SideReport<Value>) {
         let line = serde_json::to_string(told).unwrap();
-        self.speak(|tongue, out| tongue.read_side(&line, out));
+        self.speak(|protocol, out| protocol.read_side(&line, out));
     }
 
     fn hear(&mut self, event: Value) {
-        self.tell(&Told::Event { event });
+        self.tell(&SideReport::Event { event });
     }
 
     /// Answers the oldest request that is not a turn; which it was.
     fn reply(&mut self, status: u16, body: Value) -> String {
         let (number, path) = self.others.pop_front().expect("something was asked");
-        self.tell(&Told::Answer { number, status, body });
+        self.tell(&SideReport::Answer { number, status, body });
         path
     }
 
     fn hand(&mut self, text: &str) {
         let message = Message { id: MessageId::from_bits(2), text: text.to_owned() };
-        self.speak(|tongue, out| tongue.hand(&message, out));
+        self.speak(|protocol, out| protocol.hand(&message, out));
     }
 
     fn end_turn(&mut self, status: u16, body: Value) {
         // Somebody else's turn may be in a recording, too.
         if let Some(number) = self.turns.pop_front() {
-            self.tell(&Told::Answer { number, status, body });
+            self.tell(&SideReport::Answer { number, status, body });
         }
     }
 
@@ -151,20 +152,20 @@ impl Talk {
             // Somebody else's message, while ours is worked on.
         } else if path.ends_with("/message") {
             // The next turn begins in the same process.
-            if !self.said.is_empty() && self.turns.is_empty() && matches!(self.tongue.phase, Phase::Idle) {
-                let launch = self.tongue.setting.launch.clone();
-                self.speak(|tongue, out| tongue.again(&launch, out));
+            if !self.said.is_empty() && self.turns.is_empty() && matches!(self.protocol.phase, Phase::Idle) {
+                let launch = self.protocol.setting.launch.clone();
+                self.speak(|protocol, out| protocol.again(&launch, out));
                 self.reply(200, json!({"id": SESSION, "directory": "/srv/project"}));
             }
             self.hand(text(us, "/body/parts/0/text"));
         } else if path.ends_with("/abort") {
-            self.speak(Tongue::interrupt);
+            self.speak(AgentProtocol::interrupt);
         } else if let Some(question) =
             path.strip_prefix("/permission/").and_then(|path| path.strip_suffix("/reply"))
         {
             let refusal = Answer::Deny { reason: String::new() };
             let answer = if text(us, "/body/reply") == "once" { Answer::Allow } else { refusal };
-            self.speak(|tongue, out| tongue.answer(question, &answer, out));
+            self.speak(|protocol, out| protocol.answer(question, &answer, out));
         }
     }
 
@@ -177,7 +178,7 @@ impl Talk {
         }
     }
 
-    /// What was said, a line for each thing, words joined.
+    /// The events, a line for each thing, words joined.
     fn story(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
         for event in &self.said {
@@ -367,9 +368,9 @@ fn an_opencode_that_tries_again_for_ever_is_stopped_and_has_failed() {
     talk.hand("x");
     let mut retry = |attempt: u64| {
         let status = json!({"type": "retry", "attempt": attempt, "message": "stub error 529"});
-        let said = json!({"sessionID": talk.tongue.setting.session, "status": status});
+        let said = json!({"sessionID": talk.protocol.setting.session, "status": status});
         talk.hear(json!({"type": "session.status", "properties": said}));
-        matches!(talk.tongue.phase, Phase::GivenUp { .. })
+        matches!(talk.protocol.phase, Phase::GivenUp { .. })
     };
     assert!(!(1..=8).any(&mut retry), "it may");
     assert!(retry(9));
@@ -521,9 +522,9 @@ fn what_there_is_not_is_refused_before_a_word_is_handed() {
 fn a_command_is_sent_as_one_and_other_slashes_are_words() {
     let asked = |words: &str| {
         let mut talk = Talk::ready(&["1"]);
-        talk.tongue.setting.launch.model = Some("stub/a/b".to_owned());
-        talk.tongue.setting.launch.mode = Some("build".to_owned());
-        talk.tongue.words("msg_1", words)
+        talk.protocol.setting.launch.model = Some("stub/a/b".to_owned());
+        talk.protocol.setting.launch.mode = Some("build".to_owned());
+        talk.protocol.words("msg_1", words)
     };
     let body = json!({"messageID": "msg_1", "command": "init", "arguments": "a b", "model": "stub/a/b", "agent": "build"});
     assert_eq!(asked("/init  a b"), (format!("/session/{SESSION}/command"), body));
@@ -640,7 +641,7 @@ fn whatever_is_said_nothing_panics_and_nothing_grows() {
     for line in
         ["", "{", "null", "[]", r#"{"answer":{}}"#, r#"{"event":{"event":null}}"#, r#"{"deaf":{}}"#, "gap\0"]
     {
-        talk.speak(|tongue, out| tongue.read_side(line, out));
+        talk.speak(|protocol, out| protocol.read_side(line, out));
     }
     for kind in
         ["message.updated", "message.part.updated", "message.part.delta", "session.status", "question.asked"]

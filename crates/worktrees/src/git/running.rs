@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use tokio::net::unix::pipe;
 
+use super::error::GitError;
 use super::shadow::key;
-use super::trouble::GitTrouble;
 
 /// The runs of git in our git directories. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Runs {
+pub(super) struct RunningGits {
     /// A pipe for each, named after its repository.
     place: PathBuf,
     /// Those that somebody here waits for.
@@ -29,36 +29,36 @@ pub(super) struct Runs {
 
 /// A run that somebody waits for. If they stop before it is over, the pipe stays for whoever comes next.
 #[derive(Debug)]
-pub(super) struct Attended {
-    runs: Runs,
+pub(super) struct AttendedRun {
+    runs: RunningGits,
     path: PathBuf,
 }
 
-impl Runs {
+impl RunningGits {
     pub(super) fn at(place: PathBuf) -> Self {
         Self { place, attended: Arc::default() }
     }
 
     /// Begins a run in one of our git directories: the pipe, what to read from it, and what git is to complain into.
-    pub(super) fn begin(&self, git_dir: &Path) -> Result<(Attended, pipe::Receiver, File), GitTrouble> {
+    pub(super) fn begin(&self, git_dir: &Path) -> Result<(AttendedRun, pipe::Receiver, File), GitError> {
         let name = format!("{}.{}", repository_key(git_dir)?, uuid::Uuid::now_v7().simple());
         let path = self.place.join(name);
         self.attended().insert(path.clone());
-        let attended = Attended { runs: self.clone(), path };
+        let attended = AttendedRun { runs: self.clone(), path };
         let path = &attended.path;
         let open = || {
             rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
             let hear = pipe::OpenOptions::new().open_receiver(path)?;
             Ok((hear, File::options().write(true).open(path)?))
         };
-        let (hear, complain) = open().map_err(GitTrouble::disk(path))?;
+        let (hear, complain) = open().map_err(GitError::disk(path))?;
         Ok((attended, hear, complain))
     }
 
-    /// Whether a git lives in this repository that nobody waits for. What dead ones have left here goes.
-    pub(super) fn is_one_left(&self, common: &Path) -> Result<bool, GitTrouble> {
+    /// True if a git lives in this repository that nobody waits for. What dead ones have left here goes.
+    pub(super) fn is_one_left(&self, common: &Path) -> Result<bool, GitError> {
         let (of_this, mut is_one_left) = (key(common), false);
-        for entry in fs::read_dir(&self.place).map_err(GitTrouble::disk(&self.place))?.flatten() {
+        for entry in fs::read_dir(&self.place).map_err(GitError::disk(&self.place))?.flatten() {
             let path = entry.path();
             let is_of_this = entry.file_name().to_string_lossy().starts_with(&of_this);
             if !is_of_this || self.attended().contains(&path) {
@@ -68,7 +68,7 @@ impl Runs {
                 Ok(true) => is_one_left = true,
                 Ok(false) => remove(&path)?,
                 Err(why) if why.kind() == ErrorKind::NotFound => {}
-                Err(why) => return Err(GitTrouble::disk(&path)(why)),
+                Err(why) => return Err(GitError::disk(&path)(why)),
             }
         }
         Ok(is_one_left)
@@ -79,27 +79,27 @@ impl Runs {
     }
 }
 
-impl Attended {
+impl AttendedRun {
     /// Nothing of it lives any more.
     pub(super) fn is_over(&self) {
         let _ = fs::remove_file(&self.path); // What stays is found to be nobody's by the next one.
     }
 }
 
-impl Drop for Attended {
+impl Drop for AttendedRun {
     fn drop(&mut self) {
         self.runs.attended().remove(&self.path);
     }
 }
 
 /// Our git directories lead to their repository's objects.
-fn repository_key(git_dir: &Path) -> Result<String, GitTrouble> {
+fn repository_key(git_dir: &Path) -> Result<String, GitError> {
     let link = git_dir.join("objects");
-    let objects = fs::read_link(&link).map_err(GitTrouble::disk(&link))?;
+    let objects = fs::read_link(&link).map_err(GitError::disk(&link))?;
     Ok(key(objects.parent().unwrap_or(&objects)))
 }
 
-/// Whether anybody can still write into a pipe: there is nothing to read then, and no end either.
+/// True if anybody can still write into a pipe: there is nothing to read then, and no end either.
 fn is_open(path: &Path) -> io::Result<bool> {
     let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let mut pipe = File::options().read(true).custom_flags(nonblock).open(path)?;
@@ -111,9 +111,9 @@ fn is_open(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn remove(path: &Path) -> Result<(), GitTrouble> {
+fn remove(path: &Path) -> Result<(), GitError> {
     match fs::remove_file(path) {
-        Err(why) if why.kind() != ErrorKind::NotFound => Err(GitTrouble::disk(path)(why)),
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(GitError::disk(path)(why)),
         _ => Ok(()),
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         let (git_dir, common) = (place.path().join("shadow"), place.path().join("common"));
         fs::create_dir(&git_dir).unwrap();
         std::os::unix::fs::symlink(common.join("objects"), git_dir.join("objects")).unwrap();
-        let runs = Runs::at(place.path().join("runs"));
+        let runs = RunningGits::at(place.path().join("runs"));
         fs::create_dir(&runs.place).unwrap();
         let pipes = || fs::read_dir(&runs.place).unwrap().count();
         let is_one_left = || runs.is_one_left(&common).unwrap();

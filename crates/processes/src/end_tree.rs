@@ -10,60 +10,60 @@ use std::time::{Duration, Instant};
 use agent::{Buried, TreeName, Trouble};
 use kernel::Failure;
 
-use crate::group::Group;
-use crate::hunt::{Hunt, Mark, Process};
-use crate::lock::{Holder, Lock};
+use crate::control_group::ControlGroup;
+use crate::lock::{LockHolder, TreeLock};
+use crate::reaper::{Process, ProcessReaper, TreeMark};
 
 /// How long a supervisor that has lost its daemon may take to end its tree by itself. It promises two seconds.
 const LOCK_WAIT: Duration = Duration::from_millis(3_000);
 /// How long its lock may outlive a supervisor that we killed.
 const KILLED_WAIT: Duration = Duration::from_millis(2_000);
 /// How long the processes may take to go.
-const HUNT_WAIT: Duration = Duration::from_millis(5_000);
+const REAP_WAIT: Duration = Duration::from_millis(5_000);
 /// How often a held lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Ends whatever is left of an attempt whose lock is in that directory. See `Agent::bury` for what is promised.
-pub async fn bury(locks: PathBuf, tree: TreeName) -> Result<Buried, Trouble> {
-    let buried = tokio::task::spawn_blocking(move || bury_now(&locks, &tree)).await;
-    buried.unwrap_or_else(|why| Err(Trouble::transient(why)))
+pub async fn end_tree(locks: PathBuf, tree: TreeName) -> Result<Buried, Trouble> {
+    let ended = tokio::task::spawn_blocking(move || end_tree_now(&locks, &tree)).await;
+    ended.unwrap_or_else(|why| Err(Trouble::transient(why)))
 }
 
-fn bury_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
-    let path = Lock::path(locks, tree);
+fn end_tree_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
+    let path = TreeLock::path(locks, tree);
     let mut lock = take(&path, tree)?;
-    let mark = Mark::new(tree.as_str(), locks);
+    let mark = TreeMark::new(tree.as_str(), locks);
     // Its group was made below the group its supervisor was in, which need not be ours.
     // The agent may be able to write where the lock is, so a record that names another group is none.
     let holder = lock.holder();
     let is_ours = |path: &PathBuf| path.file_name().is_some_and(|name| *name == *mark.group_name());
     let recorded =
-        holder.as_ref().and_then(|holder| holder.group.clone()).filter(is_ours).and_then(Group::at);
-    let groups = recorded.into_iter().chain(Group::find(&mark.group_name())).collect();
+        holder.as_ref().and_then(|holder| holder.group.clone()).filter(is_ours).and_then(ControlGroup::at);
+    let groups = recorded.into_iter().chain(ControlGroup::find(&mark.group_name())).collect();
     let known = holder.map(known).unwrap_or_default();
-    let caught = Hunt::from_outside(mark, groups, known).until_gone(Instant::now() + HUNT_WAIT);
-    if !caught.gone {
+    let outcome = ProcessReaper::from_outside(mark, groups, known).until_gone(Instant::now() + REAP_WAIT);
+    if !outcome.gone {
         return Err(Trouble::transient(format!("processes of {tree} cannot be ended")));
     }
     match lock.remove() {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(Trouble::transient(why)),
-        _ => Ok(Buried { killed: caught.killed }),
+        _ => Ok(Buried { killed: outcome.killed }),
     }
 }
 
 /// The processes that a supervisor had seen below it. None of them can be older than it was: such a record is not its own.
-fn known(holder: Holder) -> Vec<Process> {
-    let Holder { started: since, seen, .. } = holder;
+fn known(holder: LockHolder) -> Vec<Process> {
+    let LockHolder { started: since, seen, .. } = holder;
     let seen = seen.into_iter().map(|(pid, started)| Process { pid, started });
     seen.filter(|process| process.started >= since).collect()
 }
 
 /// Waits for the lock; then for the lock of a dead supervisor.
-fn take(path: &Path, tree: &TreeName) -> Result<Lock, Trouble> {
+fn take(path: &Path, tree: &TreeName) -> Result<TreeLock, Trouble> {
     if let Some(lock) = wait_for(path, LOCK_WAIT)? {
         return Ok(lock);
     }
-    if let Some(holder) = Lock::holder_at(path) {
+    if let Some(holder) = TreeLock::holder_at(path) {
         // Stopped, or stuck: it does not do what it is there for. The record may be older than its process.
         Process { pid: holder.pid, started: holder.started }.kill();
     }
@@ -72,11 +72,11 @@ fn take(path: &Path, tree: &TreeName) -> Result<Lock, Trouble> {
     wait_for(path, KILLED_WAIT)?.ok_or_else(busy)
 }
 
-fn wait_for(path: &Path, wait_max: Duration) -> Result<Option<Lock>, Trouble> {
+fn wait_for(path: &Path, wait_max: Duration) -> Result<Option<TreeLock>, Trouble> {
     let deadline = Instant::now() + wait_max;
     loop {
-        let taken =
-            Lock::try_take(path).map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))?;
+        let taken = TreeLock::try_take(path)
+            .map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))?;
         if taken.is_some() || Instant::now() >= deadline {
             return Ok(taken);
         }

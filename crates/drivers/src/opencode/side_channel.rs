@@ -1,7 +1,7 @@
-//! The thin shell around opencode's HTTP server: does what the tongue orders and says what came of it, in lines.
+//! The thin shell around opencode's HTTP server: does what the protocol orders and says what came of it, in lines.
 //!
 //! It decides nothing. One task takes orders; each request and the stream of events has a task of its own, so that an
-//! order never waits for an answer. Everything ends when the tongue's end of the line is dropped. It talks to loopback
+//! order never waits for an answer. Everything ends when the protocol's end of the line is dropped. It talks to loopback
 //! only, past every proxy, and it alone knows the password.
 
 use std::net::SocketAddr;
@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::lines::{Line, Lines};
-use crate::spoken::Side;
+use crate::line_reader::{Line, LineReader};
+use crate::running_agent::SideChannel;
 
 /// The name that goes with the password.
 pub(super) const USER: &str = "opencode";
-/// Orders that wait, and lines that wait to be read. A tongue that is slow makes the server wait, not us grow.
+/// Orders that wait, and lines that wait to be read. A protocol that is slow makes the server wait, not us grow.
 const ORDERS_MAX: usize = 64;
 const LINES_MAX: usize = 256;
 /// Requests that are going on. A turn needs one, and a few for its questions.
@@ -38,29 +38,29 @@ const DEATH_WAIT: Duration = Duration::from_secs(3);
 const LISTEN_TRIES_MAX: u32 = 5;
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);
 
-/// What the tongue orders.
+/// An order of the protocol.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum SideOrder {
     /// Where the server is. Comes first.
     Server { address: SocketAddr },
     /// Hear its events from now on.
     Listen,
     /// Ask it something. Without a bound it may take as long as the turn.
-    Request { number: u64, method: Verb, path: String, body: Option<Value>, wait_ms_max: Option<u64> },
+    Request { number: u64, method: HttpMethod, path: String, body: Option<Value>, wait_ms_max: Option<u64> },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub(super) enum Verb {
+pub(super) enum HttpMethod {
     Get,
     Post,
 }
 
-/// What the tongue is told.
+/// A report to the protocol.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Told<Body> {
+pub(super) enum SideReport<Body> {
     Answer {
         number: u64,
         status: u16,
@@ -82,11 +82,11 @@ pub(super) enum Told<Body> {
 }
 
 /// A line to the server that goes by that password. It is silent until it gets orders.
-pub(super) fn side(password: String) -> Side {
+pub(super) fn side(password: String) -> SideChannel {
     let (to, orders) = mpsc::channel(ORDERS_MAX);
     let (tell, from) = mpsc::channel(LINES_MAX);
     tokio::spawn(obey(password, orders, tell));
-    Side { to, from }
+    SideChannel { to, from }
 }
 
 async fn obey(password: String, mut orders: mpsc::Receiver<Vec<u8>>, tell: mpsc::Sender<String>) {
@@ -103,14 +103,14 @@ async fn obey(password: String, mut orders: mpsc::Receiver<Vec<u8>>, tell: mpsc:
         };
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match (serde_json::from_slice(line), &server) {
-                (Ok(Order::Server { address }), _) => server = Server::at(address, &password),
-                (Ok(Order::Listen), Some(server)) => {
+                (Ok(SideOrder::Server { address }), _) => server = Server::at(address, &password),
+                (Ok(SideOrder::Listen), Some(server)) => {
                     going_on.spawn(listen(server.clone(), tell.clone()));
                 }
-                (Ok(request @ Order::Request { .. }), Some(server)) if going_on.len() < REQUESTS_MAX => {
+                (Ok(request @ SideOrder::Request { .. }), Some(server)) if going_on.len() < REQUESTS_MAX => {
                     going_on.spawn(ask(server.clone(), request, tell.clone()));
                 }
-                (Ok(Order::Request { number, .. }), _) => {
+                (Ok(SideOrder::Request { number, .. }), _) => {
                     going_on.spawn(refuse(number, tell.clone()));
                 }
                 _ => {}
@@ -138,10 +138,10 @@ impl Server {
         address.ip().is_loopback().then(|| Self { client, address, password: password.to_owned() })
     }
 
-    fn request(&self, method: Verb, path: &str) -> reqwest::RequestBuilder {
+    fn request(&self, method: HttpMethod, path: &str) -> reqwest::RequestBuilder {
         let method = match method {
-            Verb::Get => Method::GET,
-            Verb::Post => Method::POST,
+            HttpMethod::Get => Method::GET,
+            HttpMethod::Post => Method::POST,
         };
         let url = format!("http://{}{path}", self.address);
         self.client.request(method, url).basic_auth(USER, Some(&self.password))
@@ -150,11 +150,11 @@ impl Server {
 
 async fn refuse(number: u64, tell: mpsc::Sender<String>) {
     let why = format!("there is no server to ask, or {REQUESTS_MAX} requests are going on already");
-    say(&tell, &Told::Unanswered::<()> { number, why }).await;
+    say(&tell, &SideReport::Unanswered::<()> { number, why }).await;
 }
 
-async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
-    let Order::Request { number, method, path, body, wait_ms_max } = request else { return };
+async fn ask(server: Server, request: SideOrder, tell: mpsc::Sender<String>) {
+    let SideOrder::Request { number, method, path, body, wait_ms_max } = request else { return };
     let mut request = server.request(method, &path);
     if let Some(body) = &body {
         request = request.json(body);
@@ -172,11 +172,11 @@ async fn ask(server: Server, request: Order, tell: mpsc::Sender<String>) {
         }
     };
     match answer {
-        Ok((status, body)) => say(&tell, &Told::Answer { number, status, body }).await,
+        Ok((status, body)) => say(&tell, &SideReport::Answer { number, status, body }).await,
         Err(why) => {
             // A server that dies takes its lines along, and its death is the better story. It is told a moment later.
             tokio::time::sleep(DEATH_WAIT).await;
-            say(&tell, &Told::Unanswered::<()> { number, why }).await
+            say(&tell, &SideReport::Unanswered::<()> { number, why }).await
         }
     };
 }
@@ -199,7 +199,7 @@ async fn listen(server: Server, tell: mpsc::Sender<String>) {
         let (has_heard, why) = hear(&server, &tell).await;
         tries = if has_heard { 0 } else { tries + 1 };
         if tries >= LISTEN_TRIES_MAX {
-            say(&tell, &Told::Deaf::<()> { why }).await;
+            say(&tell, &SideReport::Deaf::<()> { why }).await;
             return;
         }
         tokio::time::sleep(LISTEN_PAUSE).await;
@@ -209,14 +209,14 @@ async fn listen(server: Server, tell: mpsc::Sender<String>) {
 /// Hears events until the stream ends; whether there were any, and why it ended.
 async fn hear(server: &Server, tell: &mpsc::Sender<String>) -> (bool, String) {
     let mut has_heard = false;
-    let request = server.request(Verb::Get, "/event").send();
+    let request = server.request(HttpMethod::Get, "/event").send();
     let mut response = match timeout(CONNECT_WAIT, request).await {
         Ok(Ok(response)) if response.status().is_success() => response,
         Ok(Ok(response)) => return (has_heard, format!("its events were refused: {}", response.status())),
         Ok(Err(why)) => return (has_heard, words(&why)),
         Err(_) => return (has_heard, format!("no events within {CONNECT_WAIT:?}")),
     };
-    let mut lines = Lines::default();
+    let mut lines = LineReader::default();
     loop {
         let chunk = match timeout(SILENCE_WAIT, response.chunk()).await {
             Ok(Ok(Some(chunk))) => chunk,
@@ -234,23 +234,23 @@ async fn hear(server: &Server, tell: &mpsc::Sender<String>) -> (bool, String) {
 /// An event is one line of `data:`; everything else in the stream is for browsers.
 async fn tell_event(line: &Line, tell: &mpsc::Sender<String>) {
     let told = match line {
-        Line::TooLong(_) => Told::Gap,
+        Line::TooLong(_) => SideReport::Gap,
         Line::Whole(line) => match line.strip_prefix("data:").map(serde_json::from_str::<Box<RawValue>>) {
-            Some(Ok(event)) => Told::Event { event },
-            Some(Err(_)) => Told::Gap,
+            Some(Ok(event)) => SideReport::Event { event },
+            Some(Err(_)) => SideReport::Gap,
             None => return,
         },
     };
     say(tell, &told).await;
 }
 
-async fn say<Body: Serialize>(tell: &mpsc::Sender<String>, told: &Told<Body>) {
+async fn say<Body: Serialize>(tell: &mpsc::Sender<String>, told: &SideReport<Body>) {
     let line = serde_json::to_string(told).expect("plain structures can be written");
     // If nobody listens any more, we are about to end.
     let _ = tell.send(line).await;
 }
 
-/// What went wrong, without the address: it says nothing to people.
+/// The reason of a failure, without the address: it says nothing to people.
 /// Opencode is asked on loopback, unencrypted: no authority is trusted, and no certificate is read from the disk.
 fn no_tls() -> Option<rustls::ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -279,27 +279,27 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(20);
 
     /// A server that a test answers for by hand.
-    struct Hand {
+    struct RequestHandler {
         listener: TcpListener,
-        side: Side,
+        side: SideChannel,
     }
 
-    impl Hand {
+    impl RequestHandler {
         async fn new() -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let side = side("secret".to_owned());
             let hand = Self { listener, side };
-            hand.order(&Order::Server { address: hand.listener.local_addr().unwrap() }).await;
+            hand.order(&SideOrder::Server { address: hand.listener.local_addr().unwrap() }).await;
             hand
         }
 
-        async fn order(&self, order: &Order) {
+        async fn order(&self, order: &SideOrder) {
             self.side.to.send(serde_json::to_vec(order).unwrap()).await.unwrap();
         }
 
         async fn ask(&self, number: u64, path: &str, wait_ms_max: Option<u64>) {
-            let (method, path) = (Verb::Get, path.to_owned());
-            self.order(&Order::Request { number, method, path, body: None, wait_ms_max }).await;
+            let (method, path) = (HttpMethod::Get, path.to_owned());
+            self.order(&SideOrder::Request { number, method, path, body: None, wait_ms_max }).await;
         }
 
         /// Somebody's request, and the line to answer on.
@@ -312,7 +312,7 @@ mod tests {
             (String::from_utf8(request).unwrap(), line)
         }
 
-        async fn told(&mut self) -> Told<Value> {
+        async fn told(&mut self) -> SideReport<Value> {
             let line = timeout(WAIT, self.side.from.recv()).await.unwrap().unwrap();
             serde_json::from_str(&line).unwrap()
         }
@@ -328,7 +328,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_carry_the_password_and_are_answered_within_bounds() {
-        let mut hand = Hand::new().await;
+        let mut hand = RequestHandler::new().await;
         hand.ask(1, "/one", Some(20_000)).await;
         let (request, line) = hand.heard().await;
         assert!(
@@ -337,30 +337,33 @@ mod tests {
         answer(line, "404 Not Found", br#"{"name": "x"}"#).await;
         let told = hand.told().await;
         assert!(
-            matches!(&told, Told::Answer { number: 1, status: 404, body } if body["name"] == "x"),
+            matches!(&told, SideReport::Answer { number: 1, status: 404, body } if body["name"] == "x"),
             "{told:?}"
         );
         hand.ask(2, "/web", None).await;
         answer(hand.heard().await.1, "200 OK", b"<!doctype html>").await;
         let told = hand.told().await;
-        assert!(matches!(&told, Told::Answer { number: 2, status: 200, body: Value::Null }), "{told:?}");
+        assert!(
+            matches!(&told, SideReport::Answer { number: 2, status: 200, body: Value::Null }),
+            "{told:?}"
+        );
         hand.ask(3, "/huge", None).await;
         answer(hand.heard().await.1, "200 OK", &vec![b'1'; ANSWER_BYTES_MAX + 1]).await;
         let told = hand.told().await;
         assert!(
-            matches!(&told, Told::Unanswered { number: 3, why } if why.contains("more than")),
+            matches!(&told, SideReport::Unanswered { number: 3, why } if why.contains("more than")),
             "{told:?}"
         );
         // Nobody takes the line, so nobody can be quicker than the wait.
         hand.ask(4, "/slow", Some(10)).await;
         let told = hand.told().await;
-        assert!(matches!(&told, Told::Unanswered { number: 4, .. }), "{told:?}");
+        assert!(matches!(&told, SideReport::Unanswered { number: 4, .. }), "{told:?}");
     }
 
     #[tokio::test]
     async fn the_stream_is_taken_up_again_until_nobody_is_there() {
-        let mut hand = Hand::new().await;
-        hand.order(&Order::Listen).await;
+        let mut hand = RequestHandler::new().await;
+        hand.order(&SideOrder::Listen).await;
         for round in 0..2 {
             let (request, mut line) = hand.heard().await;
             assert!(request.starts_with("GET /event "));
@@ -368,15 +371,15 @@ mod tests {
                 .await
                 .unwrap();
             line.write_all(b"data: no JSON\n\ndata: \"").await.unwrap();
-            line.write_all(&vec![b'x'; crate::lines::LINE_BYTES_MAX]).await.unwrap();
+            line.write_all(&vec![b'x'; crate::line_reader::LINE_BYTES_MAX]).await.unwrap();
             line.write_all(b"\"\n\n").await.unwrap();
             drop(line);
             let told = hand.told().await;
-            assert!(matches!(&told, Told::Event { event } if event["n"] == 1), "{round}: {told:?}");
-            assert!(matches!(hand.told().await, Told::Gap));
-            assert!(matches!(hand.told().await, Told::Gap));
+            assert!(matches!(&told, SideReport::Event { event } if event["n"] == 1), "{round}: {told:?}");
+            assert!(matches!(hand.told().await, SideReport::Gap));
+            assert!(matches!(hand.told().await, SideReport::Gap));
         }
-        let Hand { listener, mut side } = hand;
+        let RequestHandler { listener, mut side } = hand;
         drop(listener);
         let told = timeout(WAIT, side.from.recv()).await.unwrap().unwrap();
         assert!(told.starts_with(r#"{"deaf":"#), "{told}");
@@ -384,7 +387,7 @@ mod tests {
 
     #[tokio::test]
     async fn everything_ends_with_the_line() {
-        let hand = Hand::new().await;
+        let hand = RequestHandler::new().await;
         hand.ask(1, "/turn", None).await;
         let (_, mut line) = hand.heard().await;
         drop(hand);

@@ -14,42 +14,42 @@ use agent::{
 use kernel::{Failure, Fence, Native};
 use serde::{Deserialize, Serialize};
 
-use crate::spoken::{Out, Tongue};
+use crate::running_agent::{AgentProtocol, ProtocolOutput};
 
 /// The longest key, name or the like in an event.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What the agent says.
+/// A line of the agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum AgentLine {
     About { model: String, has_commands: bool },
     Ready { native: String },
     Text { text: String },
     Native { native: String },
-    Asked { question: String, tool: String, detail: String, form: Asks },
+    Asked { question: String, tool: String, detail: String, form: FormLine },
     Steered { id: String, taken: bool },
     ToolCall { call: String, tool: String, input: String },
     ToolResult { call: String, output: String, failed: bool },
     Usage { input: u64, output: u64 },
     Finished { native: String },
-    Failed { kind: Kind, detail: String },
+    Failed { kind: FailureKind, detail: String },
     Here,
 }
 
-/// What it hears.
+/// A line that it hears.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Heard {
+pub(super) enum DriverLine {
     Message {
         id: String,
         text: String,
         #[serde(default)]
-        fence: Option<Numbers>,
+        fence: Option<FenceLine>,
     },
     Answer {
         question: String,
-        answer: Says,
+        answer: AnswerLine,
     },
     More {
         id: String,
@@ -58,16 +58,16 @@ pub(super) enum Heard {
     Knock,
 }
 
-/// What kind of answer a question wants, as it stands in a line.
+/// The kind of answer a question wants, as it stands in a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Asks {
+pub(super) enum FormLine {
     Permission,
     Choice(Vec<String>),
     Words,
 }
 
-impl From<&Form> for Asks {
+impl From<&Form> for FormLine {
     fn from(form: &Form) -> Self {
         match form {
             Form::Permission => Self::Permission,
@@ -79,15 +79,15 @@ impl From<&Form> for Asks {
     }
 }
 
-impl From<Asks> for Form {
-    fn from(asks: Asks) -> Self {
+impl From<FormLine> for Form {
+    fn from(asks: FormLine) -> Self {
         match asks {
-            Asks::Permission => Self::Permission,
-            Asks::Choice(names) => {
+            FormLine::Permission => Self::Permission,
+            FormLine::Choice(names) => {
                 let choice = |name: String| Choice { name: name_of(&name), description: String::new() };
                 Self::Choice { options: names.into_iter().take(CHOICES_MAX).map(choice).collect() }
             }
-            Asks::Words => Self::Words,
+            FormLine::Words => Self::Words,
         }
     }
 }
@@ -95,14 +95,14 @@ impl From<Asks> for Form {
 /// An answer as it stands in a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Says {
+pub(super) enum AnswerLine {
     Allow,
     Deny(String),
     Chose(usize),
     Said(String),
 }
 
-impl From<&Answer> for Says {
+impl From<&Answer> for AnswerLine {
     fn from(answer: &Answer) -> Self {
         match answer {
             Answer::Allow => Self::Allow,
@@ -113,20 +113,20 @@ impl From<&Answer> for Says {
     }
 }
 
-impl From<Says> for Answer {
-    fn from(says: Says) -> Self {
+impl From<AnswerLine> for Answer {
+    fn from(says: AnswerLine) -> Self {
         match says {
-            Says::Allow => Self::Allow,
-            Says::Deny(reason) => Self::Deny { reason },
-            Says::Chose(at) => Self::Chose(at),
-            Says::Said(words) => Self::Said(words),
+            AnswerLine::Allow => Self::Allow,
+            AnswerLine::Deny(reason) => Self::Deny { reason },
+            AnswerLine::Chose(at) => Self::Chose(at),
+            AnswerLine::Said(words) => Self::Said(words),
         }
     }
 }
 
 /// A fence in numbers: of which attempt a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Numbers {
+pub(super) struct FenceLine {
     pub(super) term: u64,
     pub(super) epoch: u64,
     pub(super) turn: u64,
@@ -136,7 +136,7 @@ pub(super) struct Numbers {
 /// A failure as it stands in a line. What a newer agent may say is Transient to us, as all that is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum FailureKind {
     Gone,
     Busy,
     Refused,
@@ -144,7 +144,7 @@ pub(super) enum Kind {
     Transient,
 }
 
-impl From<Failure> for Kind {
+impl From<Failure> for FailureKind {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Gone => Self::Gone,
@@ -155,13 +155,13 @@ impl From<Failure> for Kind {
     }
 }
 
-impl From<Kind> for Failure {
-    fn from(kind: Kind) -> Self {
+impl From<FailureKind> for Failure {
+    fn from(kind: FailureKind) -> Self {
         match kind {
-            Kind::Gone => Self::Gone,
-            Kind::Busy => Self::Busy,
-            Kind::Transient => Self::Transient,
-            Kind::Refused => Self::Refused,
+            FailureKind::Gone => Self::Gone,
+            FailureKind::Busy => Self::Busy,
+            FailureKind::Transient => Self::Transient,
+            FailureKind::Refused => Self::Refused,
         }
     }
 }
@@ -173,7 +173,7 @@ pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
-pub(super) struct ScriptedTongue {
+pub(super) struct ScriptedProtocol {
     fence: Fence,
     /// The model that was chosen, if one was.
     chosen: Option<String>,
@@ -181,13 +181,13 @@ pub(super) struct ScriptedTongue {
     has_answered: bool,
 }
 
-impl ScriptedTongue {
+impl ScriptedProtocol {
     pub(super) fn new(launch: &Launch) -> Self {
         Self { fence: launch.fence, chosen: launch.model.clone(), about: None, has_answered: true }
     }
 
-    /// What it says of itself. It is not to work with another model than was chosen.
-    fn hear_about(&mut self, model: &str, has_commands: bool, out: &mut Out) {
+    /// The description it gives of itself. It is not to work with another model than was chosen.
+    fn hear_about(&mut self, model: &str, has_commands: bool, out: &mut ProtocolOutput) {
         let model = name_of(model);
         match &self.chosen {
             Some(chosen) if *chosen != model => {
@@ -201,39 +201,39 @@ impl ScriptedTongue {
         }
     }
 
-    fn numbers(&self) -> Numbers {
+    fn numbers(&self) -> FenceLine {
         let Fence { term, epoch, turn, attempt } = self.fence;
-        Numbers { term: term.0, epoch: epoch.0.into(), turn: turn.0.into(), attempt: attempt.0.into() }
+        FenceLine { term: term.0, epoch: epoch.0.into(), turn: turn.0.into(), attempt: attempt.0.into() }
     }
 }
 
-impl Tongue for ScriptedTongue {
-    fn open(&mut self, _: &mut Out) {}
+impl AgentProtocol for ScriptedProtocol {
+    fn open(&mut self, _: &mut ProtocolOutput) {}
 
     /// It has said `finished` and waits; nothing more is needed.
-    fn again(&mut self, launch: &Launch, out: &mut Out) {
+    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         self.fence = launch.fence;
         out.about(self.about.as_ref());
         out.event(AgentEvent::Ready { native: launch.native.clone() });
     }
 
-    fn knock(&mut self, out: &mut Out) {
+    fn knock(&mut self, out: &mut ProtocolOutput) {
         self.has_answered = false;
-        out.send(&line(&Heard::Knock));
+        out.send(&line(&DriverLine::Knock));
     }
 
     fn has_answered(&self) -> bool {
         self.has_answered
     }
 
-    fn read(&mut self, line: &str, out: &mut Out) {
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput) {
         match serde_json::from_str(line) {
-            Ok(Said::Here) => self.has_answered = true,
-            Ok(Said::About { model, has_commands }) => self.hear_about(&model, has_commands, out),
-            Ok(Said::Steered { taken, .. }) => {
+            Ok(AgentLine::Here) => self.has_answered = true,
+            Ok(AgentLine::About { model, has_commands }) => self.hear_about(&model, has_commands, out),
+            Ok(AgentLine::Steered { taken, .. }) => {
                 out.steered(if taken { Steered::Taken } else { Steered::TooLate });
             }
-            Ok(Said::Text { text }) => {
+            Ok(AgentLine::Text { text }) => {
                 for piece in pieces(&text) {
                     out.event(AgentEvent::Text { text: piece.to_owned() });
                 }
@@ -243,51 +243,51 @@ impl Tongue for ScriptedTongue {
         }
     }
 
-    fn hand(&mut self, message: &Message, out: &mut Out) {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let (id, text, fence) = (message.id.to_string(), message.text.clone(), Some(self.numbers()));
-        out.send(&line(&Heard::Message { id, text, fence }));
+        out.send(&line(&DriverLine::Message { id, text, fence }));
     }
 
-    fn steer(&mut self, message: &Message, out: &mut Out) {
-        out.send(&line(&Heard::More { id: message.id.to_string(), text: message.text.clone() }));
+    fn steer(&mut self, message: &Message, out: &mut ProtocolOutput) {
+        out.send(&line(&DriverLine::More { id: message.id.to_string(), text: message.text.clone() }));
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
-        out.send(&line(&Heard::Answer { question: question.to_owned(), answer: answer.into() }));
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+        out.send(&line(&DriverLine::Answer { question: question.to_owned(), answer: answer.into() }));
     }
 }
 
-fn event(said: Said) -> AgentEvent {
+fn event(said: AgentLine) -> AgentEvent {
     let name = |text: String| bounded(&text, NAME_BYTES_MAX);
     let detail = |text: String| bounded(&text, DETAIL_BYTES_MAX);
     match said {
-        Said::Ready { native } => AgentEvent::Ready { native: id(native) },
-        Said::Text { text } => AgentEvent::Text { text: detail(text) },
-        Said::Native { native } => id(native).map_or_else(
+        AgentLine::Ready { native } => AgentEvent::Ready { native: id(native) },
+        AgentLine::Text { text } => AgentEvent::Text { text: detail(text) },
+        AgentLine::Native { native } => id(native).map_or_else(
             || AgentEvent::Notice {
                 text: "the agent named a conversation by something that is no id".to_owned(),
             },
             AgentEvent::Native,
         ),
-        Said::Asked { question, tool, detail: words, form } => AgentEvent::Asked {
+        AgentLine::Asked { question, tool, detail: words, form } => AgentEvent::Asked {
             question: name(question),
             tool: name(tool),
             detail: detail(words),
             form: form.into(),
         },
-        Said::ToolCall { call, tool, input } => {
+        AgentLine::ToolCall { call, tool, input } => {
             AgentEvent::ToolCall { call: name(call), tool: name(tool), input: detail(input) }
         }
-        Said::ToolResult { call, output, failed } => {
+        AgentLine::ToolResult { call, output, failed } => {
             AgentEvent::ToolResult { call: name(call), output: detail(output), failed }
         }
-        Said::Usage { input, output } => {
+        AgentLine::Usage { input, output } => {
             AgentEvent::Usage(Usage { input_tokens: input, output_tokens: output, ..Usage::default() })
         }
-        Said::Finished { native } => AgentEvent::Finished { native: id(native), reason: String::new() },
-        Said::Failed { kind, detail } => AgentEvent::Failed(Trouble::new(kind.into(), detail)),
+        AgentLine::Finished { native } => AgentEvent::Finished { native: id(native), reason: String::new() },
+        AgentLine::Failed { kind, detail } => AgentEvent::Failed(Trouble::new(kind.into(), detail)),
         // Read before they get here.
-        Said::Here | Said::About { .. } | Said::Steered { .. } => {
+        AgentLine::Here | AgentLine::About { .. } | AgentLine::Steered { .. } => {
             AgentEvent::Notice { text: "the agent says that it is here".to_owned() }
         }
     }
@@ -308,10 +308,10 @@ mod tests {
     use kernel::{Attempt, Epoch, MessageId, SessionId, Term, Turn};
 
     fn read(line: &str) -> Vec<AgentEvent> {
-        let mut out = Out::default();
+        let mut out = ProtocolOutput::default();
         let fence = Fence { term: Term(1), epoch: Epoch(1), turn: Turn(1), attempt: Attempt(1) };
         let launch = Launch::new(SessionId::from_bits(1), fence, MessageId::from_bits(1), "/");
-        ScriptedTongue::new(&launch).read(line, &mut out);
+        ScriptedProtocol::new(&launch).read(line, &mut out);
         out.take().0
     }
 
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_long_text_comes_in_pieces_and_whole() {
         let text = "é".repeat(40_000);
-        let events = read(&serde_json::to_string(&Said::Text { text: text.clone() }).unwrap());
+        let events = read(&serde_json::to_string(&AgentLine::Text { text: text.clone() }).unwrap());
         let joined: String = events
             .into_iter()
             .map(|e| if let AgentEvent::Text { text } = e { text } else { panic!() })

@@ -1,12 +1,12 @@
 //! A control group (v2) of its own for an attempt, where one can be made: the kernel then ends the whole tree at once.
 //!
-//! Everything here may fail, and then `hunt` finds the processes by their parents and their mark instead.
+//! Everything here may fail, and then `reaper` finds the processes by their parents and their mark instead.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::supervisor::frame::{Limit, Limits};
+use crate::supervisor::frame::{ResourceLimit, ResourceLimits};
 
 /// How many threads a process may have on average before the kernel lets the tree have no more: it counts threads, and
 /// we count processes. Only what grows faster than we look ever comes so far.
@@ -16,11 +16,11 @@ const DELEGATED: &str = "user.delegate";
 
 /// The control group of one attempt.
 #[derive(Debug, Clone)]
-pub(crate) struct Group {
+pub(crate) struct ControlGroup {
     path: PathBuf,
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes it where trees have their groups. `None` where we may not, or where there is no such thing.
     pub(crate) fn make(name: &str) -> Option<Self> {
         let path = place()?.join(name);
@@ -59,7 +59,7 @@ impl Group {
     /// Lets the kernel keep the tree within its limits. Answers those that it does not keep, which are ours to see to: it
     /// only bounds groups below one that has no processes of its own and whose owner lets us. Processes are always ours,
     /// because the kernel refuses to make more and lets the agent go on; its bound is for what is faster than we look.
-    pub(crate) fn keep_within(&self, limits: Limits) -> Limits {
+    pub(crate) fn keep_within(&self, limits: ResourceLimits) -> ResourceLimits {
         let above = self.path.parent().unwrap_or(&self.path);
         for controller in ["+memory", "+pids"] {
             put(&above.join("cgroup.subtree_control"), controller);
@@ -74,17 +74,17 @@ impl Group {
             put(&self.path.join("memory.swap.max"), "0");
             put(&self.path.join("memory.oom.group"), "1");
         }
-        Limits { memory_bytes_max, ..limits }
+        ResourceLimits { memory_bytes_max, ..limits }
     }
 
     /// The limit for which the kernel has ended something in it, if it has.
-    pub(crate) fn exceeded(&self) -> Option<Limit> {
+    pub(crate) fn exceeded(&self) -> Option<ResourceLimit> {
         let seen = std::fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
         let kills = seen.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse::<u64>().ok());
-        kills.is_some_and(|kills| kills > 0).then_some(Limit::Memory)
+        kills.is_some_and(|kills| kills > 0).then_some(ResourceLimit::Memory)
     }
 
-    /// Ends everything in it and below it. Older kernels cannot; the hunt does it then.
+    /// Ends everything in it and below it. Older kernels cannot; the reaper does it then.
     pub(crate) fn kill(&self) {
         put(&self.path.join("cgroup.kill"), "1");
     }
@@ -162,23 +162,24 @@ mod tests {
     use super::*;
 
     /// A directory that looks like a group of a kernel which keeps limits.
-    fn group_with(files: &[&str]) -> (tempfile::TempDir, Group) {
+    fn group_with(files: &[&str]) -> (tempfile::TempDir, ControlGroup) {
         let above = tempfile::tempdir().unwrap();
         let path = above.path().join("homing-x");
         std::fs::create_dir(&path).unwrap();
         for file in files.iter().chain(&["cgroup.procs"]) {
             std::fs::write(path.join(file), "").unwrap();
         }
-        (above, Group::at(path).unwrap())
+        (above, ControlGroup::at(path).unwrap())
     }
 
-    const LIMITS: Limits = Limits { memory_bytes_max: Some(4_000_000), processes_max: Some(100) };
+    const LIMITS: ResourceLimits =
+        ResourceLimits { memory_bytes_max: Some(4_000_000), processes_max: Some(100) };
 
     #[test]
     fn a_limit_that_the_kernel_keeps_is_not_ours() {
         let (above, group) = group_with(&["memory.max", "memory.swap.max", "memory.oom.group", "pids.max"]);
         std::fs::write(above.path().join("cgroup.subtree_control"), "").unwrap();
-        assert_eq!(group.keep_within(LIMITS), Limits { memory_bytes_max: None, ..LIMITS });
+        assert_eq!(group.keep_within(LIMITS), ResourceLimits { memory_bytes_max: None, ..LIMITS });
         let read = |file| std::fs::read_to_string(group.path().join(file)).unwrap();
         assert_eq!([read("memory.max"), read("memory.swap.max")], ["4000000", "0"]);
         assert_eq!([read("memory.oom.group"), read("pids.max")], ["1", "3200"]);
@@ -189,14 +190,14 @@ mod tests {
         let (_above, group) = group_with(&[]);
         assert_eq!(group.keep_within(LIMITS), LIMITS);
         assert!(!group.path().join("memory.max").exists(), "only the kernel makes these files");
-        assert_eq!(group.keep_within(Limits::default()), Limits::default());
+        assert_eq!(group.keep_within(ResourceLimits::default()), ResourceLimits::default());
     }
 
     #[test]
     fn a_kill_by_the_kernel_is_seen_and_mere_pressure_is_not() {
         let (_above, group) = group_with(&[]);
         assert_eq!(group.exceeded(), None);
-        for (kills, seen) in [(0, None), (2, Some(Limit::Memory))] {
+        for (kills, seen) in [(0, None), (2, Some(ResourceLimit::Memory))] {
             let events = format!("low 0\nhigh 3\nmax 51\noom 4\noom_kill {kills}\noom_group_kill 1\n");
             std::fs::write(group.path().join("memory.events"), events).unwrap();
             assert_eq!(group.exceeded(), seen);

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use super::items::{Items, plan, text_of};
 use super::mode::Mode;
 use super::trouble::{Refusal, SIGN_IN, is_unknown, of_turn, refusal, words_of};
-use crate::spoken::{Out, Tongue, gone_if_here};
+use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 
-/// What codex need not tell us: it repeats the whole difference of a turn with every change.
+/// Notifications that codex need not send us: it repeats the whole difference of a turn with every change.
 const UNWANTED: [&str; 2] = ["turn/diff/updated", "item/fileChange/patchUpdated"];
 
-/// What codex tells and we pass over in silence, because it changes nothing for us or is said again elsewhere.
+/// Notifications that we pass over in silence, because it changes nothing for us or is said again elsewhere.
 const CHATTER: [&str; 40] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",
@@ -75,8 +75,8 @@ const QUESTIONS_MAX: usize = 100;
 /// JSON-RPC's number for a method that is not there.
 const NO_METHOD: i64 = -32601;
 
-/// What has to be known before the first word.
-pub(super) struct Beginning {
+/// The setting of one process, known before the first word.
+pub(super) struct ProcessSetting {
     pub(super) launch: Launch,
     /// Where the conversation's id means something.
     pub(super) place: String,
@@ -85,9 +85,9 @@ pub(super) struct Beginning {
     pub(super) key: Option<String>,
 }
 
-/// What an answer is for.
+/// The purpose of a request, which its answer needs.
 #[derive(Debug)]
-enum Waiting {
+enum RequestPurpose {
     Initialize,
     Key,
     Account,
@@ -97,7 +97,7 @@ enum Waiting {
     Turn,
     Steer,
     Interrupt,
-    /// Whether codex really does not know the conversation; it said so in these words.
+    /// To learn whether codex really does not know the conversation; it said so in these words.
     Known(String),
     /// How the turn ended, when codex said so in a line too long to be read.
     Ending,
@@ -117,7 +117,7 @@ struct Turn {
     /// Codex's id of it; empty until it is known.
     id: String,
     is_interrupting: bool,
-    /// What is to be added to it, as soon as its id is known.
+    /// The words to be added to it, as soon as its id is known.
     added: Option<Message>,
     items: Items,
 }
@@ -130,10 +130,10 @@ struct Totals {
     cached: u64,
 }
 
-pub(super) struct CodexTongue {
-    beginning: Beginning,
+pub(super) struct CodexProtocol {
+    beginning: ProcessSetting,
     numbers: u64,
-    waiting: BTreeMap<String, Waiting>,
+    waiting: BTreeMap<String, RequestPurpose>,
     /// The conversation, once codex has confirmed it.
     thread: String,
     about: About,
@@ -142,8 +142,8 @@ pub(super) struct CodexTongue {
     totals: BTreeMap<String, Totals>,
 }
 
-impl CodexTongue {
-    pub(super) fn new(beginning: Beginning) -> Self {
+impl CodexProtocol {
+    pub(super) fn new(beginning: ProcessSetting) -> Self {
         let modes = Mode::choices(beginning.bypasses);
         Self {
             about: About { mode: beginning.mode.name().to_owned(), modes, ..About::default() },
@@ -162,29 +162,36 @@ impl CodexTongue {
     }
 
     /// Asks with the next number.
-    fn ask(&mut self, method: &str, params: Value, waiting: Waiting, out: &mut Out) {
+    fn ask(&mut self, method: &str, params: Value, waiting: RequestPurpose, out: &mut ProtocolOutput) {
         self.numbers += 1;
         self.ask_as(json!(self.numbers), method, params, waiting, out);
     }
 
-    fn ask_as(&mut self, id: Value, method: &str, params: Value, waiting: Waiting, out: &mut Out) {
+    fn ask_as(
+        &mut self,
+        id: Value,
+        method: &str,
+        params: Value,
+        waiting: RequestPurpose,
+        out: &mut ProtocolOutput,
+    ) {
         self.waiting.insert(id.to_string(), waiting);
         out.send_line(&json!({"id": id, "method": method, "params": params}));
     }
 
-    fn fail(&mut self, trouble: Trouble, out: &mut Out) {
+    fn fail(&mut self, trouble: Trouble, out: &mut ProtocolOutput) {
         self.turn = None;
         out.event(AgentEvent::Failed(trouble));
     }
 
-    fn ask_for_account(&mut self, out: &mut Out) {
+    fn ask_for_account(&mut self, out: &mut ProtocolOutput) {
         let params = json!({"refreshToken": false});
-        self.ask_as(json!("account"), "account/read", params, Waiting::Account, out);
+        self.ask_as(json!("account"), "account/read", params, RequestPurpose::Account, out);
     }
 
     /// The conversation the launch wants, or another one that begins like it, or a new one if it names none.
-    fn ask_for_thread(&mut self, out: &mut Out) {
-        let Beginning { launch, mode, .. } = &self.beginning;
+    fn ask_for_thread(&mut self, out: &mut ProtocolOutput) {
+        let ProcessSetting { launch, mode, .. } = &self.beginning;
         let mut params = json!({
             "cwd": launch.directory.to_string_lossy(),
             "approvalPolicy": mode.approval(),
@@ -202,52 +209,52 @@ impl CodexTongue {
                 if launch.fork { "thread/fork" } else { "thread/resume" }
             }
         };
-        self.ask(method, params, Waiting::Thread, out);
+        self.ask(method, params, RequestPurpose::Thread, out);
     }
 
-    fn answered(&mut self, waiting: Waiting, answer: &Value, out: &mut Out) {
+    fn answered(&mut self, waiting: RequestPurpose, answer: &Value, out: &mut ProtocolOutput) {
         let (result, error) = (&answer["result"], answer.get("error"));
         match (waiting, error) {
-            (Waiting::Initialize, None) => {
+            (RequestPurpose::Initialize, None) => {
                 out.send_line(&json!({"method": "initialized"}));
                 match self.beginning.key.clone() {
                     None => self.ask_for_account(out),
                     Some(key) => {
                         let params = json!({"type": "apiKey", "apiKey": key});
-                        self.ask_as(json!("key"), "account/login/start", params, Waiting::Key, out);
+                        self.ask_as(json!("key"), "account/login/start", params, RequestPurpose::Key, out);
                     }
                 }
             }
-            (Waiting::Initialize, Some(error)) => self.fail(Trouble::transient(words_of(error)), out),
-            (Waiting::Key, None) => self.ask_for_account(out),
-            (Waiting::Key, Some(error)) => {
+            (RequestPurpose::Initialize, Some(error)) => self.fail(Trouble::transient(words_of(error)), out),
+            (RequestPurpose::Key, None) => self.ask_for_account(out),
+            (RequestPurpose::Key, Some(error)) => {
                 let words = words_of(error);
                 self.fail(Trouble::refused(format!("codex does not take the key: {words}; {SIGN_IN}")), out);
             }
-            (Waiting::Account, None)
+            (RequestPurpose::Account, None)
                 if result["requiresOpenaiAuth"] == true && result["account"].is_null() =>
             {
                 self.fail(Trouble::refused(format!("codex is not signed in; {SIGN_IN}")), out);
             }
             // If it cannot tell, a turn will.
-            (Waiting::Account, _) => self.ask_for_thread(out),
-            (Waiting::Thread, None) => self.opened(result, out),
-            (Waiting::Thread | Waiting::Turn, Some(error)) => self.refused(error, out),
-            (Waiting::Name, _) => out.event(AgentEvent::Ready { native: Some(self.native()) }),
-            (Waiting::Models, None) => self.has_models(result, out),
-            (Waiting::Turn, None) => self.has_begun(text_of(&result["turn"], "id"), out),
-            (Waiting::Steer, None) => out.steered(Steered::Taken),
+            (RequestPurpose::Account, _) => self.ask_for_thread(out),
+            (RequestPurpose::Thread, None) => self.opened(result, out),
+            (RequestPurpose::Thread | RequestPurpose::Turn, Some(error)) => self.refused(error, out),
+            (RequestPurpose::Name, _) => out.event(AgentEvent::Ready { native: Some(self.native()) }),
+            (RequestPurpose::Models, None) => self.has_models(result, out),
+            (RequestPurpose::Turn, None) => self.has_begun(text_of(&result["turn"], "id"), out),
+            (RequestPurpose::Steer, None) => out.steered(Steered::Taken),
             // It says why in words of its own: mostly that the turn is over. Nothing of it was taken.
-            (Waiting::Steer, Some(_)) => out.steered(Steered::TooLate),
-            (Waiting::Known(words), known) => self.is_known(words, known, out),
-            (Waiting::Ending, None) => self.ending_is(&result["data"][0], out),
-            (Waiting::Ending, Some(error)) => self.fail(Trouble::transient(words_of(error)), out),
-            (Waiting::Models | Waiting::Interrupt, _) => {}
+            (RequestPurpose::Steer, Some(_)) => out.steered(Steered::TooLate),
+            (RequestPurpose::Known(words), known) => self.is_known(words, known, out),
+            (RequestPurpose::Ending, None) => self.ending_is(&result["data"][0], out),
+            (RequestPurpose::Ending, Some(error)) => self.fail(Trouble::transient(words_of(error)), out),
+            (RequestPurpose::Models | RequestPurpose::Interrupt, _) => {}
         }
     }
 
     /// The conversation is open, if it is the one that was wanted, and as it was wanted.
-    fn opened(&mut self, result: &Value, out: &mut Out) {
+    fn opened(&mut self, result: &Value, out: &mut ProtocolOutput) {
         let thread = text_of(&result["thread"], "id");
         if thread.is_empty() || thread.len() > NATIVE_BYTES_MAX {
             return self.fail(Trouble::transient("codex does not say which conversation it opened"), out);
@@ -283,14 +290,14 @@ impl CodexTongue {
         if is_new || is_fork {
             let name = format!("Homing {}", self.beginning.launch.session);
             let params = json!({"threadId": self.thread, "name": name});
-            self.ask_as(json!("name"), "thread/name/set", params, Waiting::Name, out);
+            self.ask_as(json!("name"), "thread/name/set", params, RequestPurpose::Name, out);
         } else {
             out.event(AgentEvent::Ready { native: Some(self.native()) });
         }
-        self.ask_as(json!("models"), "model/list", json!({}), Waiting::Models, out);
+        self.ask_as(json!("models"), "model/list", json!({}), RequestPurpose::Models, out);
     }
 
-    fn refused(&mut self, error: &Value, out: &mut Out) {
+    fn refused(&mut self, error: &Value, out: &mut ProtocolOutput) {
         match refusal(error) {
             Refusal::Else(trouble) => self.fail(trouble, out),
             Refusal::Unknown(words) => {
@@ -298,13 +305,13 @@ impl CodexTongue {
                 let thread = native.map_or_else(|| self.thread.clone(), |native| native.id.clone());
                 // Not `thread/read`: that one knows conversations by name whose words are gone.
                 let params = json!({"threadId": thread, "limit": 1, "itemsView": "notLoaded"});
-                self.ask_as(json!("known"), "thread/turns/list", params, Waiting::Known(words), out);
+                self.ask_as(json!("known"), "thread/turns/list", params, RequestPurpose::Known(words), out);
             }
         }
     }
 
     /// Codex was asked again whether it knows the conversation.
-    fn is_known(&mut self, words: String, error: Option<&Value>, out: &mut Out) {
+    fn is_known(&mut self, words: String, error: Option<&Value>, out: &mut ProtocolOutput) {
         let again = error.map(words_of);
         let trouble = match again {
             Some(again) if is_unknown(&again) => {
@@ -316,7 +323,7 @@ impl CodexTongue {
         self.fail(trouble, out);
     }
 
-    fn has_models(&mut self, result: &Value, out: &mut Out) {
+    fn has_models(&mut self, result: &Value, out: &mut ProtocolOutput) {
         let choice = |model: &Value| Choice {
             name: bounded(text_of(model, "model"), 200),
             description: bounded(text_of(model, "description"), 500),
@@ -327,7 +334,7 @@ impl CodexTongue {
         out.event(AgentEvent::About(Box::new(self.about.clone())));
     }
 
-    fn has_begun(&mut self, id: &str, out: &mut Out) {
+    fn has_begun(&mut self, id: &str, out: &mut ProtocolOutput) {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.id.is_empty()) else { return };
         turn.id = id.to_owned();
         if let Some(added) = turn.added.take() {
@@ -335,14 +342,14 @@ impl CodexTongue {
         }
     }
 
-    /// Whether something said of that conversation and turn is about the turn that runs.
+    /// True if something said of that conversation and turn is about the turn that runs.
     fn is_ours(&self, thread: &str, turn: &str) -> bool {
         let is_turn = |running: &Turn| running.id.is_empty() || running.id == turn;
         thread == self.thread && self.turn.as_ref().is_some_and(is_turn)
     }
 
     /// How the turn that runs has ended, as far as that can be read.
-    fn ending_is(&mut self, turn: &Value, out: &mut Out) {
+    fn ending_is(&mut self, turn: &Value, out: &mut ProtocolOutput) {
         let Some(running) = self.turn.take() else { return };
         for question in std::mem::take(&mut self.questions).into_keys() {
             out.event(AgentEvent::Withdrawn { question });
@@ -367,7 +374,7 @@ impl CodexTongue {
         }
     }
 
-    fn told(&mut self, method: &str, params: &Value, out: &mut Out) {
+    fn told(&mut self, method: &str, params: &Value, out: &mut ProtocolOutput) {
         let (thread, turn) = (text_of(params, "threadId"), text_of(params, "turnId"));
         match method {
             "turn/started" if thread == self.thread => self.has_begun(text_of(&params["turn"], "id"), out),
@@ -416,8 +423,8 @@ impl CodexTongue {
         }
     }
 
-    /// What it does in the turn that runs.
-    fn does(&mut self, method: &str, params: &Value, out: &mut Out) {
+    /// Its doings in the turn that runs.
+    fn does(&mut self, method: &str, params: &Value, out: &mut ProtocolOutput) {
         let Some(Turn { items, .. }) = &mut self.turn else { return };
         let (item, delta) = (text_of(params, "itemId"), text_of(params, "delta"));
         let events = match method {
@@ -437,7 +444,7 @@ impl CodexTongue {
         events.into_iter().for_each(|event| out.event(event));
     }
 
-    fn notice(&mut self, words: &str, more: &str, out: &mut Out) {
+    fn notice(&mut self, words: &str, more: &str, out: &mut ProtocolOutput) {
         let text = if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") };
         let event = AgentEvent::Notice { text: bounded(&text, TEXT_BYTES_MAX) };
         out.event(match &mut self.turn {
@@ -449,7 +456,7 @@ impl CodexTongue {
     /// Codex says sums over the conversation; we want what came since the last time. After a `thread/resume` the sum
     /// until then is not known, and codex repeats the last figures when an answer was cut: then only what follows
     /// something done can be new.
-    fn has_used(&mut self, params: &Value, out: &mut Out) {
+    fn has_used(&mut self, params: &Value, out: &mut ProtocolOutput) {
         let (thread, usage) = (text_of(params, "threadId"), &params["tokenUsage"]);
         let is_now =
             self.turn.is_some() && (thread != self.thread || self.is_ours(thread, text_of(params, "turnId")));
@@ -483,7 +490,7 @@ impl CodexTongue {
     }
 
     /// Codex asks something. What nobody can answer is answered at once, so that it never waits in vain.
-    fn asked(&mut self, method: &str, id: &Value, params: &Value, out: &mut Out) {
+    fn asked(&mut self, method: &str, id: &Value, params: &Value, out: &mut ProtocolOutput) {
         let asked = if self.turn.is_some() && self.questions.len() < QUESTIONS_MAX {
             self.question(method, params)
         } else {
@@ -504,7 +511,7 @@ impl CodexTongue {
         });
     }
 
-    /// What a person can allow or refuse: the tool, what it is about, and what to answer. None of these answers has room
+    /// The question that a person can allow or refuse: the tool, what it is about, and what to answer. None of these answers has room
     /// for a reason.
     fn question(&self, method: &str, params: &Value) -> Option<(String, String, Value, Value)> {
         let decision = |word: &str| json!({"decision": word});
@@ -542,16 +549,16 @@ impl CodexTongue {
     }
 }
 
-impl Tongue for CodexTongue {
-    fn open(&mut self, out: &mut Out) {
+impl AgentProtocol for CodexProtocol {
+    fn open(&mut self, out: &mut ProtocolOutput) {
         let params = json!({
             "clientInfo": {"name": "homing", "title": "Homing", "version": env!("CARGO_PKG_VERSION")},
             "capabilities": {"optOutNotificationMethods": UNWANTED},
         });
-        self.ask("initialize", params, Waiting::Initialize, out);
+        self.ask("initialize", params, RequestPurpose::Initialize, out);
     }
 
-    fn read(&mut self, line: &str, out: &mut Out) {
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput) {
         let other = || AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) };
         let Ok(value) = serde_json::from_str::<Value>(line) else { return out.event(other()) };
         match (value["method"].as_str(), value.get("id")) {
@@ -568,11 +575,11 @@ impl Tongue for CodexTongue {
 
     /// Two lines have to be understood however long they are: that a conversation is open, for codex shows the whole of
     /// the first message with it, and that a turn is over, for codex repeats the answer.
-    fn read_head(&mut self, head: &str, out: &mut Out) {
+    fn read_head(&mut self, head: &str, out: &mut ProtocolOutput) {
         let answer = format!("{{\"id\":{},\"result\":{{\"thread\":{{\"id\":\"", self.numbers);
         if let Some(rest) = head.strip_prefix(&answer) {
             let is_awaited = self.waiting.remove(&self.numbers.to_string());
-            let Some(Waiting::Thread) = is_awaited else { return };
+            let Some(RequestPurpose::Thread) = is_awaited else { return };
             let thread = rest.split('"').next().unwrap_or_default();
             let directory = json_text_after(rest, "\"cwd\":").unwrap_or_default();
             return self.opened(&json!({"thread": {"id": thread}, "cwd": directory}), out);
@@ -581,7 +588,7 @@ impl Tongue for CodexTongue {
         if head.starts_with("{\"method\":\"turn/completed\"") {
             if self.is_ours(&about("\"threadId\":"), &about("\"turn\":{\"id\":")) {
                 let params = json!({"threadId": self.thread, "limit": 1, "itemsView": "notLoaded"});
-                self.ask_as(json!("ending"), "thread/turns/list", params, Waiting::Ending, out);
+                self.ask_as(json!("ending"), "thread/turns/list", params, RequestPurpose::Ending, out);
             }
             return;
         }
@@ -593,18 +600,18 @@ impl Tongue for CodexTongue {
         }
     }
 
-    fn hand(&mut self, message: &Message, out: &mut Out) {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         self.turn = Some(Turn::default());
         let input = json!([{"type": "text", "text": message.text}]);
         let mut params = json!({"threadId": self.thread, "input": input});
         if let Some(model) = &self.beginning.launch.model {
             params["model"] = json!(model);
         }
-        self.ask("turn/start", params, Waiting::Turn, out);
+        self.ask("turn/start", params, RequestPurpose::Turn, out);
     }
 
     /// Codex wants to know which turn is meant, and refuses another.
-    fn steer(&mut self, message: &Message, out: &mut Out) {
+    fn steer(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let Some(turn) = &mut self.turn else { return out.steered(Steered::TooLate) };
         if turn.id.is_empty() {
             turn.added = Some(message.clone());
@@ -612,10 +619,10 @@ impl Tongue for CodexTongue {
         }
         let input = json!([{"type": "text", "text": message.text}]);
         let params = json!({"threadId": self.thread, "input": input, "expectedTurnId": turn.id});
-        self.ask("turn/steer", params, Waiting::Steer, out);
+        self.ask("turn/steer", params, RequestPurpose::Steer, out);
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
         let Some(Question { id, yes, no }) = self.questions.remove(question) else { return };
         let result = match answer {
             Answer::Allow => yes,
@@ -625,14 +632,14 @@ impl Tongue for CodexTongue {
     }
 
     /// Codex takes an empty id for the turn that is just beginning.
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut ProtocolOutput) {
         let Some(turn) = &mut self.turn else { return };
         turn.is_interrupting = true;
         let params = json!({"threadId": self.thread, "turnId": turn.id});
-        self.ask("turn/interrupt", params, Waiting::Interrupt, out);
+        self.ask("turn/interrupt", params, RequestPurpose::Interrupt, out);
     }
 
-    fn again(&mut self, launch: &Launch, out: &mut Out) {
+    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         self.beginning.launch = launch.clone();
         self.turn = None;
         self.questions.clear();
@@ -667,12 +674,12 @@ fn lines(texts: &[&str]) -> String {
     texts.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a form has fields.
+/// True if a form has fields.
 fn wants_words(form: &Value) -> bool {
     form["properties"].as_object().is_some_and(|fields| !fields.is_empty())
 }
 
-/// What a question that we cannot pass on is about.
+/// The subject of a question that we cannot pass on.
 fn words_in(params: &Value) -> String {
     let questions = params["questions"].as_array().into_iter().flatten().take(CHOICES_MAX);
     let asked: Vec<&str> = questions.map(|question| text_of(question, "question")).collect();

@@ -1,7 +1,7 @@
 //! How opencode is spoken to: what is asked of its server, in which order, and what its answers mean. Pure.
 //!
-//! The process prints where its server listens; everything else goes over the second line, in `Order`s and what is
-//! `Told`. First the server proves by the password that it is ours, then the conversation is made or asked for while
+//! The process prints where its server listens; everything else goes over the second line, in `SideOrder`s and what is
+//! `SideReport`. First the server proves by the password that it is ours, then the conversation is made or asked for while
 //! the lists of models, modes and commands are fetched, then it is `Ready`. A turn is one request that is answered
 //! when the turn is over; after it the turn's messages are read once more, so that what the stream of events did not
 //! tell, or not yet, is not lost. Nothing an answer contains is ever kept raw: some contain keys.
@@ -16,12 +16,12 @@ use kernel::Native;
 use serde_json::{Value, json};
 
 use super::ids::is_id;
-use super::side::{Order, Told, Verb};
-use super::turn::{Known, NAME_BYTES_MAX, Turn, Verdict, by_words, complaint, text};
-use crate::spoken::{Out, Tongue, gone_if_here};
-use crate::survey::{Filled, Part, Surveys};
+use super::side_channel::{HttpMethod, SideOrder, SideReport};
+use super::turn::{KnownFacts, NAME_BYTES_MAX, Turn, TurnOutcome, by_words, complaint, text};
+use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
+use crate::survey::{Part, SurveyAnswers, Surveys};
 
-/// What the process prints before its server's address.
+/// The words that the process prints before its server's address.
 const LISTENING: &str = "opencode server listening on http://";
 /// How many messages of a turn are read again at its end. A turn with more of them had its events.
 const MESSAGES_MAX: u32 = 100;
@@ -32,8 +32,8 @@ const LIST_WAIT_MS_MAX: u64 = 30_000;
 /// The most questions, sub-sessions and models we can tell apart.
 const KNOWN_MAX: usize = 10_000;
 
-/// What is particular to one process.
-pub(super) struct Setting {
+/// The setting of one process.
+pub(super) struct ProcessSetting {
     pub(super) launch: Launch,
     /// Where the conversation's id means something.
     pub(super) place: String,
@@ -49,17 +49,17 @@ pub(super) struct Setting {
     pub(super) tries_max: u64,
 }
 
-pub(super) struct OpenCodeTongue {
-    setting: Setting,
+pub(super) struct OpenCodeProtocol {
+    setting: ProcessSetting,
     phase: Phase,
     numbers: u64,
-    /// What was asked and is not answered yet.
-    asked: BTreeMap<u64, Want>,
-    known: Known,
+    /// The requests that were asked and are not answered yet.
+    asked: BTreeMap<u64, RequestPurpose>,
+    known: KnownFacts,
     is_listening: bool,
-    /// What opencode asked for and nobody answered yet.
+    /// Questions that opencode asked and nobody answered yet.
     questions: BTreeSet<String>,
-    /// What it asked that wants more than a yes or a no.
+    /// The questions of it that want more than a yes or a no.
     surveys: Surveys,
     /// The answers we gave.
     replied: BTreeSet<String>,
@@ -82,9 +82,9 @@ enum Phase {
     Over,
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Want {
+enum RequestPurpose {
     Health,
     Session,
     Fork,
@@ -101,7 +101,7 @@ enum Want {
     Nothing,
 }
 
-impl Want {
+impl RequestPurpose {
     fn wait_ms_max(&self) -> Option<u64> {
         match self {
             Self::Turn => None,
@@ -111,17 +111,17 @@ impl Want {
     }
 }
 
-/// What came back.
+/// The answer to a request.
 type Answered = Result<(u16, Value), String>;
 
-impl OpenCodeTongue {
-    pub(super) fn new(setting: Setting) -> Self {
+impl OpenCodeProtocol {
+    pub(super) fn new(setting: ProcessSetting) -> Self {
         Self {
             setting,
             phase: Phase::Starting,
             numbers: 0,
             asked: BTreeMap::new(),
-            known: Known::default(),
+            known: KnownFacts::default(),
             is_listening: false,
             questions: BTreeSet::new(),
             surveys: Surveys::default(),
@@ -129,73 +129,80 @@ impl OpenCodeTongue {
         }
     }
 
-    fn get(&mut self, want: Want, path: &str, out: &mut Out) {
-        self.request(want, Verb::Get, path, None, out);
+    fn get(&mut self, want: RequestPurpose, path: &str, out: &mut ProtocolOutput) {
+        self.request(want, HttpMethod::Get, path, None, out);
     }
 
-    fn post(&mut self, want: Want, path: &str, body: Value, out: &mut Out) {
-        self.request(want, Verb::Post, path, Some(body), out);
+    fn post(&mut self, want: RequestPurpose, path: &str, body: Value, out: &mut ProtocolOutput) {
+        self.request(want, HttpMethod::Post, path, Some(body), out);
     }
 
-    fn request(&mut self, want: Want, method: Verb, path: &str, body: Option<Value>, out: &mut Out) {
+    fn request(
+        &mut self,
+        want: RequestPurpose,
+        method: HttpMethod,
+        path: &str,
+        body: Option<Value>,
+        out: &mut ProtocolOutput,
+    ) {
         self.numbers += 1;
         let (number, path) = (self.numbers, path.to_owned());
         let wait_ms_max = want.wait_ms_max();
         self.asked.insert(number, want);
-        order(&Order::Request { number, method, path, body, wait_ms_max }, out);
+        order(&SideOrder::Request { number, method, path, body, wait_ms_max }, out);
     }
 
     fn session_path(&self) -> String {
         format!("/session/{}", self.setting.session)
     }
 
-    fn fail(&mut self, trouble: Trouble, out: &mut Out) {
+    fn fail(&mut self, trouble: Trouble, out: &mut ProtocolOutput) {
         self.phase = Phase::Over;
         out.event(AgentEvent::Failed(trouble));
     }
 
     /// The process says where its server is.
-    fn meet(&mut self, address: &str, out: &mut Out) {
+    fn meet(&mut self, address: &str, out: &mut ProtocolOutput) {
         match address.trim().trim_end_matches('/').parse::<SocketAddr>() {
             Ok(address) if address.ip().is_loopback() => {
                 self.phase = Phase::Opening { is_moved: false };
-                order(&Order::Server { address }, out);
-                self.get(Want::Health, "/global/health", out);
+                order(&SideOrder::Server { address }, out);
+                self.get(RequestPurpose::Health, "/global/health", out);
             }
             _ => self.fail(Trouble::transient("opencode's server listens elsewhere than it was told"), out),
         }
     }
 
-    fn answered(&mut self, want: Want, answered: Answered, out: &mut Out) {
+    fn answered(&mut self, want: RequestPurpose, answered: Answered, out: &mut ProtocolOutput) {
         match want {
-            Want::Health => self.healthy(answered, out),
-            Want::Session => self.found(answered, out),
-            Want::Fork => self.forked(answered, out),
-            Want::Move => self.moved(answered, out),
-            Want::Models => self.list_models(&listed(answered)),
-            Want::Modes => self.list_modes(&listed(answered)),
-            Want::Commands => self.known.about.commands = choices(&listed(answered), |_| true),
-            Want::Turn => self.worked(answered, out),
-            Want::Confirm => self.confirmed(answered, out),
-            Want::Messages => self.settle(&listed(answered), out),
-            Want::Questions => self.hear_questions(&listed(answered), out),
-            Want::Surveys => self.hear_surveys(&listed(answered), out),
-            Want::Reply { question } => self.heard_reply(&question, &answered, out),
-            Want::Nothing => {}
+            RequestPurpose::Health => self.healthy(answered, out),
+            RequestPurpose::Session => self.found(answered, out),
+            RequestPurpose::Fork => self.forked(answered, out),
+            RequestPurpose::Move => self.moved(answered, out),
+            RequestPurpose::Models => self.list_models(&listed(answered)),
+            RequestPurpose::Modes => self.list_modes(&listed(answered)),
+            RequestPurpose::Commands => self.known.about.commands = choices(&listed(answered), |_| true),
+            RequestPurpose::Turn => self.worked(answered, out),
+            RequestPurpose::Confirm => self.confirmed(answered, out),
+            RequestPurpose::Messages => self.settle(&listed(answered), out),
+            RequestPurpose::Questions => self.hear_questions(&listed(answered), out),
+            RequestPurpose::Surveys => self.hear_surveys(&listed(answered), out),
+            RequestPurpose::Reply { question } => self.heard_reply(&question, &answered, out),
+            RequestPurpose::Nothing => {}
         }
         self.be_ready(out);
     }
 
     /// Whoever takes our password is the server we started; another one may have been at that port before.
-    fn healthy(&mut self, answered: Answered, out: &mut Out) {
+    fn healthy(&mut self, answered: Answered, out: &mut ProtocolOutput) {
         match answered {
             Ok((200, body)) => {
                 self.known.about.version = bounded(text(&body, "/version"), NAME_BYTES_MAX);
-                order(&Order::Listen, out);
+                order(&SideOrder::Listen, out);
                 self.open_session(out);
-                self.get(Want::Models, "/config/providers", out);
-                self.get(Want::Modes, "/agent", out);
-                self.get(Want::Commands, "/command", out);
+                self.get(RequestPurpose::Models, "/config/providers", out);
+                self.get(RequestPurpose::Modes, "/agent", out);
+                self.get(RequestPurpose::Commands, "/command", out);
             }
             Ok((401 | 403, _)) => {
                 let trouble = "the server at opencode's address is not the one we started";
@@ -209,30 +216,30 @@ impl OpenCodeTongue {
     }
 
     /// Makes the conversation, or asks for it: as our own record says, never by guessing.
-    fn open_session(&mut self, out: &mut Out) {
+    fn open_session(&mut self, out: &mut ProtocolOutput) {
         if self.setting.launch.native.is_some() {
             return if self.setting.launch.fork { self.fork_session(out) } else { self.ask_session(out) };
         }
-        let Setting { session, directory, .. } = &self.setting;
+        let ProcessSetting { session, directory, .. } = &self.setting;
         let body = json!({"id": session, "location": {"directory": directory}});
-        self.post(Want::Session, "/api/session", body, out);
+        self.post(RequestPurpose::Session, "/api/session", body, out);
     }
 
-    fn ask_session(&mut self, out: &mut Out) {
+    fn ask_session(&mut self, out: &mut ProtocolOutput) {
         if self.has_id(out) {
-            self.get(Want::Session, &self.session_path(), out);
+            self.get(RequestPurpose::Session, &self.session_path(), out);
         }
     }
 
     /// Has opencode make another conversation with everything in it that this one has.
-    fn fork_session(&mut self, out: &mut Out) {
+    fn fork_session(&mut self, out: &mut ProtocolOutput) {
         if self.has_id(out) {
-            self.post(Want::Fork, &format!("{}/fork", self.session_path()), json!({}), out);
+            self.post(RequestPurpose::Fork, &format!("{}/fork", self.session_path()), json!({}), out);
         }
     }
 
     /// Opencode takes what is no id of its own for an error inside it, so that is never asked.
-    fn has_id(&mut self, out: &mut Out) -> bool {
+    fn has_id(&mut self, out: &mut ProtocolOutput) -> bool {
         let is_id = is_id("ses", &self.setting.session);
         if !is_id {
             let id = bounded(&self.setting.session, NAME_BYTES_MAX);
@@ -243,7 +250,7 @@ impl OpenCodeTongue {
     }
 
     /// The other conversation is there: from now on it is the one.
-    fn forked(&mut self, answered: Answered, out: &mut Out) {
+    fn forked(&mut self, answered: Answered, out: &mut ProtocolOutput) {
         match &answered {
             Ok((200, body))
                 if is_id("ses", text(body, "/id")) && text(body, "/id") != self.setting.session =>
@@ -260,11 +267,11 @@ impl OpenCodeTongue {
         }
     }
 
-    fn found(&mut self, answered: Answered, out: &mut Out) {
+    fn found(&mut self, answered: Answered, out: &mut ProtocolOutput) {
         let body = match answered {
             Ok((200, body)) => body,
             Ok((404, body)) if is_unknown_session(&body) => {
-                let Setting { launch, place, .. } = &self.setting;
+                let ProcessSetting { launch, place, .. } = &self.setting;
                 let trouble = gone_if_here(launch, place, complaint(&body));
                 return self.fail(trouble, out);
             }
@@ -287,7 +294,7 @@ impl OpenCodeTongue {
     }
 
     /// The conversation is there. Opencode works in the conversation's own directory, wherever its server was started.
-    fn arrive(&mut self, directory: &str, session: &Value, out: &mut Out) {
+    fn arrive(&mut self, directory: &str, session: &Value, out: &mut ProtocolOutput) {
         let Phase::Opening { is_moved } = self.phase else { return };
         if directory == self.setting.directory {
             let launch = &self.setting.launch;
@@ -305,11 +312,11 @@ impl OpenCodeTongue {
             self.phase = Phase::Opening { is_moved: true };
             let destination = json!({"directory": self.setting.directory});
             let body = json!({"sessionID": self.setting.session, "destination": destination});
-            self.post(Want::Move, "/experimental/control-plane/move-session", body, out);
+            self.post(RequestPurpose::Move, "/experimental/control-plane/move-session", body, out);
         }
     }
 
-    fn moved(&mut self, answered: Answered, out: &mut Out) {
+    fn moved(&mut self, answered: Answered, out: &mut ProtocolOutput) {
         match answered {
             Ok((200..300, _)) => self.ask_session(out),
             Ok((_, body)) => self.refuse_move("another directory", &complaint(&body), out),
@@ -317,7 +324,7 @@ impl OpenCodeTongue {
         }
     }
 
-    fn refuse_move(&mut self, from: &str, why: &str, out: &mut Out) {
+    fn refuse_move(&mut self, from: &str, why: &str, out: &mut ProtocolOutput) {
         let from = bounded(from, DETAIL_BYTES_MAX);
         let words = format!(
             "opencode works in {from} for this conversation, and does not move it to {}: {why}. Go back to the \
@@ -354,7 +361,7 @@ impl OpenCodeTongue {
     }
 
     /// Ready when everything is known that a turn needs.
-    fn be_ready(&mut self, out: &mut Out) {
+    fn be_ready(&mut self, out: &mut ProtocolOutput) {
         if !matches!(self.phase, Phase::Opening { .. }) || !self.asked.is_empty() || !self.is_listening {
             return;
         }
@@ -366,7 +373,7 @@ impl OpenCodeTongue {
         out.event(AgentEvent::Ready { native: Some(self.native()) });
     }
 
-    /// Whether the scope wants something there is not. Handed a model it does not know, opencode writes the message down
+    /// The trouble of a scope that wants something there is not. Handed a model it does not know, opencode writes the message down
     /// all the same, and every later one fails with it.
     fn unwilling(&self) -> Option<Trouble> {
         let Launch { model, mode, .. } = &self.setting.launch;
@@ -406,7 +413,7 @@ impl OpenCodeTongue {
     }
 
     /// The request that is the turn was answered.
-    fn worked(&mut self, answered: Answered, out: &mut Out) {
+    fn worked(&mut self, answered: Answered, out: &mut ProtocolOutput) {
         let turn = match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Working(turn) => turn,
             Phase::GivenUp { words } => {
@@ -424,18 +431,18 @@ impl OpenCodeTongue {
             // It was there when we began. Only the answer to a question proves that it is not.
             Ok((404, _)) => {
                 self.phase = Phase::Working(turn);
-                return self.get(Want::Confirm, &self.session_path(), out);
+                return self.get(RequestPurpose::Confirm, &self.session_path(), out);
             }
             Ok((_, body)) => Err(by_words(complaint(&body))),
             Err(why) => return self.fail(Trouble::transient(why), out),
         };
         self.phase = Phase::Settling(turn, outcome);
         let path = format!("{}/message?limit={MESSAGES_MAX}", self.session_path());
-        self.get(Want::Messages, &path, out);
+        self.get(RequestPurpose::Messages, &path, out);
     }
 
-    fn confirmed(&mut self, answered: Answered, out: &mut Out) {
-        let Setting { launch, place, .. } = &self.setting;
+    fn confirmed(&mut self, answered: Answered, out: &mut ProtocolOutput) {
+        let ProcessSetting { launch, place, .. } = &self.setting;
         let trouble = match answered {
             Ok((404, body)) if is_unknown_session(&body) => gone_if_here(launch, place, complaint(&body)),
             _ => Trouble::transient("opencode did not take the message"),
@@ -444,7 +451,7 @@ impl OpenCodeTongue {
     }
 
     /// Says what was not said yet, and how the turn ended.
-    fn settle(&mut self, messages: &Value, out: &mut Out) {
+    fn settle(&mut self, messages: &Value, out: &mut ProtocolOutput) {
         let Phase::Settling(mut turn, outcome) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return;
         };
@@ -468,18 +475,18 @@ impl OpenCodeTongue {
         turn.whole(&body["info"], &body["parts"], &mut self.known, out);
         turn.rest(out);
         match turn.verdict(&body["info"], &body["parts"]) {
-            Verdict::Finished { reason } => {
+            TurnOutcome::Finished { reason } => {
                 self.phase = Phase::Idle;
                 self.questions.clear();
                 self.surveys.withdraw_all(out);
                 out.event(AgentEvent::Finished { native: Some(self.native()), reason });
             }
-            Verdict::Interrupted => out.interrupted(),
-            Verdict::Failed(trouble) => self.fail(trouble, out),
+            TurnOutcome::Interrupted => out.interrupted(),
+            TurnOutcome::Failed(trouble) => self.fail(trouble, out),
         }
     }
 
-    fn hear(&mut self, event: &Value, out: &mut Out) {
+    fn hear(&mut self, event: &Value, out: &mut ProtocolOutput) {
         let said = &event["properties"];
         match text(event, "/type") {
             "server.connected" => self.connected(out),
@@ -498,28 +505,28 @@ impl OpenCodeTongue {
     }
 
     /// Asks it to stop when it has tried again often enough: the model may be away for hours.
-    fn give_up(&mut self, out: &mut Out) {
+    fn give_up(&mut self, out: &mut ProtocolOutput) {
         let Phase::Working(turn) = &mut self.phase else { return };
         if turn.tries <= self.setting.tries_max || turn.is_aborted {
             return;
         }
         self.phase = Phase::GivenUp { words: std::mem::take(&mut turn.tried_in_vain) };
-        self.post(Want::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);
+        self.post(RequestPurpose::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);
     }
 
     /// The stream of events has begun, or has begun again; then something may have been missed.
-    fn connected(&mut self, out: &mut Out) {
+    fn connected(&mut self, out: &mut ProtocolOutput) {
         if std::mem::replace(&mut self.is_listening, true) {
             self.miss(out);
         }
         self.be_ready(out);
     }
 
-    fn miss(&mut self, out: &mut Out) {
+    fn miss(&mut self, out: &mut ProtocolOutput) {
         if let Phase::Working(turn) | Phase::Settling(turn, _) = &mut self.phase {
             turn.be_torn();
-            self.get(Want::Questions, "/permission", out);
-            self.get(Want::Surveys, "/question", out);
+            self.get(RequestPurpose::Questions, "/permission", out);
+            self.get(RequestPurpose::Surveys, "/question", out);
         }
     }
 
@@ -531,14 +538,14 @@ impl OpenCodeTongue {
         }
     }
 
-    fn hear_questions(&mut self, body: &Value, out: &mut Out) {
+    fn hear_questions(&mut self, body: &Value, out: &mut ProtocolOutput) {
         for question in body.as_array().into_iter().flatten() {
             self.hear_question(question, out);
         }
     }
 
     /// A question, of our session or of one below it: whoever asks, the turn waits for the answer.
-    fn hear_question(&mut self, asked: &Value, out: &mut Out) {
+    fn hear_question(&mut self, asked: &Value, out: &mut ProtocolOutput) {
         let id = text(asked, "/id");
         let is_working = matches!(self.phase, Phase::Working(_));
         let is_new = !self.questions.contains(id) && !self.replied.contains(id);
@@ -552,7 +559,7 @@ impl OpenCodeTongue {
     }
 
     /// A question was answered: by us, or by opencode itself because another one was refused.
-    fn hear_reply(&mut self, said: &Value, out: &mut Out) {
+    fn hear_reply(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let id = text(said, "/requestID");
         if let Phase::Working(turn) = &mut self.phase {
             turn.is_refused |= text(said, "/reply") == "reject";
@@ -560,13 +567,13 @@ impl OpenCodeTongue {
         self.withdraw(id, out);
     }
 
-    fn withdraw(&mut self, id: &str, out: &mut Out) {
+    fn withdraw(&mut self, id: &str, out: &mut ProtocolOutput) {
         if self.questions.remove(id) {
             out.event(AgentEvent::Withdrawn { question: id.to_owned() });
         }
     }
 
-    fn heard_reply(&mut self, question: &str, answered: &Answered, out: &mut Out) {
+    fn heard_reply(&mut self, question: &str, answered: &Answered, out: &mut ProtocolOutput) {
         match answered {
             // It no longer asks, which is fine.
             Ok((200 | 404, _)) => {}
@@ -575,7 +582,7 @@ impl OpenCodeTongue {
         }
     }
 
-    fn lose_reply(&mut self, question: &str, why: &str, out: &mut Out) {
+    fn lose_reply(&mut self, question: &str, why: &str, out: &mut ProtocolOutput) {
         // Without the answer the turn would wait for ever.
         if matches!(self.phase, Phase::Working(_)) {
             let trouble = format!("opencode did not take the answer to {question}: {why}");
@@ -583,14 +590,14 @@ impl OpenCodeTongue {
         }
     }
 
-    fn hear_surveys(&mut self, body: &Value, out: &mut Out) {
+    fn hear_surveys(&mut self, body: &Value, out: &mut ProtocolOutput) {
         for asked in body.as_array().into_iter().flatten() {
             self.hear_survey(asked, out);
         }
     }
 
     /// It wants to know something that has options, or words for an answer.
-    fn hear_survey(&mut self, asked: &Value, out: &mut Out) {
+    fn hear_survey(&mut self, asked: &Value, out: &mut ProtocolOutput) {
         let id = text(asked, "/id");
         if !matches!(self.phase, Phase::Working(_)) || !is_id("que", id) || self.replied.contains(id) {
             return;
@@ -599,22 +606,22 @@ impl OpenCodeTongue {
         let parts = questions.map(|it| Part::read(&it["question"], &it["options"])).collect();
         let is_known = self.surveys.has(&format!("{id}/0"));
         if !is_known && !self.surveys.ask(id, "question", json!(id), parts, out) {
-            self.post(Want::Nothing, &format!("/question/{id}/reject"), json!({}), out);
+            self.post(RequestPurpose::Nothing, &format!("/question/{id}/reject"), json!({}), out);
         }
     }
 
-    fn answer_survey(&mut self, question: &str, answer: &Answer, out: &mut Out) {
-        let Some(Filled { about, answers }) = self.surveys.answer(question, answer) else { return };
+    fn answer_survey(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
+        let Some(SurveyAnswers { about, answers }) = self.surveys.answer(question, answer) else { return };
         let id = about.as_str().unwrap_or_default().to_owned();
         self.replied.insert(id.clone());
         // What nobody would say is empty. To reject it would be the end of the turn.
         let answers: Vec<Vec<String>> = answers.into_iter().map(|it| it.into_iter().collect()).collect();
         let path = format!("/question/{id}/reply");
         let body = json!({"answers": answers});
-        self.post(Want::Reply { question: id }, &path, body, out);
+        self.post(RequestPurpose::Reply { question: id }, &path, body, out);
     }
 
-    fn be_deaf(&mut self, why: &str, out: &mut Out) {
+    fn be_deaf(&mut self, why: &str, out: &mut ProtocolOutput) {
         self.is_listening = false;
         match self.phase {
             // Its questions would not be heard.
@@ -652,47 +659,47 @@ impl OpenCodeTongue {
     }
 }
 
-impl Tongue for OpenCodeTongue {
-    fn open(&mut self, out: &mut Out) {
+impl AgentProtocol for OpenCodeProtocol {
+    fn open(&mut self, out: &mut ProtocolOutput) {
         // It reads none.
         out.close_input();
     }
 
-    fn read(&mut self, line: &str, out: &mut Out) {
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput) {
         match line.strip_prefix(LISTENING) {
             Some(address) if matches!(self.phase, Phase::Starting) => self.meet(address, out),
             _ => out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) }),
         }
     }
 
-    fn read_side(&mut self, line: &str, out: &mut Out) {
-        match serde_json::from_str::<Told<Value>>(line) {
-            Ok(Told::Answer { number, status, body }) => {
+    fn read_side(&mut self, line: &str, out: &mut ProtocolOutput) {
+        match serde_json::from_str::<SideReport<Value>>(line) {
+            Ok(SideReport::Answer { number, status, body }) => {
                 if let Some(want) = self.asked.remove(&number) {
                     self.answered(want, Ok((status, body)), out);
                 }
             }
-            Ok(Told::Unanswered { number, why }) => {
+            Ok(SideReport::Unanswered { number, why }) => {
                 if let Some(want) = self.asked.remove(&number) {
                     self.answered(want, Err(why), out);
                 }
             }
-            Ok(Told::Event { event }) => self.hear(&event, out),
-            Ok(Told::Gap) => self.miss(out),
-            Ok(Told::Deaf { why }) => self.be_deaf(&why, out),
+            Ok(SideReport::Event { event }) => self.hear(&event, out),
+            Ok(SideReport::Gap) => self.miss(out),
+            Ok(SideReport::Deaf { why }) => self.be_deaf(&why, out),
             Err(_) => self.miss(out),
         }
     }
 
-    fn hand(&mut self, message: &Message, out: &mut Out) {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let id = (self.setting.mint)();
-        let Setting { session, said_bytes_max, .. } = &self.setting;
+        let ProcessSetting { session, said_bytes_max, .. } = &self.setting;
         self.phase = Phase::Working(Turn::new(session, &id, &message.text, *said_bytes_max));
         let (path, body) = self.words(&id, &message.text);
-        self.post(Want::Turn, &path, body, out);
+        self.post(RequestPurpose::Turn, &path, body, out);
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
         if self.surveys.has(question) {
             return self.answer_survey(question, answer, out);
         }
@@ -715,21 +722,21 @@ impl Tongue for OpenCodeTongue {
                 }
             }
         };
-        let want = Want::Reply { question: question.to_owned() };
+        let want = RequestPurpose::Reply { question: question.to_owned() };
         self.post(want, &format!("/permission/{question}/reply"), body, out);
     }
 
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut ProtocolOutput) {
         match &mut self.phase {
             Phase::Working(turn) => turn.is_aborted = true,
             // It has just ended by itself, which stopping it again does not change.
             Phase::Settling(..) | Phase::GivenUp { .. } => {}
             _ => return,
         }
-        self.post(Want::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);
+        self.post(RequestPurpose::Nothing, &format!("{}/abort", self.session_path()), json!({}), out);
     }
 
-    fn again(&mut self, launch: &Launch, out: &mut Out) {
+    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         if !matches!(self.phase, Phase::Idle) || !self.is_listening {
             return self.fail(Trouble::transient("opencode was not idle, or could not be heard"), out);
         }
@@ -744,7 +751,7 @@ impl Tongue for OpenCodeTongue {
     }
 }
 
-fn order(order: &Order, out: &mut Out) {
+fn order(order: &SideOrder, out: &mut ProtocolOutput) {
     out.send_line(&serde_json::to_value(order).expect("plain structures can be written"));
 }
 
@@ -763,7 +770,7 @@ fn choices(body: &Value, is_choice: impl Fn(&Value) -> bool) -> Vec<Choice> {
     body.as_array().into_iter().flatten().filter_map(choice).take(CHOICES_MAX).collect()
 }
 
-/// What a question is about, as people need it: the command, the change, or whatever opencode says.
+/// The subject of a question, as people need it: the command, the change, or whatever opencode says.
 fn detail(asked: &Value) -> String {
     let metadata = &asked["metadata"];
     let (command, file, diff) =

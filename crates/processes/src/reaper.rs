@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use agent::TreeName;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 
-use crate::group::Group;
-use crate::supervisor::frame::Limit;
+use crate::control_group::ControlGroup;
+use crate::supervisor::frame::ResourceLimit;
 
 /// The variable that marks every process of a tree with the tree's name.
 pub(crate) const TREE_VARIABLE: &str = "HOMING_TREE";
@@ -31,14 +31,14 @@ const EXEC_LOOKS_MAX: u32 = 100;
 /// The pause between two such looks.
 const EXEC_PAUSE: Duration = Duration::from_millis(1);
 
-/// What marks the processes of one tree.
+/// The mark on the processes of one tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Mark {
+pub(crate) struct TreeMark {
     name: String,
     home: PathBuf,
 }
 
-impl Mark {
+impl TreeMark {
     /// The mark of a tree whose lock lies in that directory.
     pub(crate) fn new(tree: &str, locks: &Path) -> Self {
         let home = locks.canonicalize().unwrap_or_else(|_| locks.to_path_buf());
@@ -73,7 +73,7 @@ fn environment_of(pid: i32) -> Vec<u8> {
     for _ in 0..EXEC_LOOKS_MAX {
         let environment = std::fs::read(format!("/proc/{pid}/environ"));
         match environment {
-            Ok(bytes) if bytes.is_empty() && Stat::read(pid).is_some_and(|stat| stat.is_in_exec()) => {
+            Ok(bytes) if bytes.is_empty() && ProcStat::read(pid).is_some_and(|stat| stat.is_in_exec()) => {
                 std::thread::sleep(EXEC_PAUSE);
             }
             Ok(bytes) => return bytes,
@@ -85,7 +85,7 @@ fn environment_of(pid: i32) -> Vec<u8> {
 
 /// How many processes carry a tree's mark. For tests and `doctor`.
 pub fn count_marked(tree: &TreeName, locks: &Path) -> usize {
-    let mark = Mark::new(tree.as_str(), locks);
+    let mark = TreeMark::new(tree.as_str(), locks);
     processes().keys().filter(|pid| mark.is_on(**pid)).count()
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Process {
 impl Process {
     /// The one that has this number now.
     pub(crate) fn now(pid: i32) -> Option<Self> {
-        Some(Self { pid, started: Stat::read(pid)?.started })
+        Some(Self { pid, started: ProcStat::read(pid)?.started })
     }
 
     pub(crate) fn kill(self) {
@@ -111,17 +111,17 @@ impl Process {
     }
 }
 
-/// What a hunt came to.
+/// The outcome of a search for processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caught {
+pub(crate) struct ReapOutcome {
     pub(crate) killed: u32,
     pub(crate) gone: bool,
 }
 
-/// A hunt for the processes of one tree.
-pub(crate) struct Hunt {
-    mark: Mark,
-    groups: Vec<Group>,
+/// A reaper for the processes of one tree.
+pub(crate) struct ProcessReaper {
+    mark: TreeMark,
+    groups: Vec<ControlGroup>,
     /// Processes that somebody who saw them says are of this tree.
     known: Vec<Process>,
     /// The subreaper that all of them descend from, if that is us.
@@ -131,20 +131,20 @@ pub(crate) struct Hunt {
     reaped: Vec<(i32, WaitStatus)>,
 }
 
-impl Hunt {
+impl ProcessReaper {
     /// By a stranger: whatever is in these groups, carries the mark, or is one of these or descends from one.
-    pub(crate) fn from_outside(mark: Mark, groups: Vec<Group>, known: Vec<Process>) -> Self {
+    pub(crate) fn from_outside(mark: TreeMark, groups: Vec<ControlGroup>, known: Vec<Process>) -> Self {
         Self { mark, groups, known, root: None, killed: BTreeSet::new(), reaped: Vec::new() }
     }
 
     /// By the tree's own subreaper, this process.
-    pub(crate) fn from_above(mark: Mark, group: Option<Group>) -> Self {
+    pub(crate) fn from_above(mark: TreeMark, group: Option<ControlGroup>) -> Self {
         let root = Some(rustix::process::getpid().as_raw_nonzero().get());
         Self { root, ..Self::from_outside(mark, group.into_iter().collect(), Vec::new()) }
     }
 
     /// Kills what it finds until it finds nothing, or until the time is over.
-    pub(crate) fn until_gone(&mut self, deadline: Instant) -> Caught {
+    pub(crate) fn until_gone(&mut self, deadline: Instant) -> ReapOutcome {
         if self.root.is_some() {
             // Whoever has ended before was not ended by us.
             self.reap();
@@ -155,7 +155,7 @@ impl Hunt {
             let found = self.look_and_kill();
             clean_looks = if found { 0 } else { clean_looks + 1 };
             if found && Instant::now() >= deadline {
-                return self.caught(false);
+                return self.outcome(false);
             }
             // Where somebody new was met, more may be born while we rest.
             if found && self.killed.len() == known {
@@ -165,7 +165,7 @@ impl Hunt {
         for group in &self.groups {
             group.remove();
         }
-        self.caught(true)
+        self.outcome(true)
     }
 
     /// The processes there are now: all that descend from us, and all in the group. Costs as much as the tree is large,
@@ -173,9 +173,9 @@ impl Hunt {
     pub(crate) fn family(&self) -> BTreeSet<Process> {
         let mut found = BTreeSet::new();
         let mut todo: Vec<i32> = self.root.into_iter().flat_map(children_of).collect();
-        todo.extend(self.groups.iter().flat_map(Group::members));
+        todo.extend(self.groups.iter().flat_map(ControlGroup::members));
         while let Some(pid) = todo.pop() {
-            let Some(stat) = Stat::read(pid) else { continue };
+            let Some(stat) = ProcStat::read(pid) else { continue };
             // One that has ended and was not reaped yet is no longer there, and has no children.
             if !stat.has_ended() && found.insert(Process { pid, started: stat.started }) {
                 todo.extend(children_of(pid));
@@ -185,8 +185,8 @@ impl Hunt {
     }
 
     /// The limit for which the kernel has ended something of the tree, if it has.
-    pub(crate) fn exceeded(&self) -> Option<Limit> {
-        self.groups.iter().find_map(Group::exceeded)
+    pub(crate) fn exceeded(&self) -> Option<ResourceLimit> {
+        self.groups.iter().find_map(ControlGroup::exceeded)
     }
 
     /// Takes note of children that have ended. Answers whether there are children left at all; without any, nothing
@@ -242,7 +242,7 @@ impl Hunt {
     fn look(&self) -> Vec<Process> {
         let all = processes();
         let mut ours = self.root.map(|root| descendants(&all, root)).unwrap_or_default();
-        ours.extend(self.groups.iter().flat_map(Group::members));
+        ours.extend(self.groups.iter().flat_map(ControlGroup::members));
         ours.extend(all.keys().filter(|pid| self.mark.is_on(**pid)));
         for known in &self.known {
             if all.get(&known.pid).is_some_and(|stat| stat.started == known.started) {
@@ -252,18 +252,18 @@ impl Hunt {
         }
         ours.remove(&rustix::process::getpid().as_raw_nonzero().get());
         // What has ended and only waits to be reaped was not killed by us and cannot be.
-        let alive = |stat: &&Stat| !stat.has_ended();
+        let alive = |stat: &&ProcStat| !stat.has_ended();
         let process = |pid| Some(Process { pid, started: all.get(&pid).filter(alive)?.started });
         ours.into_iter().filter_map(process).collect()
     }
 
-    fn caught(&self, gone: bool) -> Caught {
-        Caught { killed: u32::try_from(self.killed.len()).unwrap_or(u32::MAX), gone }
+    fn outcome(&self, gone: bool) -> ReapOutcome {
+        ReapOutcome { killed: u32::try_from(self.killed.len()).unwrap_or(u32::MAX), gone }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Stat {
+struct ProcStat {
     state: u8,
     parent: i32,
     is_kernels: bool,
@@ -271,7 +271,7 @@ struct Stat {
     environment_end: u64,
 }
 
-impl Stat {
+impl ProcStat {
     /// The kernel's flag for threads of its own.
     const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -297,16 +297,16 @@ impl Stat {
         self.state == b'Z' || self.state == b'X'
     }
 
-    /// Whether it has no environment yet. One that is merely empty has an end, too.
+    /// True if it has no environment yet. One that is merely empty has an end, too.
     fn is_in_exec(&self) -> bool {
         self.environment_end == 0 && !self.is_kernels && !self.has_ended()
     }
 }
 
-fn processes() -> BTreeMap<i32, Stat> {
+fn processes() -> BTreeMap<i32, ProcStat> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid| Some((pid, Stat::read(pid)?))).collect()
+    numbers.filter_map(|pid| Some((pid, ProcStat::read(pid)?))).collect()
 }
 
 /// The children of a process, whichever of its threads has made them.
@@ -318,7 +318,7 @@ fn children_of(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-fn descendants(all: &BTreeMap<i32, Stat>, root: i32) -> BTreeSet<i32> {
+fn descendants(all: &BTreeMap<i32, ProcStat>, root: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, stat) in all {
         children.entry(stat.parent).or_default().push(*pid);
@@ -340,26 +340,27 @@ mod tests {
     #[test]
     fn a_process_may_call_itself_anything() {
         let text = b"42 (a) R 1 (b) S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9911 1 2 3";
-        let stat = Stat::parse(text).unwrap();
+        let stat = ProcStat::parse(text).unwrap();
         assert_eq!((stat.state, stat.parent, stat.started), (b'S', 7, 9911));
-        assert!(Stat::parse(b"42 (a) S 7").is_none());
-        assert!(Stat::parse(b"").is_none());
+        assert!(ProcStat::parse(b"42 (a) S 7").is_none());
+        assert!(ProcStat::parse(b"").is_none());
     }
 
     #[test]
     fn descendants_are_found_over_generations() {
-        let stat = |parent| Stat { state: b'S', parent, is_kernels: false, started: 1, environment_end: 1 };
+        let stat =
+            |parent| ProcStat { state: b'S', parent, is_kernels: false, started: 1, environment_end: 1 };
         let all = BTreeMap::from([(1, stat(0)), (2, stat(1)), (3, stat(2)), (4, stat(3)), (5, stat(1))]);
         assert_eq!(descendants(&all, 2), BTreeSet::from([3, 4]));
     }
 
     #[test]
     fn a_process_has_an_environment_unless_it_is_the_kernels() {
-        let me = Stat::read(std::process::id() as i32).unwrap();
+        let me = ProcStat::read(std::process::id() as i32).unwrap();
         assert!(!me.is_in_exec() && !me.is_kernels && me.environment_end > 0);
         let mut nap = std::process::Command::new("sleep").arg("1000").env_clear().spawn().unwrap();
         assert!(environment_of(nap.id() as i32).is_empty());
-        assert!(!Stat::read(nap.id() as i32).unwrap().is_in_exec(), "it has one, and it is empty");
+        assert!(!ProcStat::read(nap.id() as i32).unwrap().is_in_exec(), "it has one, and it is empty");
         nap.kill().unwrap();
         nap.wait().unwrap();
     }

@@ -20,8 +20,8 @@ use uuid::Uuid;
 use super::content::{Content, other};
 use super::trouble;
 use super::usage::Costs;
-use crate::spoken::{Out, Tongue};
-use crate::survey::{Filled, Part, Surveys};
+use crate::running_agent::{AgentProtocol, ProtocolOutput};
+use crate::survey::{Part, SurveyAnswers, Surveys};
 
 /// How we call our own requests.
 const INITIALIZE: &str = "homing-initialize";
@@ -70,7 +70,7 @@ pub(super) enum Conversation {
     Fork { of: Uuid, id: Uuid },
 }
 
-pub(super) struct ClaudeTongue {
+pub(super) struct ClaudeProtocol {
     launch: Launch,
     place: String,
     /// The conversation's id: ours at first, then whatever claude says.
@@ -79,15 +79,15 @@ pub(super) struct ClaudeTongue {
     about: About,
     content: Content,
     costs: Costs,
-    /// What claude waits for, by its own key, with the input of the tool it asks for.
+    /// The questions that claude waits for, by its own key, with the input of the tool it asks for.
     questions: BTreeMap<String, Value>,
     surveys: Surveys,
-    /// What the names of its models stand for.
+    /// The models that their names stand for.
     models: BTreeMap<String, String>,
     /// It has told us how a message fares, so it always will.
     tells_lifecycle: bool,
     has_answered: bool,
-    rest: Rest,
+    rest: IdleState,
 }
 
 enum Phase {
@@ -101,22 +101,22 @@ enum Phase {
 struct Turn {
     /// Our message, as claude knows it.
     uuid: String,
-    /// What was added to it and is not done yet.
+    /// The words that were added to it and are not done yet.
     added: Vec<String>,
-    /// What was added last, if claude has not yet said that it has it.
+    /// The words that were added last, if claude has not yet said that it has it.
     unheard: Option<String>,
     /// Its own `result`, which waits for those.
     is_answered: bool,
     /// Claude says that it has begun with it.
     has_begun: bool,
     is_interrupted: bool,
-    /// What kind of failure its last message was, if it was one.
+    /// The kind of failure its last message was, if it was one.
     error: Option<String>,
 }
 
 /// Why a process that waits would not do the same as a new one.
 #[derive(Default)]
-struct Rest {
+struct IdleState {
     /// Tasks that go on in the background. Each would make it begin a turn of its own.
     tasks: usize,
     /// The mode it was started in, and whether it has left that.
@@ -126,7 +126,7 @@ struct Rest {
     is_restless: bool,
 }
 
-impl ClaudeTongue {
+impl ClaudeProtocol {
     pub(super) fn new(launch: Launch, place: String, conversation: Conversation, modes: Vec<Choice>) -> Self {
         let (Conversation::New(id) | Conversation::Known(id) | Conversation::Fork { id, .. }) = &conversation;
         Self {
@@ -142,7 +142,7 @@ impl ClaudeTongue {
             models: BTreeMap::new(),
             tells_lifecycle: false,
             has_answered: true,
-            rest: Rest::default(),
+            rest: IdleState::default(),
         }
     }
 
@@ -150,7 +150,7 @@ impl ClaudeTongue {
         Native::new(self.id.clone()).at(self.place.clone())
     }
 
-    /// Whether what it says now is about our message. Before it begins with ours it may finish something of its own.
+    /// True if what it says now is about our message. Before it begins with ours it may finish something of its own.
     fn is_ours(&self) -> bool {
         match &self.phase {
             Phase::Opening => true,
@@ -159,7 +159,7 @@ impl ClaudeTongue {
         }
     }
 
-    fn answered(&mut self, response: &Value, out: &mut Out) {
+    fn answered(&mut self, response: &Value, out: &mut ProtocolOutput) {
         match (response["request_id"].as_str(), &self.phase) {
             (Some(INITIALIZE), Phase::Opening) if response["subtype"] == "success" => {
                 self.opened(&response["response"], out);
@@ -178,7 +178,7 @@ impl ClaudeTongue {
         }
     }
 
-    fn opened(&mut self, said: &Value, out: &mut Out) {
+    fn opened(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let models = said["models"].as_array();
         let stands_for = |it: &Value| Some((it["value"].as_str()?.to_owned(), name(&it["resolvedModel"])));
         self.models = models.into_iter().flatten().filter_map(stands_for).take(CHOICES_MAX).collect();
@@ -197,7 +197,7 @@ impl ClaudeTongue {
     }
 
     /// Which model it is going to use. Versions that do not say so beforehand say it when a turn begins.
-    fn uses(&mut self, model: &Value, out: &mut Out) {
+    fn uses(&mut self, model: &Value, out: &mut ProtocolOutput) {
         self.about.model = name(model);
         match self.other_model() {
             Some(trouble) => out.event(AgentEvent::Failed(trouble)),
@@ -205,7 +205,7 @@ impl ClaudeTongue {
         }
     }
 
-    fn be_ready(&mut self, out: &mut Out) {
+    fn be_ready(&mut self, out: &mut ProtocolOutput) {
         self.phase = Phase::Waiting;
         out.about(Some(&self.about));
         out.event(AgentEvent::Ready { native: Some(self.native()) });
@@ -222,8 +222,8 @@ impl ClaudeTongue {
         self.models.get(chosen).is_some_and(|model| !model.is_empty() && is_model(model, used))
     }
 
-    /// What it says of itself when it begins a turn.
-    fn init(&mut self, said: &Value, out: &mut Out) {
+    /// The description it gives of itself when it begins a turn.
+    fn init(&mut self, said: &Value, out: &mut ProtocolOutput) {
         self.heard_id(&said["session_id"], out);
         let before = self.about.clone();
         self.about.version = name(&said["claude_code_version"]);
@@ -251,7 +251,7 @@ impl ClaudeTongue {
     }
 
     /// The conversation's id is read again each turn: claude's own commands may begin a new one.
-    fn heard_id(&mut self, id: &Value, out: &mut Out) {
+    fn heard_id(&mut self, id: &Value, out: &mut ProtocolOutput) {
         let Some(id) = id.as_str().filter(|id| Uuid::try_parse(id).is_ok()) else { return };
         if id != self.id {
             self.id = id.to_owned();
@@ -259,8 +259,8 @@ impl ClaudeTongue {
         }
     }
 
-    fn system(&mut self, said: &Value, out: &mut Out) {
-        let notice = |text: String, out: &mut Out| {
+    fn system(&mut self, said: &Value, out: &mut ProtocolOutput) {
+        let notice = |text: String, out: &mut ProtocolOutput| {
             out.event(AgentEvent::Notice { text: bounded(&text, DETAIL_BYTES_MAX) });
         };
         match said["subtype"].as_str().unwrap_or_default() {
@@ -282,7 +282,7 @@ impl ClaudeTongue {
         }
     }
 
-    fn assistant(&mut self, said: &Value, out: &mut Out) {
+    fn assistant(&mut self, said: &Value, out: &mut ProtocolOutput) {
         // What it says about a failure comes again with the `result`, and is no answer.
         let error = said["error"].as_str();
         if let (Some(error), Phase::Working(turn)) = (error, &mut self.phase) {
@@ -293,7 +293,7 @@ impl ClaudeTongue {
     }
 
     /// Claude wants something of us and waits. Nothing may be left without an answer.
-    fn requested(&mut self, said: &Value, out: &mut Out) {
+    fn requested(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let Some(id) = said["request_id"].as_str().filter(|id| id.len() <= NATIVE_BYTES_MAX) else {
             return other(said, out);
         };
@@ -317,13 +317,13 @@ impl ClaudeTongue {
     }
 
     /// Asks a person what claude wants to know.
-    fn survey(&mut self, id: &str, input: &Value, out: &mut Out) -> bool {
+    fn survey(&mut self, id: &str, input: &Value, out: &mut ProtocolOutput) -> bool {
         let questions = input["questions"].as_array().into_iter().flatten();
         let parts = questions.map(|it| Part::read(&it["question"], &it["options"])).collect();
         self.surveys.ask(id, ASKS, json!({"id": id, "input": input}), parts, out)
     }
 
-    fn withdrawn(&mut self, said: &Value, out: &mut Out) {
+    fn withdrawn(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let id = said["request_id"].as_str().unwrap_or_default();
         self.surveys.withdraw(id, out);
         if self.questions.remove(id).is_some() {
@@ -332,7 +332,7 @@ impl ClaudeTongue {
     }
 
     /// How one message fares.
-    fn lifecycle(&mut self, said: &Value, out: &mut Out) {
+    fn lifecycle(&mut self, said: &Value, out: &mut ProtocolOutput) {
         self.tells_lifecycle = true;
         let Phase::Working(turn) = &mut self.phase else { return };
         if said["command_uuid"] != turn.uuid.as_str() {
@@ -361,7 +361,7 @@ impl ClaudeTongue {
     }
 
     /// How something fares that was added to the turn. What is about neither is the end of an earlier one.
-    fn lifecycle_of_added(&mut self, said: &Value, out: &mut Out) {
+    fn lifecycle_of_added(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let Phase::Working(turn) = &mut self.phase else { return };
         let Some(at) = turn.added.iter().position(|uuid| said["command_uuid"] == uuid.as_str()) else {
             return;
@@ -390,7 +390,7 @@ impl ClaudeTongue {
     }
 
     /// Our message, or something that was added to it, is done. The turn is over when all of it is.
-    fn is_answered(&mut self, trouble: Option<Trouble>, reason: String, out: &mut Out) {
+    fn is_answered(&mut self, trouble: Option<Trouble>, reason: String, out: &mut ProtocolOutput) {
         let Phase::Working(turn) = &mut self.phase else { return };
         turn.is_answered = true;
         if trouble.is_some() || turn.is_interrupted || turn.added.is_empty() {
@@ -398,7 +398,7 @@ impl ClaudeTongue {
         }
     }
 
-    fn result(&mut self, said: &Value, out: &mut Out) {
+    fn result(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let trouble = |error: Option<&str>| trouble::of_result(said, error, &self.launch, &self.place);
         let is_error = said["is_error"].as_bool().unwrap_or(true);
         match &self.phase {
@@ -437,7 +437,7 @@ impl ClaudeTongue {
         }
     }
 
-    /// What was added and is done with this result.
+    /// The words that were added and are done with this result.
     fn forget_added(&mut self, said: &Value) {
         let Phase::Working(turn) = &mut self.phase else { return };
         let named = said["user_message_uuids"].as_array().map_or(&[][..], Vec::as_slice);
@@ -447,7 +447,7 @@ impl ClaudeTongue {
     }
 
     /// The turn is over: well, or with that trouble, or because we wanted it so.
-    fn finish(&mut self, trouble: Option<Trouble>, reason: String, out: &mut Out) {
+    fn finish(&mut self, trouble: Option<Trouble>, reason: String, out: &mut ProtocolOutput) {
         for question in std::mem::take(&mut self.questions).into_keys() {
             out.event(AgentEvent::Withdrawn { question });
         }
@@ -461,12 +461,12 @@ impl ClaudeTongue {
     }
 }
 
-impl Tongue for ClaudeTongue {
-    fn open(&mut self, out: &mut Out) {
+impl AgentProtocol for ClaudeProtocol {
+    fn open(&mut self, out: &mut ProtocolOutput) {
         request(INITIALIZE, "initialize", out);
     }
 
-    fn read(&mut self, line: &str, out: &mut Out) {
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput) {
         let Ok(said @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
             return out.event(AgentEvent::Other { raw: bounded(line, DETAIL_BYTES_MAX) });
         };
@@ -504,14 +504,14 @@ impl Tongue for ClaudeTongue {
         }
     }
 
-    fn hand(&mut self, message: &Message, out: &mut Out) {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
         let uuid = say(message, out);
         self.content = Content::default();
         self.phase = Phase::Working(Turn::new(uuid));
     }
 
     /// It is taken for sure: if claude does not do it within the turn, it does it next, and the turn lasts until then.
-    fn steer(&mut self, message: &Message, out: &mut Out) {
+    fn steer(&mut self, message: &Message, out: &mut ProtocolOutput) {
         match &mut self.phase {
             // A version that does not say how a message fares would leave us in the dark.
             Phase::Working(turn) if self.tells_lifecycle && !turn.is_interrupted => {
@@ -523,9 +523,9 @@ impl Tongue for ClaudeTongue {
         }
     }
 
-    fn answer(&mut self, question: &str, answer: &Answer, out: &mut Out) {
+    fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
         if self.surveys.has(question) {
-            if let Some(Filled { about, answers }) = self.surveys.answer(question, answer) {
+            if let Some(SurveyAnswers { about, answers }) = self.surveys.answer(question, answer) {
                 let id = about["id"].as_str().unwrap_or_default();
                 respond(id, &told(&about["input"], answers), out);
             }
@@ -540,7 +540,7 @@ impl Tongue for ClaudeTongue {
         respond(question, &answer, out);
     }
 
-    fn interrupt(&mut self, out: &mut Out) {
+    fn interrupt(&mut self, out: &mut ProtocolOutput) {
         // One that works on nothing does not answer; it goes when it gets a signal.
         if let Phase::Working(turn) = &mut self.phase {
             turn.is_interrupted = true;
@@ -553,11 +553,11 @@ impl Tongue for ClaudeTongue {
     }
 
     fn may_be_kept(&self) -> bool {
-        let Rest { tasks, has_other_mode, is_restless, .. } = self.rest;
+        let IdleState { tasks, has_other_mode, is_restless, .. } = self.rest;
         matches!(self.phase, Phase::Waiting) && tasks == 0 && !has_other_mode && !is_restless
     }
 
-    fn knock(&mut self, out: &mut Out) {
+    fn knock(&mut self, out: &mut ProtocolOutput) {
         self.has_answered = false;
         request(KNOCK, "mcp_status", out);
     }
@@ -566,7 +566,7 @@ impl Tongue for ClaudeTongue {
         self.has_answered
     }
 
-    fn again(&mut self, launch: &Launch, out: &mut Out) {
+    fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         self.launch = launch.clone();
         out.about(Some(&self.about));
         out.event(AgentEvent::Ready { native: Some(self.native()) });
@@ -587,7 +587,7 @@ impl Turn {
     }
 
     /// Stops it, and whatever was added to it and has not begun.
-    fn interrupt(&self, out: &mut Out) {
+    fn interrupt(&self, out: &mut ProtocolOutput) {
         let mut request = json!({"subtype": "interrupt"});
         if !self.added.is_empty() {
             request["cancel_queued"] = json!(true);
@@ -595,14 +595,14 @@ impl Turn {
         out.send_line(&json!({"type": "control_request", "request_id": INTERRUPT, "request": request}));
     }
 
-    /// Whether it is about that message, or that message was added to it.
+    /// True if it is about that message, or that message was added to it.
     fn has(&self, uuid: &str) -> bool {
         self.uuid == uuid || self.added.iter().any(|added| added == uuid)
     }
 }
 
 /// Says a message; answers how claude knows it.
-fn say(message: &Message, out: &mut Out) -> String {
+fn say(message: &Message, out: &mut ProtocolOutput) -> String {
     let uuid = uuid_of(message.id).to_string();
     let content = json!([{"type": "text", "text": message.text}]);
     let said = json!({"role": "user", "content": content});
@@ -610,7 +610,7 @@ fn say(message: &Message, out: &mut Out) -> String {
     uuid
 }
 
-fn respond(id: &str, answer: &Value, out: &mut Out) {
+fn respond(id: &str, answer: &Value, out: &mut ProtocolOutput) {
     let response = json!({"subtype": "success", "request_id": id, "response": answer});
     out.send_line(&json!({"type": "control_response", "response": response}));
 }
@@ -630,7 +630,7 @@ fn told(input: &Value, answers: Vec<Option<String>>) -> Value {
     json!({"behavior": "allow", "updatedInput": input})
 }
 
-/// Whether that is the model which was chosen. People say `sonnet`, and claude says the whole name.
+/// True if that is the model which was chosen. People say `sonnet`, and claude says the whole name.
 fn is_model(chosen: &str, used: &str) -> bool {
     let base = |name: &str| name.trim_end_matches("[1m]").to_ascii_lowercase();
     let (short, whole) = (base(chosen), base(used));
@@ -643,12 +643,12 @@ fn uuid_of(message: MessageId) -> Uuid {
     uuid::Builder::from_random_bytes(message.bits().to_be_bytes()).into_uuid()
 }
 
-fn request(id: &str, subtype: &str, out: &mut Out) {
+fn request(id: &str, subtype: &str, out: &mut ProtocolOutput) {
     let request = json!({ "subtype": subtype });
     out.send_line(&json!({"type": "control_request", "request_id": id, "request": request}));
 }
 
-fn out_usage(usage: Option<agent::Usage>, out: &mut Out) {
+fn out_usage(usage: Option<agent::Usage>, out: &mut ProtocolOutput) {
     if let Some(usage) = usage {
         out.event(AgentEvent::Usage(usage));
     }
@@ -665,7 +665,7 @@ fn retry(said: &Value) -> String {
 }
 
 /// How much of a limit is used up is worth a word only when it matters.
-fn rate_limit(said: &Value, out: &mut Out) {
+fn rate_limit(said: &Value, out: &mut ProtocolOutput) {
     let status = said["status"].as_str().unwrap_or("unknown");
     if status != "allowed" {
         let kind = said["rateLimitType"].as_str().unwrap_or("unknown");

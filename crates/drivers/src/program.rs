@@ -1,7 +1,7 @@
-//! What all drivers of real programs share: how the program is found, which environment, home and limits it gets, how
+//! The program of an agent, the same for all drivers of real ones: how the program is found, which environment, home and limits it gets, how
 //! it is started under a supervisor, and how its process is kept between turns.
 //!
-//! A driver brings the arguments, the variables of its own and a `Tongue`; everything else is here, so that a new
+//! A driver brings the arguments, the variables of its own and a `AgentProtocol`; everything else is here, so that a new
 //! driver has nothing to forget.
 
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use agent::{Account, Buried, Found, Launch, Running, TreeName, Trouble};
 use processes::wall::Wall;
-use processes::{Plan, SILENCE_MS_MAX, Tree, bury};
+use processes::{ProcessTree, SILENCE_MS_MAX, TreePlan, end_tree};
 use tokio::process::Command;
 
-use crate::keep::{Keep, KeepConfig};
-use crate::spoken::{Bounds, Parts, Side, Spoken, Tongue};
+use crate::kept_processes::{KeptConfig, KeptProcesses};
+use crate::running_agent::{AgentProcess, AgentProtocol, RunningAgent, SideChannel, TurnBounds};
 
 /// How long a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
@@ -25,8 +25,8 @@ const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// How one agent's program is run.
 #[derive(Debug, Clone)]
-pub struct ShellConfig {
-    /// What people call the agent.
+pub struct ProgramConfig {
+    /// The name that people have for the agent.
     pub name: String,
     /// The program that has `supervise`: our own.
     pub exe: PathBuf,
@@ -46,24 +46,24 @@ pub struct ShellConfig {
     pub kept_max: usize,
     /// How long a process is kept.
     pub idle_max: Duration,
-    /// What a turn may take.
+    /// The limits of a turn.
     pub limits: TurnLimits,
     /// How long the daemon may be silent before a supervisor ends its tree.
     pub silence_ms_max: u64,
-    /// Whether trees get a control group, where one can be made.
+    /// True if trees get a control group, where one can be made.
     pub group: bool,
     /// The wall around it.
     pub wall: Arc<Wall>,
 }
 
-/// What one agent may take. Each has its key below `agents.NAME.limits` in the configuration.
+/// The limits of one agent. Each has its key below `agents.NAME.limits` in the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnLimits {
     /// From the start of the process until it is ready.
     pub start_max: Duration,
     /// From the message to the last word.
     pub turn_max: Duration,
-    /// What it may print in one turn.
+    /// Bytes that it may print in one turn.
     pub output_bytes_max: u64,
     /// Memory of the whole tree, tools included, if bounded. Not bounded by default: a build that an agent runs may need as
     /// much as the machine has, and only who owns the machine knows how much to spare.
@@ -84,7 +84,7 @@ impl Default for TurnLimits {
     }
 }
 
-impl ShellConfig {
+impl ProgramConfig {
     /// The usual limits, with nothing in the environment but where programs are.
     pub fn new(
         name: impl Into<String>,
@@ -114,19 +114,20 @@ impl ShellConfig {
 }
 
 /// One agent's program, ready to be started.
-pub(crate) struct Shell<T: Tongue> {
-    pub(crate) config: ShellConfig,
-    keep: Option<Arc<Keep<T>>>,
+pub(crate) struct AgentProgram<T: AgentProtocol> {
+    pub(crate) config: ProgramConfig,
+    keep: Option<Arc<KeptProcesses<T>>>,
     /// The variables that hold a sign-in.
     secrets: Vec<String>,
 }
 
-impl<T: Tongue> Shell<T> {
-    pub(crate) fn new(config: ShellConfig) -> Self {
+impl<T: AgentProtocol> AgentProgram<T> {
+    pub(crate) fn new(config: ProgramConfig) -> Self {
         let here = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        let config = ShellConfig { exe: here(&config.exe), locks: here(&config.locks), ..config };
-        let ShellConfig { kept_max, idle_max, .. } = config;
-        let keep = (kept_max > 0).then(|| Keep::new(KeepConfig { kept_max, idle_max }, config.locks.clone()));
+        let config = ProgramConfig { exe: here(&config.exe), locks: here(&config.locks), ..config };
+        let ProgramConfig { kept_max, idle_max, .. } = config;
+        let keep = (kept_max > 0)
+            .then(|| KeptProcesses::new(KeptConfig { kept_max, idle_max }, config.locks.clone()));
         Self { config, keep, secrets: Vec::new() }
     }
 
@@ -148,7 +149,7 @@ impl<T: Tongue> Shell<T> {
     }
 
     /// The program as a path, if it is there and may be started.
-    pub(crate) fn program(&self) -> Option<PathBuf> {
+    pub(crate) fn path(&self) -> Option<PathBuf> {
         if self.config.program.contains('/') {
             return Some(PathBuf::from(&self.config.program)).filter(|path| is_program(path));
         }
@@ -158,9 +159,9 @@ impl<T: Tongue> Shell<T> {
             .find(|path| is_program(path))
     }
 
-    /// Whether the program is there, and what it says when asked for its version with these arguments.
+    /// The program, if it is there, and what it says when asked for its version with these arguments.
     pub(crate) async fn look(&self, version_args: &[&str]) -> Found {
-        let Some(program) = self.program() else {
+        let Some(program) = self.path() else {
             return Found::Missing { what: format!("there is no program {:?}", self.config.program) };
         };
         let mut command = Command::new(&program);
@@ -186,13 +187,13 @@ impl<T: Tongue> Shell<T> {
     }
 
     /// Goes on in the process that is kept for this session, or starts one with these arguments, variables and words.
-    /// `begin` is asked for the tongue, and for the second line if the agent needs one, only in the latter case.
+    /// `begin` is asked for the protocol, and for the second line if the agent needs one, only in the latter case.
     pub(crate) async fn start(
         &self,
         launch: Launch,
         args: Vec<String>,
         env: Vec<(String, String)>,
-        begin: impl FnOnce() -> (T, Option<Side>),
+        begin: impl FnOnce() -> (T, Option<SideChannel>),
     ) -> Result<Box<dyn Running>, Trouble> {
         let kept = match &self.keep {
             Some(keep) => keep.take(&launch).await,
@@ -201,13 +202,13 @@ impl<T: Tongue> Shell<T> {
         let parts = match kept {
             Some(parts) => parts,
             None => {
-                let tree = Tree::start(&self.plan(&launch, args, env)?).await?;
-                let (tongue, side) = begin();
-                Parts::new(tongue, tree, side)
+                let tree = ProcessTree::start(&self.plan(&launch, args, env)?).await?;
+                let (protocol, side) = begin();
+                AgentProcess::new(protocol, tree, side)
             }
         };
         let (locks, keep) = (self.config.locks.clone(), self.keep.clone());
-        Ok(Box::new(Spoken::new(parts, launch, locks, keep, self.bounds())))
+        Ok(Box::new(RunningAgent::new(parts, launch, locks, keep, self.bounds())))
     }
 
     pub(crate) async fn bury(&self, tree: TreeName) -> Result<Buried, Trouble> {
@@ -215,7 +216,7 @@ impl<T: Tongue> Shell<T> {
             keep.release(&tree).await;
         }
         make_directory(&self.config.locks)?;
-        bury(self.config.locks.clone(), tree).await
+        end_tree(self.config.locks.clone(), tree).await
     }
 
     pub(crate) async fn release(&self, tree: TreeName) {
@@ -230,15 +231,20 @@ impl<T: Tongue> Shell<T> {
         }
     }
 
-    fn bounds(&self) -> Bounds {
+    fn bounds(&self) -> TurnBounds {
         let TurnLimits { start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max } =
             self.config.limits;
         let name = self.config.name.clone();
-        Bounds { name, start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max }
+        TurnBounds { name, start_max, turn_max, output_bytes_max, memory_bytes_max, processes_max }
     }
 
-    fn plan(&self, launch: &Launch, args: Vec<String>, own: Vec<(String, String)>) -> Result<Plan, Trouble> {
-        let program = self.program().ok_or_else(|| {
+    fn plan(
+        &self,
+        launch: &Launch,
+        args: Vec<String>,
+        own: Vec<(String, String)>,
+    ) -> Result<TreePlan, Trouble> {
+        let program = self.path().ok_or_else(|| {
             Trouble::refused(format!(
                 "there is no program {:?}; install it, or set its path",
                 self.config.program
@@ -250,7 +256,7 @@ impl<T: Tongue> Shell<T> {
         let mut argv = vec![program.to_string_lossy().into_owned()];
         argv.extend(self.config.args.iter().cloned().chain(args));
         let mut env = self.config.env.clone();
-        self.config.wall.dress(launch, &mut env);
+        self.config.wall.set_user_variables(launch, &mut env);
         env.push(("HOME".to_owned(), home.clone()));
         env.extend(own);
         env.extend(launch.variables.iter().cloned());
@@ -261,12 +267,13 @@ impl<T: Tongue> Shell<T> {
             env.retain(|(name, _)| !(brings(name) || brings_own && is_secret(name)));
             env.extend(secrets.iter().cloned());
         }
-        let ShellConfig { exe, locks, wall, .. } = &self.config;
+        let ProgramConfig { exe, locks, wall, .. } = &self.config;
         let wall = wall.around(launch, Path::new(&home), locks)?;
-        let plan = Plan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
-        let ShellConfig { silence_ms_max, group, .. } = self.config;
+        let plan =
+            TreePlan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
+        let ProgramConfig { silence_ms_max, group, .. } = self.config;
         let TurnLimits { memory_bytes_max, processes_max, .. } = self.config.limits;
-        Ok(Plan { env, silence_ms_max, group, memory_bytes_max, processes_max, wall, ..plan })
+        Ok(TreePlan { env, silence_ms_max, group, memory_bytes_max, processes_max, wall, ..plan })
     }
 }
 

@@ -8,9 +8,9 @@ use rustix::fs::{Gid, Uid};
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
-/// What it takes to be that user.
+/// The numbers and names of that user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wear {
+pub struct OsUser {
     /// Its name.
     pub user: String,
     pub(crate) uid: u32,
@@ -31,7 +31,7 @@ pub enum NoSuchUser {
     MayNot,
 }
 
-impl Wear {
+impl OsUser {
     /// The user of that name, if there is one and we may become it.
     pub fn named(user: &str) -> Result<Self, NoSuchUser> {
         let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
@@ -66,13 +66,13 @@ impl Wear {
     }
 
     /// Gives that user a file or directory of ours.
-    pub fn give(&self, path: &Path) -> io::Result<()> {
+    pub fn chown(&self, path: &Path) -> io::Result<()> {
         std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
     }
 
     /// Gives that user a directory of ours with everything in it, the first time. Links are given, not followed; what
     /// belongs to that user already is not looked into again.
-    pub fn give_all(&self, root: &Path) -> io::Result<()> {
+    pub fn chown_all(&self, root: &Path) -> io::Result<()> {
         if root.symlink_metadata()?.uid() == self.uid {
             return Ok(());
         }
@@ -82,19 +82,19 @@ impl Wear {
                 let entry = entry?;
                 match entry.file_type()?.is_dir() {
                     true => left.push(entry.path()),
-                    false => self.give(&entry.path())?,
+                    false => self.chown(&entry.path())?,
                 }
             }
             if path != root {
-                self.give(&path)?;
+                self.chown(&path)?;
             }
         }
         // Last: whoever is killed before begins again.
-        self.give(root)
+        self.chown(root)
     }
 
     /// Becomes that user, for good. Only for a process with one thread.
-    pub(super) fn put_on(&self) -> io::Result<()> {
+    pub(super) fn become_user(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         rustix::thread::set_thread_groups(&groups)?;
@@ -112,10 +112,10 @@ mod tests {
     fn a_user_is_found_with_all_groups() {
         let passwd = "root:x:0:0::/root:/bin/sh\nana:x:1000:1001::/home/ana:/bin/sh\n";
         let group = "users:x:100:bob,ana\nana:x:1001:\nroot:x:0:\n";
-        let ana = Wear::in_files("ana", passwd, group).unwrap();
+        let ana = OsUser::in_files("ana", passwd, group).unwrap();
         assert_eq!((ana.uid, ana.gid, ana.groups), (1000, 1001, vec![100, 1001]));
         assert_eq!(ana.home, Path::new("/home/ana"));
-        assert_eq!(Wear::in_files("bob", passwd, group), Err(NoSuchUser::Unknown("bob".to_owned())));
-        assert_eq!(Wear::in_files("root", passwd, group), Err(NoSuchUser::Root("root".to_owned())));
+        assert_eq!(OsUser::in_files("bob", passwd, group), Err(NoSuchUser::Unknown("bob".to_owned())));
+        assert_eq!(OsUser::in_files("root", passwd, group), Err(NoSuchUser::Root("root".to_owned())));
     }
 }

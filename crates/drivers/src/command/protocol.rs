@@ -5,35 +5,35 @@ use agent::{
     AgentEvent, Answer, DETAIL_BYTES_MAX, Launch, Message, NATIVE_BYTES_MAX, Trouble, Usage, bounded, pieces,
 };
 use kernel::{Failure, Native};
-use processes::Exit;
+use processes::TreeExit;
 use serde_json::Value;
 
-use super::plain::Plain;
-use super::{Hands, JsonForm, Says};
-use crate::spoken::{Out, Tongue, gone_if_here};
+use super::plain::PlainTextReader;
+use super::{JsonForm, MessageChannel, OutputForm};
+use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
 
-pub(super) struct CommandTongue {
-    pub(super) hands: Hands,
-    pub(super) says: Says,
-    pub(super) codes: Codes,
+pub(super) struct CommandProtocol {
+    pub(super) hands: MessageChannel,
+    pub(super) says: OutputForm,
+    pub(super) codes: ExitCodes,
     pub(super) launch: Launch,
     /// The conversation, once it has a name.
     pub(super) native: Option<Native>,
     pub(super) place: String,
-    pub(super) plain: Plain,
-    /// What it said went wrong.
+    pub(super) plain: PlainTextReader,
+    /// The failure that it told.
     pub(super) error: Option<String>,
 }
 
-/// What exit codes other than 0 mean. What is not here is Transient.
+/// The meaning of exit codes other than 0. What is not here is Transient.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Codes {
+pub(super) struct ExitCodes {
     pub(super) refused: Vec<i32>,
     pub(super) gone: Vec<i32>,
     pub(super) busy: Vec<i32>,
 }
 
-impl Codes {
+impl ExitCodes {
     fn failure(&self, code: i32) -> Failure {
         if self.refused.contains(&code) {
             Failure::Refused
@@ -47,8 +47,8 @@ impl Codes {
     }
 }
 
-impl CommandTongue {
-    fn read_json(&mut self, line: &str, form: &JsonForm, out: &mut Out) {
+impl CommandProtocol {
+    fn read_json(&mut self, line: &str, form: &JsonForm, out: &mut ProtocolOutput) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { return out.event(other(line)) };
         let at = |pointer: &Option<String>| value.pointer(pointer.as_deref()?).filter(|it| !it.is_null());
         let (text, session) = (at(&form.text), at(&form.session));
@@ -60,7 +60,7 @@ impl CommandTongue {
             self.name(&words(session), out);
         }
         if let Some(text) = text {
-            say(&mut Plain::default(), words(text).as_bytes(), out);
+            say(&mut PlainTextReader::default(), words(text).as_bytes(), out);
         }
         if let Some(error) = error {
             self.error = Some(bounded(&words(error), DETAIL_BYTES_MAX));
@@ -74,7 +74,7 @@ impl CommandTongue {
 
     /// The program's own name for the conversation. It comes back to it as an argument, so it must look like none of
     /// its options.
-    fn name(&mut self, id: &str, out: &mut Out) {
+    fn name(&mut self, id: &str, out: &mut ProtocolOutput) {
         if !is_name(id) {
             let text = "the program named its conversation by something that is no id".to_owned();
             return out.event(AgentEvent::Notice { text });
@@ -87,22 +87,22 @@ impl CommandTongue {
     }
 }
 
-impl Tongue for CommandTongue {
-    fn open(&mut self, out: &mut Out) {
+impl AgentProtocol for CommandProtocol {
+    fn open(&mut self, out: &mut ProtocolOutput) {
         out.event(AgentEvent::Ready { native: self.native.clone() });
     }
 
-    fn read(&mut self, line: &str, out: &mut Out) {
-        if let Says::Json(form) = self.says.clone() {
+    fn read(&mut self, line: &str, out: &mut ProtocolOutput) {
+        if let OutputForm::Json(form) = self.says.clone() {
             self.read_json(line, &form, out);
         }
     }
 
     fn reads_bytes(&self) -> bool {
-        self.says == Says::Text
+        self.says == OutputForm::Text
     }
 
-    fn read_bytes(&mut self, bytes: &[u8], out: &mut Out) {
+    fn read_bytes(&mut self, bytes: &[u8], out: &mut ProtocolOutput) {
         say(&mut self.plain, bytes, out);
     }
 
@@ -110,18 +110,18 @@ impl Tongue for CommandTongue {
         false
     }
 
-    fn hand(&mut self, message: &Message, out: &mut Out) {
-        if self.hands == Hands::Stdin {
+    fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
+        if self.hands == MessageChannel::Stdin {
             out.send(message.text.as_bytes());
         }
         // It has had its message; whoever reads on waits for the end.
         out.close_input();
     }
 
-    fn answer(&mut self, _: &str, _: &Answer, _: &mut Out) {}
+    fn answer(&mut self, _: &str, _: &Answer, _: &mut ProtocolOutput) {}
 
     /// The exit code is this kind of agent's last word: that is its contract.
-    fn exited(&mut self, exit: &Exit, complaint: &str, out: &mut Out) {
+    fn exited(&mut self, exit: &TreeExit, complaint: &str, out: &mut ProtocolOutput) {
         let rest = self.plain.rest();
         for piece in pieces(&rest) {
             out.event(AgentEvent::Text { text: piece.to_owned() });
@@ -133,7 +133,7 @@ impl Tongue for CommandTongue {
             // What says that it failed has failed, whatever its exit code.
             (0, Some(error)) => out.event(AgentEvent::Failed(Trouble::transient(error))),
             (code, error) => {
-                let complaint = Plain::default().read(complaint.as_bytes());
+                let complaint = PlainTextReader::default().read(complaint.as_bytes());
                 let words = error.unwrap_or(complaint);
                 let words = format!("exit code {code}\n{words}");
                 out.event(AgentEvent::Failed(match self.codes.failure(code) {
@@ -145,13 +145,13 @@ impl Tongue for CommandTongue {
     }
 }
 
-/// Whether a conversation may be called so.
+/// True if a conversation may be called so.
 pub(super) fn is_name(id: &str) -> bool {
     let is_plain = |character: char| !character.is_control();
     !id.is_empty() && !id.starts_with('-') && id.len() <= NATIVE_BYTES_MAX && id.chars().all(is_plain)
 }
 
-fn say(plain: &mut Plain, bytes: &[u8], out: &mut Out) {
+fn say(plain: &mut PlainTextReader, bytes: &[u8], out: &mut ProtocolOutput) {
     for piece in pieces(&plain.read(bytes)) {
         out.event(AgentEvent::Text { text: piece.to_owned() });
     }

@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 /// A directory that was reached without following a link.
 #[derive(Debug)]
-pub(super) struct Inside(OwnedFd);
+pub(super) struct DirectoryHandle(OwnedFd);
 
-/// What stands at a name.
+/// The kind of entry at a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stands {
+pub(super) enum EntryKind {
     Nothing,
     File,
     Link,
@@ -26,7 +26,7 @@ pub(super) enum Stands {
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-impl Inside {
+impl DirectoryHandle {
     /// The directory itself is trusted: it is ours, or the person chose it.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::openat(CWD, root, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
@@ -64,17 +64,17 @@ impl Inside {
         Ok(at)
     }
 
-    pub(super) fn stands(&self, name: &OsStr) -> io::Result<Stands> {
+    pub(super) fn stands(&self, name: &OsStr) -> io::Result<EntryKind> {
         let stat = match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Stands::Nothing),
+            Err(Errno::NOENT) => return Ok(EntryKind::Nothing),
             Err(why) => return Err(why.into()),
         };
         Ok(match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Stands::File,
-            FileType::Symlink => Stands::Link,
-            FileType::Directory => Stands::Directory,
-            _ => Stands::Other,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Symlink => EntryKind::Link,
+            FileType::Directory => EntryKind::Directory,
+            _ => EntryKind::Other,
         })
     }
 
@@ -116,7 +116,7 @@ impl Inside {
         match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
             Ok(file) => Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?),
             // It cannot be opened by its present mode: by name, then, which follows no link here either.
-            Err(Errno::ACCESS) if self.stands(name)? != Stands::Link => {
+            Err(Errno::ACCESS) if self.stands(name)? != EntryKind::Link => {
                 Ok(rustix::fs::chmodat(&self.0, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
             }
             Err(why) => Err(why.into()),
@@ -144,7 +144,7 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let out = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(out.path(), here.path().join("link")).unwrap();
-        let inside = Inside::open(here.path()).unwrap();
+        let inside = DirectoryHandle::open(here.path()).unwrap();
         for path in ["link/a", "../a", "a/../../b", "/etc/a"] {
             assert!(inside.make_parent(Path::new(path)).is_err(), "{path}");
         }

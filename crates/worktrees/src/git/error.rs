@@ -1,4 +1,4 @@
-//! What can go wrong around git, told apart by what its reader can do.
+//! Errors around git, told apart by what its reader can do.
 
 use std::fmt::Write as _;
 use std::io;
@@ -11,7 +11,7 @@ const PATHS_SHOWN: usize = 10;
 
 /// Why something around git did not happen. Each says what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub enum GitTrouble {
+pub enum GitError {
     #[error("{0} is not in a git repository; run `git init` there, or work in it without a worktree")]
     NoRepository(PathBuf),
     #[error("the repository at {path} is one we do not touch: {why}")]
@@ -72,16 +72,16 @@ pub enum GitTrouble {
 
 /// Why an undo was not done.
 #[derive(Debug, thiserror::Error)]
-pub enum UndoRefused {
+pub enum UndoError {
     #[error("changed since then by somebody else: {}; undo the later turns first, or restore these by hand", shown(.touched_since))]
     Touched { touched_since: Vec<PathBuf> },
     #[error("the session has moved on since this was asked; ask again if it is still wanted")]
     MovedOn,
     #[error(transparent)]
-    Trouble(#[from] GitTrouble),
+    Trouble(#[from] GitError),
 }
 
-impl GitTrouble {
+impl GitError {
     pub(super) fn disk(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |why| Self::Disk { path: path.to_path_buf(), why }
     }

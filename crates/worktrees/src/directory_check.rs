@@ -1,11 +1,11 @@
-//! Whether a session can act in a directory, looked at where the session is made.
+//! The check that a session can act in a directory, made where the session is made.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a session cannot act there. Each says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoGround {
+pub enum DirectoryError {
     #[error("{0} is not an absolute path")]
     Relative(PathBuf),
     #[error("{0} does not exist")]
@@ -19,22 +19,23 @@ pub enum NoGround {
 }
 
 /// The directory's one true name: absolute, without links or dots.
-pub fn check(directory: &Path) -> Result<String, NoGround> {
+pub fn check_directory(directory: &Path) -> Result<String, DirectoryError> {
     let named = || directory.to_path_buf();
     if !directory.is_absolute() {
-        return Err(NoGround::Relative(named()));
+        return Err(DirectoryError::Relative(named()));
     }
     let canonical = directory.canonicalize().map_err(|why| match why.kind() {
-        io::ErrorKind::NotFound => NoGround::Missing(named()),
-        io::ErrorKind::NotADirectory => NoGround::NotADirectory(named()),
-        _ => NoGround::Closed { path: named(), why: why.to_string() },
+        io::ErrorKind::NotFound => DirectoryError::Missing(named()),
+        io::ErrorKind::NotADirectory => DirectoryError::NotADirectory(named()),
+        _ => DirectoryError::Closed { path: named(), why: why.to_string() },
     })?;
     if !canonical.is_dir() {
-        return Err(NoGround::NotADirectory(named()));
+        return Err(DirectoryError::NotADirectory(named()));
     }
     // Reading it proves the search right on the way there, which agents need at the least.
-    std::fs::read_dir(&canonical).map_err(|why| NoGround::Closed { path: named(), why: why.to_string() })?;
-    canonical.into_os_string().into_string().map_err(|_| NoGround::NotText(named()))
+    std::fs::read_dir(&canonical)
+        .map_err(|why| DirectoryError::Closed { path: named(), why: why.to_string() })?;
+    canonical.into_os_string().into_string().map_err(|_| DirectoryError::NotText(named()))
 }
 
 #[cfg(test)]
@@ -46,9 +47,9 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let link = here.path().join("link");
         std::os::unix::fs::symlink(here.path(), &link).unwrap();
-        let name = check(here.path()).unwrap();
-        assert_eq!(check(&link).unwrap(), name);
-        assert_eq!(check(&link.join("./link")).unwrap(), name);
+        let name = check_directory(here.path()).unwrap();
+        assert_eq!(check_directory(&link).unwrap(), name);
+        assert_eq!(check_directory(&link.join("./link")).unwrap(), name);
     }
 
     #[test]
@@ -56,9 +57,9 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let file = here.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(matches!(check(Path::new("here")), Err(NoGround::Relative(_))));
-        assert!(matches!(check(&here.path().join("nowhere")), Err(NoGround::Missing(_))));
-        assert!(matches!(check(&file), Err(NoGround::NotADirectory(_))));
-        assert!(matches!(check(&file.join("x")), Err(NoGround::NotADirectory(_))));
+        assert!(matches!(check_directory(Path::new("here")), Err(DirectoryError::Relative(_))));
+        assert!(matches!(check_directory(&here.path().join("nowhere")), Err(DirectoryError::Missing(_))));
+        assert!(matches!(check_directory(&file), Err(DirectoryError::NotADirectory(_))));
+        assert!(matches!(check_directory(&file.join("x")), Err(DirectoryError::NotADirectory(_))));
     }
 }

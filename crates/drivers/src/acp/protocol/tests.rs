@@ -1,4 +1,4 @@
-//! The tongue hears what real agents said (`testdata`), and what no agent should say.
+//! The protocol hears what real agents said (`testdata`), and what no agent should say.
 
 use agent::{Progress, Usage};
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
@@ -10,8 +10,8 @@ const UUID: &str = "00000000-0000-4000-8000-000000000001";
 
 /// A conversation with one agent, in the words of its recordings.
 struct Talk {
-    tongue: AcpTongue,
-    out: Out,
+    protocol: AcpProtocol,
+    out: ProtocolOutput,
     events: Vec<AgentEvent>,
     sent: Vec<Value>,
     is_interrupted: bool,
@@ -29,23 +29,23 @@ impl Talk {
     }
 
     fn with(quirks: Quirks, launch: Launch, bypasses: bool) -> Self {
-        let wanted = Wanted { launch: Some(launch), place: "here".to_owned(), bypasses };
-        let tongue = AcpTongue::new(Arc::new(quirks.manners()), wanted);
+        let wanted = ProcessSetting { launch: Some(launch), place: "here".to_owned(), bypasses };
+        let protocol = AcpProtocol::new(Arc::new(quirks.behaviour()), wanted);
         let (events, sent) = (Vec::new(), Vec::new());
-        Self { tongue, out: Out::default(), events, sent, is_interrupted: false }
+        Self { protocol, out: ProtocolOutput::default(), events, sent, is_interrupted: false }
     }
 
     /// One that is ready, in the middle of a recording.
     fn ready(agent: &str, session: &str, next_id: u64) -> Self {
         let mut talk = Self::with(Quirks::of(agent).unwrap(), launch(None), false);
-        talk.tongue.session = session.to_owned();
-        talk.tongue.next_id = next_id;
-        talk.tongue.stage = Stage::Idle;
+        talk.protocol.session = session.to_owned();
+        talk.protocol.next_id = next_id;
+        talk.protocol.stage = Stage::Idle;
         talk
     }
 
-    fn does(&mut self, what: impl FnOnce(&mut AcpTongue, &mut Out)) {
-        what(&mut self.tongue, &mut self.out);
+    fn does(&mut self, what: impl FnOnce(&mut AcpProtocol, &mut ProtocolOutput)) {
+        what(&mut self.protocol, &mut self.out);
         let (events, bytes, is_interrupted) = self.out.take();
         self.events.extend(events);
         self.sent.extend(bytes.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
@@ -53,7 +53,7 @@ impl Talk {
     }
 
     fn hears(&mut self, said: &Value) {
-        self.does(|tongue, out| tongue.read(&said.to_string(), out));
+        self.does(|protocol, out| protocol.read(&said.to_string(), out));
     }
 
     /// Plays a recording: says what we said then, and hears what the agent said.
@@ -73,18 +73,18 @@ impl Talk {
     fn say(&mut self, us: &Value) {
         let before = self.sent.len();
         match us["method"].as_str() {
-            Some("initialize") => self.does(|tongue, out| tongue.open(out)),
+            Some("initialize") => self.does(|protocol, out| protocol.open(out)),
             // What opens a session follows by itself.
             Some("session/new" | "session/load" | "session/resume") => return,
             Some("session/prompt") => {
                 let text = us["params"]["prompt"][0]["text"].as_str().unwrap().to_owned();
                 // A second prompt in a turn is not ours to make.
-                if self.tongue.stage != Stage::Idle {
+                if self.protocol.stage != Stage::Idle {
                     return;
                 }
-                self.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text }, out));
+                self.does(|protocol, out| protocol.hand(&Message { id: MessageId::from_bits(1), text }, out));
             }
-            Some("session/cancel") => self.does(|tongue, out| tongue.interrupt(out)),
+            Some("session/cancel") => self.does(|protocol, out| protocol.interrupt(out)),
             Some(other) => panic!("{other}?"),
             None => {
                 let answer = match us["result"]["outcome"]["optionId"].as_str() {
@@ -93,7 +93,7 @@ impl Talk {
                     // Said with the cancel before it.
                     None => return assert!(self.sent.contains(us), "{us}"),
                 };
-                self.does(|tongue, out| tongue.answer(&us["id"].to_string(), &answer, out));
+                self.does(|protocol, out| protocol.answer(&us["id"].to_string(), &answer, out));
             }
         }
         let said = &self.sent[before];
@@ -281,8 +281,10 @@ fn a_turn_we_stop_is_neither_success_nor_failure() {
 #[test]
 fn a_turn_that_ended_before_our_stop_has_finished() {
     let mut talk = Talk::ready("claude-agent-acp", UUID, 8);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
-    talk.does(|tongue, out| tongue.interrupt(out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
+    talk.does(|protocol, out| protocol.interrupt(out));
     talk.hears(&json!({"id": 8, "result": {"stopReason": "end_turn"}}));
     assert_eq!((talk.finished(), talk.is_interrupted), (1, false));
 }
@@ -290,7 +292,9 @@ fn a_turn_that_ended_before_our_stop_has_finished() {
 #[test]
 fn a_turn_the_agent_cancels_by_itself_has_failed() {
     let mut talk = Talk::ready("gemini", "s", 3);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     talk.hears(&json!({"id": 3, "result": {"stopReason": "cancelled"}}));
     assert_eq!(talk.failed().failure, Failure::Transient);
 }
@@ -335,7 +339,7 @@ fn an_unknown_conversation_is_gone_when_the_agent_does_not_list_it_either() {
             let lines = recorded(&format!("{agent}/unknown"));
             for said in lines.iter().filter_map(|line| line.get("agent")).take_while(|said| said["id"] != 3) {
                 if talk.sent.is_empty() {
-                    talk.does(|tongue, out| tongue.open(out));
+                    talk.does(|protocol, out| protocol.open(out));
                 }
                 talk.hears(said);
             }
@@ -402,7 +406,7 @@ fn a_conversation_that_was_moved_is_looked_for_where_the_agent_has_it() {
     open(&mut talk, json!({"loadSession": true, "sessionCapabilities": {"list": {}}}));
     talk.hears(&json!({"id": 2, "result": {}}));
     talk.hears(&json!({"id": 3, "result": {"sessions": [{"sessionId": "s", "cwd": "/srv/old"}]}}));
-    // Whoever runs the tongue refuses a directory that is not the session's.
+    // Whoever runs the protocol refuses a directory that is not the session's.
     assert!(matches!(&talk.events[0], AgentEvent::About(about) if about.directory == "/srv/old"));
 }
 
@@ -447,7 +451,9 @@ fn it_asks_unless_its_configuration_lets_it_not() {
     assert_eq!(mode(&opened(true, "approve")).as_deref(), Some("auto"));
     assert!(matches!(opened(false, "approve").events[1], AgentEvent::Ready { .. }));
     let mut talk = opened(true, "auto");
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     talk.hears(&question(7, &["allow_once", "reject_once"]));
     assert_eq!(talk.sent.last().unwrap()["result"]["outcome"]["optionId"], "id-allow_once");
     assert!(!talk.events.iter().any(|event| matches!(event, AgentEvent::Asked { .. })));
@@ -457,9 +463,9 @@ fn it_asks_unless_its_configuration_lets_it_not() {
 fn an_answer_is_chosen_by_its_kind_and_never_reaches_further() {
     let answered = |kinds: &[&str], answer: Answer| {
         let mut talk = asking(kinds);
-        talk.does(|tongue, out| tongue.answer("7", &answer, out));
+        talk.does(|protocol, out| protocol.answer("7", &answer, out));
         let said = talk.sent.last().unwrap()["result"]["outcome"].clone();
-        talk.does(|tongue, out| tongue.answer("7", &answer, out));
+        talk.does(|protocol, out| protocol.answer("7", &answer, out));
         assert_eq!(talk.sent.iter().filter(|sent| sent["id"] == 7).count(), 1, "answered once");
         said.get("optionId").and_then(Value::as_str).unwrap_or("cancelled").to_owned()
     };
@@ -476,7 +482,7 @@ fn a_question_that_is_taken_back_takes_no_answer() {
     talk.hears(&json!({"method": "$/cancel_request", "params": {"requestId": 7}}));
     assert_eq!(talk.events.last(), Some(&AgentEvent::Withdrawn { question: "7".to_owned() }));
     let said = talk.sent.len();
-    talk.does(|tongue, out| tongue.answer("7", &Answer::Allow, out));
+    talk.does(|protocol, out| protocol.answer("7", &Answer::Allow, out));
     assert_eq!(talk.sent.len(), said);
 }
 
@@ -495,7 +501,9 @@ fn questions_of_other_sessions_and_unknown_requests_are_answered_at_once() {
 #[test]
 fn a_tool_that_edits_says_which_files() {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     talk.hears(&update(json!({"sessionUpdate": "tool_call", "toolCallId": "a", "title": "Write", "kind": "edit", "rawInput": {"p": 1}})));
     talk.hears(&update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "content": [
         {"type": "diff", "path": "/p/new", "oldText": null, "newText": "x"}, {"type": "diff", "path": "/p/old", "oldText": "y", "newText": "x"}]})));
@@ -516,7 +524,9 @@ fn a_tool_that_edits_says_which_files() {
 #[test]
 fn plans_thoughts_and_progress_have_their_own_words() {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     talk.hears(&update(
         json!({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}),
     ));
@@ -547,7 +557,9 @@ fn plans_thoughts_and_progress_have_their_own_words() {
 #[test]
 fn words_in_the_middle_of_an_answer_are_no_failure() {
     let mut talk = Talk::ready("goose", "s", 3);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     let failure = "Ran into this error: Rate limit exceeded: x.\n\nPlease retry if you think this is a transient or recoverable error.";
     for text in [failure, "\n", "That is what it says."] {
         talk.hears(&update(
@@ -561,7 +573,9 @@ fn words_in_the_middle_of_an_answer_are_no_failure() {
 #[test]
 fn hostile_lines_are_kept_bounded_and_never_end_a_turn() {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     let (long, some) = ("x".repeat(100_000), "y".repeat(2_000));
     for line in [
         "not json".to_owned(),
@@ -581,7 +595,7 @@ fn hostile_lines_are_kept_bounded_and_never_end_a_turn() {
         json!({"id": {"a": [1]}, "method": "session/request_permission"}).to_string(),
         json!({"id": long, "method": "session/request_permission", "params": {"sessionId": "s"}}).to_string(),
     ] {
-        talk.does(|tongue, out| tongue.read(&line, out));
+        talk.does(|protocol, out| protocol.read(&line, out));
     }
     assert!(!talk.events.iter().any(AgentEvent::is_last));
     for event in &talk.events {
@@ -590,29 +604,31 @@ fn hostile_lines_are_kept_bounded_and_never_end_a_turn() {
     }
     assert_eq!(talk.text(), long);
     let head = r#"{"jsonrpc":"2.0","method":"session/update","params":{"#;
-    talk.does(|tongue, out| tongue.read_head(head, out));
+    talk.does(|protocol, out| protocol.read_head(head, out));
     assert!(matches!(talk.events.last(), Some(AgentEvent::Notice { .. })));
-    talk.does(|tongue, out| tongue.read_head(r#"{"jsonrpc":"2.0","id":3,"result":"#, out));
+    talk.does(|protocol, out| protocol.read_head(r#"{"jsonrpc":"2.0","id":3,"result":"#, out));
     assert_eq!(talk.failed().failure, Failure::Transient);
 }
 
 #[test]
 fn another_version_of_the_protocol_is_refused() {
     let mut talk = Talk::new("", launch(None));
-    talk.does(|tongue, out| tongue.open(out));
+    talk.does(|protocol, out| protocol.open(out));
     talk.hears(&json!({"id": 1, "result": {"protocolVersion": 2}}));
     assert_eq!(talk.failed().failure, Failure::Refused);
 }
 
 fn open(talk: &mut Talk, can: Value) {
-    talk.does(|tongue, out| tongue.open(out));
+    talk.does(|protocol, out| protocol.open(out));
     talk.hears(&json!({"id": 1, "result": {"protocolVersion": 1, "agentCapabilities": can}}));
 }
 
 /// A turn in which the agent asks, under the id 7.
 fn asking(kinds: &[&str]) -> Talk {
     let mut talk = Talk::ready("default", "s", 3);
-    talk.does(|tongue, out| tongue.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out));
+    talk.does(|protocol, out| {
+        protocol.hand(&Message { id: MessageId::from_bits(1), text: "x".to_owned() }, out)
+    });
     talk.hears(&question(7, kinds));
     assert!(matches!(talk.events.last(), Some(AgentEvent::Asked { question, .. }) if question == "7"));
     talk

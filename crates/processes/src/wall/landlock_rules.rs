@@ -14,7 +14,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-/// What we know of Landlock. Older kernels do what they can of it.
+/// The version of Landlock that we know. Older kernels do what they can of it.
 const KNOWN: ABI = ABI::V6;
 
 /// Bounds signals, sockets and tracing for good. Answers whether the kernel has Landlock at all.
@@ -78,7 +78,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is in a directory; of one that is closed, only the ways to what is kept. A link is nothing by itself: where it
+    /// The entries of a directory; of one that is closed, only the ways to what is kept. A link is nothing by itself: where it
     /// leads to is visited, or hidden.
     fn children(&self, path: &Path, is_open: bool, deeper: &[PathBuf]) -> BTreeSet<PathBuf> {
         if is_open {

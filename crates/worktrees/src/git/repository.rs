@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::trouble::GitTrouble;
+use super::error::GitError;
 
 /// The files that say where things are hold one line.
 const LINE_BYTES_MAX: u64 = 8 * 1024;
@@ -23,9 +23,9 @@ const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 pub(super) struct Repository {
     /// The root of the working tree, canonical.
     pub(super) top: PathBuf,
-    /// What belongs to this working tree alone: HEAD and index.
+    /// The directory of this working tree alone: HEAD and index.
     pub(super) git_dir: PathBuf,
-    /// What all working trees share: objects, refs, config.
+    /// The directory that all working trees share: objects, refs, config.
     pub(super) common: PathBuf,
     pub(super) format: &'static str,
 }
@@ -33,10 +33,10 @@ pub(super) struct Repository {
 impl Repository {
     /// The repository around a directory, if there is one. `directory` must exist, and be called by its true name: who
     /// chose it meant that place, and not what a link leads to by now.
-    pub(super) fn around(directory: &Path) -> Result<Option<Self>, GitTrouble> {
-        let there = directory.canonicalize().map_err(GitTrouble::disk(directory))?;
+    pub(super) fn around(directory: &Path) -> Result<Option<Self>, GitError> {
+        let there = directory.canonicalize().map_err(GitError::disk(directory))?;
         if there != directory {
-            return Err(GitTrouble::LeadsElsewhere(directory.to_path_buf()));
+            return Err(GitError::LeadsElsewhere(directory.to_path_buf()));
         }
         for top in directory.ancestors() {
             let dot_git = top.join(".git");
@@ -48,32 +48,32 @@ impl Repository {
                 return Self::elsewhere(top, &dot_git).map(Some);
             }
             if about.is_symlink() {
-                return Err(GitTrouble::strange(top, "its .git is a link; replace it by what it leads to"));
+                return Err(GitError::strange(top, "its .git is a link; replace it by what it leads to"));
             }
         }
         Ok(None)
     }
 
-    pub(super) fn must_be_around(directory: &Path) -> Result<Self, GitTrouble> {
-        Self::around(directory)?.ok_or_else(|| GitTrouble::NoRepository(directory.to_path_buf()))
+    pub(super) fn must_be_around(directory: &Path) -> Result<Self, GitError> {
+        Self::around(directory)?.ok_or_else(|| GitError::NoRepository(directory.to_path_buf()))
     }
 
     /// The working tree's git directory is named by a file: a linked worktree or a submodule.
-    fn elsewhere(top: &Path, dot_git: &Path) -> Result<Self, GitTrouble> {
+    fn elsewhere(top: &Path, dot_git: &Path) -> Result<Self, GitError> {
         let line = read_line(dot_git)?;
         let named =
-            line.strip_prefix(b"gitdir: ").ok_or_else(|| GitTrouble::strange(top, "its .git file is odd"))?;
+            line.strip_prefix(b"gitdir: ").ok_or_else(|| GitError::strange(top, "its .git file is odd"))?;
         let git_dir = top.join(bytes_path(named));
-        let git_dir = git_dir.canonicalize().map_err(GitTrouble::disk(&git_dir))?;
+        let git_dir = git_dir.canonicalize().map_err(GitError::disk(&git_dir))?;
         if git_dir.join("gitdir").is_file() {
             let back = git_dir.join(bytes_path(&read_line(&git_dir.join("gitdir"))?));
             let common = git_dir.join(bytes_path(&read_line(&git_dir.join("commondir"))?));
-            let common = common.canonicalize().map_err(GitTrouble::disk(&common))?;
+            let common = common.canonicalize().map_err(GitError::disk(&common))?;
             let is_mutual = back.canonicalize().ok().as_deref() == Some(dot_git);
             if is_mutual && git_dir.parent() == Some(&common.join("worktrees")) {
                 return Self::with(top, git_dir, common);
             }
-            return Err(GitTrouble::strange(
+            return Err(GitError::strange(
                 top,
                 "the repository it names knows nothing of it; run `git worktree repair`",
             ));
@@ -86,38 +86,38 @@ impl Repository {
         if is_around {
             return Self::with(top, git_dir.clone(), git_dir);
         }
-        Err(GitTrouble::strange(
+        Err(GitError::strange(
             top,
             "its .git file leads to a place that is neither a worktree's nor a submodule's",
         ))
     }
 
     /// A repository without a working tree of its own, known from earlier.
-    pub(super) fn at_common(common: &Path) -> Result<Self, GitTrouble> {
-        let canonical = common.canonicalize().map_err(GitTrouble::disk(common))?;
+    pub(super) fn at_common(common: &Path) -> Result<Self, GitError> {
+        let canonical = common.canonicalize().map_err(GitError::disk(common))?;
         Self::with(&canonical, canonical.clone(), canonical.clone())
     }
 
-    fn with(top: &Path, git_dir: PathBuf, common: PathBuf) -> Result<Self, GitTrouble> {
+    fn with(top: &Path, git_dir: PathBuf, common: PathBuf) -> Result<Self, GitError> {
         for part in ["objects", "refs"] {
             let path = common.join(part);
-            let about = std::fs::symlink_metadata(&path).map_err(GitTrouble::disk(&path))?;
+            let about = std::fs::symlink_metadata(&path).map_err(GitError::disk(&path))?;
             if !about.is_dir() {
-                return Err(GitTrouble::strange(top, format!("{} is not a directory", path.display())));
+                return Err(GitError::strange(top, format!("{} is not a directory", path.display())));
             }
         }
         for part in ["worktrees", "packed-refs", "refs/homing", "refs/heads", "commondir"] {
             let about = std::fs::symlink_metadata(common.join(part));
             if about.is_ok_and(|about| about.is_symlink() || part == "commondir") {
-                return Err(GitTrouble::strange(top, format!("its {part} leads elsewhere")));
+                return Err(GitError::strange(top, format!("its {part} leads elsewhere")));
             }
         }
         let format = format_of(top, &common)?;
         Ok(Self { top: top.to_path_buf(), git_dir, common, format })
     }
 
-    /// What HEAD says, as it stands in its file.
-    pub(super) fn head(&self) -> Result<Vec<u8>, GitTrouble> {
+    /// HEAD, as it stands in its file.
+    pub(super) fn head(&self) -> Result<Vec<u8>, GitError> {
         read_line(&self.git_dir.join("HEAD"))
     }
 
@@ -130,13 +130,13 @@ impl Repository {
 }
 
 /// Which ids it uses; refuses what we do not handle.
-fn format_of(top: &Path, common: &Path) -> Result<&'static str, GitTrouble> {
+fn format_of(top: &Path, common: &Path) -> Result<&'static str, GitError> {
     let path = common.join("config");
     let mut text = Vec::new();
     match open_plain(&path) {
-        Ok(file) => file.take(CONFIG_BYTES_MAX).read_to_end(&mut text).map_err(GitTrouble::disk(&path))?,
+        Ok(file) => file.take(CONFIG_BYTES_MAX).read_to_end(&mut text).map_err(GitError::disk(&path))?,
         Err(why) if why.kind() == io::ErrorKind::NotFound => 0,
-        Err(why) => return Err(GitTrouble::disk(&path)(why)),
+        Err(why) => return Err(GitError::disk(&path)(why)),
     };
     let text = String::from_utf8_lossy(&text).to_lowercase();
     // Every extension of the format is said in the file itself; git reads no include for it either.
@@ -146,22 +146,20 @@ fn format_of(top: &Path, common: &Path) -> Result<&'static str, GitTrouble> {
     };
     if says("refstorage").is_some_and(|storage| storage != "files") {
         let why = "it keeps its refs in another way than as files; run `git refs migrate --ref-format=files`";
-        return Err(GitTrouble::strange(top, why));
+        return Err(GitError::strange(top, why));
     }
     match says("objectformat").as_deref() {
         None | Some("sha1") => Ok("sha1"),
         Some("sha256") => Ok("sha256"),
-        Some(other) => {
-            Err(GitTrouble::strange(top, format!("its objects are of the unknown format {other}")))
-        }
+        Some(other) => Err(GitError::strange(top, format!("its objects are of the unknown format {other}"))),
     }
 }
 
 /// The line in a small file, without its end.
-pub(super) fn read_line(path: &Path) -> Result<Vec<u8>, GitTrouble> {
+pub(super) fn read_line(path: &Path) -> Result<Vec<u8>, GitError> {
     let mut line = Vec::new();
-    let file = open_plain(path).map_err(GitTrouble::disk(path))?;
-    file.take(LINE_BYTES_MAX).read_to_end(&mut line).map_err(GitTrouble::disk(path))?;
+    let file = open_plain(path).map_err(GitError::disk(path))?;
+    file.take(LINE_BYTES_MAX).read_to_end(&mut line).map_err(GitError::disk(path))?;
     while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
         line.pop();
     }

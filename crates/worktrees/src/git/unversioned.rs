@@ -1,4 +1,4 @@
-//! What a tree of git's cannot hold, kept all the same before a worktree is removed: ignored files, what is inside of
+//! Files that a tree of git's cannot hold, kept all the same before a worktree is removed: ignored files, what is inside of
 //! nested repositories, modes, empty directories, and what git itself remembers for this worktree alone.
 //!
 //! It is a commit with a flat tree: a list, and a blob for each file, called by its number. So no name in it can be
@@ -13,12 +13,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::find::Repository;
-use super::inside::{Inside, Stands};
+use super::directory_handle::{DirectoryHandle, EntryKind};
+use super::error::GitError;
 use super::names::is_object_id;
-use super::shadow::{Shadow, remove_tree};
+use super::repository::Repository;
+use super::shadow::{ShadowRepository, remove_tree};
 use super::snapshot::{path_of, split_at_byte};
-use super::trouble::GitTrouble;
 use super::{Git, blocking};
 
 /// More files than this are not looked at one by one.
@@ -37,13 +37,13 @@ const DIRECTORY_MODE: u32 = 0o755;
 
 /// Below which directory a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Below {
+enum PathRoot {
     Worktree,
     Admin,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KeptKind {
     /// A file or link whose bytes are kept here.
     File,
     Link,
@@ -55,28 +55,28 @@ enum Kind {
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
-    below: Below,
-    kind: Kind,
+struct ManifestLine {
+    below: PathRoot,
+    kind: KeptKind,
     mode: u32,
     path: Vec<u8>,
 }
 
-impl Line {
+impl ManifestLine {
     fn has_bytes(&self) -> bool {
-        matches!(self.kind, Kind::File | Kind::Link)
+        matches!(self.kind, KeptKind::File | KeptKind::Link)
     }
 
     fn write(&self) -> Vec<u8> {
         let below = match self.below {
-            Below::Worktree => 'w',
-            Below::Admin => 'a',
+            PathRoot::Worktree => 'w',
+            PathRoot::Admin => 'a',
         };
         let kind = match self.kind {
-            Kind::File => 'f',
-            Kind::Link => 'l',
-            Kind::Directory => 'd',
-            Kind::Mode => 'm',
+            KeptKind::File => 'f',
+            KeptKind::Link => 'l',
+            KeptKind::Directory => 'd',
+            KeptKind::Mode => 'm',
         };
         [format!("{below}{kind} {:o}\t", self.mode).as_bytes(), &self.path, b"\0"].concat()
     }
@@ -86,15 +86,15 @@ impl Line {
         let (letters, mode) = std::str::from_utf8(about).ok()?.split_once(' ')?;
         let mode = u32::from_str_radix(mode, 8).ok()? & 0o7777;
         let (below, kind) = match letters.as_bytes() {
-            [b'w', kind] => (Below::Worktree, *kind),
-            [b'a', kind] => (Below::Admin, *kind),
+            [b'w', kind] => (PathRoot::Worktree, *kind),
+            [b'a', kind] => (PathRoot::Admin, *kind),
             _ => return None,
         };
         let kind = match kind {
-            b'f' => Kind::File,
-            b'l' => Kind::Link,
-            b'd' => Kind::Directory,
-            b'm' => Kind::Mode,
+            b'f' => KeptKind::File,
+            b'l' => KeptKind::Link,
+            b'd' => KeptKind::Directory,
+            b'm' => KeptKind::Mode,
             _ => return None,
         };
         Some(Self { below, kind, mode, path: path.to_vec() })
@@ -103,7 +103,7 @@ impl Line {
 
 impl Git {
     /// Keeps what the snapshot's tree does not have. Gives the commit.
-    pub(super) async fn keep(&self, of: &Repository, shadow: &Shadow) -> Result<String, GitTrouble> {
+    pub(super) async fn keep(&self, of: &Repository, shadow: &ShadowRepository) -> Result<String, GitError> {
         let list = self.raw(shadow, "ls-files").words(["-z", "-s"]).index(&shadow.raw.join("index"));
         let out = list.out().await?;
         let (top, admin, bytes_max) = (of.top.clone(), of.git_dir.clone(), self.bounds.kept_bytes_max);
@@ -122,7 +122,7 @@ impl Git {
         };
         let import = self.raw(shadow, "fast-import").words(["--quiet", "--done"]).word(export);
         import.durable(true).write(writing).out().await?;
-        let text = fs::read_to_string(&marks).map_err(GitTrouble::disk(&marks))?;
+        let text = fs::read_to_string(&marks).map_err(GitError::disk(&marks))?;
         let tree: String = text
             .lines()
             .filter_map(|line| line.strip_prefix(':')?.split_once(' '))
@@ -136,9 +136,9 @@ impl Git {
     pub(super) async fn give_back(
         &self,
         to: &Repository,
-        shadow: &Shadow,
+        shadow: &ShadowRepository,
         commit: &str,
-    ) -> Result<(), GitTrouble> {
+    ) -> Result<(), GitError> {
         let aside = shadow.dir.join("kept");
         remove_tree(&aside)?;
         super::make_private(&aside)?;
@@ -158,8 +158,8 @@ impl Git {
     pub(super) async fn commits_of(
         &self,
         of: &Repository,
-        shadow: &Shadow,
-    ) -> Result<Vec<String>, GitTrouble> {
+        shadow: &ShadowRepository,
+    ) -> Result<Vec<String>, GitError> {
         let admin = of.git_dir.clone();
         let named: Vec<String> = blocking(move || Ok(named_in(&admin))).await?.into_iter().collect();
         let asked: Vec<String> = named.iter().map(|id| format!("{id}^{{commit}}")).collect();
@@ -184,12 +184,17 @@ impl Git {
 }
 
 /// Everything that has to be written down, in the order of the list.
-fn look(top: &Path, admin: &Path, tracked: &HashSet<&[u8]>, bytes_max: u64) -> Result<Vec<Line>, GitTrouble> {
-    let mut seen = Seen::default();
-    seen.walk(top, Below::Worktree, Path::new(""), tracked)?;
-    seen.walk(admin, Below::Admin, Path::new(""), &HashSet::new())?;
+fn look(
+    top: &Path,
+    admin: &Path,
+    tracked: &HashSet<&[u8]>,
+    bytes_max: u64,
+) -> Result<Vec<ManifestLine>, GitError> {
+    let mut seen = KeptFiles::default();
+    seen.walk(top, PathRoot::Worktree, Path::new(""), tracked)?;
+    seen.walk(admin, PathRoot::Admin, Path::new(""), &HashSet::new())?;
     if !seen.unreadable.is_empty() {
-        return Err(GitTrouble::Unreadable(seen.unreadable));
+        return Err(GitError::Unreadable(seen.unreadable));
     }
     if seen.bytes > bytes_max {
         let mut largest: Vec<(u64, PathBuf)> =
@@ -197,14 +202,14 @@ fn look(top: &Path, admin: &Path, tracked: &HashSet<&[u8]>, bytes_max: u64) -> R
         largest.sort_by(|one, other| other.cmp(one));
         let largest = largest.into_iter().take(LARGEST_SHOWN).map(|(_, path)| path).collect();
         let what = "what git ignores or does not see in this worktree";
-        return Err(GitTrouble::TooLarge { what, bytes: seen.bytes, bytes_max, largest });
+        return Err(GitError::TooLarge { what, bytes: seen.bytes, bytes_max, largest });
     }
     Ok(seen.lines)
 }
 
 #[derive(Default)]
-struct Seen {
-    lines: Vec<Line>,
+struct KeptFiles {
+    lines: Vec<ManifestLine>,
     bytes: u64,
     /// By the first name of the path: what people would delete.
     sizes: BTreeMap<PathBuf, u64>,
@@ -212,14 +217,14 @@ struct Seen {
     files: usize,
 }
 
-impl Seen {
+impl KeptFiles {
     fn walk(
         &mut self,
         root: &Path,
-        below: Below,
+        below: PathRoot,
         at: &Path,
         tracked: &HashSet<&[u8]>,
-    ) -> Result<(), GitTrouble> {
+    ) -> Result<(), GitError> {
         let directory = root.join(at);
         let Ok(entries) = fs::read_dir(&directory) else {
             self.unreadable.push(at.to_path_buf());
@@ -227,16 +232,16 @@ impl Seen {
         };
         let mut is_empty = true;
         for entry in entries {
-            let entry = entry.map_err(GitTrouble::disk(&directory))?;
+            let entry = entry.map_err(GitError::disk(&directory))?;
             let (path, about) =
-                (at.join(entry.file_name()), entry.metadata().map_err(GitTrouble::disk(&directory))?);
+                (at.join(entry.file_name()), entry.metadata().map_err(GitError::disk(&directory))?);
             if is_made_anew(below, &path) {
                 continue;
             }
             is_empty = false;
             self.files += 1;
             if self.files > FILES_MAX {
-                return Err(GitTrouble::strange(
+                return Err(GitError::strange(
                     root,
                     "it has too many files to be kept; delete what can be made again",
                 ));
@@ -247,11 +252,11 @@ impl Seen {
                 self.note(root, below, path, &about, tracked);
             }
         }
-        let mode = fs::symlink_metadata(&directory).map_err(GitTrouble::disk(&directory))?.mode() & 0o7777;
+        let mode = fs::symlink_metadata(&directory).map_err(GitError::disk(&directory))?.mode() & 0o7777;
         if !at.as_os_str().is_empty() && (is_empty || mode != DIRECTORY_MODE) {
-            self.lines.push(Line {
+            self.lines.push(ManifestLine {
                 below,
-                kind: Kind::Directory,
+                kind: KeptKind::Directory,
                 mode,
                 path: at.as_os_str().as_bytes().to_vec(),
             });
@@ -259,7 +264,14 @@ impl Seen {
         Ok(())
     }
 
-    fn note(&mut self, root: &Path, below: Below, path: PathBuf, about: &Metadata, tracked: &HashSet<&[u8]>) {
+    fn note(
+        &mut self,
+        root: &Path,
+        below: PathRoot,
+        path: PathBuf,
+        about: &Metadata,
+        tracked: &HashSet<&[u8]>,
+    ) {
         let bytes = path.as_os_str().as_bytes().to_vec();
         let (mode, is_tracked) = (about.mode() & 0o7777, tracked.contains(bytes.as_slice()));
         // Pipes and sockets hold nothing.
@@ -271,24 +283,24 @@ impl Seen {
             return;
         }
         let kind = match (is_tracked, about.is_symlink()) {
-            (true, false) if !FILE_MODES.contains(&mode) => Kind::Mode,
+            (true, false) if !FILE_MODES.contains(&mode) => KeptKind::Mode,
             (true, _) => return,
-            (false, true) => Kind::Link,
-            (false, false) => Kind::File,
+            (false, true) => KeptKind::Link,
+            (false, false) => KeptKind::File,
         };
         if !is_tracked {
             let first = path.iter().next().map(PathBuf::from).unwrap_or_default();
             *self.sizes.entry(first).or_default() += about.size();
             self.bytes += about.size();
         }
-        self.lines.push(Line { below, kind, mode, path: bytes });
+        self.lines.push(ManifestLine { below, kind, mode, path: bytes });
     }
 }
 
-fn is_made_anew(below: Below, path: &Path) -> bool {
+fn is_made_anew(below: PathRoot, path: &Path) -> bool {
     match below {
-        Below::Worktree => path == Path::new(".git"),
-        Below::Admin => {
+        PathRoot::Worktree => path == Path::new(".git"),
+        PathRoot::Admin => {
             ADMIN_MADE_ANEW.iter().any(|name| path == Path::new(name))
                 || path.components().count() == 1 && path.extension() == Some(OsStr::new("lock"))
         }
@@ -296,16 +308,16 @@ fn is_made_anew(below: Below, path: &Path) -> bool {
 }
 
 /// The list as the first blob, then each file under its number in the list, counted from two.
-fn write_blobs(to: &mut dyn Write, top: &Path, admin: &Path, lines: &[Line]) -> io::Result<()> {
-    let list: Vec<u8> = lines.iter().flat_map(Line::write).collect();
+fn write_blobs(to: &mut dyn Write, top: &Path, admin: &Path, lines: &[ManifestLine]) -> io::Result<()> {
+    let list: Vec<u8> = lines.iter().flat_map(ManifestLine::write).collect();
     write!(to, "blob\nmark :1\ndata {}\n", list.len())?;
     to.write_all(&list)?;
-    let roots = [Inside::open(top)?, Inside::open(admin)?];
+    let roots = [DirectoryHandle::open(top)?, DirectoryHandle::open(admin)?];
     for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.has_bytes()) {
         let path = path_of(&line.path);
         let (parent, name) = roots[line.below as usize].parent(&path)?;
         write!(to, "\nblob\nmark :{}\n", number + 2)?;
-        if line.kind == Kind::Link {
+        if line.kind == KeptKind::Link {
             let target = parent.read_link(name)?;
             writeln!(to, "data {}", target.len())?;
             to.write_all(&target)?;
@@ -322,32 +334,34 @@ fn write_blobs(to: &mut dyn Write, top: &Path, admin: &Path, lines: &[Line]) -> 
 }
 
 /// Puts everything where it was. Modes come last: a directory may be closed to us by its own.
-fn place(aside: &Path, top: &Path, admin: &Path) -> Result<(), GitTrouble> {
+fn place(aside: &Path, top: &Path, admin: &Path) -> Result<(), GitError> {
     let path = aside.join(LIST);
-    let list = fs::read(&path).map_err(GitTrouble::disk(&path))?;
-    let lines: Vec<Line> = list.split(|byte| *byte == 0).filter_map(Line::read).collect();
-    let open = |root: &Path| Inside::open(root).map_err(GitTrouble::disk(root));
+    let list = fs::read(&path).map_err(GitError::disk(&path))?;
+    let lines: Vec<ManifestLine> = list.split(|byte| *byte == 0).filter_map(ManifestLine::read).collect();
+    let open = |root: &Path| DirectoryHandle::open(root).map_err(GitError::disk(root));
     let roots = [open(top)?, open(admin)?];
     for (number, line) in lines.iter().enumerate() {
         let (root, path) = (&roots[line.below as usize], path_of(&line.path));
         let done = match line.kind {
-            Kind::Directory => root.make_directory(&path).map(drop),
-            Kind::File | Kind::Link => place_one(root, &path, line, &aside.join((number + 2).to_string())),
-            Kind::Mode => Ok(()),
+            KeptKind::Directory => root.make_directory(&path).map(drop),
+            KeptKind::File | KeptKind::Link => {
+                place_one(root, &path, line, &aside.join((number + 2).to_string()))
+            }
+            KeptKind::Mode => Ok(()),
         };
-        done.map_err(GitTrouble::disk(&path))?;
+        done.map_err(GitError::disk(&path))?;
     }
-    set_modes(top, Below::Worktree, &roots[0], &lines)?;
-    set_modes(admin, Below::Admin, &roots[1], &lines)
+    set_modes(top, PathRoot::Worktree, &roots[0], &lines)?;
+    set_modes(admin, PathRoot::Admin, &roots[1], &lines)
 }
 
-fn place_one(root: &Inside, path: &Path, line: &Line, bytes: &Path) -> io::Result<()> {
+fn place_one(root: &DirectoryHandle, path: &Path, line: &ManifestLine, bytes: &Path) -> io::Result<()> {
     let (parent, name) = root.make_parent(path)?;
-    if matches!(parent.stands(name)?, Stands::File | Stands::Link) {
+    if matches!(parent.stands(name)?, EntryKind::File | EntryKind::Link) {
         parent.remove_file(name)?;
     }
     let mut file = fs::File::open(bytes)?;
-    if line.kind == Kind::Link {
+    if line.kind == KeptKind::Link {
         let mut target = Vec::new();
         file.read_to_end(&mut target)?;
         return parent.link(name, &target);
@@ -358,10 +372,15 @@ fn place_one(root: &Inside, path: &Path, line: &Line, bytes: &Path) -> io::Resul
 }
 
 /// Each file and directory gets the mode it had: the one in the list, or the ordinary one.
-fn set_modes(root: &Path, below: Below, inside: &Inside, lines: &[Line]) -> Result<(), GitTrouble> {
+fn set_modes(
+    root: &Path,
+    below: PathRoot,
+    inside: &DirectoryHandle,
+    lines: &[ManifestLine],
+) -> Result<(), GitError> {
     let told: HashMap<&[u8], u32> = lines
         .iter()
-        .filter(|line| line.below == below && line.kind != Kind::Link)
+        .filter(|line| line.below == below && line.kind != KeptKind::Link)
         .map(|line| (line.path.as_slice(), line.mode))
         .collect();
     set_modes_in(root, below, Path::new(""), inside, &told)
@@ -369,16 +388,16 @@ fn set_modes(root: &Path, below: Below, inside: &Inside, lines: &[Line]) -> Resu
 
 fn set_modes_in(
     root: &Path,
-    below: Below,
+    below: PathRoot,
     at: &Path,
-    inside: &Inside,
+    inside: &DirectoryHandle,
     told: &HashMap<&[u8], u32>,
-) -> Result<(), GitTrouble> {
+) -> Result<(), GitError> {
     let directory = root.join(at);
-    for entry in fs::read_dir(&directory).map_err(GitTrouble::disk(&directory))? {
-        let entry = entry.map_err(GitTrouble::disk(&directory))?;
+    for entry in fs::read_dir(&directory).map_err(GitError::disk(&directory))? {
+        let entry = entry.map_err(GitError::disk(&directory))?;
         let (path, about) =
-            (at.join(entry.file_name()), entry.metadata().map_err(GitTrouble::disk(&directory))?);
+            (at.join(entry.file_name()), entry.metadata().map_err(GitError::disk(&directory))?);
         if about.is_symlink() || is_made_anew(below, &path) {
             continue;
         }
@@ -394,7 +413,7 @@ fn set_modes_in(
         let wanted = told.get(path.as_os_str().as_bytes()).copied().unwrap_or(ordinary);
         if mode != wanted {
             let set = inside.parent(&path).and_then(|(parent, name)| parent.set_mode(name, wanted));
-            set.map_err(GitTrouble::disk(&path))?;
+            set.map_err(GitError::disk(&path))?;
         }
     }
     Ok(())
@@ -431,17 +450,17 @@ mod tests {
     #[test]
     fn a_line_is_read_as_it_was_written() {
         for (below, kind) in [
-            (Below::Worktree, Kind::File),
-            (Below::Admin, Kind::Link),
-            (Below::Worktree, Kind::Directory),
-            (Below::Worktree, Kind::Mode),
+            (PathRoot::Worktree, KeptKind::File),
+            (PathRoot::Admin, KeptKind::Link),
+            (PathRoot::Worktree, KeptKind::Directory),
+            (PathRoot::Worktree, KeptKind::Mode),
         ] {
-            let line = Line { below, kind, mode: 0o4751, path: b"a\t\xff\nb".to_vec() };
+            let line = ManifestLine { below, kind, mode: 0o4751, path: b"a\t\xff\nb".to_vec() };
             let written = line.write();
-            assert_eq!(Line::read(&written[..written.len() - 1]), Some(line));
+            assert_eq!(ManifestLine::read(&written[..written.len() - 1]), Some(line));
         }
         for odd in [&b""[..], b"wf", b"wf 9\tx", b"zf 644\tx", b"wz 644\tx"] {
-            assert_eq!(Line::read(odd), None);
+            assert_eq!(ManifestLine::read(odd), None);
         }
     }
 }

@@ -14,12 +14,12 @@ pub(crate) enum Line {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineReader {
     partial: Vec<u8>,
     is_too_long: bool,
 }
 
-impl Lines {
+impl LineReader {
     /// The lines that end in these bytes.
     pub(crate) fn cut(&mut self, bytes: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
@@ -33,7 +33,7 @@ impl Lines {
         lines
     }
 
-    /// What has come since the last end of a line. Empty lines say nothing.
+    /// The bytes that have come since the last end of a line. Empty lines say nothing.
     pub(crate) fn rest(&mut self) -> Option<Line> {
         let partial = std::mem::take(&mut self.partial);
         let text = String::from_utf8_lossy(&partial);
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn lines_are_whole_however_they_are_cut() {
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         let seen: Vec<Line> = b"one\n\ntwo\xff\nthr".chunks(1).flat_map(|bytes| lines.cut(bytes)).collect();
         assert_eq!(seen, [whole("one"), whole("two\u{fffd}")]);
         assert_eq!(lines.rest(), Some(whole("thr")));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_endless_line_takes_no_room_and_the_next_one_is_read() {
-        let mut lines = Lines::default();
+        let mut lines = LineReader::default();
         for _ in 0..100 {
             assert!(lines.cut(&[b'x'; 64 * 1024]).is_empty());
             assert!(lines.partial.capacity() <= 2 * LINE_BYTES_MAX);

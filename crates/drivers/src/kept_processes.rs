@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use agent::{Account, Launch, TreeName};
 use kernel::Native;
-use processes::{TreeEvent, bury};
+use processes::{TreeEvent, end_tree};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::spoken::{Heard, Out, Parts, Tongue};
+use crate::running_agent::{AgentProcess, AgentProtocol, ProcessEvent, ProtocolOutput};
 
 /// How long a kept process may take to show that it is there. Then it is ended and another one is started.
 const PROOF_WAIT: Duration = Duration::from_millis(2_000);
@@ -26,21 +26,21 @@ const KILL_WAIT: Duration = Duration::from_millis(4_000);
 
 /// How many are kept, and for how long.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KeepConfig {
+pub(crate) struct KeptConfig {
     pub(crate) kept_max: usize,
     pub(crate) idle_max: Duration,
 }
 
-pub(crate) struct Keep<T: Tongue> {
-    config: KeepConfig,
+pub(crate) struct KeptProcesses<T: AgentProtocol> {
+    config: KeptConfig,
     locks: PathBuf,
-    kept: Mutex<BTreeMap<TreeName, Kept<T>>>,
+    kept: Mutex<BTreeMap<TreeName, KeptProcess<T>>>,
     numbers: AtomicU64,
 }
 
-/// What a process was started for. Another turn has to want the same.
+/// The scope that a process was started for. Another turn has to want the same.
 #[derive(Clone, PartialEq, Eq)]
-struct Wanted {
+struct LaunchKey {
     native: Option<Native>,
     directory: PathBuf,
     model: Option<String>,
@@ -50,7 +50,7 @@ struct Wanted {
     walled: bool,
 }
 
-impl Wanted {
+impl LaunchKey {
     fn of(launch: &Launch, native: Option<Native>) -> Self {
         let Launch { directory, model, mode, account, whose, walled, .. } = launch.clone();
         Self { native, directory, model, mode, account, whose, walled }
@@ -58,35 +58,35 @@ impl Wanted {
 }
 
 /// A kept process, as the others see it.
-struct Kept<T: Tongue> {
+struct KeptProcess<T: AgentProtocol> {
     /// Which of all that were ever kept.
     number: u64,
-    wanted: Wanted,
+    wanted: LaunchKey,
     since: Instant,
     /// It is being ended to make room for others. It stays here until it is gone, so that whoever starts something in
     /// its session waits for that.
     is_going: bool,
-    calls: mpsc::Sender<Call<T>>,
+    calls: mpsc::Sender<KeptCall<T>>,
 }
 
-enum Call<T: Tongue> {
+enum KeptCall<T: AgentProtocol> {
     /// Whoever calls wants to go on with it.
-    Take(oneshot::Sender<Parts<T>>),
+    Take(oneshot::Sender<AgentProcess<T>>),
     /// It is to be ended; answers by being dropped when it is gone.
     End(oneshot::Sender<()>),
 }
 
-impl<T: Tongue> Keep<T> {
-    pub(crate) fn new(config: KeepConfig, locks: PathBuf) -> Arc<Self> {
+impl<T: AgentProtocol> KeptProcesses<T> {
+    pub(crate) fn new(config: KeptConfig, locks: PathBuf) -> Arc<Self> {
         Arc::new(Self { config, locks, kept: Mutex::default(), numbers: AtomicU64::new(0) })
     }
 
     /// Keeps a process for the session's next turn. If there are too many, the one that waits longest goes.
-    pub(crate) fn put(self: &Arc<Self>, parts: Parts<T>, launch: &Launch, native: Option<Native>) {
+    pub(crate) fn put(self: &Arc<Self>, parts: AgentProcess<T>, launch: &Launch, native: Option<Native>) {
         let (calls, called) = mpsc::channel(1);
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let wanted = Wanted::of(launch, native);
-        let kept = Kept { number, wanted, since: Instant::now(), is_going: false, calls };
+        let wanted = LaunchKey::of(launch, native);
+        let kept = KeptProcess { number, wanted, since: Instant::now(), is_going: false, calls };
         let name = launch.tree.clone();
         let mut all = self.kept();
         all.insert(name.clone(), kept);
@@ -98,18 +98,18 @@ impl<T: Tongue> Keep<T> {
             if let Some(oldest) = oldest {
                 oldest.is_going = true;
                 // If it does not hear this, it is already going or being taken.
-                let _ = oldest.calls.try_send(Call::End(oneshot::channel().0));
+                let _ = oldest.calls.try_send(KeptCall::End(oneshot::channel().0));
             }
         }
     }
 
     /// The session's process, if there is one that fits and is there. One that does not is gone afterwards.
-    pub(crate) async fn take(&self, launch: &Launch) -> Option<Parts<T>> {
+    pub(crate) async fn take(&self, launch: &Launch) -> Option<AgentProcess<T>> {
         let kept = self.kept().remove(&launch.tree)?;
         // Its conversation is the one that a fork begins with, not the fork.
-        if kept.wanted == Wanted::of(launch, launch.native.clone()) && !launch.fork {
+        if kept.wanted == LaunchKey::of(launch, launch.native.clone()) && !launch.fork {
             let (give, given) = oneshot::channel();
-            if kept.calls.send(Call::Take(give)).await.is_ok()
+            if kept.calls.send(KeptCall::Take(give)).await.is_ok()
                 && let Ok(parts) = given.await
             {
                 return Some(parts);
@@ -133,7 +133,7 @@ impl<T: Tongue> Keep<T> {
         let mut waiting = Vec::new();
         for kept in all.into_values() {
             let (tell, told) = oneshot::channel();
-            let _ = kept.calls.send(Call::End(tell)).await;
+            let _ = kept.calls.send(KeptCall::End(tell)).await;
             waiting.push(told);
         }
         for told in waiting {
@@ -141,13 +141,13 @@ impl<T: Tongue> Keep<T> {
         }
     }
 
-    async fn end(&self, kept: Kept<T>) {
+    async fn end(&self, kept: KeptProcess<T>) {
         let (tell, told) = oneshot::channel();
-        let _ = kept.calls.send(Call::End(tell)).await;
+        let _ = kept.calls.send(KeptCall::End(tell)).await;
         let _ = told.await;
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<TreeName, Kept<T>>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<TreeName, KeptProcess<T>>> {
         // Nothing panics while holding it.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,8 +156,8 @@ impl<T: Tongue> Keep<T> {
         self: Arc<Self>,
         name: TreeName,
         number: u64,
-        mut parts: Parts<T>,
-        mut called: mpsc::Receiver<Call<T>>,
+        mut parts: AgentProcess<T>,
+        mut called: mpsc::Receiver<KeptCall<T>>,
     ) {
         let until = Instant::now() + self.config.idle_max;
         let call = loop {
@@ -170,12 +170,12 @@ impl<T: Tongue> Keep<T> {
         // Whoever waits for the end hears of it by this being dropped.
         let mut told = None;
         let left = match call {
-            Some(Call::Take(give)) if is_there(&mut parts).await => give.send(parts).err(),
-            Some(Call::End(tell)) => {
+            Some(KeptCall::Take(give)) if is_there(&mut parts).await => give.send(parts).err(),
+            Some(KeptCall::End(tell)) => {
                 told = Some(tell);
                 Some(parts)
             }
-            Some(Call::Take(_)) | None => Some(parts),
+            Some(KeptCall::Take(_)) | None => Some(parts),
         };
         if let Some(parts) = left {
             self.see_gone(&name, parts).await;
@@ -194,8 +194,8 @@ impl<T: Tongue> Keep<T> {
         }
     }
 
-    async fn see_gone(&self, name: &TreeName, mut parts: Parts<T>) {
-        if parts.tongue.leaves_on_eof() {
+    async fn see_gone(&self, name: &TreeName, mut parts: AgentProcess<T>) {
+        if parts.protocol.leaves_on_eof() {
             parts.tree.close_input();
             if tokio::time::timeout(LEAVE_WAIT, until_over(&mut parts)).await == Ok(true) {
                 return;
@@ -204,8 +204,8 @@ impl<T: Tongue> Keep<T> {
         parts.tree.kill();
         if tokio::time::timeout(KILL_WAIT, until_over(&mut parts)).await != Ok(true) {
             drop(parts);
-            let buried = bury(self.locks.clone(), name.clone()).await;
-            if let Err(trouble) = buried {
+            let ended = end_tree(self.locks.clone(), name.clone()).await;
+            if let Err(trouble) = ended {
                 tracing::warn!(tree = %name, %trouble, "a process that was kept may still be there");
             }
         }
@@ -213,15 +213,15 @@ impl<T: Tongue> Keep<T> {
 }
 
 /// Hears what an idle process says, which is no part of any turn. Answers whether it is still there.
-async fn listen<T: Tongue>(parts: &mut Parts<T>, heard: Heard) -> bool {
+async fn listen<T: AgentProtocol>(parts: &mut AgentProcess<T>, heard: ProcessEvent) -> bool {
     let outs: Vec<_> = match heard {
-        Heard::Tree(TreeEvent::Exited(_) | TreeEvent::Lost) => return false,
-        Heard::Tree(TreeEvent::Output(bytes)) => {
+        ProcessEvent::Tree(TreeEvent::Exited(_) | TreeEvent::Lost) => return false,
+        ProcessEvent::Tree(TreeEvent::Output(bytes)) => {
             let lines = parts.lines.cut(&bytes);
             lines.into_iter().map(|line| parts.read(line)).collect()
         }
-        Heard::Tree(TreeEvent::Errors(_) | TreeEvent::Counted(_)) => Vec::new(),
-        Heard::Side(line) => vec![parts.read_side(&line)],
+        ProcessEvent::Tree(TreeEvent::Errors(_) | TreeEvent::Counted(_)) => Vec::new(),
+        ProcessEvent::Side(line) => vec![parts.read_side(&line)],
     };
     for out in outs {
         let bytes = out.into_bytes();
@@ -229,25 +229,25 @@ async fn listen<T: Tongue>(parts: &mut Parts<T>, heard: Heard) -> bool {
             return false;
         }
     }
-    parts.tongue.may_be_kept()
+    parts.protocol.may_be_kept()
 }
 
-/// Whether its supervisor says, now, that it is there, and it answers itself if it can. A process that was just killed, or
+/// True if its supervisor says, now, that it is there, and it answers itself if it can. A process that was just killed, or
 /// that hangs, is counted but does not answer.
-async fn is_there<T: Tongue>(parts: &mut Parts<T>) -> bool {
+async fn is_there<T: AgentProtocol>(parts: &mut AgentProcess<T>) -> bool {
     let proof = async {
-        let mut out = Out::default();
-        parts.tongue.knock(&mut out);
+        let mut out = ProtocolOutput::default();
+        parts.protocol.knock(&mut out);
         let bytes = out.into_bytes();
         if !bytes.is_empty() && parts.say(&bytes).await.is_err() {
             return false;
         }
         parts.tree.count();
         let mut is_counted = false;
-        while !(is_counted && parts.tongue.has_answered()) {
+        while !(is_counted && parts.protocol.has_answered()) {
             match parts.next().await {
-                Heard::Tree(TreeEvent::Counted(count)) if count.processes > 0 => is_counted = true,
-                Heard::Tree(TreeEvent::Counted(_)) => return false,
+                ProcessEvent::Tree(TreeEvent::Counted(count)) if count.processes > 0 => is_counted = true,
+                ProcessEvent::Tree(TreeEvent::Counted(_)) => return false,
                 heard => {
                     if !listen(parts, heard).await {
                         return false;
@@ -261,12 +261,12 @@ async fn is_there<T: Tongue>(parts: &mut Parts<T>) -> bool {
 }
 
 /// Waits for the end; whether everything was seen gone.
-async fn until_over<T: Tongue>(parts: &mut Parts<T>) -> bool {
+async fn until_over<T: AgentProtocol>(parts: &mut AgentProcess<T>) -> bool {
     loop {
         match parts.next().await {
-            Heard::Tree(TreeEvent::Exited(exit)) => return exit.gone,
-            Heard::Tree(TreeEvent::Lost) => return false,
-            Heard::Tree(_) | Heard::Side(_) => {}
+            ProcessEvent::Tree(TreeEvent::Exited(exit)) => return exit.gone,
+            ProcessEvent::Tree(TreeEvent::Lost) => return false,
+            ProcessEvent::Tree(_) | ProcessEvent::Side(_) => {}
         }
     }
 }

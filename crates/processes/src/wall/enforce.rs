@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::{Around, MUST, WallKind, mounts, rules};
+use super::{MUST, SessionWall, WallKind, landlock_rules, mounts};
 
-/// What an agent that runs as root keeps of root's powers: those with which packages are installed and servers tried out, and
+/// The powers of root that an agent keeps which runs as root: those with which packages are installed and servers tried out, and
 /// none with which one leaves a wall (mounting, tracing, devices, files by number, modules).
 const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
@@ -31,17 +31,17 @@ const ROOT_STARTERS: [&str; 2] = ["/run/systemd/private", "/run/dbus"];
 
 /// The wall of one start, with every path looked up.
 #[derive(Debug, Clone)]
-pub(crate) struct Prepared {
-    around: Around,
+pub(crate) struct PreparedWall {
+    around: SessionWall,
     hide: Vec<PathBuf>,
     keep: Vec<PathBuf>,
     /// The agent is going to be root.
     is_root: bool,
 }
 
-impl Prepared {
+impl PreparedWall {
     /// Looks everything up, in the supervisor.
-    pub(crate) fn new(around: &Around) -> Result<Self, String> {
+    pub(crate) fn new(around: &SessionWall) -> Result<Self, String> {
         if around.kind != WallKind::Off
             && let Some(data) = &around.data
             && !data.is_in_place()
@@ -57,7 +57,7 @@ impl Prepared {
             all.dedup();
             all
         };
-        let is_root = around.wear.is_none() && rustix::process::geteuid().is_root();
+        let is_root = around.os_user.is_none() && rustix::process::geteuid().is_root();
         let mut hide = around.hide.clone();
         if is_root {
             hide.extend(ROOT_STARTERS.map(PathBuf::from));
@@ -68,7 +68,7 @@ impl Prepared {
     }
 
     /// Raises the wall around this process, for good. Only in a process with one thread, which is about to be the agent.
-    pub(crate) fn raise(&self) -> io::Result<()> {
+    pub(crate) fn enforce(&self) -> io::Result<()> {
         let kind = self.around.kind;
         let covered = match kind {
             WallKind::Auto | WallKind::Mounts => self.cover(),
@@ -80,8 +80,10 @@ impl Prepared {
             return Err(said("the wall around it cannot be made by mounts, as [wall] wants", why));
         }
         let hides = covered.is_err() && kind != WallKind::Off;
-        if let Some(wear) = &self.around.wear {
-            wear.put_on().map_err(|why| said(&format!("we cannot become the user {:?}", wear.user), &why))?;
+        if let Some(os_user) = &self.around.os_user {
+            os_user
+                .become_user()
+                .map_err(|why| said(&format!("we cannot become the user {:?}", os_user.user), &why))?;
         } else if self.is_root && kind != WallKind::Off {
             shed_powers()?;
         }
@@ -89,7 +91,8 @@ impl Prepared {
             return Ok(());
         }
         rustix::thread::set_no_new_privs(true)?;
-        let enforced = if hides { rules::hide(&self.hide, &self.keep)? } else { rules::bound()? };
+        let enforced =
+            if hides { landlock_rules::hide(&self.hide, &self.keep)? } else { landlock_rules::bound()? };
         let stands = !hides || enforced;
         match lacks(kind, self.around.must, stands) {
             Some(what) => Err(said(what, &io::ErrorKind::Unsupported.into())),
@@ -99,7 +102,7 @@ impl Prepared {
 
     fn cover(&self) -> io::Result<()> {
         // A namespace of users knows one user only: who is going to be another cannot have one, and root loses the others.
-        let with_users = !rustix::process::geteuid().is_root() && self.around.wear.is_none();
+        let with_users = !rustix::process::geteuid().is_root() && self.around.os_user.is_none();
         mounts::separate(with_users)?;
         mounts::cover(&self.hide, &self.keep)?;
         mounts::fix(self.is_root);

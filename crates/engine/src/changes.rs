@@ -3,17 +3,18 @@
 //! The tree is remembered before the words leave us and after the processes are gone. Git's troubles never fail a turn: a
 //! notice says what could not be seen.
 
-use crate::{Engine, Side, TreeChanges};
+use crate::{Side, TreeChanges, Trees};
 use kernel::{SessionId, Turn};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a look at a tree may take before the turn goes on without it.
 const LOOK_MAX: Duration = Duration::from_secs(120);
 
-/// Looks at one directory for one turn.
+/// The snapshots of one directory before and after one turn.
 #[derive(Debug, Clone)]
-pub(crate) struct Watch {
-    engine: Engine,
+pub(crate) struct TurnSnapshots {
+    trees: Arc<dyn Trees>,
     session: SessionId,
     turn: Turn,
     directory: String,
@@ -30,9 +31,9 @@ pub(crate) enum Before {
     Unseen(String),
 }
 
-impl Watch {
-    pub(crate) fn new(engine: &Engine, session: SessionId, turn: Turn, directory: &str) -> Self {
-        Self { engine: engine.clone(), session, turn, directory: directory.to_owned() }
+impl TurnSnapshots {
+    pub(crate) fn new(trees: &Arc<dyn Trees>, session: SessionId, turn: Turn, directory: &str) -> Self {
+        Self { trees: trees.clone(), session, turn, directory: directory.to_owned() }
     }
 
     pub(crate) async fn before(self) -> Before {
@@ -49,12 +50,12 @@ impl Watch {
         if !self.remember(Side::After).await.map_err(unseen)? {
             return Ok(None);
         }
-        let changes = self.engine.trees().changes(&self.directory, self.session, self.turn);
+        let changes = self.trees.changes(&self.directory, self.session, self.turn);
         in_time(changes).await.map_err(unseen)
     }
 
     async fn remember(&self, side: Side) -> Result<bool, String> {
-        in_time(self.engine.trees().remember(&self.directory, self.session, self.turn, side)).await
+        in_time(self.trees.remember(&self.directory, self.session, self.turn, side)).await
     }
 }
 

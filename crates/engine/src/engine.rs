@@ -5,14 +5,16 @@ use crate::keeper::Keepers;
 use crate::people::{Blink, Passwords, Uses};
 use crate::refused_reads::RefusedReads;
 use crate::roster::Roster;
+use crate::runner_ports::RunnerPorts;
 use crate::sealer::Sealer;
+use crate::tasks::Tasks;
 use crate::timer::Timer;
 use crate::{CallBack, Clock, Ground, Mint, Refused, Scripts, Seal, Secret, Trees, Wall};
 use agent::Agent;
 use kernel::{AfterFailure, MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use store::{Gauges, NewOrg, Purpose, Store, TokenRow};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -139,10 +141,8 @@ struct Inner {
     exchange: Semaphore,
     agents: BTreeMap<String, Arc<dyn Agent>>,
     default_agent: String,
-    trees: Arc<dyn Trees>,
-    scripts: BTreeMap<String, Scripts>,
     after_failure: BTreeMap<String, AfterFailure>,
-    ground: Arc<dyn Ground>,
+    runner_ports: RunnerPorts,
     clock: Arc<dyn Clock>,
     mint: Arc<dyn Mint>,
     seal: Arc<dyn Seal>,
@@ -165,7 +165,6 @@ struct Inner {
     /// Rung with each. Unlike the number's own waiters, these are woken in the order in which they came: a story of the
     /// simulation is the same each time.
     rights_bell: Notify,
-    tasks: Mutex<JoinSet<()>>,
 }
 
 impl fmt::Debug for Engine {
@@ -178,15 +177,20 @@ impl Engine {
     /// Begins to keep sessions: whatever is unfinished is settled by the same loop as anything else.
     pub async fn start(wiring: Wiring) -> Result<Self, Refused> {
         let agents = wiring.agents.into_iter().map(|agent| (agent.name().to_owned(), agent)).collect();
+        let runner_ports = RunnerPorts {
+            trees: wiring.trees,
+            ground: wiring.ground,
+            scripts: Arc::new(wiring.scripts),
+            tasks: Tasks::default(),
+            stop_grace_ms: wiring.limits.stop_grace_ms,
+        };
         let keepers = Keepers::new(crate::lease::Lease::new(wiring.store.node().term));
         let engine = Self(Arc::new(Inner {
             store: wiring.store,
             exchange: Semaphore::new(crate::export::AT_ONCE),
             agents,
             default_agent: wiring.default_agent,
-            ground: wiring.ground,
-            trees: wiring.trees,
-            scripts: wiring.scripts,
+            runner_ports,
             after_failure: wiring.after_failure,
             clock: wiring.clock,
             mint: wiring.mint,
@@ -207,7 +211,6 @@ impl Engine {
             uses: Uses::default(),
             rights: watch::Sender::new(0),
             rights_bell: Notify::new(),
-            tasks: Mutex::default(),
         }));
         engine.keep_unfinished().await?;
         crate::timer::start(&engine);
@@ -257,14 +260,15 @@ impl Engine {
 
     /// Everything the engine does by itself is done in these tasks, so that it can be ended.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        self.tasks().spawn(task);
     }
 
-    fn tasks(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
-        // Nobody panics while holding it; it holds only handles.
-        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tasks(&self) -> &Tasks {
+        &self.0.runner_ports.tasks
+    }
+
+    pub(crate) fn runner_ports(&self) -> &RunnerPorts {
+        &self.0.runner_ports
     }
 
     /// The machine's person, who owns the first org; made at the first start.
@@ -356,11 +360,7 @@ impl Engine {
     }
 
     pub(crate) fn trees(&self) -> &dyn Trees {
-        &*self.0.trees
-    }
-
-    pub(crate) fn scripts_of(&self, agent: &str) -> Option<&Scripts> {
-        self.0.scripts.get(agent)
+        &*self.0.runner_ports.trees
     }
 
     /// What a session counts on while it has this agent.
@@ -371,7 +371,7 @@ impl Engine {
     }
 
     pub(crate) fn ground(&self) -> &dyn Ground {
-        &*self.0.ground
+        &*self.0.runner_ports.ground
     }
 
     pub(crate) fn seal(&self) -> &dyn Seal {

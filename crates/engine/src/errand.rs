@@ -1,10 +1,11 @@
 //! What is done outside between turns: a worktree is made and set up, a turn is undone.
 //!
-//! An outing is one errand of one keeper. It touches no store; it says stories for people, and at last brings back a
+//! A `RunningErrand` is one errand of one keeper. It has no store; it says stories for people, and at last brings back a
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
 
+use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::{Engine, EnteredTree, NewTree, RemovedTree, Scripts};
+use crate::{EnteredTree, NewTree, RemovedTree, Scripts};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
     Attempt, Away, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn, What,
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// What an errand may be ahead of its keeper.
-pub(crate) const WORDS_AHEAD_MAX: usize = 32;
+pub(crate) const OUTPUT_AHEAD_MAX: usize = 32;
 /// What of a script's output people are shown in one fact, and in all of them.
 const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
@@ -27,7 +28,7 @@ const SCRIPT_GRACE_MS: u64 = 2_000;
 
 /// What an errand says.
 #[derive(Debug)]
-pub(crate) enum Word {
+pub(crate) enum ErrandOutput {
     /// Something people should see.
     Story(Box<Entry>),
     /// It is over.
@@ -66,9 +67,9 @@ pub(crate) enum Chored {
     Restored(EnteredTree),
 }
 
-/// Whom an errand is for.
+/// The session that something is done for outside, with everything of it that has to be known there.
 #[derive(Clone)]
-pub(crate) struct Outgoing {
+pub(crate) struct ErrandSession {
     pub(crate) session: SessionId,
     pub(crate) scope: Scope,
     /// The agent of the scope, if there is one of that name.
@@ -84,43 +85,43 @@ pub(crate) struct Outgoing {
 
 /// A keeper's end of an errand.
 #[derive(Debug)]
-pub(crate) struct Outing {
+pub(crate) struct RunningErrand {
     pub(crate) errand: Errand,
     kind: ErrandKind,
-    words: mpsc::Receiver<Word>,
+    output: mpsc::Receiver<ErrandOutput>,
 }
 
-impl Outing {
+impl RunningErrand {
     /// Sets out.
-    pub(crate) fn begin(engine: &Engine, whom: Outgoing, away: &Away) -> Self {
-        let (say, words) = mpsc::channel(WORDS_AHEAD_MAX);
-        let (doing, away) = (engine.clone(), away.clone());
+    pub(crate) fn begin(ports: &RunnerPorts, whom: ErrandSession, away: &Away) -> Self {
+        let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
+        let (runner, away) = (ErrandRunner { ports: ports.clone(), whom }, away.clone());
         let (errand, kind) = (away.errand, kind_of(&away.what));
-        engine.spawn(async move {
+        ports.tasks.spawn(async move {
             // A keeper that does not listen any more has died; the next one does it again.
             let came = tokio::select! {
                 biased;
                 () = say.closed() => return,
-                came = doing.go_out(&whom, &away, &say) => came,
+                came = runner.run(&away.what, &say) => came,
             };
-            let _ = say.send(Word::Back { errand, came }).await;
+            let _ = say.send(ErrandOutput::Back { errand, came }).await;
         });
-        Self { errand, kind, words }
+        Self { errand, kind, output }
     }
 
     /// What it says next. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Word {
-        match self.words.recv().await {
-            Some(word) => word,
+    pub(crate) async fn next(&mut self) -> ErrandOutput {
+        match self.output.recv().await {
+            Some(output) => output,
             // It never goes without a word; if it does, it panicked.
-            None => Word::Back { errand: self.errand, came: Return::Failed(self.kind) },
+            None => ErrandOutput::Back { errand: self.errand, came: Return::Failed(self.kind) },
         }
     }
 
     /// Gives it up, and waits until nothing of it goes on.
     pub(crate) async fn part(mut self) {
-        self.words.close();
-        while self.words.recv().await.is_some() {}
+        self.output.close();
+        while self.output.recv().await.is_some() {}
     }
 }
 
@@ -131,18 +132,24 @@ fn kind_of(what: &What) -> ErrandKind {
     }
 }
 
-impl Engine {
-    async fn go_out(&self, whom: &Outgoing, away: &Away, say: &mpsc::Sender<Word>) -> Return {
-        self.nothing_left(whom).await;
-        let done = match &away.what {
-            What::Enter(wanted) => self.enter(whom, wanted, say).await,
-            What::Undo { turn } => self.undo(whom, *turn, say).await,
+/// Does what is to be done outside for one session.
+pub(crate) struct ErrandRunner {
+    pub(crate) ports: RunnerPorts,
+    pub(crate) whom: ErrandSession,
+}
+
+impl ErrandRunner {
+    async fn run(&self, what: &What, say: &mpsc::Sender<ErrandOutput>) -> Return {
+        self.end_leftovers().await;
+        let done = match what {
+            What::Enter(wanted) => self.enter(wanted, say).await,
+            What::Undo { turn } => self.undo(*turn, say).await,
         };
         match done {
             Ok(came) => came,
             Err(why) => {
                 notice(say, Turn(0), &why).await;
-                Return::Failed(kind_of(&away.what))
+                Return::Failed(kind_of(what))
             }
         }
     }
@@ -150,10 +157,10 @@ impl Engine {
     /// Nothing of the scope has changed if the worktree cannot be made or set up; what was made is found made next time.
     async fn enter(
         &self,
-        whom: &Outgoing,
         wanted: &kernel::NewWorktree,
-        say: &mpsc::Sender<Word>,
+        say: &mpsc::Sender<ErrandOutput>,
     ) -> Result<Return, String> {
+        let (whom, trees) = (&self.whom, &self.ports.trees);
         let home = whom.scope.directory.clone();
         let new = NewTree {
             directory: home.clone(),
@@ -162,12 +169,12 @@ impl Engine {
             branch: wanted.branch.clone(),
         };
         let entered = match whom.fork_of {
-            Some(origin) => self.trees().fork(whom.session, new, origin.session, origin.turn).await,
-            None => self.trees().enter(whom.session, new).await,
+            Some(origin) => trees.fork(whom.session, new, origin.session, origin.turn).await,
+            None => trees.enter(whom.session, new).await,
         };
         let entered = entered.map_err(|why| format!("the worktree could not be entered: {why}"))?;
         notice(say, Turn(0), &format!("worktree {} on branch {}", entered.name, entered.branch)).await;
-        if let Some(Scripts { setup: Some(setup), wait, .. }) = self.scripts_of(&whom.scope.agent) {
+        if let Some(Scripts { setup: Some(setup), wait, .. }) = self.ports.scripts.get(&whom.scope.agent) {
             let mut output = Output::of("setup", say);
             let ran = run_script(&**setup, whom, &entered.directory, *wait, &mut output).await;
             output.end().await;
@@ -176,21 +183,19 @@ impl Engine {
         Ok(Return::Entered { directory: entered.directory, home })
     }
 
-    async fn undo(&self, whom: &Outgoing, turn: Turn, say: &mpsc::Sender<Word>) -> Result<Return, String> {
-        let undone = self.trees().undo(&whom.scope.directory, whom.session, turn).await;
+    async fn undo(&self, turn: Turn, say: &mpsc::Sender<ErrandOutput>) -> Result<Return, String> {
+        let whom = &self.whom;
+        let undone = self.ports.trees.undo(&whom.scope.directory, whom.session, turn).await;
         let undone = undone.map_err(|why| format!("turn {turn} could not be undone: {why}"))?;
         notice(say, turn, &undone_words(turn, undone.files.len())).await;
         Ok(Return::Undone)
     }
 
     /// Lets an agent's teardown script say goodbye to a worktree that is about to be removed.
-    async fn tear_down(
-        &self,
-        whom: &Outgoing,
-        directory: &str,
-        say: &mpsc::Sender<Word>,
-    ) -> Result<(), String> {
-        let Some(Scripts { teardown: Some(teardown), wait, .. }) = self.scripts_of(&whom.scope.agent) else {
+    async fn tear_down(&self, directory: &str, say: &mpsc::Sender<ErrandOutput>) -> Result<(), String> {
+        let whom = &self.whom;
+        let scripts = self.ports.scripts.get(&whom.scope.agent);
+        let Some(Scripts { teardown: Some(teardown), wait, .. }) = scripts else {
             return Ok(());
         };
         let mut output = Output::of("teardown", say);
@@ -202,38 +207,38 @@ impl Engine {
     /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile.
     pub(crate) async fn do_chore(
         &self,
-        whom: &Outgoing,
         chore: Chore,
-        say: &mpsc::Sender<Word>,
+        say: &mpsc::Sender<ErrandOutput>,
     ) -> Result<Chored, String> {
+        let (session, trees) = (self.whom.session, &self.ports.trees);
         let told = |name: &str, change, reference: &str| {
             Box::new(Story::Worktree { name, change, reference }.entry(Turn(0)))
         };
         match chore {
             Chore::Remove { name, teardown } => {
-                let seen = self.trees().look(whom.session, &name).await?;
+                let seen = trees.look(session, &name).await?;
                 if let Some(seen) = seen.filter(|seen| teardown && !seen.is_missing) {
-                    self.nothing_left(whom).await;
-                    self.tear_down(whom, &seen.directory, say).await?;
+                    self.end_leftovers().await;
+                    self.tear_down(&seen.directory, say).await?;
                 }
-                let removed = self.trees().remove(whom.session, &name).await?;
-                let _ = say.send(Word::Story(told(&name, "removed", &removed.reference))).await;
+                let removed = trees.remove(session, &name).await?;
+                let _ = say.send(ErrandOutput::Story(told(&name, "removed", &removed.reference))).await;
                 Ok(Chored::Removed(removed))
             }
             Chore::Restore(removed) => {
                 let (name, reference) = (removed.name.clone(), removed.reference.clone());
-                let entered = self.trees().restore(removed).await?;
-                let _ = say.send(Word::Story(told(&name, "restored", &reference))).await;
+                let entered = trees.restore(removed).await?;
+                let _ = say.send(ErrandOutput::Story(told(&name, "restored", &reference))).await;
                 Ok(Chored::Restored(entered))
             }
         }
     }
 
     /// A process that is kept stands where the session is or was, and a script of an earlier try may still run.
-    async fn nothing_left(&self, whom: &Outgoing) {
-        if let Some(agent) = &whom.agent {
-            agent.release(whom.session).await;
-            crate::turn::bury(&**agent, &TreeName::of(whom.session)).await;
+    async fn end_leftovers(&self) {
+        if let Some(agent) = &self.whom.agent {
+            agent.release(self.whom.session).await;
+            crate::turn::bury(&**agent, &TreeName::of(self.whom.session)).await;
         }
     }
 }
@@ -246,15 +251,15 @@ fn undone_words(turn: Turn, files: usize) -> String {
     }
 }
 
-async fn notice(say: &mpsc::Sender<Word>, turn: Turn, text: &str) {
+async fn notice(say: &mpsc::Sender<ErrandOutput>, turn: Turn, text: &str) {
     // Whoever does not listen any more has died, and so will we.
-    let _ = say.send(Word::Story(Box::new(Story::Notice { text }.entry(turn)))).await;
+    let _ = say.send(ErrandOutput::Story(Box::new(Story::Notice { text }.entry(turn)))).await;
 }
 
 /// What a script prints, on its way into the story.
 struct Output<'a> {
     stage: &'static str,
-    say: &'a mpsc::Sender<Word>,
+    say: &'a mpsc::Sender<ErrandOutput>,
     pending: String,
     since: Option<Instant>,
     said: usize,
@@ -262,7 +267,7 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn of(stage: &'static str, say: &'a mpsc::Sender<Word>) -> Self {
+    fn of(stage: &'static str, say: &'a mpsc::Sender<ErrandOutput>) -> Self {
         Self { stage, say, pending: String::new(), since: None, said: 0, is_cut: false }
     }
 
@@ -289,7 +294,7 @@ impl<'a> Output<'a> {
         let story = Story::Script { stage: self.stage, offset: self.said as u64, output: &output };
         let entry = Box::new(story.entry(Turn(0)));
         self.said = (self.said + output.len()).min(OUTPUT_BYTES_MAX);
-        let _ = self.say.send(Word::Story(entry)).await;
+        let _ = self.say.send(ErrandOutput::Story(entry)).await;
     }
 
     async fn waited(&self) {
@@ -304,7 +309,7 @@ impl<'a> Output<'a> {
 /// is left.
 async fn run_script(
     script: &dyn Agent,
-    whom: &Outgoing,
+    whom: &ErrandSession,
     directory: &str,
     wait: Duration,
     output: &mut Output<'_>,

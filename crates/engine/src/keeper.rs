@@ -1,13 +1,14 @@
 //! The one loop that may write a session's log.
 //!
-//! A keeper reads the log once, then lives in a loop: `drain` the inbox, `hear` what the agent says, let the kernel
+//! A keeper reads the log once, then lives in a loop: `drain` the inbox, `hear` what goes on outside, let the kernel
 //! decide, append, and make the outside match `due`. Starting after a crash is the same loop; there is no recovery
 //! code. On an error a keeper dies, and the next one reads the log. When nothing is under way it goes, and the session
 //! costs rows and no memory. `Keepers` sees to it that there is one at a time on this node.
 
-mod calling;
+mod attempt;
+mod call_back;
 mod chores;
-mod hear;
+mod events;
 mod judge;
 mod memory;
 mod outside;
@@ -15,13 +16,12 @@ mod plan;
 mod registry;
 
 use crate::Engine;
-use crate::errand::{Outing, Word};
+use crate::errand::ErrandOutput;
 use crate::roster::Told;
-use crate::story::{Progress, Words};
-use crate::turn::{Heard, Runner};
+use crate::turn::RunnerOutput;
 use agent::Agent;
 use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
-pub(crate) use memory::Forking;
+use outside::{Outside, OutsideOutput};
 use plan::{News, Plan};
 use registry::Place;
 pub(crate) use registry::{Brought, Keepers};
@@ -31,7 +31,7 @@ use tokio::time::{Duration, Instant};
 
 /// Inbox rows taken at once.
 const DRAIN_MAX: usize = 256;
-/// Things a runner said that are written in one append.
+/// Things a runner says that are written in one append.
 const HEAR_MAX: usize = 32;
 /// Times one step is decided again because the store saw something else than we did.
 const ADVANCE_MAX: usize = 64;
@@ -81,31 +81,43 @@ struct Keeper {
     state: Session,
     /// Rule facts since the last checkpoint.
     rules: usize,
-    runner: Option<Runner>,
-    outing: Option<Outing>,
-    /// The agent that was there before another one, until what it keeps for this session is gone.
-    before: Option<std::sync::Arc<dyn Agent>>,
-    /// The run of words that grows, and when its first unwritten word was heard.
-    words: Option<Words>,
-    unwritten_since: Option<Instant>,
-    parts: u32,
-    /// What tools print while they run.
-    progress: Progress,
-    /// How the attempt was started, until the first thing is heard of it.
-    preface: Vec<Entry>,
-    /// What was said before, for an agent that does not know it, until it is handed over.
-    preamble: Option<String>,
+    phase: Phase,
+    inbox: InboxRead,
+    outside: Outside,
+    /// The agent that the session had before the one of its scope, until what it keeps for this session is gone.
+    former_agent: Option<std::sync::Arc<dyn Agent>>,
     /// The directory that was seen not to be under version control.
     untracked: Option<String>,
-    /// The attempt's credential for calling back, while it is being written down.
-    credential: Option<calling::Written>,
     /// What was told last of how it was started and what the agent says of itself.
     told: Told,
-    /// Whether somebody has called since the inbox was last looked at.
-    called: bool,
-    /// When to look because of what can wait a little.
-    look_at: Option<Instant>,
-    closing: bool,
+}
+
+/// How long the keeper goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Until its session rests: whatever is due is done.
+    Keeping,
+    /// The node goes down: what goes on outside is ended, and nothing is begun.
+    Closing,
+}
+
+/// When the inbox is read next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InboxRead {
+    Now,
+    /// Then at the latest: something is in it that can wait a little.
+    At(Instant),
+    /// When somebody rings.
+    WhenRung,
+}
+
+impl InboxRead {
+    fn moment(self) -> Option<Instant> {
+        match self {
+            Self::At(moment) => Some(moment),
+            Self::Now | Self::WhenRung => None,
+        }
+    }
 }
 
 /// Keeps one session until it rests, another keeper has it, or the node goes down.
@@ -160,82 +172,76 @@ impl Keeper {
             at: loaded.at,
             state,
             rules: loaded.since_checkpoint,
-            runner: None,
-            outing: None,
-            before: None,
-            words: None,
-            unwritten_since: None,
-            parts: 0,
-            progress: Progress::default(),
-            preface: Vec::new(),
-            preamble: None,
+            phase: Phase::Keeping,
+            inbox: InboxRead::Now,
+            outside: Outside::Nothing,
+            former_agent: None,
             untracked: None,
-            credential: None,
             told: engine.roster().told(session),
-            called: true,
-            look_at: None,
-            closing: false,
         }))
     }
 
     async fn live(&mut self, place: &Place) -> Result<(), Stop> {
         loop {
-            while self.called {
+            while self.inbox == InboxRead::Now {
                 place.hush();
-                self.look_at = None;
-                self.called = self.drain().await?;
+                self.inbox = self.drain().await?;
             }
             self.do_chores(place).await?;
             self.match_outside().await?;
-            if self.closing {
-                self.runner.iter_mut().for_each(Runner::stop);
-                self.leave_errand().await;
+            if self.phase == Phase::Closing {
+                self.end_outside().await;
             }
-            if self.runner.is_some() || self.outing.is_some() {
-                self.wait(place).await?;
-            } else if self.closing {
-                return Err(Stop::Closed);
-            } else if place.rest() {
-                self.rest().await;
-                return Ok(());
-            } else {
-                self.called = true; // Somebody called while we wanted to rest.
+            match (&self.outside, self.phase) {
+                (Outside::Attempt(_) | Outside::Errand(_), _) => self.wait(place).await?,
+                (Outside::Nothing, Phase::Closing) => return Err(Stop::Closed),
+                (Outside::Nothing, Phase::Keeping) if place.rest() => {
+                    self.rest().await;
+                    return Ok(());
+                }
+                // Somebody called while we wanted to rest.
+                (Outside::Nothing, Phase::Keeping) => self.inbox = InboxRead::Now,
             }
         }
     }
 
     async fn wait(&mut self, place: &Place) -> Result<(), Stop> {
-        let (runner, outing) = (&mut self.runner, &mut self.outing);
-        let cut_at = self.unwritten_since.map(|since| since + self.engine.words_wait());
-        let cut_at = cut_at.into_iter().chain(self.progress.cut_at()).min();
+        let cut_at = self.outside.attempt().and_then(|attempt| attempt.cut_at(self.engine.words_wait()));
         tokio::select! {
             biased;
-            heard = heard_of(runner) => self.hear(heard).await?,
-            word = word_from(outing) => self.hear_errand(word).await?,
+            output = self.outside.next() => self.hear(output).await?,
             () = until(cut_at) => self.write_words().await?,
-            () = place.called() => self.called = true,
-            () = place.whispered(), if self.look_at.is_none() => {}
-            () = until(self.look_at) => {}
-            () = place.closing(), if !self.closing => {}
+            () = place.called() => self.inbox = InboxRead::Now,
+            () = place.whispered(), if self.inbox == InboxRead::WhenRung => {}
+            () = until(self.inbox.moment()) => {}
+            () = place.closing(), if self.phase == Phase::Keeping => {}
         }
         // An agent that never stops talking must not keep us from hearing anybody else.
-        self.called |= place.was_called();
+        if place.was_called() {
+            self.inbox = InboxRead::Now;
+        }
         if place.is_whispered() {
             let now = Instant::now();
-            self.called |= *self.look_at.get_or_insert(now + SOON) <= now;
+            self.inbox = match self.inbox {
+                InboxRead::WhenRung => InboxRead::At(now + SOON),
+                InboxRead::At(moment) if moment <= now => InboxRead::Now,
+                soon => soon,
+            };
         }
-        self.closing |= place.is_closing();
+        if place.is_closing() {
+            self.phase = Phase::Closing;
+        }
         Ok(())
     }
 
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.
-    async fn drain(&mut self) -> Result<bool, Stop> {
+    async fn drain(&mut self) -> Result<InboxRead, Stop> {
         let brought = self.engine.keepers().brought(self.session);
         let mut news = News { brought, ..News::default() };
         self.read_inbox(&mut news, DRAIN_MAX).await?;
-        let more = news.rows.len() == DRAIN_MAX;
+        let next = if news.rows.len() == DRAIN_MAX { InboxRead::Now } else { InboxRead::WhenRung };
         self.advance(news).await?;
-        Ok(more)
+        Ok(next)
     }
 
     /// What is in the inbox; and of whoever may do something else than before, what they may no longer say.
@@ -253,10 +259,16 @@ impl Keeper {
         Ok(())
     }
 
-    /// Takes what the runner said, and whatever else it has said already.
-    async fn hear(&mut self, first: Option<Heard>) -> Result<(), Stop> {
-        // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
-        let first = first.ok_or(Stop::Moved)?;
+    async fn hear(&mut self, output: OutsideOutput) -> Result<(), Stop> {
+        match output {
+            // A runner never goes without a report; if it does, it panicked, and the next keeper buries it.
+            OutsideOutput::Attempt(output) => self.hear_attempt(output.ok_or(Stop::Moved)?).await,
+            OutsideOutput::Errand(output) => self.hear_errand(output).await,
+        }
+    }
+
+    /// Takes what the runner says, and whatever else it has said already.
+    async fn hear_attempt(&mut self, first: RunnerOutput) -> Result<(), Stop> {
         let mut news = News::default();
         self.take_in(first, &mut news).await?;
         // What comes after a report depends on what is decided about it.
@@ -264,40 +276,38 @@ impl Keeper {
             if !news.reports.is_empty() || !news.questions.is_empty() {
                 break;
             }
-            let Some(Ok(heard)) = self.runner.as_mut().map(|runner| runner.heard.try_recv()) else { break };
-            self.take_in(heard, &mut news).await?;
+            let Some(attempt) = self.outside.attempt_mut() else { break };
+            let Ok(output) = attempt.runner.output.try_recv() else { break };
+            self.take_in(output, &mut news).await?;
         }
         self.advance(news).await
     }
 
     /// What an errand prints, and how it went.
-    async fn hear_errand(&mut self, word: Word) -> Result<(), Stop> {
+    async fn hear_errand(&mut self, output: ErrandOutput) -> Result<(), Stop> {
         let mut news = News::default();
-        match word {
-            Word::Story(story) => news.stories.push(*story),
-            Word::Back { errand, came } => {
-                self.outing = None;
+        match output {
+            ErrandOutput::Story(story) => news.stories.push(*story),
+            ErrandOutput::Back { errand, came } => {
+                self.outside = Outside::Nothing;
                 news.returns.push((errand, came));
             }
         }
         self.advance(news).await
     }
 
-    /// The node goes down: the next keeper does it again.
-    async fn leave_errand(&mut self) {
-        if let Some(outing) = self.outing.take() {
-            outing.part().await;
-        }
-    }
-
     async fn write_words(&mut self) -> Result<(), Stop> {
-        let news = self.unwritten();
-        self.advance(news).await
+        let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
+        let stories = attempt.unwritten();
+        self.advance(News { stories, ..News::default() }).await
     }
 
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
     async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
-        let mut slot = if self.closing { Slot::Unasked } else { Slot::Free };
+        let mut slot = match self.phase {
+            Phase::Closing => Slot::Unasked,
+            Phase::Keeping => Slot::Free,
+        };
         let (mut limit, mut tries, mut waits) = (DRAIN_MAX, 0, BTreeSet::new());
         // A message whose sender may not say it any more takes a try of its own: however many wait, each goes once.
         while tries < ADVANCE_MAX + news.revoked.len() {
@@ -345,7 +355,7 @@ impl Keeper {
                 Err(error) => error,
             };
             match error {
-                StoreError::Full | StoreError::Unavailable(_) if self.runner.is_some() && !self.closing => {
+                StoreError::Full | StoreError::Unavailable(_) if self.waits_to_write() => {
                     tracing::warn!(session = %self.session, %error, "writing again in a moment");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(longest);
@@ -353,6 +363,10 @@ impl Keeper {
                 error => return Err(Stop::Store(error)),
             }
         }
+    }
+
+    fn waits_to_write(&self) -> bool {
+        self.phase == Phase::Keeping && self.outside.attempt().is_some()
     }
 
     /// It is durable: now it is so, and everybody may hear it.
@@ -385,7 +399,7 @@ impl Keeper {
     fn follow_scope(&mut self) {
         let Some(scope) = self.state.scope().filter(|scope| **scope != self.scope).cloned() else { return };
         if scope.agent != self.scope.agent {
-            self.before = self.before.take().or_else(|| self.agent());
+            self.former_agent = self.former_agent.take().or_else(|| self.agent());
         }
         self.scope = scope;
     }
@@ -409,20 +423,23 @@ impl Keeper {
         self.engine.agents_by_name().get(&self.scope.agent).cloned()
     }
 
-    /// Waits for its runner to end, so that nothing of it comes up after the next keeper has looked.
+    /// Waits until nothing goes on outside, so that nothing of it comes up after the next keeper has looked.
     async fn part(&mut self) {
-        self.leave_errand().await;
-        if let Some(runner) = self.runner.take() {
-            let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
-            if tokio::time::timeout(grace + PART_MAX, runner.part()).await.is_err() {
-                tracing::warn!(session = %self.session, "a runner does not end; the next keeper buries it");
+        match std::mem::replace(&mut self.outside, Outside::Nothing) {
+            Outside::Nothing => {}
+            Outside::Errand(errand) => errand.part().await,
+            Outside::Attempt(attempt) => {
+                let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
+                if tokio::time::timeout(grace + PART_MAX, attempt.runner.part()).await.is_err() {
+                    tracing::warn!(session = %self.session, "a runner does not end; the next keeper buries it");
+                }
             }
         }
     }
 
     async fn rest(&mut self) {
         self.engine.pass_on(self.session);
-        self.release_before().await;
+        self.release_former().await;
         if self.state.ended().is_some() {
             self.engine.roster().forget_told(self.session);
             self.release().await;
@@ -446,9 +463,9 @@ impl Keeper {
         }
     }
 
-    /// The agent that was there before has nothing to keep for this session.
-    async fn release_before(&mut self) {
-        if let Some(agent) = self.before.take() {
+    /// The agent that the session had before has nothing to keep for it.
+    async fn release_former(&mut self) {
+        if let Some(agent) = self.former_agent.take() {
             self.release_from(&*agent).await;
         }
     }
@@ -457,20 +474,6 @@ impl Keeper {
         if tokio::time::timeout(RELEASE_MAX, agent.release(self.session)).await.is_err() {
             tracing::warn!(session = %self.session, agent = agent.name(), "a process that is kept does not go");
         }
-    }
-}
-
-async fn heard_of(runner: &mut Option<Runner>) -> Option<Heard> {
-    match runner {
-        Some(runner) => runner.heard.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn word_from(outing: &mut Option<Outing>) -> Word {
-    match outing {
-        Some(outing) => outing.next().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -19,6 +19,7 @@ use kernel::{ApprovalId, Scope, Turn};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use store::Entry;
+use tokio::time::Instant;
 
 /// The version of the form.
 const V: u32 = 1;
@@ -372,19 +373,21 @@ pub(crate) struct Words {
     /// Bytes of this part that are written down.
     written: u64,
     hash: Sha256,
-    /// Heard, and not yet written down.
+    /// Heard, and not yet written down; and since when.
     pending: String,
+    since: Option<Instant>,
 }
 
 impl Words {
     pub(crate) fn new(kind: WordKind, part: u32) -> Self {
-        Self { kind, part, written: 0, hash: Sha256::new(), pending: String::new() }
+        Self { kind, part, written: 0, hash: Sha256::new(), pending: String::new(), since: None }
     }
 
     /// Takes more words; says at which offset they stand.
     pub(crate) fn hear(&mut self, text: &str) -> u64 {
         let offset = self.written + self.pending.len() as u64;
         self.pending.push_str(text);
+        self.since.get_or_insert_with(Instant::now);
         offset
     }
 
@@ -392,8 +395,14 @@ impl Words {
         self.pending.len()
     }
 
+    /// When the first of those words was heard that are not written down.
+    pub(crate) fn unwritten_since(&self) -> Option<Instant> {
+        self.since
+    }
+
     /// What is to be written down now, if anything.
     pub(crate) fn cut(&mut self, turn: Turn) -> Option<Entry> {
+        self.since = None;
         if self.pending.is_empty() {
             return None;
         }

@@ -1,17 +1,17 @@
 //! One attempt of one agent, from its start until its processes are gone.
 //!
-//! A runner drives the agent's `Running` and reports to its keeper; it never touches the store. It takes `Order`s (hand
-//! over the words, add some, answer, stop) and says what it `Heard`. That the agent is ready it says only when the words
-//! may go (`gate`). Whatever ends it, the last thing it says is a report, and it says it only after the attempt's processes
+//! A runner drives the agent's `Running` and reports to its keeper; it has no store, only the ports in `RunnerPorts`. It
+//! takes `Order`s (hand over the words, add some, answer, stop) and says `RunnerOutput`. That the agent is ready it says
+//! only when the words may go (`gate`). Whatever ends it, the last thing it says is a report, and it says it only after the attempt's processes
 //! were seen to be gone. A `burial` does the same for an attempt of an earlier term, of which only the name is left.
 
 mod gate;
 
-use crate::changes::{Before, Watch};
-use crate::keeper::Forking;
-use crate::{Engine, TreeChanges};
+use crate::TreeChanges;
+use crate::changes::{Before, TurnSnapshots};
+use crate::runner_ports::RunnerPorts;
 use agent::{Agent, AgentEvent, Launch, Message, Running, Steered, TreeName, Trouble, Verified};
-use gate::Gate;
+use gate::ReadyGate;
 use kernel::{Answer, ApprovalId, Failure, Fence, MessageId, Native, Report, SessionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,13 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// What a runner may be ahead of its keeper; then the agent waits.
-const HEARD_AHEAD_MAX: usize = 32;
+const OUTPUT_AHEAD_MAX: usize = 32;
 /// Orders a runner has not taken yet. One message, one stop, and the answers to what it asked.
 const ORDERS_AHEAD_MAX: usize = 64;
 /// Questions that an agent may ask in one attempt. Beyond them the answer is no: nobody would read so many.
 const QUESTIONS_MAX: usize = 256;
 /// The first wait before a burial is tried again, and the longest.
 const BURY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// Why a fork that the agent has made itself is given up.
-const GONE_ON: &str =
-    "the session that this is a fork of has gone on meanwhile: what was said up to there is told again";
 
 /// What a keeper wants of a runner.
 #[derive(Debug)]
@@ -41,12 +37,14 @@ pub(crate) enum Order {
         question: String,
         answer: Answer,
     },
+    /// The attempt is over before it has begun, for this reason; another one may do.
+    GiveUp(&'static str),
     Stop,
 }
 
 /// What a runner says.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum RunnerOutput {
     /// Something the kernel must know.
     Report(Report),
     /// Something people should see.
@@ -61,25 +59,30 @@ pub(crate) enum Heard {
     NoTree,
 }
 
-/// What is seen to around the words of an attempt.
+/// The things that the words of an attempt wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Care {
-    /// Looks at the directory before and after; none where there is nothing to see.
-    pub(crate) watch: Option<Watch>,
+pub(crate) struct AttemptOptions {
+    /// Snapshots of the directory before and after; none where there is nothing to see.
+    pub(crate) snapshots: Option<TurnSnapshots>,
     /// How long the words wait until the agent has listed its commands; none if they need not.
     pub(crate) commands_wait: Option<Duration>,
-    /// Of which session the agent makes a fork itself, if it does.
-    pub(crate) forking: Option<Forking>,
+}
+
+/// The order that ends an attempt, as far as one was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EndOrdered {
+    No,
+    GiveUp,
+    Stop,
 }
 
 /// A keeper's end of a runner.
 #[derive(Debug)]
 pub(crate) struct Runner {
     pub(crate) fence: Fence,
-    pub(crate) heard: mpsc::Receiver<Heard>,
+    pub(crate) output: mpsc::Receiver<RunnerOutput>,
     orders: mpsc::Sender<Order>,
-    handed: bool,
-    stopped: bool,
+    end: EndOrdered,
     /// Messages that were ordered to be added to the turn …
     added: Vec<MessageId>,
     /// … and those of them whose words may have left us.
@@ -92,68 +95,70 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Starts an attempt.
-    pub(crate) fn attempt(engine: &Engine, agent: Arc<dyn Agent>, launch: Launch, care: Care) -> Self {
-        let (runner, mut far) = Self::pair(launch.fence);
-        let grace_ms = engine.limits().stop_grace_ms;
-        let ground = engine.ground().prepare(&launch.directory.to_string_lossy());
-        engine.spawn(async move {
+    pub(crate) fn attempt(
+        ports: &RunnerPorts,
+        agent: Arc<dyn Agent>,
+        launch: Launch,
+        options: AttemptOptions,
+    ) -> Self {
+        let (runner, mut task) = Self::pair(launch.fence);
+        let grace_ms = ports.stop_grace_ms;
+        let ground = ports.ground.prepare(&launch.directory.to_string_lossy());
+        ports.tasks.spawn(async move {
             let report = match ground {
-                Ok(()) => far.run(&*agent, launch, care, grace_ms).await,
-                Err(reason) => far.failed(Trouble::refused(reason)).await,
+                Ok(()) => task.run(&*agent, launch, options, grace_ms).await,
+                Err(reason) => task.failed(Trouble::refused(reason)).await,
             };
-            far.say(Heard::Report(report)).await;
+            task.say(RunnerOutput::Report(report)).await;
         });
         runner
     }
 
     /// Reports a failure without starting anything.
-    pub(crate) fn refused(engine: &Engine, fence: Fence, reason: String) -> Self {
-        let (runner, far) = Self::pair(fence);
-        engine.spawn(async move {
-            let report = far.failed(Trouble::refused(reason)).await;
-            far.say(Heard::Report(report)).await;
+    pub(crate) fn refused(ports: &RunnerPorts, fence: Fence, reason: String) -> Self {
+        let (runner, task) = Self::pair(fence);
+        ports.tasks.spawn(async move {
+            let report = task.failed(Trouble::refused(reason)).await;
+            task.say(RunnerOutput::Report(report)).await;
         });
         runner
     }
 
     /// Makes sure that nothing of an earlier attempt is left, then reports it lost.
     pub(crate) fn burial(
-        engine: &Engine,
+        ports: &RunnerPorts,
         agent: Option<Arc<dyn Agent>>,
         fence: Fence,
         session: SessionId,
-        watch: Option<Watch>,
+        snapshots: Option<TurnSnapshots>,
     ) -> Self {
-        let (mut runner, far) = Self::pair(fence);
+        let (mut runner, task) = Self::pair(fence);
         runner.is_ours = false;
-        engine.spawn(async move {
+        ports.tasks.spawn(async move {
             // An agent that is no longer configured cannot be asked; its supervisor went with the daemon.
             if let Some(agent) = agent {
                 bury(&*agent, &TreeName::of(session)).await;
             }
-            far.tell_changes(watch).await;
-            far.say(Heard::Report(Report::Lost)).await;
+            task.tell_changes(snapshots).await;
+            task.say(RunnerOutput::Report(Report::Lost)).await;
         });
         runner
     }
 
-    fn pair(fence: Fence) -> (Self, FarEnd) {
+    fn pair(fence: Fence) -> (Self, RunnerTask) {
         let (orders, taken) = mpsc::channel(ORDERS_AHEAD_MAX);
-        let (say, heard) = mpsc::channel(HEARD_AHEAD_MAX);
+        let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
         let questions = BTreeMap::new();
         let (added, gone_in) = (Vec::new(), Vec::new());
-        let (handed, stopped, is_ours) = (false, false, true);
-        let runner = Self { fence, heard, orders, handed, stopped, added, gone_in, is_ours, questions };
-        (runner, FarEnd { orders: taken, say, asked: 0, handed: false })
+        let (end, is_ours) = (EndOrdered::No, true);
+        let runner = Self { fence, output, orders, end, added, gone_in, is_ours, questions };
+        (runner, RunnerTask { orders: taken, say, asked: 0, handed: false })
     }
 
-    pub(crate) fn has_handed(&self) -> bool {
-        self.handed
-    }
-
-    /// Hands over the words, once. The keeper never waits for a runner: what does not fit is ordered again next time.
-    pub(crate) fn hand(&mut self, message: Message) {
-        self.handed = self.handed || self.orders.try_send(Order::Hand(message)).is_ok();
+    /// Hands over the words; called once. The keeper never waits for a runner: if it is not taken, it is ordered again
+    /// next time.
+    pub(crate) fn hand(&mut self, message: Message) -> bool {
+        self.orders.try_send(Order::Hand(message)).is_ok()
     }
 
     pub(crate) fn has_added(&self, message: MessageId) -> bool {
@@ -180,13 +185,22 @@ impl Runner {
 
     /// Lets it end, and waits until it has: no order comes any more, and nobody hears what it says.
     pub(crate) async fn part(self) {
-        let Self { orders, mut heard, .. } = self;
+        let Self { orders, mut output, .. } = self;
         drop(orders);
-        while heard.recv().await.is_some() {}
+        while output.recv().await.is_some() {}
     }
 
     pub(crate) fn stop(&mut self) {
-        self.stopped = self.stopped || self.orders.try_send(Order::Stop).is_ok();
+        if self.end < EndOrdered::Stop && self.orders.try_send(Order::Stop).is_ok() {
+            self.end = EndOrdered::Stop;
+        }
+    }
+
+    /// Lets an attempt that has been handed nothing fail, for this reason.
+    pub(crate) fn give_up(&mut self, why: &'static str) {
+        if self.end == EndOrdered::No && self.orders.try_send(Order::GiveUp(why)).is_ok() {
+            self.end = EndOrdered::GiveUp;
+        }
     }
 
     pub(crate) fn asked(&mut self, approval: ApprovalId, question: String) {
@@ -207,20 +221,26 @@ impl Runner {
     }
 }
 
-/// The runner's own end.
-struct FarEnd {
+/// The task that runs the attempt, at the other end of its keeper's `Runner`.
+struct RunnerTask {
     orders: mpsc::Receiver<Order>,
-    say: mpsc::Sender<Heard>,
+    say: mpsc::Sender<RunnerOutput>,
     /// How many questions the agent has asked.
     asked: usize,
     /// Whether the words may have left us.
     handed: bool,
 }
 
-impl FarEnd {
-    async fn run(&mut self, agent: &dyn Agent, launch: Launch, care: Care, grace_ms: u64) -> Report {
+impl RunnerTask {
+    async fn run(
+        &mut self,
+        agent: &dyn Agent,
+        launch: Launch,
+        options: AttemptOptions,
+        grace_ms: u64,
+    ) -> Report {
         let tree = launch.tree.clone();
-        let mut gate = Gate::new(&care);
+        let mut gate = ReadyGate::new(&options);
         let mut started = gate.beside(self.start(agent, launch.clone())).await;
         // Something that still runs for this session is of no attempt that anybody knows: a late start of a daemon that
         // was replaced. It goes first.
@@ -241,7 +261,7 @@ impl FarEnd {
         }
         // What was never given anything has changed nothing.
         if self.handed && gate.saw_tree() {
-            self.tell_changes(care.watch).await;
+            self.tell_changes(options.snapshots).await;
         }
         report
     }
@@ -256,19 +276,19 @@ impl FarEnd {
     }
 
     /// Looks what has changed, for people. Whoever does not listen any more has died, and the next keeper looks.
-    async fn tell_changes(&self, watch: Option<Watch>) {
-        let Some(watch) = watch.filter(|_| !self.say.is_closed()) else { return };
-        match watch.after().await {
-            Ok(Some(changes)) => self.say(Heard::Changes(changes)).await,
+    async fn tell_changes(&self, snapshots: Option<TurnSnapshots>) {
+        let Some(snapshots) = snapshots.filter(|_| !self.say.is_closed()) else { return };
+        match snapshots.after().await {
+            Ok(Some(changes)) => self.say(RunnerOutput::Changes(changes)).await,
             Ok(None) => {}
-            Err(text) => self.say(Heard::Event(AgentEvent::Notice { text })).await,
+            Err(text) => self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await,
         }
     }
 
     async fn listen(
         &mut self,
         running: &mut dyn Running,
-        gate: &mut Gate,
+        gate: &mut ReadyGate,
         grace_ms: u64,
     ) -> (Report, Verified) {
         let gone = Verified { killed: 0, gone: true };
@@ -285,10 +305,6 @@ impl FarEnd {
                     None => return (Report::Lost, running.stop(grace_ms).await),
                 },
                 native = gate.opened() => {
-                    if !gate.is_clean().await {
-                        let report = self.failed(Trouble::transient(GONE_ON)).await;
-                        return (report, running.stop(grace_ms).await);
-                    }
                     self.tell_ready(gate, native).await;
                     continue;
                 }
@@ -300,7 +316,7 @@ impl FarEnd {
                 AgentEvent::Finished { native, reason } => {
                     if !reason.is_empty() {
                         let finished = AgentEvent::Finished { native: native.clone(), reason };
-                        self.say(Heard::Event(finished)).await;
+                        self.say(RunnerOutput::Event(finished)).await;
                     }
                     return (Report::Finished { native }, gone);
                 }
@@ -311,20 +327,20 @@ impl FarEnd {
                 }
                 other => {
                     self.asked += usize::from(matches!(other, AgentEvent::Asked { .. }));
-                    self.say(Heard::Event(other)).await;
+                    self.say(RunnerOutput::Event(other)).await;
                 }
             }
         }
     }
 
-    async fn tell_ready(&self, gate: &mut Gate, native: Option<Native>) {
+    async fn tell_ready(&self, gate: &mut ReadyGate, native: Option<Native>) {
         if *gate.before() == Before::NoTree {
-            self.say(Heard::NoTree).await;
+            self.say(RunnerOutput::NoTree).await;
         }
         for text in gate.notices() {
-            self.say(Heard::Event(AgentEvent::Notice { text })).await;
+            self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await;
         }
-        self.say(Heard::Report(Report::Ready { native })).await;
+        self.say(RunnerOutput::Report(Report::Ready { native })).await;
     }
 
     /// Whatever the agent had said before the end can still be heard after it, so nobody stops listening here.
@@ -339,6 +355,9 @@ impl FarEnd {
                 Ok(())
             }
             Order::Answer { question, answer } => running.answer(&question, answer_of(answer)).await,
+            Order::GiveUp(why) => {
+                return End::Broken(Trouble::transient(why), running.stop(grace_ms).await);
+            }
             Order::Stop => return End::Stopped(running.stop(grace_ms).await),
         };
         match done {
@@ -351,7 +370,7 @@ impl FarEnd {
     /// it is sure that they did not get there.
     async fn add(&mut self, running: &mut dyn Running, message: Message) {
         let id = message.id;
-        self.say(Heard::Adding(id)).await;
+        self.say(RunnerOutput::Adding(id)).await;
         let (missed, why) = match running.steer(message).await {
             Ok(Steered::Taken) => (false, None),
             Ok(Steered::TooLate) => (true, None),
@@ -360,10 +379,10 @@ impl FarEnd {
         if let Some(why) = why {
             let became = if missed { "gets a turn of its own" } else { "may or may not have been heard" };
             let text = format!("what was said into this turn {became}: {why}");
-            self.say(Heard::Event(AgentEvent::Notice { text })).await;
+            self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await;
         }
         if missed {
-            self.say(Heard::Report(Report::Missed { message: id })).await;
+            self.say(RunnerOutput::Report(Report::Missed { message: id })).await;
         }
     }
 
@@ -374,7 +393,7 @@ impl FarEnd {
             let text = format!(
                 "it asked more than {QUESTIONS_MAX} times in one turn; from here on the answer is no"
             );
-            self.say(Heard::Event(AgentEvent::Notice { text })).await;
+            self.say(RunnerOutput::Event(AgentEvent::Notice { text })).await;
         }
         let reason = "too many questions in one turn".to_owned();
         match running.answer(question, agent::Answer::Deny { reason }).await {
@@ -392,20 +411,20 @@ impl FarEnd {
             End::Unasked => (self.failed(Trouble::transient(detail)).await, verified),
             End::Broken(trouble, first) => (self.failed(trouble).await, both(first)),
             End::Stopped(first) => {
-                self.say(Heard::Stopped(both(first))).await;
+                self.say(RunnerOutput::Stopped(both(first))).await;
                 (Report::Stopped, both(first))
             }
         }
     }
 
     async fn failed(&self, trouble: Trouble) -> Report {
-        self.say(Heard::Event(AgentEvent::Notice { text: trouble.detail })).await;
+        self.say(RunnerOutput::Event(AgentEvent::Notice { text: trouble.detail })).await;
         Report::Failed(trouble.failure)
     }
 
-    async fn say(&self, heard: Heard) {
+    async fn say(&self, output: RunnerOutput) {
         // A keeper that does not listen any more has died; the next one buries this attempt.
-        let _ = self.say.send(heard).await;
+        let _ = self.say.send(output).await;
     }
 }
 
@@ -413,7 +432,7 @@ impl FarEnd {
 enum End {
     Unasked,
     Stopped(Verified),
-    /// It could not be talked to any more.
+    /// It could not be talked to any more, or was given up.
     Broken(Trouble, Verified),
 }
 

@@ -3,11 +3,12 @@
 //! The keeper is the only one who starts turns and errands. While it does a chore it starts nothing, so nobody walks into a
 //! worktree that is being removed; whatever is said to the session meanwhile waits in the inbox.
 
+use super::outside::Outside;
 use super::plan::News;
 use super::registry::{Place, Wanted};
-use super::{Keeper, Stop};
+use super::{Keeper, Phase, Stop};
 use crate::Refused;
-use crate::errand::{Chore, Chored, WORDS_AHEAD_MAX, Word};
+use crate::errand::{Chore, Chored, ErrandOutput, ErrandRunner, OUTPUT_AHEAD_MAX};
 use kernel::Authorized;
 use store::{Entry, Permit, Permitting};
 use tokio::sync::mpsc;
@@ -44,11 +45,11 @@ impl Keeper {
 
     /// Whether nothing of the session is in the way.
     fn is_still(&self, chore: &Chore) -> Result<(), Refused> {
-        if self.closing {
+        if self.phase == Phase::Closing {
             return Err(going_down());
         }
         let is_busy = self.state.running().is_some() || self.state.away().is_some();
-        if is_busy || self.runner.is_some() || self.outing.is_some() {
+        if is_busy || !matches!(self.outside, Outside::Nothing) {
             return Err(Refused::Busy);
         }
         if self.state.pending().is_some() {
@@ -70,14 +71,15 @@ impl Keeper {
         own_act: Option<&'static str>,
         place: &Place,
     ) -> Result<Result<Chored, Refused>, Stop> {
-        let (engine, whom) = (self.engine.clone(), self.outgoing().await?);
-        let (say, words) = mpsc::channel(WORDS_AHEAD_MAX);
+        let ports = self.engine.runner_ports().clone();
+        let runner = ErrandRunner { ports, whom: self.errand_session().await? };
+        let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
         let work = async move {
-            let done = engine.do_chore(&whom, chore, &say).await;
+            let done = runner.do_chore(chore, &say).await;
             drop(say);
             done
         };
-        let both = async { tokio::join!(work, self.hear_chore(words, own_act)) };
+        let both = async { tokio::join!(work, self.hear_chore(output, own_act)) };
         tokio::select! {
             biased;
             (done, heard) = both => {
@@ -92,11 +94,11 @@ impl Keeper {
     /// Writes down what it says, and with that it was done, whose doing it was.
     async fn hear_chore(
         &mut self,
-        mut words: mpsc::Receiver<Word>,
+        mut output: mpsc::Receiver<ErrandOutput>,
         own_act: Option<&'static str>,
     ) -> Result<(), Stop> {
-        while let Some(word) = words.recv().await {
-            let Word::Story(story) = word else { continue };
+        while let Some(output) = output.recv().await {
+            let ErrandOutput::Story(story) = output else { continue };
             let is_done = matches!(&*story, Entry::Story { kind, .. } if kind == "worktree");
             let own_acts = own_act.filter(|_| is_done).into_iter().collect();
             self.advance(News { stories: vec![*story], own_acts, ..News::default() }).await?;

@@ -1,7 +1,6 @@
 //! How an agent comes to know what was said before: it remembers, its memory follows, or it is told again.
 
 use super::{Keeper, Stop};
-use crate::Engine;
 use crate::story::Story;
 use crate::transcript::Transcript;
 use agent::{Abilities, Agent, Launch, MESSAGE_BYTES_MAX, MemoryMove};
@@ -20,16 +19,25 @@ enum Way {
     Untold,
 }
 
+/// What an attempt is told of what was said before.
+#[derive(Debug, Default)]
+pub(super) struct Reminder {
+    /// What the agent is told with the message, if it has to be.
+    pub(super) preamble: Option<String>,
+    /// What people are told of it.
+    pub(super) story: Option<Entry>,
+}
+
 impl Keeper {
-    /// Settles which conversation an attempt goes on with, and what it has to be told. Answers what people are told of it.
+    /// Settles which conversation an attempt goes on with, and what it has to be told.
     pub(super) async fn remind(
-        &mut self,
+        &self,
         agent: &dyn Agent,
         run: &Run,
         text: &str,
         launch: &mut Launch,
-    ) -> Result<Option<Entry>, Stop> {
-        self.preamble = None;
+    ) -> Result<Reminder, Stop> {
+        let mut preamble = None;
         let way = match (&run.begin, agent.abilities().memory) {
             (Begin::New, _) => None,
             (Begin::Resume(native), _) => {
@@ -41,7 +49,7 @@ impl Keeper {
                 Some(Way::Follows)
             }
             (Begin::Follow(_), MemoryMove::Replay) | (Begin::Retell, _) => {
-                self.retell(run.fence.turn, text, agent).await?
+                self.retell(run.fence.turn, text, agent, &mut preamble).await?
             }
             (Begin::Fork(origin), _) => match self.forkable(*origin, run.fence, agent).await? {
                 Some(native) => {
@@ -49,10 +57,10 @@ impl Keeper {
                     launch.fork = true;
                     Some(Way::Forks)
                 }
-                None => self.retell(run.fence.turn, text, agent).await?,
+                None => self.retell(run.fence.turn, text, agent, &mut preamble).await?,
             },
         };
-        Ok(way.map(|way| way.story(run.fence.turn)))
+        Ok(Reminder { preamble, story: way.map(|way| way.story(run.fence.turn)) })
     }
 
     /// The origin's conversation, if the agent can go on with it under another name: it has not gone on itself since, and
@@ -82,36 +90,28 @@ impl Keeper {
     }
 
     /// Tells again what was said before this turn, and in the sessions of which this is a fork.
-    async fn retell(&mut self, before: Turn, text: &str, agent: &dyn Agent) -> Result<Option<Way>, Stop> {
+    async fn retell(
+        &self,
+        before: Turn,
+        text: &str,
+        agent: &dyn Agent,
+        preamble: &mut Option<String>,
+    ) -> Result<Option<Way>, Stop> {
         if text.starts_with('/') && agent.abilities().commands {
             return Ok(Some(Way::Untold));
         }
         let room = MESSAGE_BYTES_MAX.saturating_sub(text.len());
         let transcript = Transcript::read(&self.engine, self.org, self.session, before, room).await?;
         let turns = transcript.turns();
-        self.preamble = transcript.preamble();
+        *preamble = transcript.preamble();
         Ok((turns > 0).then_some(Way::ToldAgain { turns }))
     }
-}
 
-/// The origin of a fork, while the agent makes it.
-#[derive(Debug, Clone)]
-pub(crate) struct Forking {
-    engine: Engine,
-    origin: Origin,
-}
-
-impl Forking {
-    pub(super) fn of(engine: &Engine, origin: Origin) -> Self {
-        Self { engine: engine.clone(), origin }
-    }
-
-    /// Whether nothing of a later turn can be in what the agent has forked, once it has: none had started.
-    pub(crate) async fn is_clean(&self) -> bool {
-        let loaded = self.engine.store().load(self.origin.session).await;
-        loaded.is_ok_and(|loaded| {
-            loaded.is_some_and(|loaded| last_turn(&loaded.facts) == Some(self.origin.turn))
-        })
+    /// Whether nothing of a later turn can be in what the agent has forked, once it has: none had started. What cannot be
+    /// looked up counts as gone on: the conversation is told again instead.
+    pub(super) async fn is_clean_fork(&self, origin: Origin) -> bool {
+        let loaded = self.engine.store().load(origin.session).await;
+        loaded.is_ok_and(|loaded| loaded.is_some_and(|loaded| last_turn(&loaded.facts) == Some(origin.turn)))
     }
 }
 

@@ -1,39 +1,89 @@
 //! Makes what goes on outside match what ought to: attempts, burials and errands.
 
-use super::{Forking, Keeper, Stop, calling};
+use super::attempt::{Fork, Handover, RunningAttempt};
+use super::memory::Reminder;
+use super::{Keeper, Phase, Stop, call_back};
 use crate::accounts::NoAccount;
-use crate::changes::Watch;
-use crate::errand::{Outgoing, Outing};
-use crate::story::{LaunchForm, Progress, Story};
-use crate::turn::{Care, Runner};
+use crate::changes::TurnSnapshots;
+use crate::errand::{ErrandOutput, ErrandSession, RunningErrand};
+use crate::story::{LaunchForm, Story};
+use crate::turn::{AttemptOptions, Runner, RunnerOutput};
 use agent::{Account, Agent, Launch, Message};
-use kernel::{Away, Claim, Due, ErrandKind, Fence, MessageId, Run, Stage, Step};
+use kernel::{Claim, Due, ErrandKind, Fence, MessageId, Run, Stage, Step};
 use std::time::Duration;
 use store::Entry;
+
+/// Why a fork that the agent has made itself is given up.
+const GONE_ON: &str =
+    "the session that this is a fork of has gone on meanwhile: what was said up to there is told again";
+
+/// What goes on outside for a session: one thing at a time.
+pub(super) enum Outside {
+    Nothing,
+    Attempt(Box<RunningAttempt>),
+    Errand(RunningErrand),
+}
+
+/// What is heard from there.
+pub(super) enum OutsideOutput {
+    /// Of an attempt; none if its runner has gone without a report.
+    Attempt(Option<RunnerOutput>),
+    Errand(ErrandOutput),
+}
+
+impl Outside {
+    pub(super) fn attempt(&self) -> Option<&RunningAttempt> {
+        match self {
+            Self::Attempt(attempt) => Some(attempt),
+            Self::Nothing | Self::Errand(_) => None,
+        }
+    }
+
+    pub(super) fn attempt_mut(&mut self) -> Option<&mut RunningAttempt> {
+        match self {
+            Self::Attempt(attempt) => Some(attempt),
+            Self::Nothing | Self::Errand(_) => None,
+        }
+    }
+
+    /// What is heard next. Cancel-safe.
+    pub(super) async fn next(&mut self) -> OutsideOutput {
+        match self {
+            Self::Nothing => std::future::pending().await,
+            Self::Attempt(attempt) => OutsideOutput::Attempt(attempt.next().await),
+            Self::Errand(errand) => OutsideOutput::Errand(errand.next().await),
+        }
+    }
+
+    fn runs(&self, fence: Fence) -> bool {
+        self.attempt().is_some_and(|attempt| attempt.fence() == fence)
+    }
+}
 
 impl Keeper {
     pub(super) async fn match_outside(&mut self) -> Result<(), Stop> {
         match self.state.due(self.term) {
-            Due::Nothing => {
-                if self.runner.take().is_some() {
-                    self.engine.call_back().inspect(|door| door.close(self.session));
-                }
-            }
+            Due::Nothing => self.end_attempt(),
             Due::Errand(away) => {
-                let is_new = self.outing.as_ref().is_none_or(|outing| outing.errand != away.errand);
+                self.end_attempt();
+                let goes_on =
+                    matches!(&self.outside, Outside::Errand(errand) if errand.errand == away.errand);
                 // What is begun when the node goes down is left half done; the next one does it.
-                if is_new && !self.closing {
-                    self.set_out(&away).await?;
+                if !goes_on && self.phase == Phase::Keeping {
+                    let whom = self.errand_session().await?;
+                    let errand = RunningErrand::begin(self.engine.runner_ports(), whom, &away);
+                    self.outside = Outside::Errand(errand);
                 }
             }
             Due::Bury(fence) => {
-                if self.runner.as_ref().is_none_or(|runner| runner.fence != fence) {
+                if !self.outside.runs(fence) {
                     self.bury(fence);
                 }
             }
             Due::Run(run) => {
-                if self.runner.as_ref().is_none_or(|runner| runner.fence != run.fence) {
-                    self.start(&run).await?;
+                if !self.outside.runs(run.fence) {
+                    let attempt = self.start(&run).await?;
+                    self.outside = Outside::Attempt(Box::new(attempt));
                 }
                 self.tend(run).await?;
             }
@@ -41,14 +91,28 @@ impl Keeper {
         Ok(())
     }
 
-    async fn set_out(&mut self, away: &Away) -> Result<(), Stop> {
-        let whom = self.outgoing().await?;
-        self.outing = Some(Outing::begin(&self.engine, whom, away));
-        Ok(())
+    /// An attempt is over: nobody calls back for it any more.
+    fn end_attempt(&mut self) {
+        if let Outside::Attempt(_) = self.outside {
+            self.outside = Outside::Nothing;
+            self.engine.call_back().inspect(|door| door.close(self.session));
+        }
     }
 
-    pub(super) async fn outgoing(&self) -> Result<Outgoing, Stop> {
-        Ok(Outgoing {
+    /// The node goes down: an attempt is stopped, and reports; what else goes on the next keeper does again.
+    pub(super) async fn end_outside(&mut self) {
+        match std::mem::replace(&mut self.outside, Outside::Nothing) {
+            Outside::Nothing => {}
+            Outside::Attempt(mut attempt) => {
+                attempt.runner.stop();
+                self.outside = Outside::Attempt(attempt);
+            }
+            Outside::Errand(errand) => errand.part().await,
+        }
+    }
+
+    pub(super) async fn errand_session(&self) -> Result<ErrandSession, Stop> {
+        Ok(ErrandSession {
             session: self.session,
             scope: self.scope.clone(),
             agent: self.agent(),
@@ -67,20 +131,24 @@ impl Keeper {
             Stage::Stopping { handed, .. } => handed,
             Stage::Starting { .. } | Stage::Resting { .. } => false,
         });
-        let watch = handed.then(|| self.watch(fence));
-        self.runner = Some(Runner::burial(&self.engine, self.agent(), fence, self.session, watch));
+        let (ports, snapshots) = (self.engine.runner_ports(), handed.then(|| self.snapshots(fence)));
+        let runner = Runner::burial(ports, self.agent(), fence, self.session, snapshots);
+        self.outside = Outside::Attempt(Box::new(RunningAttempt::bare(runner)));
     }
 
-    fn watch(&self, fence: Fence) -> Watch {
-        Watch::new(&self.engine, self.session, fence.turn, &self.scope.directory)
+    fn snapshots(&self, fence: Fence) -> TurnSnapshots {
+        let trees = &self.engine.runner_ports().trees;
+        TurnSnapshots::new(trees, self.session, fence.turn, &self.scope.directory)
     }
 
-    async fn start(&mut self, run: &Run) -> Result<(), Stop> {
-        self.release_before().await;
+    async fn start(&mut self, run: &Run) -> Result<RunningAttempt, Stop> {
+        self.release_former().await;
+        let refused = |keeper: &Self, reason| {
+            RunningAttempt::bare(Runner::refused(keeper.engine.runner_ports(), run.fence, reason))
+        };
         let Some(agent) = self.agent() else {
             let reason = format!("there is no agent called {:?} any more", self.scope.agent);
-            self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
-            return Ok(());
+            return Ok(refused(self, reason));
         };
         let mut launch = Launch::new(self.session, run.fence, run.message, self.scope.directory.clone());
         launch.model = self.scope.model.clone();
@@ -90,28 +158,20 @@ impl Keeper {
         launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
             Ok(account) => account,
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
-            Err(NoAccount::Unusable(reason)) => {
-                self.runner = Some(Runner::refused(&self.engine, run.fence, reason));
-                return Ok(());
-            }
+            Err(NoAccount::Unusable(reason)) => return Ok(refused(self, reason)),
         };
         let text = self.text_of(run.message).await?;
-        let remembers = self.remind(&*agent, run, &text, &mut launch).await?;
-        self.let_call_back(&mut launch, run.by);
-        self.words = None;
-        self.unwritten_since = None;
-        self.parts = 0;
-        self.progress = Progress::default();
-        self.preface = self.launched(&*agent, &launch).into_iter().chain(remembers).collect();
+        let Reminder { preamble, story } = self.remind(&*agent, run, &text, &mut launch).await?;
+        let handover = Handover::Waiting { preamble, credential: self.let_call_back(&mut launch, run.by) };
+        let preface = self.launched(&*agent, &launch).into_iter().chain(story).collect();
         let is_tracked = self.untracked.as_ref() != Some(&self.scope.directory);
-        let forking = self.origin.filter(|_| launch.fork).map(|origin| Forking::of(&self.engine, origin));
-        let care = Care {
-            forking,
-            watch: is_tracked.then(|| self.watch(run.fence)),
+        let fork = self.origin.filter(|_| launch.fork).map_or(Fork::Clean, Fork::Unchecked);
+        let options = AttemptOptions {
+            snapshots: is_tracked.then(|| self.snapshots(run.fence)),
             commands_wait: self.commands_wait(&*agent, &text),
         };
-        self.runner = Some(Runner::attempt(&self.engine, agent, launch, care));
-        Ok(())
+        let runner = Runner::attempt(self.engine.runner_ports(), agent, launch, options);
+        Ok(RunningAttempt::new(runner, preface, handover, fork))
     }
 
     /// How long a message that may be a command waits until the agent has listed its commands.
@@ -164,30 +224,26 @@ impl Keeper {
                 self.hand(run.message).await?;
                 self.add_steered(&run.steered).await?;
             }
-            Step::Stop => self.runner.iter_mut().for_each(Runner::stop),
+            Step::Stop => self.outside.attempt_mut().into_iter().for_each(|attempt| attempt.runner.stop()),
         }
-        let Some(runner) = &mut self.runner else { return Ok(()) };
+        let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
+        if attempt.fork == Fork::GoneOn {
+            attempt.runner.give_up(GONE_ON);
+        }
         for (approval, answer) in run.answers {
-            runner.answer(approval, answer);
+            attempt.runner.answer(approval, answer);
         }
         Ok(())
     }
 
     async fn hand(&mut self, message: MessageId) -> Result<(), Stop> {
-        if self.runner.as_ref().is_none_or(Runner::has_handed) {
+        let Some(attempt) = self.outside.attempt_mut().filter(|attempt| !attempt.has_handed()) else {
             return Ok(());
-        }
-        calling::is_good(self.credential.take()).await;
-        let words = self.text_of(message).await?;
-        let text = match &self.preamble {
-            Some(preamble) => format!("{preamble}{words}"),
-            None => words,
         };
-        if let Some(runner) = &mut self.runner {
-            runner.hand(Message { id: message, text });
-            if runner.has_handed() {
-                self.preamble = None;
-            }
+        call_back::is_good(attempt.take_credential()).await;
+        let words = self.text_of(message).await?;
+        if let Some(attempt) = self.outside.attempt_mut() {
+            attempt.hand(message, words);
         }
         Ok(())
     }
@@ -195,13 +251,13 @@ impl Keeper {
     /// Adds words to the turn, each message once and in order, after the one that it began with.
     async fn add_steered(&mut self, steered: &[MessageId]) -> Result<(), Stop> {
         for message in steered {
-            let Some(runner) = self.runner.as_ref().filter(|runner| runner.has_handed()) else { break };
-            if runner.has_added(*message) {
+            let Some(attempt) = self.outside.attempt().filter(|attempt| attempt.has_handed()) else { break };
+            if attempt.runner.has_added(*message) {
                 continue;
             }
             let text = self.text_of(*message).await?;
-            let Some(runner) = &mut self.runner else { break };
-            if !runner.add(Message { id: *message, text }) {
+            let Some(attempt) = self.outside.attempt_mut() else { break };
+            if !attempt.runner.add(Message { id: *message, text }) {
                 break; // It is ordered again next time; what comes after it does not overtake it.
             }
         }

@@ -113,7 +113,7 @@ impl Keeper {
         }
         for (fence, report) in &news.reports {
             if is_last(report) {
-                plan.miss(self.runner.as_ref(), *fence);
+                plan.miss(self.outside.attempt().map(|attempt| &attempt.runner), *fence);
             }
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
         }

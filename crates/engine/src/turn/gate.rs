@@ -1,9 +1,8 @@
 //! Keeps the words of a message back until they may go: the agent is up, the directory has been looked at, and, if they may
 //! be a command, the agent has listed its commands. Each of these has an end.
 
-use super::Care;
+use super::AttemptOptions;
 use crate::changes::Before;
-use crate::keeper::Forking;
 use agent::AgentEvent;
 use kernel::Native;
 use std::pin::{Pin, pin};
@@ -25,23 +24,21 @@ enum Up {
     Told,
 }
 
-pub(super) struct Gate {
+pub(super) struct ReadyGate {
     look: Look,
     up: Up,
     /// How long the words wait for the list of commands; none when it has come, or is not waited for.
     commands_wait: Option<Duration>,
     is_late: bool,
-    forking: Option<Forking>,
 }
 
-impl Gate {
-    pub(super) fn new(care: &Care) -> Self {
-        let look = match care.watch.clone() {
-            Some(watch) => Look::Going(Box::pin(watch.before())),
+impl ReadyGate {
+    pub(super) fn new(options: &AttemptOptions) -> Self {
+        let look = match options.snapshots.clone() {
+            Some(snapshots) => Look::Going(Box::pin(snapshots.before())),
             None => Look::Over(Before::NoTree),
         };
-        let (commands_wait, forking) = (care.commands_wait, care.forking.clone());
-        Self { look, up: Up::NotYet, commands_wait, is_late: false, forking }
+        Self { look, up: Up::NotYet, commands_wait: options.commands_wait, is_late: false }
     }
 
     /// Does something while the directory is looked at.
@@ -77,14 +74,6 @@ impl Gate {
         }
         self.up = Up::Told;
         native
-    }
-
-    /// Whether the agent knows nothing of what its origin was told after the turn where this fork begins.
-    pub(super) async fn is_clean(&mut self) -> bool {
-        match &self.forking {
-            Some(forking) => forking.is_clean().await,
-            None => true,
-        }
     }
 
     async fn looked(&mut self) {

@@ -19,14 +19,15 @@ const TRIES: (u32, Duration) = (3, Duration::from_millis(100));
 pub(super) type Written = oneshot::Receiver<Result<(), StoreError>>;
 
 impl Keeper {
-    pub(super) fn let_call_back(&mut self, launch: &mut Launch, by: PersonId) {
-        let Some(door) = self.engine.call_back() else { return };
+    /// Opens the way back for an attempt; none if there is none.
+    pub(super) fn let_call_back(&self, launch: &mut Launch, by: PersonId) -> Option<Written> {
+        let door = self.engine.call_back()?;
         let (secret, now) = (self.engine.mint_credential(Purpose::Turn), self.engine.now());
         match door.open(self.session, &secret) {
             Ok(variables) => launch.variables = variables,
             Err(why) => {
                 tracing::warn!(session = %self.session, why, "the agent cannot call back in this turn");
-                return;
+                return None;
             }
         }
         let token = TokenId::from_bits(self.engine.mint_bits());
@@ -51,7 +52,7 @@ impl Keeper {
             }
             let _ = tell.send(written); // A keeper that has gone does not want to know.
         });
-        self.credential = Some(told);
+        Some(told)
     }
 }
 

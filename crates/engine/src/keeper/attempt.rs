@@ -1,0 +1,162 @@
+//! The attempt that is under way, as its keeper has it: made when the attempt begins, dropped when it is over.
+//!
+//! Whatever belongs to one attempt and to no other stands here: its runner, the words that grow, what its tools print, how
+//! it was started and what it still has to be told. So nothing of it can be met by the next one.
+
+use super::call_back::Written;
+use crate::fanout::Live;
+use crate::story::{Progress, WordKind, Words};
+use crate::turn::{Runner, RunnerOutput};
+use agent::Message;
+use kernel::{Fence, MessageId, Origin};
+use std::time::Duration;
+use store::Entry;
+use tokio::time::Instant;
+
+/// An attempt, or the burial of one of an earlier term.
+pub(super) struct RunningAttempt {
+    pub(super) runner: Runner,
+    /// The run of words that grows.
+    words: Option<Words>,
+    /// Runs of words that are complete.
+    parts: u32,
+    /// What tools print while they run.
+    pub(super) progress: Progress,
+    /// How it was started, until the first thing is heard of it.
+    preface: Vec<Entry>,
+    handover: Handover,
+    pub(super) fork: Fork,
+}
+
+/// Whether the runner has the message.
+pub(super) enum Handover {
+    /// Not yet.
+    Waiting {
+        /// What was said before, for an agent that does not know it.
+        preamble: Option<String>,
+        /// The attempt's credential for calling back, while it is being written down.
+        credential: Option<Written>,
+    },
+    Done,
+}
+
+/// Whether the agent goes on with a copy of another session's conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fork {
+    /// It does not, or nothing of a later turn is in the copy.
+    Clean,
+    /// Nobody has looked yet.
+    Unchecked(Origin),
+    /// The origin has gone on meanwhile: this attempt is given up.
+    GoneOn,
+}
+
+impl RunningAttempt {
+    /// One that is told nothing but to go away: a burial, or one that was refused before it began.
+    pub(super) fn bare(runner: Runner) -> Self {
+        let handover = Handover::Waiting { preamble: None, credential: None };
+        Self::new(runner, Vec::new(), handover, Fork::Clean)
+    }
+
+    pub(super) fn new(runner: Runner, preface: Vec<Entry>, handover: Handover, fork: Fork) -> Self {
+        Self { runner, words: None, parts: 0, progress: Progress::default(), preface, handover, fork }
+    }
+
+    pub(super) fn fence(&self) -> Fence {
+        self.runner.fence
+    }
+
+    /// What its runner says next; none if it has gone without a report. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<RunnerOutput> {
+        self.runner.output.recv().await
+    }
+
+    /// How it was started, once.
+    pub(super) fn take_preface(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.preface)
+    }
+
+    /// Takes words of the agent. Answers those that watchers hear ahead of the log.
+    pub(super) fn take_words(
+        &mut self,
+        kind: WordKind,
+        text: &str,
+        bytes_max: usize,
+        stories: &mut Vec<Entry>,
+    ) -> Option<Live> {
+        let turn = self.fence().turn;
+        if self.words.as_ref().is_some_and(|words| words.kind != kind) {
+            self.end_words(stories);
+        }
+        let part = self.parts;
+        let words = self.words.get_or_insert_with(|| Words::new(kind, part));
+        let offset = words.hear(text);
+        if words.pending_bytes() >= bytes_max {
+            // These are written at once: watchers hear them as a fact, and need no second copy ahead of it.
+            stories.extend(words.cut(turn));
+            return None;
+        }
+        let (text, frame) = (text.to_owned(), std::sync::OnceLock::new());
+        Some(Live { turn, kind: kind.word(), part, offset, text, frame })
+    }
+
+    /// Takes what a tool prints. It is no part of the answer, whose words may go on meanwhile.
+    pub(super) fn take_progress(
+        &mut self,
+        call: &str,
+        output: &str,
+        bytes_max: usize,
+        stories: &mut Vec<Entry>,
+    ) {
+        self.progress.hear(call, output);
+        if self.progress.pending_bytes() >= bytes_max {
+            stories.extend(self.progress.cut(self.runner.fence.turn));
+        }
+    }
+
+    /// The run of words is complete.
+    pub(super) fn end_words(&mut self, stories: &mut Vec<Entry>) {
+        let Some(mut words) = self.words.take() else { return };
+        let turn = self.fence().turn;
+        self.parts += 1;
+        stories.extend(words.cut(turn));
+        stories.push(words.close(turn));
+    }
+
+    /// When what was heard is to be written down at the latest.
+    pub(super) fn cut_at(&self, words_wait: Duration) -> Option<Instant> {
+        let words = self.words.as_ref().and_then(Words::unwritten_since).map(|since| since + words_wait);
+        words.into_iter().chain(self.progress.cut_at()).min()
+    }
+
+    /// What was heard and is to be written down by now.
+    pub(super) fn unwritten(&mut self) -> Vec<Entry> {
+        let turn = self.fence().turn;
+        let words = self.words.as_mut().and_then(|words| words.cut(turn));
+        words.into_iter().chain(self.progress.cut(turn)).collect()
+    }
+
+    pub(super) fn has_handed(&self) -> bool {
+        matches!(self.handover, Handover::Done)
+    }
+
+    /// What has to be written down before the message may go, once.
+    pub(super) fn take_credential(&mut self) -> Option<Written> {
+        match &mut self.handover {
+            Handover::Waiting { credential, .. } => credential.take(),
+            Handover::Done => None,
+        }
+    }
+
+    /// Hands the message to the runner. What does not fit is handed next time.
+    pub(super) fn hand(&mut self, message: MessageId, words: String) {
+        let Handover::Waiting { preamble, .. } = &self.handover else { return };
+        let text = match preamble {
+            Some(preamble) => format!("{preamble}{words}"),
+            None => words,
+        };
+        if self.runner.hand(Message { id: message, text }) {
+            self.handover = Handover::Done;
+        }
+    }
+}

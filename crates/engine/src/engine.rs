@@ -1,8 +1,9 @@
 //! The engine as the rest of the program holds it: one handle, cheap to clone.
 
-use crate::fanout::Fanout;
+use crate::cluster::{Cluster, Ring};
 use crate::keeper::Keepers;
-use crate::people::{Blink, Passwords, Uses};
+use crate::node::LocalNode;
+use crate::people::{Passwords, RightsCache, Uses};
 use crate::refused_reads::RefusedReads;
 use crate::roster::Roster;
 use crate::runner_ports::RunnerPorts;
@@ -14,10 +15,10 @@ use agent::Agent;
 use kernel::{AfterFailure, MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::{Gauges, NewOrg, Purpose, Store, TokenRow};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 /// How long turns may take to end when the node goes down, on top of the agents' own grace.
@@ -27,6 +28,8 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 pub struct Wiring {
     /// Where everything is kept.
     pub store: Arc<dyn Store>,
+    /// The nodes that share it, and how they reach each other.
+    pub cluster: Arc<dyn Cluster>,
     /// The agents, by whatever names they give themselves.
     pub agents: Vec<Arc<dyn Agent>>,
     /// The one that is used when none is named.
@@ -135,6 +138,22 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
+/// The engine, for whoever does not keep it alive.
+#[derive(Clone)]
+pub(crate) struct WeakEngine(Weak<Inner>);
+
+impl WeakEngine {
+    pub(crate) fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(Engine)
+    }
+}
+
+impl fmt::Debug for WeakEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakEngine").finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     store: Arc<dyn Store>,
     /// Places for conversations that are being taken in or out.
@@ -151,20 +170,15 @@ struct Inner {
     trust_everyone: bool,
     policy: Policy,
     limits: Limits,
-    fanout: Fanout,
+    cluster: Arc<dyn Cluster>,
     keepers: Keepers,
     timer: Timer,
     roster: Roster,
     sealer: Sealer,
     refused_reads: RefusedReads,
     passwords: Passwords,
-    blink: Blink,
+    rights_cache: RightsCache,
     uses: Uses,
-    /// Grows with every change of who may do what.
-    rights: watch::Sender<u64>,
-    /// Rung with each. Unlike the number's own waiters, these are woken in the order in which they came: a story of the
-    /// simulation is the same each time.
-    rights_bell: Notify,
 }
 
 impl fmt::Debug for Engine {
@@ -184,7 +198,7 @@ impl Engine {
             tasks: Tasks::default(),
             stop_grace_ms: wiring.limits.stop_grace_ms,
         };
-        let keepers = Keepers::new(crate::lease::Lease::new(wiring.store.node().term));
+        let term = wiring.store.node().term;
         let engine = Self(Arc::new(Inner {
             store: wiring.store,
             exchange: Semaphore::new(crate::export::AT_ONCE),
@@ -200,19 +214,18 @@ impl Engine {
             trust_everyone: wiring.trust_everyone,
             policy: wiring.policy,
             limits: wiring.limits,
-            fanout: Fanout::new(),
-            keepers,
+            cluster: wiring.cluster,
+            keepers: Keepers::default(),
             timer: Timer::new(),
             roster: Roster::default(),
             sealer: Sealer::default(),
             refused_reads: RefusedReads::default(),
             passwords: Passwords::default(),
-            blink: Blink::default(),
+            rights_cache: RightsCache::default(),
             uses: Uses::default(),
-            rights: watch::Sender::new(0),
-            rights_bell: Notify::new(),
         }));
-        engine.keep_unfinished().await?;
+        engine.cluster().join(term, Arc::new(LocalNode(engine.downgrade())));
+        engine.ring_unfinished().await?;
         crate::timer::start(&engine);
         crate::sealer::start(&engine);
         crate::refused_reads::start(&engine);
@@ -226,7 +239,7 @@ impl Engine {
         let grace = Duration::from_millis(self.0.limits.stop_grace_ms);
         self.0.keepers.close(grace + CLOSE_MAX).await;
         self.close_agents(grace + CLOSE_MAX).await;
-        self.0.fanout.close();
+        self.cluster().close();
         if tokio::time::timeout(CLOSE_MAX, self.put_in_order()).await.is_err() {
             tracing::warn!("the audit could not be sealed in time; the next start does it");
         }
@@ -285,31 +298,17 @@ impl Engine {
 
     /// Grows with every change of who may do what on this node: whatever was remembered of it is to be asked again.
     pub fn rights(&self) -> watch::Receiver<u64> {
-        self.0.rights.subscribe()
+        self.cluster().rights()
     }
 
     /// Whoever remembers what somebody may do asks again, and so do the keepers of what they have said.
     pub(crate) fn rights_changed(&self) {
-        self.0.rights.send_modify(|count| *count += 1);
-        self.0.rights_bell.notify_waiters();
+        self.cluster().rights_changed();
         self.timer().unsure();
     }
 
     pub(crate) fn rights_now(&self) -> u64 {
-        *self.0.rights.borrow()
-    }
-
-    /// Somebody may do something else than when this number was read.
-    pub(crate) async fn rights_after(&self, seen: u64) {
-        loop {
-            // Listen first, then look: whatever changes in between is heard.
-            let mut rung = std::pin::pin!(self.0.rights_bell.notified());
-            rung.as_mut().enable();
-            if self.rights_now() != seen {
-                return;
-            }
-            rung.await;
-        }
+        *self.cluster().rights().borrow()
     }
 
     /// Says where this node can be reached.
@@ -403,8 +402,8 @@ impl Engine {
         &self.0.passwords
     }
 
-    pub(crate) fn blink(&self) -> &Blink {
-        &self.0.blink
+    pub(crate) fn rights_cache(&self) -> &RightsCache {
+        &self.0.rights_cache
     }
 
     pub(crate) fn uses(&self) -> &Uses {
@@ -420,8 +419,22 @@ impl Engine {
         &self.0.limits
     }
 
-    pub(crate) fn fanout(&self) -> &Fanout {
-        &self.0.fanout
+    pub(crate) fn cluster(&self) -> &dyn Cluster {
+        &*self.0.cluster
+    }
+
+    /// Sees to it that somebody looks at this session's inbox from now on.
+    pub(crate) fn keep(&self, session: SessionId) {
+        self.cluster().ring(session, Ring::Now);
+    }
+
+    /// The same for what can wait while a turn is under way.
+    pub(crate) fn keep_soon(&self, session: SessionId) {
+        self.cluster().ring(session, Ring::Soon);
+    }
+
+    fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn keepers(&self) -> &Keepers {

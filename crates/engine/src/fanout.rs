@@ -14,6 +14,9 @@ use tokio::sync::{broadcast, oneshot, watch};
 /// Facts and live words that a watcher may lag behind before it is cut off.
 const LAG_MAX: usize = 256;
 
+/// Watchers and waiters among whom it is worth to look for those who gave up.
+const SWEEP_MIN: usize = 64;
+
 /// A fact on its way to watchers.
 #[derive(Debug)]
 pub struct Shared {
@@ -56,7 +59,7 @@ pub enum Told {
 }
 
 /// Where keepers say what happened, and watchers and waiters hear it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Fanout {
     rings: Mutex<Rings>,
     changed: watch::Sender<u64>,
@@ -67,20 +70,33 @@ struct Rings {
     sessions: BTreeMap<SessionId, broadcast::Sender<Told>>,
     finals: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
     verdicts: BTreeMap<RequestId, Vec<oneshot::Sender<Verdict>>>,
+    /// How many there may be before it is looked who of them has given up.
+    swept_at: usize,
     closed: bool,
 }
 
-impl Fanout {
-    pub(crate) fn new() -> Self {
-        Self { rings: Mutex::default(), changed: watch::Sender::new(0) }
+impl Rings {
+    /// Forgets those who gave up, each time that there are twice as many as were left the last time.
+    fn sweep(&mut self) {
+        let count = |rings: &Self| rings.sessions.len() + rings.finals.len() + rings.verdicts.len();
+        if count(self) < self.swept_at.max(SWEEP_MIN) {
+            return;
+        }
+        self.finals.retain(|_, waiting| waiting.iter().any(|one| !one.is_closed()));
+        self.verdicts.retain(|_, waiting| waiting.iter().any(|one| !one.is_closed()));
+        self.sessions.retain(|_, ring| ring.receiver_count() > 0);
+        self.swept_at = 2 * count(self);
     }
+}
 
+impl Fanout {
     /// Everything that happens in this session from now on.
     pub(crate) fn watch(&self, session: SessionId) -> Option<broadcast::Receiver<Told>> {
         let mut rings = self.rings();
         if rings.closed {
             return None;
         }
+        rings.sweep();
         Some(rings.sessions.entry(session).or_insert_with(|| broadcast::Sender::new(LAG_MAX)).subscribe())
     }
 
@@ -89,7 +105,7 @@ impl Fanout {
         self.changed.subscribe()
     }
 
-    pub(crate) fn tell_facts(&self, session: SessionId, facts: impl Iterator<Item = StoredFact>) {
+    pub(crate) fn tell_facts(&self, session: SessionId, facts: Vec<StoredFact>) {
         if let Some(ring) = self.ring(session) {
             for fact in facts {
                 // No receiver is no error: it left between the look and the word.
@@ -112,13 +128,17 @@ impl Fanout {
     }
 
     /// Called by the one who waits, before it looks whether the message is final already.
-    pub(crate) fn await_final(&self, message: MessageId) -> oneshot::Receiver<()> {
+    pub(crate) fn await_final(&self, message: MessageId) -> Option<oneshot::Receiver<()>> {
         let (tell, told) = oneshot::channel();
         let mut rings = self.rings();
+        if rings.closed {
+            return None;
+        }
+        rings.sweep();
         let waiting = rings.finals.entry(message).or_default();
         waiting.retain(|other| !other.is_closed());
         waiting.push(tell);
-        told
+        Some(told)
     }
 
     pub(crate) fn tell_final(&self, messages: &BTreeSet<MessageId>) {
@@ -133,7 +153,9 @@ impl Fanout {
     /// Called by the one who waits, before it looks whether there is a verdict already.
     pub(crate) fn await_verdict(&self, request: RequestId) -> oneshot::Receiver<Verdict> {
         let (tell, told) = oneshot::channel();
-        self.rings().verdicts.entry(request).or_default().push(tell);
+        let mut rings = self.rings();
+        rings.sweep();
+        rings.verdicts.entry(request).or_default().push(tell);
         told
     }
 
@@ -146,14 +168,6 @@ impl Fanout {
         }
     }
 
-    /// Forgets waiters who gave up; called by each when it does, so that the maps hold only live waits.
-    pub(crate) fn sweep(&self) {
-        let mut rings = self.rings();
-        rings.finals.retain(|_, waiting| waiting.iter().any(|one| !one.is_closed()));
-        rings.verdicts.retain(|_, waiting| waiting.iter().any(|one| !one.is_closed()));
-        rings.sessions.retain(|_, ring| ring.receiver_count() > 0);
-    }
-
     /// Ends every watch: the node goes down, and watchers find another or come back later.
     pub(crate) fn close(&self) {
         let mut rings = self.rings();
@@ -161,11 +175,6 @@ impl Fanout {
         rings.sessions.clear();
         rings.finals.clear();
         rings.verdicts.clear();
-    }
-
-    /// Whether the node goes down.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.rings().closed
     }
 
     fn ring(&self, session: SessionId) -> Option<broadcast::Sender<Told>> {

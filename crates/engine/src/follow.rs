@@ -29,7 +29,7 @@ impl Engine {
             return Err(Refused::Invalid { field: "after", reason });
         }
         // Watch first, then read: what happens in between is heard twice, and told once.
-        let ring = self.fanout().watch(session).ok_or(Refused::Unavailable("shutting down".into()))?;
+        let ring = self.cluster().follow(session).ok_or(Refused::Unavailable("shutting down".into()))?;
         Ok(Follow {
             engine: self.clone(),
             by: by.clone(),
@@ -130,7 +130,7 @@ impl Follow {
                 Err(broadcast::error::RecvError::Lagged(_)) => Next::Lagged,
                 Err(broadcast::error::RecvError::Closed) => Next::Over,
             },
-            () = self.engine.rights_after(self.rights) => Next::Look,
+            () = self.engine.cluster().rights_after(self.rights) => Next::Look,
             () = tokio::time::sleep_until(self.look_at) => Next::Look,
         }
     }

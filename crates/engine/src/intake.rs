@@ -393,7 +393,7 @@ impl Engine {
 
     async fn verdict_within(&self, request: kernel::RequestId) -> Result<Granted, Refused> {
         // Listen first, then look: whatever is said in between is heard.
-        let told = self.fanout().await_verdict(request);
+        let told = self.cluster().await_verdict(request);
         let verdict = match self.store().verdict(request).await? {
             Some(verdict) => Some(verdict),
             None => match tokio::time::timeout(self.limits().verdict_wait, told).await {
@@ -402,7 +402,6 @@ impl Engine {
                 Ok(Err(_)) | Err(_) => self.store().verdict(request).await?,
             },
         };
-        self.fanout().sweep();
         match verdict {
             Some(Verdict::Done) => Ok(Granted::Done),
             Some(Verdict::Refused(refusal)) => Err(Refused::refusal(refusal)),

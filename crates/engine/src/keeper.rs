@@ -16,6 +16,7 @@ mod plan;
 mod registry;
 
 use crate::Engine;
+use crate::cluster::Happened;
 use crate::errand::ErrandOutput;
 use crate::roster::Told;
 use crate::turn::RunnerOutput;
@@ -23,8 +24,7 @@ use agent::Agent;
 use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
 use outside::{Outside, OutsideOutput};
 use plan::{News, Plan};
-use registry::Place;
-pub(crate) use registry::{Brought, Keepers};
+pub(crate) use registry::{Confirmation, Keepers, Keepership};
 use std::collections::BTreeSet;
 use store::{Append, Appending, Cause, Entry, InboxItem, StoreError};
 use tokio::time::{Duration, Instant};
@@ -121,11 +121,11 @@ impl InboxRead {
 }
 
 /// Keeps one session until it rests, another keeper has it, or the node goes down.
-pub(crate) async fn keep(engine: Engine, place: Place) {
+pub(crate) async fn keep(engine: Engine, keepership: Keepership) {
     let (mut wait, longest) = AGAIN;
     loop {
-        let stop = match Keeper::open(&engine, place.session()).await {
-            Ok(Some(mut keeper)) => match keeper.live(&place).await {
+        let stop = match Keeper::open(&engine, keepership.session()).await {
+            Ok(Some(mut keeper)) => match keeper.live(&keepership).await {
                 Ok(()) => return,
                 Err(stop) => {
                     keeper.part().await;
@@ -136,18 +136,18 @@ pub(crate) async fn keep(engine: Engine, place: Place) {
             Err(error) => Stop::Store(error),
         };
         match stop {
-            Stop::Fenced | Stop::Closed => return place.leave(),
-            Stop::Moved => engine.fanout().cut(place.session()),
+            Stop::Fenced | Stop::Closed => return keepership.leave(),
+            Stop::Moved => engine.cluster().tell(Happened::Unclear(keepership.session())),
             Stop::Store(StoreError::Damaged(cause)) => {
-                tracing::error!(session = %place.session(), cause, "this session cannot be kept");
-                return place.leave();
+                tracing::error!(session = %keepership.session(), cause, "this session cannot be kept");
+                return keepership.leave();
             }
             Stop::Store(error) => {
-                tracing::warn!(session = %place.session(), %error, "keeping again in a moment");
+                tracing::warn!(session = %keepership.session(), %error, "keeping again in a moment");
                 if let StoreError::Unknown(_) = error {
                     // It may be written, with what we did by ourselves.
                     engine.audited();
-                    engine.fanout().cut(place.session());
+                    engine.cluster().tell(Happened::Unclear(keepership.session()));
                 }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(longest);
@@ -168,7 +168,7 @@ impl Keeper {
             scope: state.scope().cloned().unwrap_or(loaded.scope),
             origin: loaded.origin,
             enter: loaded.enter,
-            term: engine.keepers().lease().next(),
+            term: engine.cluster().next_term(session),
             at: loaded.at,
             state,
             rules: loaded.since_checkpoint,
@@ -181,46 +181,46 @@ impl Keeper {
         }))
     }
 
-    async fn live(&mut self, place: &Place) -> Result<(), Stop> {
+    async fn live(&mut self, keepership: &Keepership) -> Result<(), Stop> {
         loop {
             while self.inbox == InboxRead::Now {
-                place.hush();
+                keepership.inbox_is_read();
                 self.inbox = self.drain().await?;
             }
-            self.do_chores(place).await?;
+            self.do_chores(keepership).await?;
             self.match_outside().await?;
             if self.phase == Phase::Closing {
                 self.end_outside().await;
             }
             match (&self.outside, self.phase) {
-                (Outside::Attempt(_) | Outside::Errand(_), _) => self.wait(place).await?,
+                (Outside::Attempt(_) | Outside::Errand(_), _) => self.wait(keepership).await?,
                 (Outside::Nothing, Phase::Closing) => return Err(Stop::Closed),
-                (Outside::Nothing, Phase::Keeping) if place.rest() => {
+                (Outside::Nothing, Phase::Keeping) if keepership.rest() => {
                     self.rest().await;
                     return Ok(());
                 }
-                // Somebody called while we wanted to rest.
+                // Somebody rang while we wanted to rest.
                 (Outside::Nothing, Phase::Keeping) => self.inbox = InboxRead::Now,
             }
         }
     }
 
-    async fn wait(&mut self, place: &Place) -> Result<(), Stop> {
+    async fn wait(&mut self, keepership: &Keepership) -> Result<(), Stop> {
         let cut_at = self.outside.attempt().and_then(|attempt| attempt.cut_at(self.engine.words_wait()));
         tokio::select! {
             biased;
             output = self.outside.next() => self.hear(output).await?,
             () = until(cut_at) => self.write_words().await?,
-            () = place.called() => self.inbox = InboxRead::Now,
-            () = place.whispered(), if self.inbox == InboxRead::WhenRung => {}
+            () = keepership.rung() => self.inbox = InboxRead::Now,
+            () = keepership.rung_soon(), if self.inbox == InboxRead::WhenRung => {}
             () = until(self.inbox.moment()) => {}
-            () = place.closing(), if self.phase == Phase::Keeping => {}
+            () = keepership.closing(), if self.phase == Phase::Keeping => {}
         }
         // An agent that never stops talking must not keep us from hearing anybody else.
-        if place.was_called() {
+        if keepership.was_rung() {
             self.inbox = InboxRead::Now;
         }
-        if place.is_whispered() {
+        if keepership.is_rung_soon() {
             let now = Instant::now();
             self.inbox = match self.inbox {
                 InboxRead::WhenRung => InboxRead::At(now + SOON),
@@ -228,7 +228,7 @@ impl Keeper {
                 soon => soon,
             };
         }
-        if place.is_closing() {
+        if keepership.is_closing() {
             self.phase = Phase::Closing;
         }
         Ok(())
@@ -236,8 +236,8 @@ impl Keeper {
 
     /// Turns everything in the inbox into facts. The queue is state, never the inbox.
     async fn drain(&mut self) -> Result<InboxRead, Stop> {
-        let brought = self.engine.keepers().brought(self.session);
-        let mut news = News { brought, ..News::default() };
+        let confirmations = self.engine.keepers().confirmations(self.session);
+        let mut news = News { confirmations, ..News::default() };
         self.read_inbox(&mut news, DRAIN_MAX).await?;
         let next = if news.rows.len() == DRAIN_MAX { InboxRead::Now } else { InboxRead::WhenRung };
         self.advance(news).await?;
@@ -314,13 +314,13 @@ impl Keeper {
             tries += 1;
             let plan = self.plan(&news, slot);
             if plan.is_empty() {
-                news.tell_fresh(&plan);
+                news.answer_confirmations(&plan);
                 return Ok(());
             }
             let append = self.append_of(&plan).await?;
             match self.append(append).await? {
                 Appending::Done(at) => {
-                    news.tell_fresh(&plan);
+                    news.answer_confirmations(&plan);
                     self.believe(plan, at);
                     return Ok(());
                 }
@@ -333,7 +333,7 @@ impl Keeper {
                 // Say that we wait, then ask once more: what becomes free from now on is offered to us, and what became
                 // free before is seen.
                 Appending::Claimed(claim) if waits.insert(claim.clone()) => {
-                    self.engine.wait_for(claim, self.session);
+                    self.engine.cluster().wait_for(claim, self.session);
                 }
                 Appending::Claimed(claim) => {
                     news.crowded_by = self.holder_of(&claim).await?;
@@ -371,20 +371,25 @@ impl Keeper {
 
     /// It is durable: now it is so, and everybody may hear it.
     fn believe(&mut self, plan: Plan, at: Number) {
-        let first = self.at;
+        let (engine, first) = (self.engine.clone(), self.at);
+        let cluster = engine.cluster();
         self.at = at;
         let (had, has) = (self.claims(&self.state), self.claims(&plan.after));
         if has.iter().any(|claim| !had.contains(claim)) {
-            self.engine.keepers().served(self.session);
+            cluster.served(self.session);
         }
         self.rules += plan.facts.iter().filter(|fact| matches!(fact.entry, Entry::Rule(_))).count();
         self.state = plan.after;
         self.follow_scope();
         let stored = plan.facts.into_iter().enumerate();
         let stored = stored.map(|(index, fact)| plan::stored(Number(first.0 + 1 + index as u64), fact));
-        self.engine.fanout().tell_facts(self.session, stored);
-        self.engine.fanout().tell_final(&plan.finals);
-        self.engine.fanout().tell_verdicts(&plan.verdicts);
+        cluster.tell(Happened::Facts(self.session, stored.collect()));
+        if !plan.finals.is_empty() {
+            cluster.tell(Happened::Final(plan.finals));
+        }
+        if !plan.verdicts.is_empty() {
+            cluster.tell(Happened::Verdicts(plan.verdicts));
+        }
         if !plan.own_acts.is_empty() {
             self.engine.audited();
         }
@@ -392,7 +397,7 @@ impl Keeper {
             self.engine.timer().expect(moment);
         }
         for claim in had.iter().filter(|claim| !has.contains(claim)) {
-            self.engine.wake_crowded(claim);
+            cluster.freed(claim);
         }
     }
 
@@ -438,7 +443,7 @@ impl Keeper {
     }
 
     async fn rest(&mut self) {
-        self.engine.pass_on(self.session);
+        self.engine.cluster().pass_on(self.session);
         self.release_former().await;
         if self.state.ended().is_some() {
             self.engine.roster().forget_told(self.session);

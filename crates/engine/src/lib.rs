@@ -3,7 +3,8 @@
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
-//! becomes of them when nobody is in them). `approvals` is what agents ask. `people` is who may do what, and how
+//! becomes of them when nobody is in them). `cluster` is the port for whatever crosses sessions or nodes, `node` what this node
+//! does for it. `approvals` is what agents ask. `people` is who may do what, and how
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
 //! database, no agent and no HTTP.
@@ -11,6 +12,7 @@
 mod accounts;
 mod approvals;
 mod changes;
+mod cluster;
 mod engine;
 mod errand;
 mod export;
@@ -21,6 +23,7 @@ mod intake;
 mod keeper;
 mod lease;
 mod look;
+mod node;
 mod people;
 mod ports;
 mod ready;
@@ -38,6 +41,7 @@ mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use approvals::{ApprovalView, QuestionOption, QuestionWords, RULES_MAX, Settled};
+pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
 pub use engine::{Collecting, Engine, Limits, Wiring};
 pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,

@@ -1,6 +1,6 @@
-//! What is only looked up outside: an agent's commands and models, the files of the directory, what a turn changed.
+//! Looks: what is only looked up outside. An agent's commands and models, the files of the directory, what a turn changed.
 //!
-//! A look carries the epoch under which it was asked. What it finds goes through the session's keeper before anybody gets
+//! A look is a call, taken by the node that has the directory, that ends when its caller goes away. It carries the epoch under which it was asked. What it finds goes through the session's keeper before anybody gets
 //! it: if the scope has changed meanwhile, that is recorded, and nobody gets it.
 
 use crate::{Engine, Refused, TreeChanges, TreeFiles};
@@ -72,9 +72,13 @@ impl Engine {
                     let listed = engine.listing(session, errand.epoch, |lists| lists.models).await;
                     Ok(Sight::Models(listed))
                 }
-                Look::Files => engine.files_in(&scope.directory).await.map(Sight::Files),
+                Look::Files => {
+                    let node = engine.cluster().node_of(session);
+                    node.files(scope.directory, FILES_MAX).await.map(Sight::Files)
+                }
                 Look::Diff { turn } => {
-                    engine.trees().changes(&scope.directory, session, turn).await.map(Sight::Diff)
+                    let node = engine.cluster().node_of(session);
+                    node.changes(scope.directory, session, turn).await.map(Sight::Diff)
                 }
             }
         };
@@ -87,14 +91,6 @@ impl Engine {
         let (_, row) = self.seen(by, session).await?;
         let stands = self.ground().look(&row.scope.directory);
         stands.map_err(|why| Refused::BadDirectory { reason: why.into() })
-    }
-
-    /// Under version control those that are tracked or would be; elsewhere all.
-    async fn files_in(&self, directory: &str) -> Result<TreeFiles, String> {
-        match self.trees().files(directory, FILES_MAX).await? {
-            Some(files) => Ok(files),
-            None => self.ground().files(directory, FILES_MAX).await,
-        }
     }
 
     /// Looks something up in a way of the caller's own: `work` is given the scope of now, and what it finds is given back
@@ -129,7 +125,7 @@ impl Engine {
 
     /// A keeper that has nothing to write does not notice that it was replaced: what it says is compared with what is stored.
     async fn is_still_under(&self, session: SessionId, epoch: Epoch) -> Result<bool, Refused> {
-        Ok(self.store().session(session).await?.is_some_and(|(_, row)| row.epoch == epoch))
+        Ok(self.epoch_of(session).await? == Some(epoch))
     }
 
     /// Whether the session is still in the scope that this was seen in. If not, that is recorded.
@@ -140,11 +136,11 @@ impl Engine {
         came: Return,
     ) -> Result<(), Refused> {
         for _ in 0..BRING_MAX {
-            match self.bring(session, errand, came.clone()).await {
-                Ok(true) if self.is_still_under(session, errand.epoch).await? => return Ok(()),
-                Ok(true) => {} // Another node keeps it by now.
-                Ok(false) => return Err(Refused::Stale),
-                Err(_) => {} // That keeper has died, or was about to go.
+            match self.cluster().node_of(session).confirm(session, errand, came.clone()).await {
+                Some(true) if self.is_still_under(session, errand.epoch).await? => return Ok(()),
+                Some(true) => {} // Another node keeps it by now.
+                Some(false) => return Err(Refused::Stale),
+                None => {} // That keeper has died, or was about to go.
             }
         }
         Err(Refused::Unavailable("nobody keeps this session just now; ask again".to_owned()))

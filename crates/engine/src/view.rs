@@ -94,11 +94,10 @@ impl Engine {
         let mut by = by.clone();
         loop {
             // Listen first, then look: whatever happens in between is heard.
-            let (told, rights) = (self.fanout().await_final(message), self.rights_now());
+            let (told, rights) = (self.cluster().await_final(message), self.rights_now());
             let now = self.receipt(&by, message).await?;
-            if now.row.state.is_final() || Instant::now() >= until || self.fanout().is_closed() {
-                drop(told);
-                self.fanout().sweep();
+            let Some(told) = told else { return Ok(now) };
+            if now.row.state.is_final() || Instant::now() >= until {
                 return Ok(now);
             }
             self.until_final(&mut by, now.row.session, told, until, rights).await?;
@@ -118,7 +117,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 _ = &mut told => return Ok(()),
-                () = self.rights_after(rights) => {}
+                () = self.cluster().rights_after(rights) => {}
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
             }
             rights = self.rights_now();
@@ -168,6 +167,11 @@ impl Engine {
         let (record, row) = self.store().session(session).await?.ok_or(Refused::NotFound { what })?;
         readable(by, &record, what)?;
         Ok((record, row))
+    }
+
+    /// The epoch of a session's scope, as it is stored.
+    pub(crate) async fn epoch_of(&self, session: SessionId) -> Result<Option<kernel::Epoch>, Refused> {
+        Ok(self.store().session(session).await?.map(|(_, row)| row.epoch))
     }
 
     /// A page of sessions, the ones with the newest activity first.
@@ -282,7 +286,7 @@ impl Engine {
 
     /// Grows whenever any session has changed: a hint to ask `heads` again.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.fanout().changes()
+        self.cluster().changes()
     }
 
     /// Every agent that there is for the caller, and whether it is here, as of a while ago.

@@ -72,17 +72,17 @@ impl Engine {
         }
         let mut visible = Visible { engine: self, by, known: BTreeMap::new() };
         let mut view = WorktreesView::default();
-        for (session, name) in self.trees().names().await.map_err(Refused::Unavailable)? {
+        for (session, name) in self.worktree_names().await? {
             let Some(row) = visible.row(session, of).await? else { continue };
             if view.here.len() == WORKTREES_MAX {
                 view.is_cut = true;
                 break;
             }
             let in_use = is_in(&row, &name);
-            let seen = self.trees().look(session, &name).await.map_err(Refused::Unavailable)?;
+            let seen = self.worktree_now(session, &name).await?;
             view.here.extend(seen.map(|seen| (seen, in_use)));
         }
-        for removed in self.trees().removed().await.map_err(Refused::Unavailable)? {
+        for removed in self.removed_worktrees().await? {
             if visible.row(removed.session, of).await?.is_none() {
                 continue;
             }
@@ -166,8 +166,32 @@ impl Engine {
             (None, true) if reference.is_none() => {}
             (None, _) => return Err(Refused::NotFound { what: "worktree" }),
         }
-        let seen = self.trees().look(session, name).await.map_err(Refused::Unavailable)?;
+        let seen = self.worktree_now(session, name).await?;
         seen.ok_or(Refused::NotFound { what: "worktree" })
+    }
+
+    /// The worktrees of all nodes: whose, and what they are called.
+    async fn worktree_names(&self) -> Result<Vec<(SessionId, String)>, Refused> {
+        let mut names = Vec::new();
+        for node in self.cluster().nodes() {
+            names.extend(node.worktrees().await.map_err(Refused::Unavailable)?);
+        }
+        Ok(names)
+    }
+
+    /// A worktree as it is now.
+    async fn worktree_now(&self, session: SessionId, name: &str) -> Result<Option<TreeSeen>, Refused> {
+        let node = self.cluster().node_of(session);
+        node.worktree(session, name.to_owned()).await.map_err(Refused::Unavailable)
+    }
+
+    /// The worktrees of all nodes that were removed and can be had back, the newest of each node first.
+    async fn removed_worktrees(&self) -> Result<Vec<RemovedTree>, Refused> {
+        let mut removed = Vec::new();
+        for node in self.cluster().nodes() {
+            removed.extend(node.removed().await.map_err(Refused::Unavailable)?);
+        }
+        Ok(removed)
     }
 
     async fn may_rule(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
@@ -178,7 +202,7 @@ impl Engine {
     }
 
     async fn has_worktree(&self, session: SessionId, name: &str) -> Result<bool, Refused> {
-        let names = self.trees().names().await.map_err(Refused::Unavailable)?;
+        let names = self.worktree_names().await?;
         Ok(names.iter().any(|(of, known)| *of == session && known == name))
     }
 
@@ -187,12 +211,12 @@ impl Engine {
         if !self.has_worktree(session, name).await? {
             return Ok(false);
         }
-        let seen = self.trees().look(session, name).await.map_err(Refused::Unavailable)?;
+        let seen = self.worktree_now(session, name).await?;
         Ok(seen.is_some_and(|seen| !seen.is_missing))
     }
 
     async fn removed_of(&self, session: SessionId, name: &str) -> Result<Vec<RemovedTree>, Refused> {
-        let mut removed = self.trees().removed().await.map_err(Refused::Unavailable)?;
+        let mut removed = self.removed_worktrees().await?;
         removed.retain(|removed| removed.session == session && removed.name == name);
         Ok(removed)
     }
@@ -302,7 +326,7 @@ impl Engine {
 
     /// The worktrees whose time is over, with why. None of those that a session is in.
     async fn due_to_go(&self) -> Result<Vec<(TreeSeen, GoneWhy)>, Refused> {
-        let names = self.trees().names().await.map_err(Refused::Unavailable)?;
+        let names = self.worktree_names().await?;
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -311,7 +335,7 @@ impl Engine {
         let mut all = Vec::new();
         for (session, name) in names {
             // One that a removal was quicker to take is gone; one that cannot be looked into stays.
-            let Ok(Some(mut seen)) = self.trees().look(session, &name).await else { continue };
+            let Ok(Some(mut seen)) = self.worktree_now(session, &name).await else { continue };
             match self.store().session(session).await? {
                 Some((_, row)) => seen.used_at = seen.used_at.max(row.touched_at),
                 // Whose it is, nobody knows: no keeper could remove it.

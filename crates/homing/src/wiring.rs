@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use engine::{Engine, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
+use engine::{Engine, LocalCluster, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
 use rustix::process::DumpableBehavior;
 use server::{Bound, Server, Tls, TlsError};
@@ -132,6 +132,7 @@ impl Ready {
         let ground = LocalGround { footing: Footing::of(&place.dir) };
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
+            cluster: LocalCluster::new(),
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),

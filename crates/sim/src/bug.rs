@@ -70,11 +70,13 @@ pub enum Bug {
     NamesShared,
     /// What is said in an import lands in the session that it was made from.
     ImportsMixed,
+    /// A ring for a keeper gets lost, and nobody looks again for what it was about.
+    RingLost,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -107,6 +109,7 @@ impl Bug {
         Self::ImportCut,
         Self::NamesShared,
         Self::ImportsMixed,
+        Self::RingLost,
     ];
 
     /// What goes wrong, in words for a table.
@@ -144,6 +147,7 @@ impl Bug {
             Self::ImportCut => "half of an import",
             Self::NamesShared => "names of imports from all orgs",
             Self::ImportsMixed => "an import mixed with its origin",
+            Self::RingLost => "a ring lost, and nobody looks again",
         }
     }
 }

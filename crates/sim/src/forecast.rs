@@ -88,6 +88,8 @@ pub(crate) struct Odds {
     pub(crate) bury_fails: u64,
     /// An agent has not kept a conversation in which it never finished anything.
     pub(crate) unkept: u64,
+    /// A ring for a keeper is not heard.
+    pub(crate) lost_ring: u64,
 }
 
 /// Something that happens to the whole daemon.
@@ -112,7 +114,8 @@ impl Forecast {
         let mut dice = Dice::new(seed);
         // From dice of its own: the seeds that found something once still tell the same story.
         let unkept = Dice::new(!seed).weigh(&[(1, 0), (1, 300), (1, 1_000)]);
-        let odds = Odds { unkept, ..odds(&mut dice) };
+        let lost_ring = Dice::new(seed ^ 0x0b11_a5c0_0b11_a5c0).weigh(&[(2, 0), (1, 20), (1, 200)]);
+        let odds = Odds { unkept, lost_ring, ..odds(&mut dice) };
         let mut happenings = happenings(&mut dice);
         happenings.extend(shares(&mut dice));
         happenings.sort_by_key(|(at_ms, _)| *at_ms);
@@ -219,6 +222,7 @@ fn odds(dice: &mut Dice) -> Odds {
         bury_fails: some(400, 400),
         takes_back: some(400, 500),
         unkept: 0,
+        lost_ring: 0,
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Notes {
 
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// Rings for a session's keeper that got lost: each is made up for by the next look of the timer.
+    pub(crate) lost_rings: BTreeMap<SessionId, u64>,
     /// What people said, by code word.
     pub(crate) said: Vec<Said>,
     /// Messages in the order in which the store took them.

@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::weather::{Sky, Weather};
 use agent::{Agent, House, HouseConfig};
-use engine::{Engine, Limits, Wiring};
+use engine::{Engine, Limits, LocalCluster, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Policy, Principal, Role};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -134,6 +134,7 @@ impl Town {
     fn wiring(&self, weather: Arc<Weather>) -> Wiring {
         Wiring {
             store: Arc::new(Wrapped(weather.clone())),
+            cluster: self.cluster(),
             agents: self.agents.clone(),
             default_agent: self.agents[0].name().to_owned(),
             ground: Arc::new(FirmGround),
@@ -149,6 +150,12 @@ impl Town {
             policy: self.policy,
             limits: self.limits,
         }
+    }
+
+    /// Rings get lost like anything else.
+    fn cluster(&self) -> Arc<LocalCluster> {
+        let sky = self.sky.clone();
+        LocalCluster::losing(move |session| sky.loses_ring(session))
     }
 
     /// How often a daemon was started.

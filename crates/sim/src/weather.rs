@@ -24,6 +24,8 @@ use tokio::time::Instant;
 pub(crate) struct Sky {
     odds: Odds,
     dice: Mutex<Dice>,
+    /// For rings: the other calls meet the same as before any of these was lost.
+    ring_dice: Mutex<Dice>,
     clear: AtomicBool,
     full_until: Mutex<Option<Instant>>,
     /// Whether a replaced daemon may still take messages in.
@@ -42,8 +44,19 @@ impl Sky {
         ledger: Ledger,
     ) -> Self {
         let notes = ledger.notes.clone();
+        let ring_dice = Mutex::new(Dice::new(dice.clone().roll() ^ 0x0b11));
         let (dice, clear) = (Mutex::new(dice), AtomicBool::new(false));
-        Self { odds, dice, clear, full_until: Mutex::default(), doors_stay_open, bug, notes, ledger }
+        Self {
+            odds,
+            dice,
+            ring_dice,
+            clear,
+            full_until: Mutex::default(),
+            doors_stay_open,
+            bug,
+            notes,
+            ledger,
+        }
     }
 
     /// From here on nothing gets lost, late or full.
@@ -58,6 +71,17 @@ impl Sky {
     /// Whether it happens now; never under a clear sky.
     pub(crate) fn strikes(&self, odds: impl Fn(&Odds) -> u64) -> bool {
         !self.is_clear() && lock(&self.dice).chance(odds(&self.odds))
+    }
+
+    /// Whether a ring for this session's keeper gets lost.
+    pub(crate) fn loses_ring(&self, session: SessionId) -> bool {
+        let by_weather = !self.is_clear() && lock(&self.ring_dice).chance(self.odds.lost_ring);
+        let is_lost = by_weather || self.lies(Bug::RingLost, 300);
+        if is_lost {
+            *self.notes.seen().lost_rings.entry(session).or_default() += 1;
+            self.notes.tell(|| format!("      a ring for {} got lost", short(session)));
+        }
+        is_lost
     }
 
     /// Whether a planted bug shows now, under any sky.
@@ -312,6 +336,9 @@ impl Wrap for Weather {
     }
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         Box::pin(self.receipt_or_old(message))
+    }
+    fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
+        Box::pin(self.unfinished_or_none(after, limit))
     }
     fn rules(&self, org: OrgId) -> Reply<'_, Vec<RuleRow>> {
         Box::pin(self.rules_or_others(org))

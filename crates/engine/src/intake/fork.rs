@@ -107,7 +107,7 @@ impl Engine {
         turn: Turn,
         ran_in: &Scope,
     ) -> Result<Option<NewWorktree>, Refused> {
-        let remembered = self.trees().changes(&ran_in.directory, of, turn).await;
+        let remembered = self.cluster().node_of(of).changes(ran_in.directory.clone(), of, turn).await;
         let wanted = IfNewWorktree { name: None, base: None, branch: None };
         Ok(remembered.map_err(Refused::Unavailable)?.map(|_| worktree_for(&wanted)))
     }

@@ -9,6 +9,7 @@
 
 use super::fresh::chosen_directory;
 use super::{RESOLVE_MAX, check_trace};
+use crate::cluster::Happened;
 use crate::export::{Export, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastTurn};
 use crate::inbound::encode_parts;
 use crate::story::{Imported, SaidThere, Story, retold};
@@ -71,7 +72,7 @@ impl Engine {
             let allowed = authorize_new(&by, fresh, wish).map_err(|d| Refused::denied(d, "session"))?;
             match self.create_surely(&by, allowed).await {
                 Ok(Some(made)) => {
-                    self.fanout().tell_facts(made.session, std::iter::empty());
+                    self.cluster().tell(Happened::Facts(made.session, Vec::new()));
                     return Ok(made);
                 }
                 Ok(None) => by = self.again(&by).await?,

@@ -56,7 +56,8 @@ impl Engine {
         if row.epoch != of || row.awake || row.ended.is_some() {
             return Ok(None);
         }
-        let look = self.trees().touched(&row.scope.directory, session, turn);
+        let node = self.cluster().node_of(session);
+        let look = node.touched(row.scope.directory.clone(), session, turn);
         let mut files = match tokio::time::timeout(self.limits().verdict_wait, look).await {
             Ok(Ok(files)) if !files.is_empty() => files,
             // Nothing is in the way, or nobody can tell so quickly.

@@ -5,7 +5,7 @@
 
 use super::outside::Outside;
 use super::plan::News;
-use super::registry::{Place, Wanted};
+use super::registry::{Keepership, Wanted};
 use super::{Keeper, Phase, Stop};
 use crate::Refused;
 use crate::errand::{Chore, Chored, ErrandOutput, ErrandRunner, OUTPUT_AHEAD_MAX};
@@ -14,13 +14,13 @@ use store::{Entry, Permit, Permitting};
 use tokio::sync::mpsc;
 
 impl Keeper {
-    pub(super) async fn do_chores(&mut self, place: &Place) -> Result<(), Stop> {
+    pub(super) async fn do_chores(&mut self, keepership: &Keepership) -> Result<(), Stop> {
         for wanted in self.engine.keepers().chores(self.session) {
             let Wanted { chore, permit, tell } = wanted;
             // Nobody's wish is ours.
             let own_act = permit.is_none().then_some(chore.verb());
             let done = match self.may_begin(&chore, permit).await? {
-                Ok(()) => self.do_chore(chore, own_act, place).await?,
+                Ok(()) => self.do_chore(chore, own_act, keepership).await?,
                 Err(refused) => Err(refused),
             };
             let _ = tell.send(done); // Whoever has given up does not want to know.
@@ -69,7 +69,7 @@ impl Keeper {
         &mut self,
         chore: Chore,
         own_act: Option<&'static str>,
-        place: &Place,
+        keepership: &Keepership,
     ) -> Result<Result<Chored, Refused>, Stop> {
         let ports = self.engine.runner_ports().clone();
         let runner = ErrandRunner { ports, whom: self.errand_session().await? };
@@ -87,7 +87,7 @@ impl Keeper {
                 Ok(done.map_err(|why| Refused::WorktreeTrouble { why }))
             }
             // Cut short it is gone on with by whoever asks again.
-            () = place.closing() => Ok(Err(going_down())),
+            () = keepership.closing() => Ok(Err(going_down())),
         }
     }
 

@@ -5,6 +5,7 @@
 use super::attempt::{Fork, RunningAttempt};
 use super::plan::{News, Question};
 use super::{Keeper, Phase, Stop};
+use crate::cluster::Happened;
 use crate::story::{Story, WordKind};
 use crate::turn::RunnerOutput;
 use agent::{About, AgentEvent, Form};
@@ -104,7 +105,7 @@ impl Keeper {
         let bytes_max = self.engine.limits().words_bytes_max;
         let Some(attempt) = self.outside.attempt_mut() else { return };
         if let Some(live) = attempt.take_words(kind, text, bytes_max, &mut news.stories) {
-            self.engine.fanout().tell_live(self.session, live);
+            self.engine.cluster().tell(Happened::Live(self.session, live));
         }
     }
 

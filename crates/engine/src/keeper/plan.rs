@@ -3,7 +3,7 @@
 //! A plan is made from the state and the news alone; if the store refuses it, it is thrown away and made again. The
 //! keeper's state changes only when the plan is durable.
 
-use super::{Brought, Keeper, Stop, cause_of_item, finished_between};
+use super::{Confirmation, Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
 use crate::turn::Runner;
 use kernel::{
@@ -27,8 +27,8 @@ pub(super) struct News {
     pub(super) stale: Vec<(Fence, ReportKind)>,
     /// What was asked of the outside and has come back.
     pub(super) returns: Vec<(Errand, Return)>,
-    /// What somebody looked up outside and brings, to hear whether it still counts.
-    pub(super) brought: Vec<Brought>,
+    /// What somebody looked up outside, and wants to hear whether it still counts.
+    pub(super) confirmations: Vec<Confirmation>,
     /// What people are told if a turn has to wait for what others have.
     pub(super) crowded_by: Option<String>,
     /// Messages whose senders lost the right to say them.
@@ -63,15 +63,15 @@ pub(super) struct Plan {
     rules: Vec<RuleRow>,
     /// What nobody asked us to do.
     pub(super) own_acts: Vec<(&'static str, Option<MessageId>)>,
-    /// Of what was brought, in order: whether it counts.
+    /// Of what somebody looked up, in order: whether it counts.
     fresh: Vec<bool>,
 }
 
 impl News {
-    /// Tells those who brought something whether it counts.
-    pub(super) fn tell_fresh(&mut self, plan: &Plan) {
-        for (brought, fresh) in self.brought.drain(..).zip(&plan.fresh) {
-            brought.tell(*fresh);
+    /// Tells those who looked something up whether it counts.
+    pub(super) fn answer_confirmations(&mut self, plan: &Plan) {
+        for (confirmation, fresh) in self.confirmations.drain(..).zip(&plan.fresh) {
+            confirmation.answer(*fresh);
         }
     }
 }
@@ -117,8 +117,8 @@ impl Keeper {
             }
             plan.tell(Command::Report { fence: *fence, report: report.clone() }, Cause::Runner);
         }
-        for brought in &news.brought {
-            let (errand, came) = (brought.errand, brought.came.clone());
+        for confirmation in &news.confirmations {
+            let (errand, came) = (confirmation.errand, confirmation.came.clone());
             plan.fresh.push(errand.epoch == plan.after.epoch());
             plan.tell(Command::Return { errand, came }, Cause::Runner);
         }

@@ -1,56 +1,53 @@
-//! One keeper per session on this node, and how to call it.
+//! One keeper per session on this node, and how it is rung.
 //!
-//! A call is never lost: a keeper that wants to rest gives its place up under the same lock under which callers look
-//! for it, and only if nobody has called since it last looked at the inbox.
+//! A ring that has reached this node is never lost: a keeper that wants to rest gives its keepership up under the same lock
+//! under which it is rung, and only if nobody has rung since it last looked at the inbox.
 
+use crate::cluster::Ring;
 use crate::errand::{Chore, Chored};
-use crate::lease::Lease;
 use crate::{Engine, Refused};
-use kernel::{Authorized, Claim, Errand, Return, SessionId};
-use std::collections::{BTreeMap, VecDeque};
+use kernel::{Authorized, Errand, Return, SessionId};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{Permit, StoreError};
 use tokio::sync::{Notify, oneshot};
 
-/// Unfinished sessions looked up at once when the node starts.
+/// Unfinished sessions looked up at once.
 const UNFINISHED_PAGE: usize = 256;
 
-#[derive(Debug)]
+/// The keepers of this node.
+#[derive(Debug, Default)]
 pub(crate) struct Keepers {
-    lease: Lease,
     /// Whether the node goes down.
     is_closing: AtomicBool,
     /// Tells keepers so, in the order in which they began to listen: a story that is told again is the same one.
     closing: Notify,
-    house: Mutex<House>,
+    kept: Mutex<Kept>,
     emptier: Notify,
 }
 
 #[derive(Debug, Default)]
-struct House {
-    kept: BTreeMap<SessionId, Arc<Bell>>,
-    /// Sessions that wait for a claim, so that one that is freed is used at once.
-    crowded: BTreeMap<Claim, VecDeque<SessionId>>,
-    /// Sessions to which one was offered just now, and which one.
-    offered: BTreeMap<SessionId, Claim>,
+struct Kept {
+    bells: BTreeMap<SessionId, Arc<Bell>>,
     /// What was looked up outside for a session, for its keeper to say whether it counts.
-    brought: BTreeMap<SessionId, Vec<Brought>>,
+    confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
     /// What is to be done with the worktrees of a session while it holds still.
     chores: BTreeMap<SessionId, Vec<Wanted>>,
 }
 
-/// Something that was looked up outside. It is no wish, and need not survive a crash: whoever brings it asks again.
+/// Something that was looked up outside, for the keeper to say whether it counts. It is no wish, and need not survive a
+/// crash: whoever looked asks again.
 #[derive(Debug)]
-pub(crate) struct Brought {
+pub(crate) struct Confirmation {
     pub(crate) errand: Errand,
     pub(crate) came: Return,
     counts: oneshot::Sender<bool>,
 }
 
-impl Brought {
-    pub(super) fn tell(self, counts: bool) {
+impl Confirmation {
+    pub(super) fn answer(self, counts: bool) {
         let _ = self.counts.send(counts); // Whoever has given up does not want to know.
     }
 }
@@ -64,81 +61,48 @@ pub(crate) struct Wanted {
     pub(crate) tell: oneshot::Sender<Result<Chored, Refused>>,
 }
 
-/// How a keeper is called.
+/// How a keeper is rung.
 #[derive(Debug, Default)]
 struct Bell {
     rung: AtomicBool,
     sound: Notify,
     /// Something is in the inbox that can wait a little.
-    whispered: AtomicBool,
-    whisper: Notify,
+    rung_soon: AtomicBool,
+    sound_soon: Notify,
 }
 
 impl Bell {
-    fn ring(&self) {
-        self.rung.store(true, Ordering::Release);
-        self.sound.notify_one();
-    }
-
-    fn whisper(&self) {
-        self.whispered.store(true, Ordering::Release);
-        self.whisper.notify_one();
+    fn ring(&self, ring: Ring) {
+        match ring {
+            Ring::Now => {
+                self.rung.store(true, Ordering::Release);
+                self.sound.notify_one();
+            }
+            Ring::Soon => {
+                self.rung_soon.store(true, Ordering::Release);
+                self.sound_soon.notify_one();
+            }
+        }
     }
 }
 
 impl Keepers {
-    pub(crate) fn new(lease: Lease) -> Self {
-        let (is_closing, closing, emptier) = (AtomicBool::new(false), Notify::new(), Notify::new());
-        Self { lease, is_closing, closing, house: Mutex::default(), emptier }
-    }
-
     fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
 
-    pub(crate) fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
     pub(crate) fn count(&self) -> usize {
-        self.house().kept.len()
+        self.kept().bells.len()
     }
 
-    /// This session was refused the claim, and wants to be told when it is free. Answers what it was offered instead, which
-    /// it cannot use alone.
-    fn crowded(&self, claim: Claim, session: SessionId) -> Option<Claim> {
-        let mut house = self.house();
-        let offered = house.offered.remove(&session).filter(|offered| *offered != claim);
-        let crowded = house.crowded.entry(claim).or_default();
-        if !crowded.contains(&session) {
-            crowded.push_back(session);
-        }
-        offered
-    }
-
-    /// This session has what it waited for.
-    pub(crate) fn served(&self, session: SessionId) {
-        let mut house = self.house();
-        house.offered.remove(&session);
-        house.crowded.retain(|_, waiting| {
-            waiting.retain(|other| *other != session);
-            !waiting.is_empty()
-        });
-    }
-
-    /// What was offered to this session, which does not want it any more.
-    fn declined(&self, session: SessionId) -> Option<Claim> {
-        self.house().offered.remove(&session)
-    }
-
-    /// What was brought for this session.
-    pub(super) fn brought(&self, session: SessionId) -> Vec<Brought> {
-        self.house().brought.remove(&session).unwrap_or_default()
+    /// What was looked up for this session.
+    pub(super) fn confirmations(&self, session: SessionId) -> Vec<Confirmation> {
+        self.kept().confirmations.remove(&session).unwrap_or_default()
     }
 
     /// What is to be done for this session while it holds still.
     pub(super) fn chores(&self, session: SessionId) -> Vec<Wanted> {
-        self.house().chores.remove(&session).unwrap_or_default()
+        self.kept().chores.remove(&session).unwrap_or_default()
     }
 
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
@@ -164,28 +128,27 @@ impl Keepers {
         }
     }
 
-    fn house(&self) -> MutexGuard<'_, House> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // Nobody panics while holding it; it holds only who is here.
-        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
-    /// Sees to it that somebody looks at this session's inbox from now on.
-    pub(crate) fn keep(&self, session: SessionId) {
-        self.call(session, Bell::ring, None);
+    /// Lets the session's keeper on this node look at the inbox; begins to keep it if nobody does.
+    pub(crate) fn rung(&self, session: SessionId, ring: Ring) {
+        self.ring_keeper(session, ring, None);
     }
 
-    /// The same for what can wait while a turn is under way: several messages then become facts in one append.
-    pub(crate) fn keep_soon(&self, session: SessionId) {
-        self.call(session, Bell::whisper, None);
-    }
-
-    /// Brings the session's keeper what was looked up outside, and lets hear whether it counts. An error means that no
-    /// keeper has said so.
-    pub(crate) fn bring(&self, session: SessionId, errand: Errand, came: Return) -> oneshot::Receiver<bool> {
+    /// Lets the session's keeper say whether what was looked up outside counts. An error means that no keeper has said so.
+    pub(crate) fn confirm(
+        &self,
+        session: SessionId,
+        errand: Errand,
+        came: Return,
+    ) -> oneshot::Receiver<bool> {
         let (counts, told) = oneshot::channel();
-        self.call(session, Bell::ring, Some(Brought { errand, came, counts }));
+        self.ring_keeper(session, Ring::Now, Some(Confirmation { errand, came, counts }));
         told
     }
 
@@ -198,102 +161,101 @@ impl Engine {
         permit: Option<Authorized<Permit>>,
     ) -> oneshot::Receiver<Result<Chored, Refused>> {
         let (tell, told) = oneshot::channel();
-        let mut house = self.keepers().house();
+        let mut kept = self.keepers().kept();
         if !self.keepers().is_closing() {
-            house.chores.entry(session).or_default().push(Wanted { chore, permit, tell });
+            kept.chores.entry(session).or_default().push(Wanted { chore, permit, tell });
         }
-        drop(house);
-        self.keep(session);
+        drop(kept);
+        self.rung(session, Ring::Now);
         told
     }
 
-    fn call(&self, session: SessionId, how: fn(&Bell), brings: Option<Brought>) {
-        let mut house = self.keepers().house();
+    fn ring_keeper(&self, session: SessionId, ring: Ring, confirmation: Option<Confirmation>) {
+        let mut kept = self.keepers().kept();
         let is_open = !self.keepers().is_closing();
-        if let Some(brought) = brings.filter(|_| is_open) {
-            house.brought.entry(session).or_default().push(brought);
+        if let Some(confirmation) = confirmation.filter(|_| is_open) {
+            kept.confirmations.entry(session).or_default().push(confirmation);
         }
-        if let Some(bell) = house.kept.get(&session) {
-            how(bell);
+        if let Some(bell) = kept.bells.get(&session) {
+            bell.ring(ring);
             return;
         }
         if !is_open {
             return; // The inbox is durable: the next start looks.
         }
         let bell = Arc::new(Bell::default());
-        house.kept.insert(session, bell.clone());
-        drop(house);
-        let place = Place { engine: self.clone(), session, bell };
-        self.spawn(super::keep(self.clone(), place));
+        kept.bells.insert(session, bell.clone());
+        drop(kept);
+        let keepership = Keepership { engine: self.clone(), session, bell };
+        self.spawn(super::keep(self.clone(), keepership));
     }
 
-    pub(crate) async fn keep_unfinished(&self) -> Result<(), StoreError> {
+    /// Rings for every session that has something in its inbox, or something under way.
+    pub(crate) async fn ring_unfinished(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
-            let page = self.store().unfinished(after, UNFINISHED_PAGE).await?;
+            let page = self.unfinished_after(&mut after).await?;
             page.iter().for_each(|session| self.keep(*session));
-            match page.last() {
-                Some(last) if page.len() == UNFINISHED_PAGE => after = Some(*last),
-                Some(_) | None => return Ok(()),
+            if page.len() < UNFINISHED_PAGE {
+                return Ok(());
             }
         }
     }
 
-    /// The claim is free: whoever has waited longest for it asks again. If it does not want it any more, it passes it on.
-    pub(crate) fn wake_crowded(&self, claim: &Claim) {
-        let mut house = self.keepers().house();
-        let next = house.crowded.get_mut(claim).and_then(VecDeque::pop_front);
-        if let Some(session) = next {
-            house.offered.insert(session, claim.clone());
-            drop(house);
-            self.keep(session);
+    /// Rings for every session that has something in its inbox: whoever put it there has rung, and that may have got lost.
+    /// Whatever else is under way has its own moment to be looked at.
+    pub(crate) async fn ring_waiting(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.unfinished_after(&mut after).await?;
+            for session in &page {
+                if !self.store().inbox(*session, 1).await?.is_empty() {
+                    self.keep(*session);
+                }
+            }
+            if page.len() < UNFINISHED_PAGE {
+                return Ok(());
+            }
         }
     }
 
-    /// This session waits for the claim. One that it was offered and cannot use without this one goes to the next.
-    pub(crate) fn wait_for(&self, claim: Claim, session: SessionId) {
-        if let Some(unused) = self.keepers().crowded(claim, session) {
-            self.wake_crowded(&unused);
-        }
-    }
-
-    /// A session goes to rest without having used what it was offered.
-    pub(crate) fn pass_on(&self, session: SessionId) {
-        if let Some(claim) = self.keepers().declined(session) {
-            self.wake_crowded(&claim);
-        }
+    async fn unfinished_after(&self, after: &mut Option<SessionId>) -> Result<Vec<SessionId>, StoreError> {
+        let page = self.store().unfinished(*after, UNFINISHED_PAGE).await?;
+        *after = page.last().copied().or(*after);
+        Ok(page)
     }
 }
 
-/// A keeper's place. Dropped without `rest`, it is given up, so that the next caller finds an empty one.
-pub(crate) struct Place {
+/// Being the one keeper of a session on this node. Dropped without `rest`, it is given up, so that the next ring finds
+/// nobody.
+pub(crate) struct Keepership {
     engine: Engine,
     session: SessionId,
     bell: Arc<Bell>,
 }
 
-impl Place {
+impl Keepership {
     pub(super) fn session(&self) -> SessionId {
         self.session
     }
 
-    /// Somebody has called.
-    pub(super) async fn called(&self) {
-        // A sound may be left over from a call that was noticed without it.
-        while !self.was_called() {
+    /// Somebody rings.
+    pub(super) async fn rung(&self) {
+        // A sound may be left over from a ring that was noticed without it.
+        while !self.was_rung() {
             self.bell.sound.notified().await;
         }
     }
 
-    /// Whether somebody has called since this was last asked.
-    pub(super) fn was_called(&self) -> bool {
+    /// Whether somebody has rung since this was last asked.
+    pub(super) fn was_rung(&self) -> bool {
         self.bell.rung.swap(false, Ordering::AcqRel)
     }
 
     /// The node goes down.
     pub(super) async fn closing(&self) {
         let mut closing = std::pin::pin!(self.engine.keepers().closing.notified());
-        // Whoever is called between the look and the wait is called all the same.
+        // Whoever is told between the look and the wait is told all the same.
         closing.as_mut().enable();
         if !self.is_closing() {
             closing.await;
@@ -305,47 +267,47 @@ impl Place {
         self.engine.keepers().is_closing()
     }
 
-    /// Somebody has something to say that can wait a little.
-    pub(super) async fn whispered(&self) {
-        while !self.is_whispered() {
-            self.bell.whisper.notified().await;
+    /// Somebody rings who can wait a little.
+    pub(super) async fn rung_soon(&self) {
+        while !self.is_rung_soon() {
+            self.bell.sound_soon.notified().await;
         }
     }
 
-    pub(super) fn is_whispered(&self) -> bool {
-        self.bell.whispered.load(Ordering::Acquire)
+    pub(super) fn is_rung_soon(&self) -> bool {
+        self.bell.rung_soon.load(Ordering::Acquire)
     }
 
-    /// Called before the inbox is read: whatever is put into it from now on is said again.
-    pub(super) fn hush(&self) {
-        self.bell.whispered.store(false, Ordering::Release);
+    /// Called before the inbox is read: whatever is put into it from now on rings again.
+    pub(super) fn inbox_is_read(&self) {
+        self.bell.rung_soon.store(false, Ordering::Release);
     }
 
-    /// Gives the place up, unless somebody has called in the meantime.
+    /// Gives the keepership up, unless somebody has rung in the meantime.
     pub(super) fn rest(&self) -> bool {
-        let mut house = self.engine.keepers().house();
-        if self.was_called() || self.is_whispered() {
+        let mut kept = self.engine.keepers().kept();
+        if self.was_rung() || self.is_rung_soon() {
             return false;
         }
-        self.remove(&mut house);
+        self.remove(&mut kept);
         true
     }
 
     pub(super) fn leave(&self) {
-        self.remove(&mut self.engine.keepers().house());
+        self.remove(&mut self.engine.keepers().kept());
     }
 
-    fn remove(&self, house: &mut House) {
-        if house.kept.get(&self.session).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
-            house.kept.remove(&self.session);
-            house.brought.remove(&self.session);
-            house.chores.remove(&self.session);
+    fn remove(&self, kept: &mut Kept) {
+        if kept.bells.get(&self.session).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
+            kept.bells.remove(&self.session);
+            kept.confirmations.remove(&self.session);
+            kept.chores.remove(&self.session);
             self.engine.keepers().emptier.notify_one();
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Keepership {
     fn drop(&mut self) {
         self.leave();
     }

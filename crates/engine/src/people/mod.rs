@@ -2,16 +2,16 @@
 //!
 //! Read `rule` first: it says what each change needs, and is the only way to the store's `change`. The others are what
 //! people can wish: `persons`, `groups`, `grants`, `roots`, `rules`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
-//! `vouched`, `links`, `passwords`, `secrets`. `blink` remembers for a moment what somebody may do, `uses` when they last did.
+//! `vouched`, `links`, `passwords`, `secrets`. `rights_cache` remembers for a moment what somebody may do, `uses` when they last did.
 
 mod audit;
-mod blink;
 mod grants;
 mod groups;
 mod links;
 mod orgs;
 mod passwords;
 mod persons;
+mod rights_cache;
 mod roots;
 mod rule;
 mod rules;
@@ -32,8 +32,8 @@ pub use sign_in::{SignInFor, Signed};
 pub use tokens::MakeToken;
 pub use vouched::Vouched;
 
-pub(crate) use blink::{Blink, LOOK_EVERY};
 pub(crate) use passwords::Passwords;
+pub(crate) use rights_cache::{LOOK_EVERY, RightsCache};
 pub(crate) use uses::{Uses, write_uses_down};
 
 use crate::Refused;

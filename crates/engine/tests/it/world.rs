@@ -6,9 +6,9 @@ use crate::grove::Grove;
 use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Engine, Granted, Ground, IfNew, Inbound,
-    Limits, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView, Refused,
-    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply, Wall,
-    Wiring,
+    Limits, LocalCluster, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView,
+    Refused, Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply,
+    Wall, Wiring,
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
@@ -369,6 +369,7 @@ async fn start(
     agents.extend(parts.others.iter().cloned());
     Engine::start(Wiring {
         store: Arc::new(Wrapped(Arc::new(disk))),
+        cluster: LocalCluster::new(),
         agents,
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),

@@ -5,8 +5,8 @@ use agent::{House, HouseConfig, InProcess};
 use api::client::Client;
 use api::tls::Trust;
 use engine::{
-    AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, Mint, NewOrg, NewPerson, Part, Proof,
-    Purpose, SignInFor, TokenRow, Trace, TreeFiles, TreeReply, Wall, Wiring, hash_of,
+    AddPerson, ChainKey, Clock, Engine, Ground, IfNew, Inbound, Limits, LocalCluster, Mint, NewOrg,
+    NewPerson, Part, Proof, Purpose, SignInFor, TokenRow, Trace, TreeFiles, TreeReply, Wall, Wiring, hash_of,
 };
 use kernel::{MessageId, Moment, NodeId, OrgId, PersonId, Policy, Principal, Role, SessionId, To, TokenId};
 use server::{Server, ServerConfig};
@@ -298,6 +298,7 @@ pub(crate) fn wiring(
     let agent = InProcess::new(House::new(HouseConfig { seed: 7, linger_ms: 50, ..HouseConfig::default() }));
     Wiring {
         store,
+        cluster: LocalCluster::new(),
         agents: vec![Arc::new(agent), Arc::new(crate::accounts::Keyed::new())],
         default_agent: "scripted".to_owned(),
         ground: Arc::new(Meadow),

@@ -6,6 +6,8 @@ use crate::rulebook::{Question, Standing};
 use kernel::{Answer, Answerer, ApprovalId, Asks, Grantee, OrgId, RuleId, Scope, Unattended};
 use store::RuleEffect;
 
+/// How long it takes until somebody looks for what a lost ring was about.
+const LOOK_AGAIN_MS: u64 = 10_000;
 /// Beyond its time, and whatever the clock was set back, a question is open no longer: that is the weather's.
 const WEATHER_MS_MAX: u64 = 20_000;
 
@@ -144,7 +146,8 @@ fn named_people_answer(scene: &Scene<'_>, question: &Question, findings: &mut Fi
 
 fn in_time(scene: &Scene<'_>, question: &Question, findings: &mut Findings) {
     let town = scene.town;
-    let longest_ms = town.policy.ask_ms_max + town.clock.jumped_ms() + WEATHER_MS_MAX;
+    let lost = scene.seen.lost_rings.get(&question.session).copied().unwrap_or_default();
+    let longest_ms = town.policy.ask_ms_max + town.clock.jumped_ms() + WEATHER_MS_MAX + lost * LOOK_AGAIN_MS;
     let Some(settled_ms) = question.settled_ms else { return };
     let open_ms = settled_ms - question.written.elapsed_ms;
     let how = || format!("{open_ms} ms of {longest_ms}: {question:?}");

@@ -92,6 +92,18 @@ impl Weather {
     }
 
     /// Where an id is looked for in all orgs, whoever had it first has it.
+    /// Nobody looks for what a lost ring was about.
+    pub(super) async fn unfinished_or_none(
+        &self,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        if self.sky.lies(Bug::RingLost, 1_000) {
+            return Ok(Vec::new());
+        }
+        self.inner.unfinished(after, limit).await
+    }
+
     pub(super) async fn named_or_others(&self, org: OrgId, id: SessionId) -> Result<Vec<Named>, StoreError> {
         let named = self.inner.named(org, id).await?;
         let first = self.inner.session(id).await?.filter(|_| self.sky.lies(Bug::NamesShared, 500));

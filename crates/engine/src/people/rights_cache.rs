@@ -1,4 +1,4 @@
-//! What somebody may do, remembered for the blink of an eye.
+//! A cache of what somebody may do, for a moment.
 //!
 //! Whoever watches for long asks again at every change on this node, and at least every `LOOK_EVERY`, because another node
 //! may have made one. A thousand watchers would ask the store the same; so an answer is shared while it is this young.
@@ -18,27 +18,28 @@ const YOUNG: Duration = Duration::from_millis(300);
 /// Answers of each sort; beyond them we begin anew.
 const KNOWN_MAX: usize = 4_096;
 
-/// What is remembered.
+/// The cache: principals, records and settings, each for a moment, and only while nobody's rights have changed.
 #[derive(Debug, Default)]
-pub(crate) struct Blink {
-    principals: Memory<TokenId, Option<Principal>>,
-    records: Memory<SessionId, Option<Record>>,
-    settings: Memory<OrgId, OrgSettings>,
-    crowded: Memory<(), bool>,
+pub(crate) struct RightsCache {
+    principals: Young<TokenId, Option<Principal>>,
+    records: Young<SessionId, Option<Record>>,
+    settings: Young<OrgId, OrgSettings>,
+    crowded: Young<(), bool>,
     /// Handles never change.
     handles: Mutex<BTreeMap<(OrgId, PersonId), String>>,
 }
 
+/// Answers of one sort.
 #[derive(Debug)]
-struct Memory<K, V>(Mutex<BTreeMap<K, (u64, Instant, V)>>);
+struct Young<K, V>(Mutex<BTreeMap<K, (u64, Instant, V)>>);
 
-impl<K, V> Default for Memory<K, V> {
+impl<K, V> Default for Young<K, V> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Ord, V: Clone> Memory<K, V> {
+impl<K: Ord, V: Clone> Young<K, V> {
     fn young(&self, key: &K, rights: u64) -> Option<V> {
         let known = self.known();
         let (since, at, value) = known.get(key)?;
@@ -65,11 +66,11 @@ impl Engine {
     pub async fn refreshed(&self, by: &Principal) -> Result<Principal, Refused> {
         let Some(credential) = by.credential else { return Ok(by.clone()) };
         let rights = self.rights_now();
-        let known = match self.blink().principals.young(&credential, rights) {
+        let known = match self.rights_cache().principals.young(&credential, rights) {
             Some(known) => known,
             None => {
                 let now = self.store().principal(credential, self.now()).await?;
-                self.blink().principals.keep(credential, rights, now.clone());
+                self.rights_cache().principals.keep(credential, rights, now.clone());
                 now
             }
         };
@@ -86,12 +87,12 @@ impl Engine {
     pub(crate) async fn may_still_read(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
         let by = self.refreshed(by).await?;
         let rights = self.rights_now();
-        let record = match self.blink().records.young(&session, rights) {
+        let record = match self.rights_cache().records.young(&session, rights) {
             Some(record) => record,
             None => {
                 let found: Option<(Record, SessionRow)> = self.store().session(session).await?;
                 let record = found.map(|(record, _)| record);
-                self.blink().records.keep(session, rights, record.clone());
+                self.rights_cache().records.keep(session, rights, record.clone());
                 record
             }
         };
@@ -102,11 +103,11 @@ impl Engine {
     /// What the org decides for itself.
     pub(crate) async fn settings_of(&self, org: OrgId) -> Result<OrgSettings, store::StoreError> {
         let rights = self.rights_now();
-        if let Some(settings) = self.blink().settings.young(&org, rights) {
+        if let Some(settings) = self.rights_cache().settings.young(&org, rights) {
             return Ok(settings);
         }
         let settings = self.store().org(org).await?.map(|row| row.settings).unwrap_or_default();
-        self.blink().settings.keep(org, rights, settings);
+        self.rights_cache().settings.keep(org, rights, settings);
         Ok(settings)
     }
 
@@ -117,11 +118,11 @@ impl Engine {
             return Ok(false);
         }
         let rights = self.rights_now();
-        if let Some(crowded) = self.blink().crowded.young(&(), rights) {
+        if let Some(crowded) = self.rights_cache().crowded.young(&(), rights) {
             return Ok(crowded);
         }
         let people: u32 = self.store().orgs().await?.iter().map(|org| org.people).sum();
-        self.blink().crowded.keep((), rights, people > 1);
+        self.rights_cache().crowded.keep((), rights, people > 1);
         Ok(people > 1)
     }
 
@@ -138,7 +139,7 @@ impl Engine {
         org: OrgId,
         person: PersonId,
     ) -> Result<Option<String>, store::StoreError> {
-        let handles = || self.blink().handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let handles = || self.rights_cache().handles.lock().unwrap_or_else(PoisonError::into_inner);
         let known = handles().get(&(org, person)).cloned();
         if known.is_some() {
             return Ok(known);

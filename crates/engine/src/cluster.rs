@@ -1,0 +1,131 @@
+//! The port for whatever crosses sessions or nodes.
+//!
+//! A session's loop reaches another session, another node, or those who follow, through `Cluster` and through nothing
+//! else: who keeps a session, ringing its keeper, telling followers and waiters, freed claims, changed rights. `Node` is
+//! what a node does when it is asked through the port: it looks into the inboxes of its sessions, and at what lies on its
+//! disk. Everything is ids and values, so that it can be said between machines; what is said here are hints, which may get
+//! lost: what must not be lost is a row in the store, and `timer` looks for rows that nobody was rung for.
+//! `LocalCluster` is the cluster of one process.
+
+mod claims;
+mod local;
+
+pub use local::LocalCluster;
+
+use crate::fanout::{Live, Told};
+use crate::{RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::sync::Arc;
+use store::{StoredFact, Verdict};
+use tokio::sync::{broadcast, oneshot, watch};
+
+/// An answer of the port that takes a while. Whoever drops it has given up, and what it asked for is given up, too.
+pub type ClusterReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How soon a keeper should look at its session's inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ring {
+    /// At once.
+    Now,
+    /// Within a moment, if a turn is under way: several messages then become facts in one append.
+    Soon,
+}
+
+/// Something that happened in a session, for those who follow it or wait for it.
+#[derive(Debug)]
+pub enum Happened {
+    /// These facts are durable.
+    Facts(SessionId, Vec<StoredFact>),
+    /// The agent says words that are not in the log yet.
+    Live(SessionId, Live),
+    /// Facts may have been written that nobody was told of: whoever follows comes back and reads the log.
+    Unclear(SessionId),
+    /// These messages are final.
+    Final(BTreeSet<MessageId>),
+    /// These requests have a verdict.
+    Verdicts(Vec<(RequestId, Verdict)>),
+}
+
+/// The nodes that share a store, as one of them reaches the others and itself.
+pub trait Cluster: Debug + Send + Sync + 'static {
+    /// Lets a node take part, with the term of its start. Called once, before anything else.
+    fn join(&self, term: Term, node: Arc<dyn Node>);
+    /// The node goes down: nobody follows or waits here any more.
+    fn close(&self);
+
+    /// The node that keeps this session if anybody does, and has its directory.
+    fn node_of(&self, session: SessionId) -> Arc<dyn Node>;
+    /// All of them.
+    fn nodes(&self) -> Vec<Arc<dyn Node>>;
+    /// A term for a keeper of this session, greater than that of any keeper before it.
+    fn next_term(&self, session: SessionId) -> Term;
+    /// Lets whoever keeps this session look at its inbox; if nobody keeps it, somebody does from now on. A ring may get
+    /// lost: then the session is found by whoever looks for rows that nobody was rung for.
+    fn ring(&self, session: SessionId, ring: Ring);
+
+    /// Tells whoever follows or waits.
+    fn tell(&self, happened: Happened);
+    /// Everything that happens in this session from now on; none if the node goes down.
+    fn follow(&self, session: SessionId) -> Option<broadcast::Receiver<Told>>;
+    /// Tells when the message is final. Whoever waits asks for this first and looks then; none if the node goes down.
+    fn await_final(&self, message: MessageId) -> Option<oneshot::Receiver<()>>;
+    /// Tells the verdict. Whoever waits asks for this first and looks then. An error means that nobody will tell.
+    fn await_verdict(&self, request: RequestId) -> oneshot::Receiver<Verdict>;
+    /// A number that grows whenever any session has changed.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// This session was refused the claim: it is rung when the claim is free. One that it was offered and cannot use
+    /// without this one goes to the next.
+    fn wait_for(&self, claim: Claim, session: SessionId);
+    /// The claim is free: whoever has waited longest for it is rung.
+    fn freed(&self, claim: &Claim);
+    /// This session has what it waited for.
+    fn served(&self, session: SessionId);
+    /// This session rests without having used what it was offered: the next one is rung.
+    fn pass_on(&self, session: SessionId);
+
+    /// Somebody may do something else than before: whoever remembers what they may do asks again.
+    fn rights_changed(&self);
+    /// A number that grows with every change of who may do what.
+    fn rights(&self) -> watch::Receiver<u64>;
+    /// Waits until somebody may do something else than when this number was read.
+    fn rights_after(&self, seen: u64) -> ClusterReply<'_, ()>;
+}
+
+/// What one node does for the others: it keeps sessions, and has their directories.
+pub trait Node: Debug + Send + Sync + 'static {
+    /// Looks at the inbox of a session, and keeps it if nobody does.
+    fn rung(&self, session: SessionId, ring: Ring);
+    /// Whether the session is still in the scope that something was seen in. If not, its keeper records that. None if no
+    /// keeper has said so.
+    fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>>;
+    /// The files of a directory, at most so many.
+    fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>>;
+    /// What a turn changed; none if nothing was remembered of it.
+    fn changes(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+    ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>>;
+    /// The files of a turn that something has touched since.
+    fn touched(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+    ) -> ClusterReply<'_, Result<Vec<String>, String>>;
+    /// The worktrees on this node: whose, and what they are called.
+    fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>>;
+    /// A session's worktree as it is now; none if it has none of that name.
+    fn worktree(
+        &self,
+        session: SessionId,
+        name: String,
+    ) -> ClusterReply<'_, Result<Option<TreeSeen>, String>>;
+    /// The worktrees that were removed and can be had back, the newest first.
+    fn removed(&self) -> ClusterReply<'_, Result<Vec<RemovedTree>, String>>;
+}

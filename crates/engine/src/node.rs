@@ -1,0 +1,71 @@
+//! This node, as the cluster asks something of it.
+//!
+//! It holds the engine weakly: a cluster that is still there when the engine has gone finds nobody.
+
+use crate::cluster::{ClusterReply, Node, Ring};
+use crate::engine::WeakEngine;
+use crate::{Engine, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use kernel::{Errand, Return, SessionId, Turn};
+
+/// What whoever asks is told when the engine has gone.
+const GONE: &str = "this node has gone down";
+
+/// This node.
+#[derive(Debug)]
+pub(crate) struct LocalNode(pub(crate) WeakEngine);
+
+impl LocalNode {
+    fn engine(&self) -> Result<Engine, String> {
+        self.0.upgrade().ok_or_else(|| GONE.to_owned())
+    }
+}
+
+impl Node for LocalNode {
+    fn rung(&self, session: SessionId, ring: Ring) {
+        if let Ok(engine) = self.engine() {
+            engine.rung(session, ring);
+        }
+    }
+
+    fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>> {
+        Box::pin(async move { self.engine().ok()?.confirm(session, errand, came).await.ok() })
+    }
+
+    fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>> {
+        Box::pin(async move { self.engine()?.runner_ports().files(&directory, count_max).await })
+    }
+
+    fn changes(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+    ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>> {
+        Box::pin(async move { self.engine()?.runner_ports().trees.changes(&directory, session, turn).await })
+    }
+
+    fn touched(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+    ) -> ClusterReply<'_, Result<Vec<String>, String>> {
+        Box::pin(async move { self.engine()?.runner_ports().trees.touched(&directory, session, turn).await })
+    }
+
+    fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>> {
+        Box::pin(async move { self.engine()?.runner_ports().trees.names().await })
+    }
+
+    fn worktree(
+        &self,
+        session: SessionId,
+        name: String,
+    ) -> ClusterReply<'_, Result<Option<TreeSeen>, String>> {
+        Box::pin(async move { self.engine()?.runner_ports().trees.look(session, &name).await })
+    }
+
+    fn removed(&self) -> ClusterReply<'_, Result<Vec<RemovedTree>, String>> {
+        Box::pin(async move { self.engine()?.runner_ports().trees.removed().await })
+    }
+}

@@ -36,19 +36,12 @@ pub(crate) struct Inner {
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
     pub(crate) metrics: Metrics,
-    /// The OpenAPI document, made once.
-    pub(crate) contract: bytes::Bytes,
     streams: AtomicUsize,
     closing: watch::Sender<bool>,
 }
 
 impl Inner {
-    pub(crate) fn new(
-        engine: Engine,
-        config: ServerConfig,
-        port: u16,
-        contract: bytes::Bytes,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn new(engine: Engine, config: ServerConfig, port: u16) -> std::io::Result<Self> {
         let pace = |count: u32| (count, Duration::from_secs(1), count.saturating_mul(BURST_SECONDS));
         let (requests, strangers) = (pace(config.requests_per_second), pace(config.strangers_per_second));
         Ok(Self {
@@ -60,7 +53,6 @@ impl Inner {
             cookies: Cookies::new(port),
             oidc: config.oidc.clone().map(Oidc::new).transpose()?,
             metrics: Metrics::new(),
-            contract,
             streams: AtomicUsize::new(0),
             closing: watch::Sender::new(false),
             engine,

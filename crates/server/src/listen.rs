@@ -57,10 +57,8 @@ impl std::fmt::Debug for Bound {
 impl Bound {
     pub(crate) fn new(engine: Engine, config: ServerConfig, listener: TcpListener) -> io::Result<Self> {
         let local_addr = listener.local_addr()?;
-        let (router, contract) = crate::openapi::routes();
-        let contract = serde_json::to_vec(&contract)?.into();
-        let door = Arc::new(Inner::new(engine, config, local_addr.port(), contract)?);
-        let router = crate::openapi::finish(router, &door);
+        let door = Arc::new(Inner::new(engine, config, local_addr.port())?);
+        let router = crate::openapi::finish(crate::openapi::routes(), &door);
         Ok(Self { door, listener, local_addr, router })
     }
 

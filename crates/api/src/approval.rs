@@ -226,7 +226,7 @@ pub struct NewRule {
     pub agent: Option<String>,
     /// Only questions about this tool; with a star at its end, about all whose names begin so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 256, pattern = "^[^*\\u0000-\\u001f]*\\*?$")]
+    #[schema(min_length = 1, max_length = 256, pattern = "^[^*\\u0000-\\u001f\\u007f-\\u009f]*\\*?$")]
     pub tool: Option<String>,
     /// Only questions of sessions that act in this directory or below it, or came from there into a worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use testkit::Homing;
 
-use crate::{homing, setup, text};
+use crate::{count, homing, setup, text};
 
-const FLOOD_BYTES: u64 = 20_000_000;
 /// What the server may have more at its peak than before, however many bytes pass: the pages that the database keeps at
 /// hand, and what waits to be written or read.
 const GROWTH_BYTES_MAX: u64 = 64_000_000;
@@ -16,7 +15,7 @@ const FLOOD_MAX: Duration = Duration::from_secs(240);
 
 #[test]
 fn a_flood_leaves_the_server_as_it_was() {
-    let bytes = std::env::var("HOMING_FLOOD").map_or(FLOOD_BYTES, |bytes| bytes.parse().expect("a number"));
+    let bytes = count("HOMING_FLOOD", 20_000_000);
     let homing = homing();
     homing.converse("api:flood/all", "hello");
     let (before, began) = (most_bytes(&homing), Instant::now());

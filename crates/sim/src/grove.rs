@@ -1,7 +1,7 @@
 //! Working trees of a story, and a daemon's way to them in bad weather.
 //!
 //! `Grove` is the ground itself: it survives every daemon. A tree is the list of what turns did in it, a snapshot is a copy
-//! of that list. `Walk` is one daemon's way there: slow, failing before anything was done, done although the answer got
+//! of that list. `FaultyTrees` is one daemon's way there: slow, failing before anything was done, done although the answer got
 //! lost, and the daemon dying on either side of it. Who acts where, and when, is judged here in the moment.
 
 use crate::dice::Dice;
@@ -135,18 +135,18 @@ impl Grove {
 }
 
 /// One daemon's way to the trees.
-pub(crate) struct Walk {
+pub(crate) struct FaultyTrees {
     pub(crate) grove: Arc<Grove>,
     pub(crate) weather: Arc<Weather>,
 }
 
-impl fmt::Debug for Walk {
+impl fmt::Debug for FaultyTrees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Walk").field("grove", &self.grove).finish_non_exhaustive()
+        f.debug_struct("FaultyTrees").field("grove", &self.grove).finish_non_exhaustive()
     }
 }
 
-impl Walk {
+impl FaultyTrees {
     async fn act<T>(
         &self,
         what: String,
@@ -233,7 +233,7 @@ fn file_of((_, turn): &Mark) -> String {
     format!("{}.txt", turn.0 % 3)
 }
 
-impl Trees for Walk {
+impl Trees for FaultyTrees {
     fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
         Box::pin(async move {
             let grove = &self.grove;

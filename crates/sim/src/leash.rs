@@ -29,7 +29,7 @@ const STEER_MS_MAX: u64 = 800;
 
 /// Which of the agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AgentKind {
     /// It forks, takes words while it works, and remembers wherever it is.
     Able,
     /// It does none of that.
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
 
 /// An agent of all daemons of a story.
 pub(crate) struct Leash {
-    kind: Kind,
+    kind: AgentKind,
     inner: InProcess,
     house: Arc<House>,
     seen: Arc<Witness>,
@@ -57,7 +57,7 @@ struct Witness {
 
 impl Leash {
     pub(crate) fn new(
-        kind: Kind,
+        kind: AgentKind,
         house: Arc<House>,
         store: MemoryStore,
         grove: Arc<Grove>,
@@ -92,7 +92,7 @@ impl Leash {
         let made = notes.seen().natives.get(native).cloned();
         let directory = launch.directory.to_string_lossy();
         let fits = made.as_ref().is_some_and(|(agent, made_in)| {
-            agent == self.name() && (self.kind == Kind::Able || *made_in == directory)
+            agent == self.name() && (self.kind == AgentKind::Able || *made_in == directory)
         });
         if !fits {
             let how = format!("{} in {directory} is given {} of {made:?}", self.name(), native.id);
@@ -205,16 +205,16 @@ impl Witness {
 impl Agent for Leash {
     fn name(&self) -> &str {
         match self.kind {
-            Kind::Able => self.inner.name(),
-            Kind::Plain => "plain",
+            AgentKind::Able => self.inner.name(),
+            AgentKind::Plain => "plain",
         }
     }
 
     fn abilities(&self) -> Abilities {
         let all = self.inner.abilities();
         match self.kind {
-            Kind::Able => all,
-            Kind::Plain => Abilities { fork: false, steer: false, memory: MemoryMove::Replay, ..all },
+            AgentKind::Able => all,
+            AgentKind::Plain => Abilities { fork: false, steer: false, memory: MemoryMove::Replay, ..all },
         }
     }
 

@@ -19,12 +19,12 @@ pub(crate) struct Ledger {
     house: Arc<House>,
     awake_max: usize,
     org_awake_max: usize,
-    pages: Mutex<BTreeMap<SessionId, Page>>,
+    pages: Mutex<BTreeMap<SessionId, SessionPage>>,
 }
 
 /// What the ledger knows of one session.
 #[derive(Debug, Default)]
-struct Page {
+struct SessionPage {
     term: Term,
     at: Number,
     senders: BTreeMap<MessageId, PersonId>,
@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    fn note(&self, session: SessionId, page: &mut Page, fact: &Fact) {
+    fn note(&self, session: SessionId, page: &mut SessionPage, fact: &Fact) {
         match fact {
             Fact::Queued { message, by, .. } => drop(page.senders.insert(*message, *by)),
             Fact::TurnStarted { message, .. } => page.awake = page.senders.get(message).copied(),

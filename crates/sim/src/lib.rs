@@ -25,6 +25,6 @@ mod weather;
 
 pub use bug::Bug;
 pub use dice::Dice;
-pub use notes::Broken;
-pub use story::{Figures, Telling, Verdict, run};
+pub use notes::BrokenLaw;
+pub use story::{Figures, SeedVerdict, Telling, run};
 pub use sweep::{Sweep, sweep};

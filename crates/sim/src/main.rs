@@ -3,7 +3,7 @@
 //! `cargo xtask sim` builds it optimized and calls it. Ends with 1 if a law was broken or a planted bug not found.
 #![forbid(unsafe_code)]
 
-use homing_sim::{Bug, Figures, Telling, Verdict, run, sweep};
+use homing_sim::{Bug, Figures, SeedVerdict, Telling, run, sweep};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 const BUG_SEEDS_MAX: u64 = 300;
 
 #[derive(Debug)]
-struct Wanted {
+struct SimOptions {
     from: u64,
     seeds: u64,
     /// Only this one, told line by line if `aloud`.
@@ -35,8 +35,8 @@ fn main() -> ExitCode {
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn wanted(mut args: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let mut wanted = Wanted { from: 0, seeds: 10_000, seed: None, aloud: false, bug: None };
+fn wanted(mut args: impl Iterator<Item = String>) -> Result<SimOptions, String> {
+    let mut wanted = SimOptions { from: 0, seeds: 10_000, seed: None, aloud: false, bug: None };
     while let Some(arg) = args.next() {
         let mut number = || {
             let text = args.next().ok_or(format!("{arg} needs a number"))?;
@@ -58,7 +58,7 @@ fn wanted(mut args: impl Iterator<Item = String>) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-fn one(seed: u64, wanted: &Wanted) -> bool {
+fn one(seed: u64, wanted: &SimOptions) -> bool {
     let verdict = run(seed, Telling { bug: wanted.bug, aloud: wanted.aloud });
     verdict.story.iter().for_each(|line| println!("{line}"));
     println!("seed {seed}: hash {:016x}, {}", verdict.hash, figures(&verdict.figures));
@@ -66,7 +66,7 @@ fn one(seed: u64, wanted: &Wanted) -> bool {
     verdict.broken.is_empty()
 }
 
-fn many(wanted: &Wanted) -> bool {
+fn many(wanted: &SimOptions) -> bool {
     let began = Instant::now();
     let telling = Telling { bug: wanted.bug, aloud: false };
     let came = sweep(wanted.from..wanted.from + wanted.seeds, telling, threads());
@@ -86,7 +86,7 @@ fn many(wanted: &Wanted) -> bool {
 }
 
 /// The story of a seed that failed, told again line by line.
-fn told(failed: &Verdict, bug: Option<Bug>) {
+fn told(failed: &SeedVerdict, bug: Option<Bug>) {
     let again = run(failed.seed, Telling { bug, aloud: true });
     again.story.iter().for_each(|line| println!("{line}"));
     again.broken.iter().for_each(|broken| println!("BROKEN {broken}"));
@@ -110,7 +110,7 @@ fn planted() -> bool {
 }
 
 /// The first few laws that were seen to break.
-fn laws(failed: &Verdict) -> String {
+fn laws(failed: &SeedVerdict) -> String {
     let mut laws: Vec<&str> = Vec::new();
     for broken in &failed.broken {
         if !laws.contains(&broken.law) && laws.len() < 3 {

@@ -2,7 +2,7 @@
 //!
 //! Only what somebody outside the engine could have seen stands here. `check` compares it with what is stored in the
 //! end and with the agents' own record; what can only be judged in the moment is judged by `ledger` and `leash`, which
-//! write `Broken` here at once.
+//! write `BrokenLaw` here at once.
 
 use crate::ground::JumpyClock;
 use crate::rulebook::Rulebook;
@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A law that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenLaw {
     /// Which one.
     pub law: &'static str,
     /// How that shows.
     pub how: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.law, self.how)
     }
@@ -33,13 +33,13 @@ impl fmt::Display for Broken {
 #[derive(Debug)]
 pub(crate) struct Notes {
     pub(crate) clock: Arc<JumpyClock>,
-    seen: Mutex<Seen>,
+    seen: Mutex<Observed>,
     /// Whether the story is told, too.
     tells: bool,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     /// Rings for a session's keeper that got lost: each is made up for by the next look of the timer.
     pub(crate) lost_rings: BTreeMap<SessionId, u64>,
     /// What people said, by code word.
@@ -67,7 +67,7 @@ pub(crate) struct Seen {
     /// What each watcher was told.
     pub(crate) watched: Vec<Watched>,
     /// Laws that were seen not to hold.
-    pub(crate) broken: Vec<Broken>,
+    pub(crate) broken: Vec<BrokenLaw>,
     /// Whether some daemon was replaced while it still ran.
     pub(crate) takeovers: u32,
     /// What happened, in words.
@@ -129,13 +129,13 @@ impl Notes {
         Self { clock, seen: Mutex::default(), tells }
     }
 
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Observed> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn broken(&self, law: &'static str, how: impl fmt::Display) {
         self.tell(|| format!("BROKEN {law}: {how}"));
-        self.seen().broken.push(Broken { law, how: how.to_string() });
+        self.seen().broken.push(BrokenLaw { law, how: how.to_string() });
     }
 
     pub(crate) fn tell(&self, words: impl FnOnce() -> String) {

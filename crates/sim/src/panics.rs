@@ -1,6 +1,6 @@
 //! Counts panics on this thread: a task that panics must not pass for one that ended.
 
-use crate::notes::Broken;
+use crate::notes::BrokenLaw;
 use std::cell::RefCell;
 use std::sync::Once;
 
@@ -9,7 +9,7 @@ thread_local! {
 }
 
 /// Watches this thread from now on.
-pub(crate) fn watch() -> Watch {
+pub(crate) fn watch() -> PanicWatch {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
@@ -21,15 +21,15 @@ pub(crate) fn watch() -> Watch {
         }));
     });
     SEEN.set(Some(Vec::new()));
-    Watch
+    PanicWatch
 }
 
-pub(crate) struct Watch;
+pub(crate) struct PanicWatch;
 
-impl Watch {
+impl PanicWatch {
     /// What panicked since.
-    pub(crate) fn seen(self) -> Vec<Broken> {
+    pub(crate) fn seen(self) -> Vec<BrokenLaw> {
         let seen = SEEN.take().unwrap_or_default();
-        seen.into_iter().map(|how| Broken { law: "nothing panics", how }).collect()
+        seen.into_iter().map(|how| BrokenLaw { law: "nothing panics", how }).collect()
     }
 }

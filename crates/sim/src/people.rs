@@ -111,7 +111,7 @@ impl Person {
         *text = format!("w{code} {text}");
         self.town.notes.seen().said[code].text = text.clone();
         let has_key = inbound.trace.key.is_some();
-        let delivery = |dice: Dice, wait_ms: u64| Delivery {
+        let delivery = |dice: Dice, wait_ms: u64| MessageSender {
             town: self.town.clone(),
             gossip: self.gossip.clone(),
             inbound: inbound.clone(),
@@ -191,7 +191,7 @@ impl Person {
 }
 
 /// One delivery of something said, until there is an answer.
-struct Delivery {
+struct MessageSender {
     town: Arc<Town>,
     gossip: Arc<Gossip>,
     inbound: Inbound,
@@ -202,7 +202,7 @@ struct Delivery {
     tries: u32,
 }
 
-impl Delivery {
+impl MessageSender {
     async fn go(mut self) {
         tokio::time::sleep(Duration::from_millis(self.wait_ms)).await;
         loop {

@@ -6,7 +6,7 @@
 use crate::bug::Bug;
 use crate::check;
 use crate::forecast::{Forecast, Happening};
-use crate::notes::Broken;
+use crate::notes::BrokenLaw;
 use crate::panics;
 use crate::people::{Gossip, Person};
 use crate::town::{Daemon, Town};
@@ -38,11 +38,11 @@ pub struct Telling {
 
 /// How a story ended.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct SeedVerdict {
     /// Its seed.
     pub seed: u64,
     /// The laws that did not hold.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenLaw>,
     /// A hash of everything that happened: the same for the same seed.
     pub hash: u64,
     /// How much happened.
@@ -89,7 +89,7 @@ pub struct Figures {
 }
 
 /// Runs the story of a seed.
-pub fn run(seed: u64, telling: Telling) -> Verdict {
+pub fn run(seed: u64, telling: Telling) -> SeedVerdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing that could be missing");
     let panics = panics::watch();
@@ -99,7 +99,7 @@ pub fn run(seed: u64, telling: Telling) -> Verdict {
     verdict
 }
 
-async fn tell(seed: u64, telling: Telling) -> Verdict {
+async fn tell(seed: u64, telling: Telling) -> SeedVerdict {
     let mut forecast = Forecast::of(seed);
     let town = Town::build(seed, &mut forecast, telling.bug, telling.aloud);
     town.notes.tell(|| format!("{:?} {:?} {:?}", forecast.odds, forecast.policy, forecast.limits));

@@ -1,6 +1,6 @@
 //! Many seeds, over several threads: each story has a thread to itself from its beginning to its end.
 
-use crate::story::{Figures, Telling, Verdict, run};
+use crate::story::{Figures, SeedVerdict, Telling, run};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ pub struct Sweep {
     /// How much happened in them.
     pub figures: Figures,
     /// The smallest seed whose story broke a law, if one did.
-    pub failed: Option<Verdict>,
+    pub failed: Option<SeedVerdict>,
 }
 
 /// Runs the stories of these seeds over so many threads, until one breaks a law.
@@ -45,7 +45,7 @@ pub fn sweep(seeds: Range<u64>, telling: Telling, threads: usize) -> Sweep {
 }
 
 impl Sweep {
-    fn fail(&mut self, verdict: Verdict) {
+    fn fail(&mut self, verdict: SeedVerdict) {
         if self.failed.as_ref().is_none_or(|failed| verdict.seed < failed.seed) {
             self.failed = Some(verdict);
         }

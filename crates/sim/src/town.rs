@@ -7,8 +7,8 @@ use crate::bug::Bug;
 use crate::dice::Dice;
 use crate::forecast::Forecast;
 use crate::ground::{CountingMint, FirmGround, JumpyClock, NoSeal, NoWall};
-use crate::grove::{Grove, Walk};
-use crate::leash::{Kind, Leash};
+use crate::grove::{FaultyTrees, Grove};
+use crate::leash::{AgentKind, Leash};
 use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::weather::{Sky, Weather};
@@ -77,8 +77,8 @@ impl Town {
                 as Arc<dyn Agent>
         };
         let agents = match trees {
-            Some(_) => vec![leash(Kind::Able), leash(Kind::Plain)],
-            None => vec![leash(Kind::Able)],
+            Some(_) => vec![leash(AgentKind::Able), leash(AgentKind::Plain)],
+            None => vec![leash(AgentKind::Able)],
         };
         if trees.is_some() {
             store.root(ORG, "/srv", Grantee::Org);
@@ -138,7 +138,7 @@ impl Town {
             agents: self.agents.clone(),
             default_agent: self.agents[0].name().to_owned(),
             ground: Arc::new(FirmGround),
-            trees: Arc::new(Walk { grove: self.grove.clone(), weather }),
+            trees: Arc::new(FaultyTrees { grove: self.grove.clone(), weather }),
             scripts: std::collections::BTreeMap::new(),
             after_failure: std::collections::BTreeMap::new(),
             clock: self.clock.clone(),

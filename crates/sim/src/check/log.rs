@@ -86,7 +86,7 @@ enum Life {
     Ended,
 }
 
-struct Reader<'a> {
+struct LogReader<'a> {
     session: SessionId,
     requests: &'a BTreeMap<RequestId, Request>,
     policy: &'a Policy,
@@ -135,7 +135,7 @@ pub(super) fn read(
     policy: &Policy,
     findings: &mut Findings,
 ) -> Told {
-    let mut reader = Reader {
+    let mut reader = LogReader {
         session,
         requests,
         policy,
@@ -164,7 +164,7 @@ pub(super) fn read(
     reader.told
 }
 
-impl Reader<'_> {
+impl LogReader<'_> {
     fn must(&mut self, holds: bool, law: &'static str, about: &dyn std::fmt::Debug) {
         let session = self.session;
         self.findings.must(holds, law, || format!("{}: {about:?}", short(session)));

@@ -15,8 +15,8 @@ mod ruled;
 mod scoped;
 mod watched;
 
-use crate::notes::{Broken, Said, Seen, code_of};
-use crate::story::{Figures, Verdict};
+use crate::notes::{BrokenLaw, Observed, Said, code_of};
+use crate::story::{Figures, SeedVerdict};
 use crate::town::Town;
 use agent::{Did, Noted};
 use engine::{Engine, ReceiptView};
@@ -29,7 +29,7 @@ use store::Snapshot;
 /// Everything the checks look at.
 pub(crate) struct Scene<'a> {
     town: &'a Town,
-    seen: &'a Seen,
+    seen: &'a Observed,
     store: Snapshot,
     noted: Vec<Noted>,
     /// What each session's log tells.
@@ -43,18 +43,18 @@ pub(crate) struct Scene<'a> {
 
 /// The laws that were found broken.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<Broken>);
+pub(crate) struct Findings(Vec<BrokenLaw>);
 
 impl Findings {
     /// This must hold; if not, `how` says how that shows.
     fn must<W: fmt::Display>(&mut self, holds: bool, law: &'static str, how: impl FnOnce() -> W) {
         if !holds {
-            self.0.push(Broken { law, how: how().to_string() });
+            self.0.push(BrokenLaw { law, how: how().to_string() });
         }
     }
 }
 
-pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool) -> Verdict {
+pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool) -> SeedVerdict {
     let store = town.store().snapshot();
     let views = views(town, engine, &store).await;
     let chain = engine.verify_audit(&town.people[0]).await;
@@ -77,7 +77,7 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     heard::check(&scene, &mut findings);
     watched::check(&scene, &mut findings);
     let (hash, figures) = (scene.hash(), scene.figures());
-    Verdict { seed, broken: findings.0, hash, figures, story: seen.story }
+    SeedVerdict { seed, broken: findings.0, hash, figures, story: seen.story }
 }
 
 /// Asks the last daemon, as anybody could, for every receipt and every message.

@@ -17,7 +17,7 @@ impl Person {
             Ok(_) | Err(_) => None,
         });
         let Some(session) = made.filter(|_| self.dice.chance(600)) else { return };
-        let watch = Watch {
+        let watch = WatchedStream {
             town: self.town.clone(),
             me: self.me.clone(),
             session,
@@ -31,7 +31,7 @@ impl Person {
     }
 }
 
-struct Watch {
+struct WatchedStream {
     town: Arc<Town>,
     me: Principal,
     session: SessionId,
@@ -40,7 +40,7 @@ struct Watch {
     dice: Dice,
 }
 
-impl Watch {
+impl WatchedStream {
     async fn go(mut self) {
         loop {
             let daemon = self.town.some_daemon(self.dice.roll()).await;

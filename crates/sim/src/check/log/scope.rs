@@ -4,7 +4,7 @@
 //! exclusive errand run at the same time; what was written for another scope is never started by itself; what comes back
 //! for another scope changes nothing and is recorded once.
 
-use super::{Life, Name, Reader, Waits};
+use super::{Life, LogReader, Name, Waits};
 use kernel::*;
 use store::Cause;
 
@@ -26,7 +26,7 @@ impl Moving {
     }
 }
 
-impl Reader<'_> {
+impl LogReader<'_> {
     pub(super) fn open(&mut self, scope: &Scope, origin: Option<Origin>, enter: Option<&NewWorktree>) {
         self.told.scopes.push(scope.clone());
         self.told.origin = origin;

@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::counts::{self, Scale};
-use crate::house::House;
+use crate::repository::Repository;
 use crate::steps::Tally;
 use crate::tidy::TidyArgs;
 use crate::{tidy, tools};
@@ -145,7 +145,7 @@ fn named_in(report: &str, tags: &[&str]) -> Vec<String> {
 
 /// `cargo test --doc` links a program per example, so it is called only for rooms that have any.
 pub(crate) fn doc_tests(root: &Path) -> Result<Tally> {
-    let house = House::read(root)?;
+    let house = Repository::read(root)?;
     let packages = examples::packages_with_examples(&house);
     if packages.is_empty() {
         println!("no room has an example in its documentation");

@@ -143,11 +143,11 @@ impl Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::house::House;
+    use crate::repository::Repository;
 
     #[test]
     fn a_test_that_is_run_by_hand_does_as_much_as_in_the_test_command() {
-        let house = House::read(&crate::root()).unwrap();
+        let house = Repository::read(&crate::root()).unwrap();
         let tests: Vec<&str> =
             house.sources().filter(|(path, _)| path.contains("/tests/")).map(|(_, text)| text).collect();
         for count in COUNTS {

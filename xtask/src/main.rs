@@ -10,10 +10,10 @@
 mod bench;
 mod checks;
 mod counts;
-mod house;
 mod nightly;
 mod orphans;
 mod quick;
+mod repository;
 mod sim;
 mod soak;
 mod steps;

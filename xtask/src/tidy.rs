@@ -2,7 +2,7 @@
 //!
 //! The rules are in `rooms` (the table in ARCHITECTURE.md against the workspace), `absences` (what some rooms must not
 //! have), `names` (the list in GLOSSARY.md against the types), `text` (single lines) and `links` (between documents). A
-//! rule is a pure function from a [`House`] to findings, so its tests need no disk. Nothing here changes a file.
+//! rule is a pure function from a [`Repository`] to findings, so its tests need no disk. Nothing here changes a file.
 
 mod absences;
 mod links;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::house::House;
+use crate::repository::Repository;
 
 /// Check names, arrows and opening lines; prints file:line and what to do
 ///
@@ -24,7 +24,7 @@ use crate::house::House;
 pub(crate) struct TidyArgs {}
 
 pub(crate) fn tidy(_: &TidyArgs, root: &Path) -> Result<()> {
-    let house = House::read(root)?;
+    let house = Repository::read(root)?;
     let findings = look(&house);
     for finding in &findings {
         println!("{finding}");
@@ -37,13 +37,15 @@ pub(crate) fn tidy(_: &TidyArgs, root: &Path) -> Result<()> {
 }
 
 /// Every rule. A rule that is not in this list does not exist.
-const RULES: &[fn(&House) -> Vec<Finding>] = &[
+const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     rooms::every_room_is_on_the_map,
     rooms::arrows_follow_the_map,
     absences::the_kernel_stands_alone,
     absences::ports_name_nothing_behind_them,
+    absences::runners_read_no_store,
     absences::no_room_for_leftovers,
     names::types_are_called_by_their_words,
+    names::a_type_name_is_of_two_rooms_at_most,
     text::files_say_what_they_own,
     text::paths_are_of_no_machine,
     text::ignored_tests_say_why,
@@ -51,28 +53,28 @@ const RULES: &[fn(&House) -> Vec<Finding>] = &[
     links::links_lead_somewhere,
 ];
 
-fn look(house: &House) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(house)).collect();
+fn look(house: &Repository) -> Vec<Violation> {
+    let mut findings: Vec<Violation> = RULES.iter().flat_map(|rule| rule(house)).collect();
     findings.sort();
     findings
 }
 
 /// One thing out of place: where, what, and what its reader can do.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
+struct Violation {
     path: String,
     line: usize,
     what: String,
     remedy: String,
 }
 
-impl Finding {
+impl Violation {
     fn new(path: &str, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { path: path.into(), line, what: what.into(), remedy: remedy.into() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
     }
@@ -80,7 +82,7 @@ impl fmt::Display for Finding {
 
 /// For the rules' tests: what a rule says of a house, one finding a line.
 #[cfg(test)]
-fn say(rule: fn(&House) -> Vec<Finding>, house: &House) -> String {
+fn say(rule: fn(&Repository) -> Vec<Violation>, house: &Repository) -> String {
     rule(house)
         .iter()
         .map(|finding| format!("{}:{}: {}\n", finding.path, finding.line, finding.what))
@@ -90,25 +92,34 @@ fn say(rule: fn(&House) -> Vec<Finding>, house: &House) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::house::By;
+    use crate::repository::By;
 
     #[test]
     fn a_house_in_order_has_no_findings() {
-        assert_eq!(look(&House::in_order()), []);
+        assert_eq!(look(&Repository::in_order()), []);
     }
 
     #[test]
     fn every_rule_is_looked_at() {
-        let house = House::in_order()
+        let house = Repository::in_order()
             .room_using("crates/attic", &[])
             .room_using("crates/kernel", &[("crates/engine", By::Product)])
             .room_using("crates/engine", &[("rusqlite", By::Product)])
             .file("src/utils.rs", concat!("struct Job;\n#[ig", "nore]\n// TO", "DO: /ro", "ot/a\n"))
+            .file("crates/engine/src/turn.rs", "struct Pear;\nself.store().read();\n")
+            .file("crates/kernel/src/pear.rs", "struct Pear;\n")
+            .file("crates/server/src/pear.rs", "struct Pear;\n")
             .file("docs/a.md", "[b](b.md)\n");
-        let said: String = look(&house).iter().map(Finding::to_string).collect();
-        for word in
-            ["not in the table", "may not use", "the kernel depends", "behind a port", "module is called"]
-        {
+        let said: String = look(&house).iter().map(Violation::to_string).collect();
+        for word in [
+            "not in the table",
+            "may not use",
+            "the kernel depends",
+            "behind a port",
+            "module is called",
+            "a runner has",
+            "a type of 3 rooms",
+        ] {
             assert!(said.contains(word), "{word}");
         }
         for word in
@@ -120,14 +131,14 @@ mod tests {
 
     #[test]
     fn this_repository_is_looked_at_as_it_is() {
-        let house = House::read(&crate::root()).unwrap();
+        let house = Repository::read(&crate::root()).unwrap();
         assert!(house.rooms.iter().any(|room| room.dir == "xtask"));
         assert!(house.files.contains_key("xtask/src/tidy.rs"));
     }
 
     #[test]
     fn a_finding_says_where_what_and_what_to_do() {
-        let finding = Finding::new("a.rs", 3, "it is odd", "make it even");
+        let finding = Violation::new("a.rs", 3, "it is odd", "make it even");
         assert_eq!(finding.to_string(), "a.rs:3: it is odd; make it even");
     }
 }

@@ -1,9 +1,9 @@
 //! Which packages have examples in their documentation that rustdoc would run.
 
-use crate::house::House;
+use crate::repository::Repository;
 
 /// By the name cargo knows them by. Programs are left out: rustdoc tests libraries only.
-pub(super) fn packages_with_examples(house: &House) -> Vec<&str> {
+pub(super) fn packages_with_examples(house: &Repository) -> Vec<&str> {
     let libraries =
         house.rooms.iter().filter(|room| house.files.contains_key(&format!("{}/src/lib.rs", room.dir)));
     let with_examples = libraries.filter(|room| {
@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn only_libraries_count() {
         let example = "//! Rules.\n//! ```\n//! a();\n//! ```\n";
-        let library = House::in_order().file("crates/kernel/src/queue.rs", example);
+        let library = Repository::in_order().file("crates/kernel/src/queue.rs", example);
         assert_eq!(packages_with_examples(&library), ["crates-kernel"]);
-        let program = House::in_order().file("crates/server/src/main.rs", example);
+        let program = Repository::in_order().file("crates/server/src/main.rs", example);
         assert_eq!(packages_with_examples(&program), [""; 0]);
     }
 }

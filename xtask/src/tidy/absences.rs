@@ -2,19 +2,19 @@
 //!
 //! ARCHITECTURE.md lists these absences for people; this file is the part of that list a program can check.
 
-use super::Finding;
+use super::Violation;
 use super::text::code_of;
-use crate::house::{By, House};
+use crate::repository::{By, Repository};
 
 const KERNEL: &str = "crates/kernel";
 
-pub(super) fn the_kernel_stands_alone(house: &House) -> Vec<Finding> {
+pub(super) fn the_kernel_stands_alone(house: &Repository) -> Vec<Violation> {
     let Some(kernel) = house.room(KERNEL) else { return Vec::new() };
     let lib = format!("{KERNEL}/src/lib.rs");
     let mut findings = Vec::new();
     for used in kernel.uses.iter().filter(|used| used.by == By::Product) {
         let what = format!("the kernel depends on `{}`", used.package);
-        findings.push(Finding::new(
+        findings.push(Violation::new(
             &kernel.manifest(),
             1,
             what,
@@ -23,21 +23,21 @@ pub(super) fn the_kernel_stands_alone(house: &House) -> Vec<Finding> {
     }
     if !house.text(&lib).lines().any(|line| line.trim() == "#![no_std]") {
         let remedy = "put the line `#![no_std]` below its opening comment, without conditions";
-        findings.push(Finding::new(&lib, 1, "the kernel is not `#![no_std]`", remedy));
+        findings.push(Violation::new(&lib, 1, "the kernel is not `#![no_std]`", remedy));
     }
     findings.extend(std_let_in_again(house));
     findings
 }
 
 /// `extern crate std` undoes `no_std`; only tests may have it.
-fn std_let_in_again(house: &House) -> impl Iterator<Item = Finding> {
+fn std_let_in_again(house: &Repository) -> impl Iterator<Item = Violation> {
     let sources = house.sources().filter(|(path, _)| path.starts_with("crates/kernel/src/"));
     sources.flat_map(|(path, text)| {
         let mut before = "";
         text.lines().enumerate().filter_map(move |(at, line)| {
             let for_tests = std::mem::replace(&mut before, line).trim() == "#[cfg(test)]";
             (line.trim().starts_with("extern crate std") && !for_tests).then(|| {
-                Finding::new(
+                Violation::new(
                     path,
                     at + 1,
                     "the kernel lets `std` in",
@@ -80,12 +80,12 @@ const FOREIGN_PACKAGES: &[&str] = &[
 const FOREIGN_WORDS: &[&str] =
     &["sqlite", "rusqlite", "postgres", "axum", "hyper", "reqwest", "claude", "codex", "opencode", "gemini"];
 
-pub(super) fn ports_name_nothing_behind_them(house: &House) -> Vec<Finding> {
+pub(super) fn ports_name_nothing_behind_them(house: &Repository) -> Vec<Violation> {
     let rooms = house.rooms.iter().filter(|room| PORT_SIDE.contains(&room.dir.as_str()));
     let packages = rooms.flat_map(|room| {
         room.uses.iter().filter(|used| used.by == By::Product && is_foreign(&used.package)).map(|used| {
             let what = format!("`{}` names what should be behind a port: `{}`", room.dir, used.package);
-            Finding::new(&room.manifest(), 1, what, "use it in a room that implements the port")
+            Violation::new(&room.manifest(), 1, what, "use it in a room that implements the port")
         })
     });
     let engine = house.sources().filter(|(path, _)| path.starts_with("crates/engine/src/"));
@@ -93,7 +93,7 @@ pub(super) fn ports_name_nothing_behind_them(house: &House) -> Vec<Finding> {
         text.lines().enumerate().filter_map(move |(at, line)| {
             let word = foreign_word(code_of(line))?;
             let what = format!("the engine names `{word}`");
-            Some(Finding::new(path, at + 1, what, "ask the port for what differs, as a value"))
+            Some(Violation::new(path, at + 1, what, "ask the port for what differs, as a value"))
         })
     });
     packages.chain(words).collect()
@@ -111,13 +111,61 @@ fn foreign_word(code: &str) -> Option<String> {
     words.find(|word| FOREIGN_WORDS.contains(&word.as_str()))
 }
 
+/// What does the work outside for a keeper: turns, errands, looks. A keeper gives them what they need and writes down what
+/// they bring back; one that read the store could act on what no keeper has decided.
+const RUNNERS: &[&str] = &[
+    "crates/engine/src/turn",
+    "crates/engine/src/errand",
+    "crates/engine/src/look",
+    "crates/engine/src/runner",
+];
+
+/// Where the ports of the store are.
+const STORE_PORTS: &str = "crates/store/src/ports.rs";
+
+pub(super) fn runners_read_no_store(house: &Repository) -> Vec<Violation> {
+    let ports: Vec<&str> = house.text(STORE_PORTS).lines().filter_map(port_in).chain(["Store"]).collect();
+    let runners = house.sources().filter(|(path, _)| RUNNERS.iter().any(|start| path.starts_with(start)));
+    let found = runners.flat_map(|(path, text)| {
+        let ports = &ports;
+        text.lines().enumerate().filter_map(move |(at, line)| {
+            let code = code_of(line);
+            let named = ports.iter().copied().find(|port| names_port(code, port));
+            let asked = [".store()", ".store."].into_iter().find(|way| code.contains(way));
+            let what = format!("a runner has the store: `{}`", named.or(asked)?);
+            Some(Violation::new(
+                path,
+                at + 1,
+                what,
+                "let its keeper, or whoever calls it, give it what it needs",
+            ))
+        })
+    });
+    found.collect()
+}
+
+/// The name in `pub trait NAME {`.
+fn port_in(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("pub trait ")?.split([' ', ':', '<', '{']).next()
+}
+
+/// Whether code names this port as a type of the store's, or as something that stands behind `dyn` or `impl`.
+fn names_port(code: &str, port: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+    ["store::", "dyn ", "impl "].iter().any(|before| {
+        let name = format!("{before}{port}");
+        code.match_indices(&name).any(|(at, _)| ends(&code[at + name.len()..]))
+    }) || (code.contains("use store::{")
+        && code.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == port))
+}
+
 /// Names that say nothing about what is inside, so everything ends up there.
 const LEFTOVERS: &[&str] = &["common", "util", "utils", "helpers", "types", "core", "services", "misc"];
 
-pub(super) fn no_room_for_leftovers(house: &House) -> Vec<Finding> {
+pub(super) fn no_room_for_leftovers(house: &Repository) -> Vec<Violation> {
     let rooms = house.rooms.iter().filter_map(|room| {
         let name = leftover_in(&room.dir)?;
-        Some(Finding::new(
+        Some(Violation::new(
             &room.manifest(),
             1,
             format!("a room is called `{name}`"),
@@ -126,12 +174,12 @@ pub(super) fn no_room_for_leftovers(house: &House) -> Vec<Finding> {
     });
     let files = house.sources().filter_map(|(path, _)| {
         let name = leftover_in(path.strip_suffix(".rs")?)?;
-        Some(Finding::new(path, 1, format!("a module is called `{name}`"), "name it after what it owns"))
+        Some(Violation::new(path, 1, format!("a module is called `{name}`"), "name it after what it owns"))
     });
     let inline = house.sources().flat_map(|(path, text)| {
         text.lines().enumerate().filter_map(move |(at, line)| {
             let name = inline_module(line).filter(|name| LEFTOVERS.contains(name))?;
-            Some(Finding::new(
+            Some(Violation::new(
                 path,
                 at + 1,
                 format!("a module is called `{name}`"),
@@ -160,8 +208,40 @@ mod tests {
     use crate::tidy::say;
 
     #[test]
+    fn a_runner_that_has_the_store_is_found_however_it_does() {
+        let ports = "    pub trait Views {\n    pub trait Log: Send {\n";
+        let house = |path: &str, code: &str| {
+            Repository::in_order().file(STORE_PORTS, ports).file(path, &format!("{code}\n"))
+        };
+        for code in [
+            "use store::Views;",
+            "use store::{Entry, Log};",
+            "fn run(store: &dyn Store) {",
+            "a: impl Log,",
+            "self.store().read()",
+            "self.engine.store.read()",
+        ] {
+            let said = say(runners_read_no_store, &house("crates/engine/src/turn/gate.rs", code));
+            assert!(
+                said.starts_with("crates/engine/src/turn/gate.rs:1: a runner has the store: `"),
+                "{code}: {said}"
+            );
+            assert_eq!(say(runners_read_no_store, &house("crates/engine/src/keeper.rs", code)), "", "{code}");
+        }
+        for code in [
+            "use store::{Entry, LogPage};",
+            "use store::Entry;",
+            "// the store's Log",
+            "let log = Log::new();",
+        ] {
+            assert_eq!(say(runners_read_no_store, &house("crates/engine/src/look.rs", code)), "", "{code}");
+        }
+    }
+
+    #[test]
     fn a_kernel_that_depends_on_something_is_found() {
-        let house = House::in_order().room_using(KERNEL, &[("serde", By::Product), ("proptest", By::Tests)]);
+        let house =
+            Repository::in_order().room_using(KERNEL, &[("serde", By::Product), ("proptest", By::Tests)]);
         assert_eq!(
             say(the_kernel_stands_alone, &house),
             "crates/kernel/Cargo.toml:1: the kernel depends on `serde`\n"
@@ -170,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_kernel_with_std_is_found() {
-        let house = House::in_order()
+        let house = Repository::in_order()
             .file("crates/kernel/src/lib.rs", "//! Rules.\n#![cfg_attr(not(test), no_std)]\n");
         assert_eq!(
             say(the_kernel_stands_alone, &house),
@@ -181,7 +261,7 @@ mod tests {
     #[test]
     fn a_kernel_that_lets_std_in_by_the_back_door_is_found() {
         let source = "//! Rules.\n#[cfg(test)]\nextern crate std;\nextern crate std as other;\n";
-        let house = House::in_order().file("crates/kernel/src/queue.rs", source);
+        let house = Repository::in_order().file("crates/kernel/src/queue.rs", source);
         assert_eq!(
             say(the_kernel_stands_alone, &house),
             "crates/kernel/src/queue.rs:4: the kernel lets `std` in\n"
@@ -191,7 +271,7 @@ mod tests {
     #[test]
     fn an_engine_that_depends_on_a_database_or_http_is_found() {
         for package in ["rusqlite", "axum-extra", "agent-client-protocol-schema"] {
-            let house = House::in_order().room_using("crates/engine", &[(package, By::Product)]);
+            let house = Repository::in_order().room_using("crates/engine", &[(package, By::Product)]);
             let what = format!(
                 "crates/engine/Cargo.toml:1: `crates/engine` names what should be behind a port: `{package}`\n"
             );
@@ -202,7 +282,7 @@ mod tests {
     #[test]
     fn an_engine_that_names_an_agent_in_its_code_is_found() {
         let source = "//! Not for claude.\nfn claude_code() {} // codex\nlet path = \"gemini\";\n// sqlite\nlet hyperlink = 1;\n";
-        let house = House::in_order().file("crates/engine/src/turn.rs", source);
+        let house = Repository::in_order().file("crates/engine/src/turn.rs", source);
         let said = say(ports_name_nothing_behind_them, &house);
         assert_eq!(
             said,
@@ -212,7 +292,7 @@ mod tests {
 
     #[test]
     fn leftovers_are_found_as_rooms_as_files_and_inline() {
-        let house = House::in_order()
+        let house = Repository::in_order()
             .room_using("crates/common", &[])
             .file("crates/server/tests/utils/mod.rs", "//! Things.\n")
             .file("crates/server/src/lib.rs", "//! Speaks.\npub(crate) mod types {\n}\nuse core::fmt;\n");

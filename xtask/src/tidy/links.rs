@@ -1,16 +1,16 @@
 //! Links between our documents: each one leads to a file that is there.
 
-use super::Finding;
-use crate::house::House;
+use super::Violation;
+use crate::repository::Repository;
 
-pub(super) fn links_lead_somewhere(house: &House) -> Vec<Finding> {
+pub(super) fn links_lead_somewhere(house: &Repository) -> Vec<Violation> {
     let documents = house.texts().filter(|(path, _)| path.ends_with(".md"));
     let lines = documents
         .flat_map(|(path, text)| text.lines().enumerate().map(move |(at, line)| (path, at + 1, line)));
     let links = lines.flat_map(|(path, line, text)| targets(text).map(move |target| (path, line, target)));
     let dead = links.filter(|(path, _, target)| !is_there(house, path, target));
     let found = dead.map(|(path, line, target)| {
-        Finding::new(
+        Violation::new(
             path,
             line,
             format!("the link to `{target}` leads nowhere"),
@@ -27,7 +27,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     paths.filter(|path| !path.is_empty() && !path.contains(':'))
 }
 
-fn is_there(house: &House, from: &str, target: &str) -> bool {
+fn is_there(house: &Repository, from: &str, target: &str) -> bool {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.trim_end_matches('/').split('/') {
@@ -48,7 +48,7 @@ mod tests {
     use crate::tidy::say;
 
     fn check(text: &str) -> String {
-        say(links_lead_somewhere, &House::in_order().file("docs/a.md", text).file("docs/deep/b.md", ""))
+        say(links_lead_somewhere, &Repository::in_order().file("docs/a.md", text).file("docs/deep/b.md", ""))
     }
 
     #[test]

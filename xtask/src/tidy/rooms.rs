@@ -8,23 +8,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
-use crate::house::{By, House, Room, Use};
+use super::Violation;
+use crate::repository::{By, Repository, Room, Use};
 
 const MAP: &str = "ARCHITECTURE.md";
 
 /// Any room's tests may use it, and nothing else may.
 const TEST_ROOM: &str = "testkit";
 
-pub(super) fn every_room_is_on_the_map(house: &House) -> Vec<Finding> {
+pub(super) fn every_room_is_on_the_map(house: &Repository) -> Vec<Violation> {
     let map = Map::read(house.text(MAP));
     if map.rows.is_empty() {
         let remedy = "begin a table of rooms with the line `| Room | In one sentence | May use |`";
-        return vec![Finding::new(MAP, 1, "there is no table of rooms", remedy)];
+        return vec![Violation::new(MAP, 1, "there is no table of rooms", remedy)];
     }
     let missing = house.rooms.iter().filter(|room| !map.rows.contains_key(&room.dir)).map(|room| {
         let what = format!("room `{}` is not in the table of {MAP}", room.dir);
-        Finding::new(
+        Violation::new(
             &room.manifest(),
             1,
             what,
@@ -33,18 +33,23 @@ pub(super) fn every_room_is_on_the_map(house: &House) -> Vec<Finding> {
     });
     let absent = map.rows.iter().filter(|(dir, _)| house.room(dir).is_none()).map(|(dir, row)| {
         let what = format!("room `{dir}` is in the table and not in the workspace");
-        Finding::new(MAP, row.line, what, "remove the row until the room exists")
+        Violation::new(MAP, row.line, what, "remove the row until the room exists")
     });
     let unknown = map.rows.values().flat_map(|row| {
         row.uses.iter().filter(|name| map.dir_of(name).is_none()).map(|name| {
             let what = format!("`{name}` in \"May use\" is no room of the table");
-            Finding::new(MAP, row.line, what, "use the short names of rooms, separated by commas, or a dash")
+            Violation::new(
+                MAP,
+                row.line,
+                what,
+                "use the short names of rooms, separated by commas, or a dash",
+            )
         })
     });
     missing.chain(absent).chain(unknown).collect()
 }
 
-pub(super) fn arrows_follow_the_map(house: &House) -> Vec<Finding> {
+pub(super) fn arrows_follow_the_map(house: &Repository) -> Vec<Violation> {
     let map = Map::read(house.text(MAP));
     let mut findings = Vec::new();
     for room in &house.rooms {
@@ -58,7 +63,7 @@ pub(super) fn arrows_follow_the_map(house: &House) -> Vec<Finding> {
     findings
 }
 
-fn wrong_arrow(house: &House, room: &Room, used: &Use, target: &str) -> Finding {
+fn wrong_arrow(house: &Repository, room: &Room, used: &Use, target: &str) -> Violation {
     let manifest = room.manifest();
     let line = line_naming(house.text(&manifest), short(target));
     let (table, remedy) = match used.by {
@@ -68,7 +73,7 @@ fn wrong_arrow(house: &House, room: &Room, used: &Use, target: &str) -> Finding 
             "tests may use testkit, what is below the rooms their room may use, and what stands on nothing else",
         ),
     };
-    Finding::new(&manifest, line, format!("`{}` may not use `{target}` in {table}", room.dir), remedy)
+    Violation::new(&manifest, line, format!("`{}` may not use `{target}` in {table}", room.dir), remedy)
 }
 
 fn line_naming(text: &str, name: &str) -> usize {
@@ -150,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_room_that_is_not_on_the_map_is_found() {
-        let house = House::in_order().room_using("crates/attic", &[]);
+        let house = Repository::in_order().room_using("crates/attic", &[]);
         let said = say(every_room_is_on_the_map, &house);
         assert_eq!(
             said,
@@ -160,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_room_that_is_only_on_the_map_is_found() {
-        let mut house = House::in_order();
+        let mut house = Repository::in_order();
         house.rooms.retain(|room| room.dir != "crates/server");
         let said = say(every_room_is_on_the_map, &house);
         assert_eq!(
@@ -171,20 +176,20 @@ mod tests {
 
     #[test]
     fn a_map_that_names_no_room_is_found() {
-        let map = House::in_order().text(MAP).replace("| kernel |", "| kernel and friends |");
-        let said = say(every_room_is_on_the_map, &House::in_order().file(MAP, &map));
+        let map = Repository::in_order().text(MAP).replace("| kernel |", "| kernel and friends |");
+        let said = say(every_room_is_on_the_map, &Repository::in_order().file(MAP, &map));
         assert_eq!(said, "ARCHITECTURE.md:4: `kernel and friends` in \"May use\" is no room of the table\n");
     }
 
     #[test]
     fn a_missing_map_is_found() {
-        let said = say(every_room_is_on_the_map, &House::in_order().file(MAP, "no table"));
+        let said = say(every_room_is_on_the_map, &Repository::in_order().file(MAP, "no table"));
         assert_eq!(said, "ARCHITECTURE.md:1: there is no table of rooms\n");
     }
 
     #[test]
     fn an_arrow_against_the_map_is_found_where_it_stands() {
-        let house = House::in_order()
+        let house = Repository::in_order()
             .room_using("crates/kernel", &[("crates/engine", By::Product)])
             .file("crates/kernel/Cargo.toml", "[dependencies]\nengine.workspace = true\n");
         let said = say(arrows_follow_the_map, &house);
@@ -196,14 +201,14 @@ mod tests {
 
     #[test]
     fn the_product_may_not_reach_past_its_neighbour_but_its_tests_may() {
-        let by = |by| House::in_order().room_using("crates/server", &[("crates/kernel", by)]);
+        let by = |by| Repository::in_order().room_using("crates/server", &[("crates/kernel", by)]);
         assert!(say(arrows_follow_the_map, &by(By::Product)).contains("may not use `crates/kernel`"));
         assert_eq!(say(arrows_follow_the_map, &by(By::Tests)), "");
     }
 
     #[test]
     fn tests_may_not_use_what_stands_above_them() {
-        let house = House::in_order().room_using("crates/engine", &[("crates/server", By::Tests)]);
+        let house = Repository::in_order().room_using("crates/engine", &[("crates/server", By::Tests)]);
         assert!(
             say(arrows_follow_the_map, &house).contains("may not use `crates/server` in [dev-dependencies]")
         );
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn testkit_is_for_tests_only() {
-        let by = |by| House::in_order().room_using("crates/kernel", &[("crates/testkit", by)]);
+        let by = |by| Repository::in_order().room_using("crates/kernel", &[("crates/testkit", by)]);
         assert_eq!(say(arrows_follow_the_map, &by(By::Tests)), "");
         assert!(say(arrows_follow_the_map, &by(By::Product)).contains("may not use `crates/testkit`"));
     }

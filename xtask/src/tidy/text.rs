@@ -2,13 +2,13 @@
 //!
 //! The words looked for are put together from pieces here, so that this file can be looked at like any other.
 
-use super::Finding;
-use crate::house::House;
+use super::Violation;
+use crate::repository::Repository;
 
-pub(super) fn files_say_what_they_own(house: &House) -> Vec<Finding> {
+pub(super) fn files_say_what_they_own(house: &Repository) -> Vec<Violation> {
     let silent = house.sources().filter(|(_, text)| !has_opening(text));
     let found = silent.map(|(path, _)| {
-        Finding::new(
+        Violation::new(
             path,
             1,
             "the file does not begin with `//!`",
@@ -26,7 +26,7 @@ fn has_opening(text: &str) -> bool {
 /// Folders that exist on one developer's machine and on no other.
 const MACHINE_FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/ro", "ot/")];
 
-pub(super) fn paths_are_of_no_machine(house: &House) -> Vec<Finding> {
+pub(super) fn paths_are_of_no_machine(house: &Repository) -> Vec<Violation> {
     each_line(house, |line| {
         let folder = MACHINE_FOLDERS.iter().find(|folder| begins_a_path(line, folder))?;
         Some((
@@ -42,7 +42,7 @@ fn begins_a_path(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| !line[..at].ends_with(continues))
 }
 
-pub(super) fn ignored_tests_say_why(house: &House) -> Vec<Finding> {
+pub(super) fn ignored_tests_say_why(house: &Repository) -> Vec<Violation> {
     let silent = [concat!("#[ig", "nore]"), concat!(", ig", "nore)]")];
     let mut findings = each_line(house, |line| {
         let code = code_of(line);
@@ -57,7 +57,7 @@ pub(super) fn ignored_tests_say_why(house: &House) -> Vec<Finding> {
 
 const LATER: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
-pub(super) fn nothing_is_left_for_later(house: &House) -> Vec<Finding> {
+pub(super) fn nothing_is_left_for_later(house: &Repository) -> Vec<Violation> {
     each_line(house, |line| {
         let word = LATER.iter().find(|word| has_word(line, word))?;
         Some((format!("{word} stands here"), "do it now, or file it and remove the mark"))
@@ -73,12 +73,12 @@ fn has_word(line: &str, word: &str) -> bool {
 /// Text that others wrote or a program made. It is kept as it is.
 const NOT_OURS: &[&str] = &["Cargo.lock", "LICENSE-", "ui/dist/", "ui/package-lock.json", "/testdata/"];
 
-fn each_line(house: &House, look: impl Fn(&str) -> Option<(String, &'static str)>) -> Vec<Finding> {
+fn each_line(house: &Repository, look: impl Fn(&str) -> Option<(String, &'static str)>) -> Vec<Violation> {
     let mut findings = Vec::new();
     let ours = house.texts().filter(|(path, _)| !NOT_OURS.iter().any(|part| path.contains(part)));
     for (path, text) in ours {
         for (at, line) in text.lines().enumerate() {
-            findings.extend(look(line).map(|(what, remedy)| Finding::new(path, at + 1, what, remedy)));
+            findings.extend(look(line).map(|(what, remedy)| Violation::new(path, at + 1, what, remedy)));
         }
     }
     findings
@@ -97,16 +97,16 @@ mod tests {
     #[test]
     fn a_file_without_its_opening_line_is_found() {
         for text in ["", "use std::fmt;\n", "// A comment.\n", "//!\n", "\n//! Too late.\n"] {
-            let said = say(files_say_what_they_own, &House::in_order().file("a.rs", text));
+            let said = say(files_say_what_they_own, &Repository::in_order().file("a.rs", text));
             assert_eq!(said, "a.rs:1: the file does not begin with `//!`\n", "{text:?}");
         }
-        assert_eq!(say(files_say_what_they_own, &House::in_order().file("a.rs", "//! This.\n")), "");
-        assert_eq!(say(files_say_what_they_own, &House::in_order().file("a.toml", "a = 1\n")), "");
+        assert_eq!(say(files_say_what_they_own, &Repository::in_order().file("a.rs", "//! This.\n")), "");
+        assert_eq!(say(files_say_what_they_own, &Repository::in_order().file("a.toml", "a = 1\n")), "");
     }
 
     #[test]
     fn a_path_of_one_machine_is_found() {
-        let check = |line: &str| say(paths_are_of_no_machine, &House::in_order().file("a.md", line));
+        let check = |line: &str| say(paths_are_of_no_machine, &Repository::in_order().file("a.md", line));
         for folder in MACHINE_FOLDERS {
             let found = format!("a.md:1: a path of one machine: `{folder}`\n");
             assert_eq!(check(&format!("{folder}a\n")), found);
@@ -124,7 +124,7 @@ mod tests {
             concat!("#[cfg_attr(miri, ig", "nore)]"),
             concat!("// #[ig", "nore]"),
         ];
-        let said = say(ignored_tests_say_why, &House::in_order().file("a.rs", &source.join("\n")));
+        let said = say(ignored_tests_say_why, &Repository::in_order().file("a.rs", &source.join("\n")));
         assert_eq!(
             said,
             "a.rs:1: a test is ignored without a reason\na.rs:3: a test is ignored without a reason\n"
@@ -135,7 +135,7 @@ mod tests {
     fn work_left_for_later_is_found_in_any_file() {
         for word in LATER {
             let text = format!("a{word} {word}S {word}{word}\n# {word}: this\n");
-            let said = say(nothing_is_left_for_later, &House::in_order().file("a.toml", &text));
+            let said = say(nothing_is_left_for_later, &Repository::in_order().file("a.toml", &text));
             assert_eq!(said, format!("a.toml:2: {word} stands here\n"));
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     fn text_of_others_is_kept_as_it_is() {
         let text = format!("{}a {}\n", MACHINE_FOLDERS[0], LATER[0]);
         let house =
-            House::in_order().file("crates/drivers/testdata/a.txt", &text).file("LICENSE-APACHE", &text);
+            Repository::in_order().file("crates/drivers/testdata/a.txt", &text).file("LICENSE-APACHE", &text);
         assert_eq!(say(nothing_is_left_for_later, &house) + &say(paths_are_of_no_machine, &house), "");
     }
 }

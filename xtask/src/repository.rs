@@ -1,6 +1,6 @@
 //! The house as chores see it: the text files git knows or would take, and the rooms cargo knows.
 //!
-//! Only this file reads the disk for that; a test makes its own [`House`] from a few strings.
+//! Only this file reads the disk for that; a test makes its own [`Repository`] from a few strings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-pub(crate) struct House {
+pub(crate) struct Repository {
     /// Text by path from the root, with forward slashes. Files that are not UTF-8 are not here.
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) rooms: Vec<Room>,
@@ -40,7 +40,7 @@ pub(crate) enum By {
     Tests,
 }
 
-impl House {
+impl Repository {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         Ok(Self { files: read_files(root)?, rooms: read_rooms(root)? })
     }
@@ -142,7 +142,7 @@ fn inside(root: &Path, dir: &Path) -> String {
 
 /// Houses for the rules' tests.
 #[cfg(test)]
-impl House {
+impl Repository {
     /// A house of three rooms with nothing out of place.
     pub(crate) fn in_order() -> Self {
         let map = "| Room | In one sentence | May use |\n|---|---|---|\n\

@@ -57,7 +57,7 @@ impl Engine {
         let names: Vec<String> = secrets.keys().cloned().collect();
         let plain = serde_json::to_vec(&secrets).expect("a map of texts is plain data");
         let sealed = self.seal().seal(&about(by.org, by.person, agent), &plain);
-        let sealed = sealed.map_err(Refused::Unavailable)?.into();
+        let sealed = sealed.map_err(|why| Refused::Unavailable(why.to_string()))?.into();
         let trail = self.trail("set_account", trace);
         let view = AccountView { names: names.clone(), since: trail.at };
         let account = NewAccount { agent: agent.to_owned(), names, sealed, trail };

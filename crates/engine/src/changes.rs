@@ -3,7 +3,7 @@
 //! The tree is remembered before the words leave us and after the processes are gone. Git's troubles never fail a turn: a
 //! notice says what could not be seen.
 
-use crate::{Side, TreeChanges, Trees};
+use crate::{Side, TreeChanges, Trees, TreesError};
 use kernel::{SessionId, Turn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl TurnSnapshots {
 
     /// What it has changed; none if there is nothing to compare.
     pub(crate) async fn after(self) -> Result<Option<TreeChanges>, String> {
-        let unseen = |why| format!("what this turn has changed could not be seen: {why}");
+        let unseen = |why: TreesError| format!("what this turn has changed could not be seen: {why}");
         if !self.remember(Side::After).await.map_err(unseen)? {
             return Ok(None);
         }
@@ -54,14 +54,14 @@ impl TurnSnapshots {
         in_time(changes).await.map_err(unseen)
     }
 
-    async fn remember(&self, side: Side) -> Result<bool, String> {
+    async fn remember(&self, side: Side) -> Result<bool, TreesError> {
         in_time(self.trees.remember(&self.directory, self.session, self.turn, side)).await
     }
 }
 
-async fn in_time<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+async fn in_time<T>(work: impl Future<Output = Result<T, TreesError>>) -> Result<T, TreesError> {
     match tokio::time::timeout(LOOK_MAX, work).await {
         Ok(done) => done,
-        Err(_) => Err(format!("git took longer than {} seconds", LOOK_MAX.as_secs())),
+        Err(_) => Err(TreesError::Failed(format!("git took longer than {} seconds", LOOK_MAX.as_secs()))),
     }
 }

@@ -60,8 +60,9 @@ pub use people::{
     PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, Clock, EnteredTree, Ground, Mint, NewTree, NoGround, NoTrees, Proof, RemovedTree, Scripts,
-    Seal, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees, UndoneTurn, Wall,
+    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NewTree, NoGround, NoTrees,
+    Proof, RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
+    TreeSeen, Trees, TreesError, UndoneTurn, Wall,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

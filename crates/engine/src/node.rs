@@ -41,7 +41,9 @@ impl Node for LocalNode {
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Option<TreeChanges>, String>> {
-        Box::pin(async move { self.engine()?.runner_ports().trees.changes(&directory, session, turn).await })
+        Box::pin(
+            async move { Ok(self.engine()?.runner_ports().trees.changes(&directory, session, turn).await?) },
+        )
     }
 
     fn touched(
@@ -50,11 +52,13 @@ impl Node for LocalNode {
         session: SessionId,
         turn: Turn,
     ) -> ClusterReply<'_, Result<Vec<String>, String>> {
-        Box::pin(async move { self.engine()?.runner_ports().trees.touched(&directory, session, turn).await })
+        Box::pin(
+            async move { Ok(self.engine()?.runner_ports().trees.touched(&directory, session, turn).await?) },
+        )
     }
 
     fn worktrees(&self) -> ClusterReply<'_, Result<Vec<(SessionId, String)>, String>> {
-        Box::pin(async move { self.engine()?.runner_ports().trees.names().await })
+        Box::pin(async move { Ok(self.engine()?.runner_ports().trees.names().await?) })
     }
 
     fn worktree(
@@ -62,10 +66,10 @@ impl Node for LocalNode {
         session: SessionId,
         name: String,
     ) -> ClusterReply<'_, Result<Option<TreeSeen>, String>> {
-        Box::pin(async move { self.engine()?.runner_ports().trees.look(session, &name).await })
+        Box::pin(async move { Ok(self.engine()?.runner_ports().trees.look(session, &name).await?) })
     }
 
     fn removed(&self) -> ClusterReply<'_, Result<Vec<RemovedTree>, String>> {
-        Box::pin(async move { self.engine()?.runner_ports().trees.removed().await })
+        Box::pin(async move { Ok(self.engine()?.runner_ports().trees.removed().await?) })
     }
 }

@@ -29,38 +29,95 @@ pub trait Mint: Debug + Send + Sync + 'static {
 /// Where sessions may stand.
 pub trait Ground: Debug + Send + Sync + 'static {
     /// The canonical form of a directory that a session is to work in, or why it cannot.
-    fn check(&self, directory: &str) -> Result<String, String>;
+    fn check(&self, directory: &str) -> Result<String, GroundError>;
     /// The name of a directory of its own, for a session that named none.
     fn own(&self, session: SessionId) -> String;
     /// Whether a session can act there now, or why not. Makes nothing.
     fn look(&self, directory: &str) -> Result<(), NoGround>;
     /// The files that are there, at most so many. Links are named, and never followed.
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>>;
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>>;
     /// Called before an agent starts there: makes a session's own directory, or says why there is none.
-    fn prepare(&self, directory: &str) -> Result<(), String>;
+    fn prepare(&self, directory: &str) -> Result<(), GroundError>;
 }
 
-/// Why a session cannot act where it is, in words for people that say what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A session cannot act where it is. The words are for people, and say what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoGround {
     /// It is not there.
+    #[error("{0}")]
     Gone(String),
     /// There is something else than what somebody was allowed to choose: a link, most likely.
+    #[error("{0}")]
     Elsewhere(String),
 }
 
+/// A directory cannot be used, by what can be done about it. The words are for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GroundError {
+    /// Choose another one.
+    #[error("{0}")]
+    Unfit(String),
+    /// Put back what was there, or say where it is now.
+    #[error(transparent)]
+    Moved(#[from] NoGround),
+    /// Look at the machine: its disk, or our rights on it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Nothing was done with a working tree, by what can be done about it. The words are for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TreesError {
+    /// Install git.
+    #[error("{0}")]
+    NoGit(String),
+    /// Put back the session's directory, or say where it is now.
+    #[error(transparent)]
+    Moved(#[from] NoGround),
+    /// Ask for something else, or change first what is in the way.
+    #[error("{0}")]
+    Refused(String),
+    /// Ask again later: somebody else is at it.
+    #[error("{0}")]
+    Busy(String),
+    /// Look at the machine: git or its disk does not do what it should.
+    #[error("{0}")]
+    Failed(String),
+}
+
+// A fact or an answer has the words alone.
 impl From<NoGround> for String {
     fn from(why: NoGround) -> Self {
-        match why {
-            NoGround::Gone(words) | NoGround::Elsewhere(words) => words,
-        }
+        why.to_string()
     }
 }
 
+impl From<GroundError> for String {
+    fn from(why: GroundError) -> Self {
+        why.to_string()
+    }
+}
+
+impl From<TreesError> for String {
+    fn from(why: TreesError) -> Self {
+        why.to_string()
+    }
+}
+
+/// Nothing can be sealed: look at the server's key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SealError(pub String);
+
+/// The agent cannot be told how to call back: look at the data directory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallBackError(pub String);
+
 /// Keeps secret what lies in the store, and makes the seals of the audit. The key lies elsewhere.
 pub trait Seal: Debug + Send + Sync + 'static {
-    /// Seals it, so that only `open` with the same `about` gives it back; or says why it cannot.
-    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String>;
+    /// Seals it, so that only `open` with the same `about` gives it back.
+    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, SealError>;
     /// What was sealed. None if it was sealed with another key or about something else, or is not what was sealed.
     fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>>;
     /// What the audit is chained with. The same each time, as long as the key is.
@@ -72,7 +129,7 @@ pub trait Seal: Debug + Send + Sync + 'static {
 /// The credential lies in a file of the session's own: a kept process outlives the turn whose environment it was given.
 pub trait CallBack: Debug + Send + Sync + 'static {
     /// Puts the secret in the place of the one before, and says which variables let the agent find it.
-    fn open(&self, session: SessionId, secret: &Secret) -> Result<Vec<(String, String)>, String>;
+    fn open(&self, session: SessionId, secret: &Secret) -> Result<Vec<(String, String)>, CallBackError>;
     /// Takes it away. Nothing depends on it: the secret is good only while its turn is under way.
     fn close(&self, session: SessionId);
 }
@@ -98,10 +155,10 @@ pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Working trees under version control: worktrees for sessions, and what turns changed in them.
 ///
 /// Nothing of a repository's own (hooks, filters, configuration) is ever executed. Everything may be done again after a
-/// crash and ends the same way. Errors are words for people, and say what to do.
+/// crash and ends the same way.
 pub trait Trees: Debug + Send + Sync + 'static {
     /// Makes a worktree, or finds it made, and says where the session acts in it.
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>>;
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Remembers how the tree is, before or after a turn. `false` outside of version control.
     fn remember(
         &self,
@@ -109,28 +166,28 @@ pub trait Trees: Debug + Send + Sync + 'static {
         session: SessionId,
         turn: Turn,
         side: Side,
-    ) -> TreeReply<'_, Result<bool, String>>;
+    ) -> TreeReply<'_, Result<bool, TreesError>>;
     /// What a turn changed; none if one of its sides was not remembered.
     fn changes(
         &self,
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Option<TreeChanges>, String>>;
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>>;
     /// The files of a turn that something has touched since: later turns, or somebody by hand. Changes nothing.
     fn touched(
         &self,
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, String>>;
+    ) -> TreeReply<'_, Result<Vec<String>, TreesError>>;
     /// Puts back what a turn changed, unless something has touched the same files since.
     fn undo(
         &self,
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<UndoneTurn, String>>;
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>>;
     /// The same for a fork: with the tree as it was after that turn of its origin, and nothing of it committed.
     fn fork(
         &self,
@@ -138,21 +195,25 @@ pub trait Trees: Debug + Send + Sync + 'static {
         new: NewTree,
         origin: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<EnteredTree, String>>;
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// The worktrees that there are: whose, and what they are called. Looks into none.
-    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>>;
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>>;
     /// A session's worktree as it is now; none if it has none of that name.
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>>;
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>>;
     /// The worktrees that were removed and can be had back, the newest first.
-    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>>;
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>>;
     /// Removes a session's worktree, after everything in it is safe. Gone on with if it was cut short.
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>>;
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>>;
     /// Gives a worktree back as it was when it was removed.
-    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>>;
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Clears away what is left of removals, and what was remembered of turns longer ago than this. Answers how much.
-    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, String>>;
+    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>>;
     /// The files of a directory, at most so many; none outside of version control.
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>>;
+    fn files(
+        &self,
+        directory: &str,
+        count_max: usize,
+    ) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>>;
 }
 
 /// What is run in the worktrees of one agent's sessions. A script is a program that is run as an agent is: behind the wall,
@@ -301,24 +362,29 @@ pub struct NoTrees;
 
 const NO_TREES: &str = "this server has no git: install it, and start the server again";
 
-fn none<'a, T: Send + 'a>() -> TreeReply<'a, Result<T, String>> {
-    Box::pin(async { Err(NO_TREES.to_owned()) })
+fn none<'a, T: Send + 'a>() -> TreeReply<'a, Result<T, TreesError>> {
+    Box::pin(async { Err(TreesError::NoGit(NO_TREES.to_owned())) })
 }
 
 impl Trees for NoTrees {
-    fn enter(&self, _: SessionId, _: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn enter(&self, _: SessionId, _: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
-    fn remember(&self, _: &str, _: SessionId, _: Turn, _: Side) -> TreeReply<'_, Result<bool, String>> {
+    fn remember(&self, _: &str, _: SessionId, _: Turn, _: Side) -> TreeReply<'_, Result<bool, TreesError>> {
         Box::pin(async { Ok(false) })
     }
-    fn changes(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
+    fn changes(
+        &self,
+        _: &str,
+        _: SessionId,
+        _: Turn,
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
-    fn touched(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Vec<String>, String>> {
+    fn touched(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
         none()
     }
-    fn undo(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<UndoneTurn, String>> {
+    fn undo(&self, _: &str, _: SessionId, _: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         none()
     }
     fn fork(
@@ -327,28 +393,28 @@ impl Trees for NoTrees {
         _: NewTree,
         _: SessionId,
         _: Turn,
-    ) -> TreeReply<'_, Result<EnteredTree, String>> {
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
-    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
-    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn remove(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+    fn remove(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
         none()
     }
-    fn restore(&self, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn restore(&self, _: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
-    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async { Ok(0) })
     }
-    fn files(&self, _: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+    fn files(&self, _: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
 }

@@ -25,7 +25,7 @@ impl RunnerPorts {
     pub(crate) async fn files(&self, directory: &str, count_max: usize) -> Result<TreeFiles, String> {
         match self.trees.files(directory, count_max).await? {
             Some(files) => Ok(files),
-            None => self.ground.files(directory, count_max).await,
+            None => Ok(self.ground.files(directory, count_max).await?),
         }
     }
 }

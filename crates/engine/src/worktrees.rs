@@ -307,7 +307,7 @@ impl Engine {
         match self.trees().sweep(self.limits().worktrees.snapshots).await {
             Ok(0) => {}
             Ok(snapshots) => tracing::info!(snapshots, "snapshots of turns have expired"),
-            Err(error) => tracing::warn!(error, "snapshots could not be cleared away; later again"),
+            Err(error) => tracing::warn!(%error, "snapshots could not be cleared away; later again"),
         }
     }
 

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::PathBuf;
 
-use engine::{CallBack, Secret};
+use engine::{CallBack, CallBackError, Secret};
 use kernel::SessionId;
 
 /// The files of all sessions, below one directory.
@@ -21,10 +21,11 @@ pub(crate) struct TurnFiles {
 }
 
 impl CallBack for TurnFiles {
-    fn open(&self, session: SessionId, secret: &Secret) -> Result<Vec<(String, String)>, String> {
+    fn open(&self, session: SessionId, secret: &Secret) -> Result<Vec<(String, String)>, CallBackError> {
         let path = self.path(session);
-        self.write(session, secret).map_err(|why| format!("{}: {why}", path.display()))?;
-        let path = path.to_str().ok_or("the data directory's name is not text")?.to_owned();
+        self.write(session, secret).map_err(|why| CallBackError(format!("{}: {why}", path.display())))?;
+        let no_text = || CallBackError("the data directory's name is not text".to_owned());
+        let path = path.to_str().ok_or_else(no_text)?.to_owned();
         Ok(vec![("HOMING_URL".to_owned(), self.url.clone()), ("HOMING_TOKEN_FILE".to_owned(), path)])
     }
 

@@ -95,7 +95,7 @@ impl Standing<'_> {
     }
 
     /// What was found there, if it still is what it is called. Otherwise it may have been found elsewhere.
-    pub(crate) fn still<T>(&self, found: T) -> Result<T, String> {
+    pub(crate) fn still<T>(&self, found: T) -> Result<T, NoGround> {
         self.footing.true_name(&self.directory)?;
         Ok(found)
     }
@@ -177,7 +177,10 @@ mod tests {
         let standing = place.footing.stand(path.to_str().unwrap()).unwrap();
         assert_eq!(standing.still(1), Ok(1));
         place.swap("repo/sub", "true");
-        assert!(standing.still(1).unwrap_err().contains("leads elsewhere"), "it was swapped meanwhile");
+        assert!(
+            standing.still(1).unwrap_err().to_string().contains("leads elsewhere"),
+            "it was swapped meanwhile"
+        );
         place.swap("data/work/ses_1", "repo");
         place.swap("true/worktrees/one/sub", "true/worktrees/two");
         symlink(place.at("nothing"), place.at("data/work/ses_2")).unwrap();

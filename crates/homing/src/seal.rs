@@ -98,10 +98,11 @@ fn make(path: &Path) -> Result<Vec<u8>> {
 }
 
 impl engine::Seal for FileSeal {
-    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String> {
+    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, engine::SealError> {
         let nonce = XNonce::generate();
         let payload = Payload { msg: plain, aad: about.as_bytes() };
-        let sealed = self.cipher.encrypt(&nonce, payload).map_err(|_| "it cannot be sealed".to_owned())?;
+        let sealed = self.cipher.encrypt(&nonce, payload);
+        let sealed = sealed.map_err(|_| engine::SealError("it cannot be sealed".to_owned()))?;
         Ok([&[FORM], nonce.as_slice(), &sealed].concat())
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    UndoneTurn,
+    TreesError, UndoneTurn,
 };
 use kernel::{SessionId, Turn};
 use worktrees::git::{
@@ -43,8 +43,48 @@ const SWAPPED: &str = "its directory led elsewhere for a moment; ask again if it
 /// Why there is nothing to put back.
 const UNTRACKED: &str = "its directory is not under version control";
 
-fn name_of(session: SessionId, name: &str) -> Result<WorktreeName, String> {
-    WorktreeName::of(session, name).map_err(|why| why.to_string())
+fn refused(words: impl Into<String>) -> TreesError {
+    TreesError::Refused(words.into())
+}
+
+/// An error of git's for the engine, by what can be done about it.
+fn tree_error(why: GitError) -> TreesError {
+    let words = why.to_string();
+    match why {
+        GitError::NoGit { .. } => TreesError::NoGit(words),
+        GitError::Busy(_) | GitError::WrittenMeanwhile(_) | GitError::Stopped(_) => TreesError::Busy(words),
+        GitError::Slow { .. } | GitError::TooMuch { .. } | GitError::Git { .. } | GitError::Disk { .. } => {
+            TreesError::Failed(words)
+        }
+        GitError::NoRepository(_)
+        | GitError::Strange { .. }
+        | GitError::BadName { .. }
+        | GitError::NoSuchRevision(_)
+        | GitError::NameTaken { .. }
+        | GitError::BranchTaken(_)
+        | GitError::BranchInUse { .. }
+        | GitError::NoSuchWorktree(_)
+        | GitError::InTheWay(_)
+        | GitError::LeadsOut { .. }
+        | GitError::LeadsElsewhere(_)
+        | GitError::TooLarge { .. }
+        | GitError::Unreadable(_)
+        | GitError::NoSuchSnapshot(_)
+        | GitError::BrokenIndex { .. }
+        | GitError::Moved { .. }
+        | GitError::RepositoryGone { .. } => TreesError::Refused(words),
+    }
+}
+
+fn undo_error(why: UndoError) -> TreesError {
+    match why {
+        UndoError::Trouble(why) => tree_error(why),
+        UndoError::Touched { .. } | UndoError::MovedOn => refused(why.to_string()),
+    }
+}
+
+fn name_of(session: SessionId, name: &str) -> Result<WorktreeName, TreesError> {
+    WorktreeName::of(session, name).map_err(tree_error)
 }
 
 fn shown(path: PathBuf) -> String {
@@ -59,17 +99,17 @@ fn side_of(session: SessionId, turn: Turn, side: Side) -> SnapshotName {
     SnapshotName { session, turn: u64::from(turn.0), moment }
 }
 
-fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, String> {
+fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, TreesError> {
     let directory = entered.directory.into_os_string().into_string();
-    let directory = directory.map_err(|_| "the worktree's path is not text".to_owned())?;
+    let directory = directory.map_err(|_| refused("the worktree's path is not text"))?;
     let branch = entered.branch.unwrap_or_else(|| NO_BRANCH.to_owned());
     Ok(EnteredTree { name: name.to_owned(), directory, branch })
 }
 
 impl GitTrees {
-    async fn enter(&self, session: SessionId, new: NewTree) -> Result<EnteredTree, String> {
+    async fn enter(&self, session: SessionId, new: NewTree) -> Result<EnteredTree, TreesError> {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
-        let branch = branch.map_err(|why| why.to_string())?;
+        let branch = branch.map_err(tree_error)?;
         let name = name_of(session, &new.name)?;
         let standing = self.footing.stand(&new.directory)?;
         let enter = |is_new| EnterRequest {
@@ -95,14 +135,16 @@ impl GitTrees {
 
     /// The branch of a removed worktree stays where something was committed on it: whoever wants the same name again most
     /// likely wants the same worktree again.
-    fn why_not(&self, session: SessionId, name: &str, why: GitError) -> String {
+    fn why_not(&self, session: SessionId, name: &str, why: GitError) -> TreesError {
         let removed = self.git.removed().unwrap_or_default().into_iter();
         let mut removed = removed.filter_map(removed_form);
         match removed.find(|removed| removed.session == session && removed.name == name) {
             Some(_) if matches!(why, GitError::BranchTaken(_)) => {
-                format!("{why}; or have the worktree back that was removed: `homing worktree restore {name}`")
+                let back =
+                    format!("or have the worktree back that was removed: `homing worktree restore {name}`");
+                TreesError::Refused(format!("{why}; {back}"))
             }
-            _ => why.to_string(),
+            _ => tree_error(why),
         }
     }
 
@@ -112,16 +154,16 @@ impl GitTrees {
         new: NewTree,
         origin: SessionId,
         turn: Turn,
-    ) -> Result<EnteredTree, String> {
+    ) -> Result<EnteredTree, TreesError> {
         let standing = self.footing.stand(&new.directory)?;
         let directory = standing.path();
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
-        let after = after.map_err(|why| why.to_string())?;
-        let after =
-            after.ok_or_else(|| format!("nobody remembers the tree after turn {turn} of {origin}"))?;
+        let after = after.map_err(tree_error)?;
+        let after = after
+            .ok_or_else(|| refused(format!("nobody remembers the tree after turn {turn} of {origin}")))?;
         let name = name_of(session, &new.name)?;
         let entered = self.git.fork(directory, &after, &name, Some(session)).await;
-        let entered = entered.map_err(|why| why.to_string())?;
+        let entered = entered.map_err(tree_error)?;
         entered_form(&new.name, entered)
     }
 
@@ -133,15 +175,15 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
         side: Side,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, TreesError> {
         let standing = self.footing.stand(&directory)?;
-        let (directory, words) = (standing.path(), |why: GitError| why.to_string());
+        let directory = standing.path();
         let after = side_of(session, turn, Side::After);
-        if side == Side::Before && self.git.find(directory, &after).await.map_err(words)?.is_some() {
+        if side == Side::Before && self.git.find(directory, &after).await.map_err(tree_error)?.is_some() {
             return Ok(true);
         }
         let taken = self.git.snapshot(directory, &side_of(session, turn, side)).await;
-        standing.still(taken.map_err(words)?.is_some())
+        Ok(standing.still(taken.map_err(tree_error)?.is_some())?)
     }
 
     async fn changes(
@@ -149,20 +191,20 @@ impl GitTrees {
         directory: String,
         session: SessionId,
         turn: Turn,
-    ) -> Result<Option<TreeChanges>, String> {
+    ) -> Result<Option<TreeChanges>, TreesError> {
         let standing = self.footing.stand(&directory)?;
         let directory = standing.path();
-        if self.git.root_of(directory).map_err(|why| why.to_string())?.is_none() {
+        if self.git.root_of(directory).map_err(tree_error)?.is_none() {
             return Ok(None);
         }
         let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
         let (before, after) = (find(Side::Before).await, find(Side::After).await);
-        let (before, after) = (before.map_err(|why| why.to_string())?, after.map_err(|why| why.to_string())?);
+        let (before, after) = (before.map_err(tree_error)?, after.map_err(tree_error)?);
         let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
-        let changes = self.git.diff(&before, &after).await.map_err(|why| why.to_string())?;
+        let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
         let is_cut = changes.is_patch_cut || changes.more_files > 0;
         let files = changes.files.into_iter().map(change_form).collect();
-        standing.still(Some(TreeChanges { files, patch: changes.patch, is_cut }))
+        Ok(standing.still(Some(TreeChanges { files, patch: changes.patch, is_cut }))?)
     }
 
     /// How the tree was before a turn and after it.
@@ -171,14 +213,14 @@ impl GitTrees {
         directory: &Path,
         session: SessionId,
         turn: Turn,
-    ) -> Result<(Snapshot, Snapshot), String> {
+    ) -> Result<(Snapshot, Snapshot), TreesError> {
         let find = async |side| self.git.find(directory, &side_of(session, turn, side)).await;
         let (before, after) = (find(Side::Before).await, find(Side::After).await);
-        let (before, after) = (before.map_err(|why| why.to_string())?, after.map_err(|why| why.to_string())?);
+        let (before, after) = (before.map_err(tree_error)?, after.map_err(tree_error)?);
         before.zip(after).ok_or_else(|| {
             let is_tracked = self.git.root_of(directory).is_ok_and(|root| root.is_some());
             let why = if is_tracked { "nobody remembers how the tree was before it" } else { UNTRACKED };
-            why.to_owned()
+            refused(why)
         })
     }
 
@@ -187,53 +229,61 @@ impl GitTrees {
         directory: String,
         session: SessionId,
         turn: Turn,
-    ) -> Result<Vec<String>, String> {
+    ) -> Result<Vec<String>, TreesError> {
         let standing = self.footing.stand(&directory)?;
         let directory = standing.path();
         let (before, after) = self.sides(directory, session, turn).await?;
-        let touched = self.git.touched(directory, &before, &after).await.map_err(|why| why.to_string())?;
-        standing.still(touched.into_iter().map(shown).collect())
+        let touched = self.git.touched(directory, &before, &after).await.map_err(tree_error)?;
+        Ok(standing.still(touched.into_iter().map(shown).collect())?)
     }
 
-    async fn undo(&self, directory: String, session: SessionId, turn: Turn) -> Result<UndoneTurn, String> {
+    async fn undo(
+        &self,
+        directory: String,
+        session: SessionId,
+        turn: Turn,
+    ) -> Result<UndoneTurn, TreesError> {
         let standing = self.footing.stand(&directory)?;
         let directory = standing.path();
         let (before, after) = self.sides(directory, session, turn).await?;
         let safety = SnapshotName { session, turn: u64::from(turn.0), moment: SnapshotMoment::Safety };
         let undone = self.git.undo(directory, &before, &after, &safety, || standing.still(()).is_ok()).await;
         let undone = match undone {
-            Err(UndoError::MovedOn) => return standing.still(()).and(Err(SWAPPED.to_owned())),
-            undone => undone.map_err(|why| why.to_string())?,
+            Err(UndoError::MovedOn) => {
+                standing.still(())?;
+                return Err(refused(SWAPPED));
+            }
+            undone => undone.map_err(undo_error)?,
         };
         Ok(UndoneTurn { files: undone.files.into_iter().map(shown).collect() })
     }
 
-    async fn look(&self, session: SessionId, name: String) -> Result<Option<TreeSeen>, String> {
+    async fn look(&self, session: SessionId, name: String) -> Result<Option<TreeSeen>, TreesError> {
         // What cannot be a name is nobody's.
         let Ok(full) = WorktreeName::of(session, &name) else { return Ok(None) };
-        let seen = self.git.look(&full).await.map_err(|why| why.to_string())?;
+        let seen = self.git.look(&full).await.map_err(tree_error)?;
         Ok(seen.filter(|seen| seen.session == Some(session)).map(|seen| seen_form(session, name, seen)))
     }
 
-    async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, String> {
+    async fn remove(&self, session: SessionId, name: String) -> Result<RemovedTree, TreesError> {
         let full = name_of(session, &name)?;
         let snapshot = SnapshotName { session, turn: 0, moment: SnapshotMoment::Removed };
-        let gone = self.git.remove(&full, &snapshot).await.map_err(|why| why.to_string())?;
-        let removed = self.git.removed().map_err(|why| why.to_string())?;
+        let gone = self.git.remove(&full, &snapshot).await.map_err(tree_error)?;
+        let removed = self.git.removed().map_err(tree_error)?;
         let removed = removed.into_iter().find(|removed| removed.snapshot == gone.snapshot);
         let removed = removed.and_then(removed_form);
-        removed.ok_or_else(|| format!("it is gone, and kept as {}", gone.snapshot.reference))
+        removed.ok_or_else(|| refused(format!("it is gone, and kept as {}", gone.snapshot.reference)))
     }
 
-    async fn restore(&self, wanted: RemovedTree) -> Result<EnteredTree, String> {
+    async fn restore(&self, wanted: RemovedTree) -> Result<EnteredTree, TreesError> {
         let full = name_of(wanted.session, &wanted.name)?;
-        let removed = self.git.removed().map_err(|why| why.to_string())?;
+        let removed = self.git.removed().map_err(tree_error)?;
         let mut removed = removed.into_iter();
         let found = removed
             .find(|removed| removed.name == full && removed.snapshot.reference == wanted.reference)
-            .ok_or_else(|| format!("nothing is kept as {}", wanted.reference))?;
+            .ok_or_else(|| refused(format!("nothing is kept as {}", wanted.reference)))?;
         let entered = self.git.restore(&found.repository, &found.snapshot, &full).await;
-        entered_form(&wanted.name, entered.map_err(|why| why.to_string())?)
+        entered_form(&wanted.name, entered.map_err(tree_error)?)
     }
 }
 
@@ -284,7 +334,7 @@ fn seen_form(session: SessionId, name: String, seen: worktrees::git::WorktreeSta
 }
 
 impl Trees for GitTrees {
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(Self::enter(self, session, new))
     }
 
@@ -294,7 +344,7 @@ impl Trees for GitTrees {
         session: SessionId,
         turn: Turn,
         side: Side,
-    ) -> TreeReply<'_, Result<bool, String>> {
+    ) -> TreeReply<'_, Result<bool, TreesError>> {
         Box::pin(Self::remember(self, directory.to_owned(), session, turn, side))
     }
 
@@ -303,7 +353,7 @@ impl Trees for GitTrees {
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(Self::changes(self, directory.to_owned(), session, turn))
     }
 
@@ -312,7 +362,7 @@ impl Trees for GitTrees {
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, String>> {
+    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
         Box::pin(Self::touched(self, directory.to_owned(), session, turn))
     }
 
@@ -321,7 +371,7 @@ impl Trees for GitTrees {
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<UndoneTurn, String>> {
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         Box::pin(Self::undo(self, directory.to_owned(), session, turn))
     }
 
@@ -331,43 +381,45 @@ impl Trees for GitTrees {
         new: NewTree,
         origin: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<EnteredTree, String>> {
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(Self::fork(self, session, new, origin, turn))
     }
 
-    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
         let own = |(name, session): (WorktreeName, Option<SessionId>)| {
             let session = session?;
             Some((session, name.own(session)?.to_owned()))
         };
-        let names = self.git.names().map_err(|why| why.to_string());
+        let names = self.git.names().map_err(tree_error);
         Box::pin(async move { Ok(names?.into_iter().filter_map(own).collect()) })
     }
 
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
         Box::pin(Self::look(self, session, name.to_owned()))
     }
 
-    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
-        let removed = self.git.removed().map_err(|why| why.to_string());
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
+        let removed = self.git.removed().map_err(tree_error);
         Box::pin(async move { Ok(removed?.into_iter().filter_map(removed_form).collect()) })
     }
 
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
         Box::pin(Self::remove(self, session, name.to_owned()))
     }
 
-    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(Self::restore(self, removed))
     }
 
-    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, String>> {
-        Box::pin(
-            async move { self.git.sweep(age).await.map(|gone| gone.len()).map_err(|why| why.to_string()) },
-        )
+    fn sweep(&self, age: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
+        Box::pin(async move { self.git.sweep(age).await.map(|gone| gone.len()).map_err(tree_error) })
     }
 
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+    fn files(
+        &self,
+        directory: &str,
+        count_max: usize,
+    ) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             let standing = self.footing.stand(&directory)?;
@@ -375,8 +427,8 @@ impl Trees for GitTrees {
             if !standing.path().is_dir() {
                 return Ok(None);
             }
-            let files = self.git.files(standing.path(), count_max).await.map_err(|why| why.to_string())?;
-            standing.still(files.map(files_form))
+            let files = self.git.files(standing.path(), count_max).await.map_err(tree_error)?;
+            Ok(standing.still(files.map(files_form))?)
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chacha20poly1305::Key;
 use chacha20poly1305::aead::Generate;
-use engine::{Clock, Ground, Mint, NoGround, TreeFiles, TreeReply};
+use engine::{Clock, Ground, GroundError, Mint, NoGround, TreeFiles, TreeReply};
 use kernel::{Moment, SessionId};
 
 use crate::footing::Footing;
@@ -60,11 +60,13 @@ pub(crate) struct LocalGround {
 }
 
 impl Ground for LocalGround {
-    fn check(&self, directory: &str) -> Result<String, String> {
+    fn check(&self, directory: &str) -> Result<String, GroundError> {
         let directory = worktrees::directory_check::check_directory(Path::new(directory))
-            .map_err(|why| why.to_string())?;
+            .map_err(|why| GroundError::Unfit(why.to_string()))?;
         match self.footing.is_ours(Path::new(&directory)) {
-            true => Err(format!("{directory} is inside of Homing's own directory, which agents do not see")),
+            true => Err(GroundError::Unfit(format!(
+                "{directory} is inside of Homing's own directory, which agents do not see"
+            ))),
             false => Ok(directory),
         }
     }
@@ -77,22 +79,23 @@ impl Ground for LocalGround {
         self.footing.stand(directory).map(drop)
     }
 
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             let standing = self.footing.stand(&directory)?;
             let files = worktrees::git::plain_files(standing.path(), count_max).await;
-            standing.still(files.map(crate::trees::files_form).map_err(|why| why.to_string())?)
+            let files = files.map_err(|why| GroundError::Failed(why.to_string()))?;
+            Ok(standing.still(crate::trees::files_form(files))?)
         })
     }
 
-    fn prepare(&self, directory: &str) -> Result<(), String> {
+    fn prepare(&self, directory: &str) -> Result<(), GroundError> {
         let standing = self.footing.stand(directory)?;
         if self.footing.is_own(Path::new(directory)) {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(standing.path());
-            made.map_err(|why| format!("{directory}: {why}"))?;
+            made.map_err(|why| GroundError::Failed(format!("{directory}: {why}")))?;
         }
-        standing.still(())
+        Ok(standing.still(())?)
     }
 }
 

@@ -65,7 +65,7 @@ impl engine::Mint for CountingMint {
 pub(crate) struct FirmGround;
 
 impl engine::Ground for FirmGround {
-    fn check(&self, directory: &str) -> Result<String, String> {
+    fn check(&self, directory: &str) -> Result<String, engine::GroundError> {
         Ok(directory.to_owned())
     }
     fn own(&self, session: SessionId) -> String {
@@ -74,11 +74,15 @@ impl engine::Ground for FirmGround {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn files(&self, _: &str, _: usize) -> engine::TreeReply<'_, Result<engine::TreeFiles, String>> {
+    fn files(
+        &self,
+        _: &str,
+        _: usize,
+    ) -> engine::TreeReply<'_, Result<engine::TreeFiles, engine::GroundError>> {
         Box::pin(async { Ok(engine::TreeFiles::default()) })
     }
 
-    fn prepare(&self, _directory: &str) -> Result<(), String> {
+    fn prepare(&self, _directory: &str) -> Result<(), engine::GroundError> {
         Ok(())
     }
 }
@@ -88,8 +92,8 @@ impl engine::Ground for FirmGround {
 pub(crate) struct NoSeal;
 
 impl engine::Seal for NoSeal {
-    fn seal(&self, _about: &str, _plain: &[u8]) -> Result<Vec<u8>, String> {
-        Err("there is no seal in a story".to_owned())
+    fn seal(&self, _about: &str, _plain: &[u8]) -> Result<Vec<u8>, engine::SealError> {
+        Err(engine::SealError("there is no seal in a story".to_owned()))
     }
     fn open(&self, _about: &str, _sealed: &[u8]) -> Option<Vec<u8>> {
         None

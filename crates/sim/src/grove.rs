@@ -10,7 +10,7 @@ use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    UndoneTurn,
+    TreesError, UndoneTurn,
 };
 use kernel::{Fence, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,23 +150,23 @@ impl FaultyTrees {
     async fn act<T>(
         &self,
         what: String,
-        does: impl FnOnce(&mut Grown) -> Result<T, String>,
-    ) -> Result<T, String> {
+        does: impl FnOnce(&mut Grown) -> Result<T, TreesError>,
+    ) -> Result<T, TreesError> {
         let grove = &self.grove;
         self.dawdle().await;
         if grove.strikes(|odds| odds.fails) {
             grove.sky.notes.tell(|| format!("      git: {what} fails"));
-            return Err("git did not answer".to_owned());
+            return Err(TreesError::Failed("git did not answer".to_owned()));
         }
         self.maybe_die(&what).await;
         let done = does(&mut grove.grown());
-        let error = done.as_ref().err().cloned();
+        let error = done.as_ref().err().map(ToString::to_string);
         grove.sky.notes.tell(|| format!("      git: {what} {}", error.unwrap_or_default()));
         self.maybe_die(&what).await;
         self.dawdle().await;
         if grove.strikes(|odds| odds.unheard) {
             grove.sky.notes.tell(|| format!("      git: nobody hears of {what}"));
-            return Err("git was cut off".to_owned());
+            return Err(TreesError::Failed("git was cut off".to_owned()));
         }
         done
     }
@@ -185,6 +185,10 @@ impl FaultyTrees {
             std::future::pending::<()>().await;
         }
     }
+}
+
+fn refused(words: &str) -> TreesError {
+    TreesError::Refused(words.to_owned())
 }
 
 fn entered(name: String, directory: String) -> EnteredTree {
@@ -207,8 +211,10 @@ impl Grown {
     }
 
     /// The files of a turn that a later one has touched.
-    fn touched(&self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<String>, String> {
-        let changes = self.changes(session, turn).ok_or("nobody remembers how the tree was before it")?;
+    fn touched(&self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<String>, TreesError> {
+        let changes = self
+            .changes(session, turn)
+            .ok_or_else(|| refused("nobody remembers how the tree was before it"))?;
         let tree = self.trees.get(directory).map_or(&[][..], Vec::as_slice);
         let later =
             tree.iter().skip_while(|mark| !changes.contains(mark)).filter(|mark| !changes.contains(mark));
@@ -217,9 +223,9 @@ impl Grown {
     }
 
     /// Takes out what a turn did, unless a later one has touched the same file. Done twice it is done once.
-    fn undo(&mut self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<Mark>, String> {
+    fn undo(&mut self, directory: &str, session: SessionId, turn: Turn) -> Result<Vec<Mark>, TreesError> {
         if let Some(file) = self.touched(directory, session, turn)?.first() {
-            return Err(format!("{file} was changed again since"));
+            return Err(refused(&format!("{file} was changed again since")));
         }
         let changes = self.changes(session, turn).unwrap_or_default();
         let tree = self.trees.entry(directory.to_owned()).or_default();
@@ -234,13 +240,13 @@ fn file_of((_, turn): &Mark) -> String {
 }
 
 impl Trees for FaultyTrees {
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             let grove = &self.grove;
             let what = format!("enter {} of {} from {}", new.name, short(session), new.directory);
             self.act(what, |grown| {
                 if !grove.is_tree(&new.directory) {
-                    return Err(format!("{} is no repository", new.directory));
+                    return Err(refused(&format!("{} is no repository", new.directory)));
                 }
                 grove.must_rest(grown, "a worktree is made", |_, other| other == session);
                 let marks = grown.trees.get(&new.directory).cloned().unwrap_or_default();
@@ -256,7 +262,7 @@ impl Trees for FaultyTrees {
         session: SessionId,
         turn: Turn,
         side: Side,
-    ) -> TreeReply<'_, Result<bool, String>> {
+    ) -> TreeReply<'_, Result<bool, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {
@@ -285,7 +291,7 @@ impl Trees for FaultyTrees {
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {
@@ -314,7 +320,7 @@ impl Trees for FaultyTrees {
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Vec<String>, String>> {
+    ) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             let what = format!("touched {turn} of {} in {directory}", short(session));
@@ -327,7 +333,7 @@ impl Trees for FaultyTrees {
         directory: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<UndoneTurn, String>> {
+    ) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             let grove = &self.grove;
@@ -347,11 +353,11 @@ impl Trees for FaultyTrees {
         new: NewTree,
         origin: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<EnteredTree, String>> {
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             self.act(format!("fork {} after {turn} of {}", short(session), short(origin)), |grown| {
                 let marks = grown.sides.get(&(origin, turn, true)).cloned();
-                let marks = marks.ok_or("nobody remembers the tree after this turn")?;
+                let marks = marks.ok_or_else(|| refused("nobody remembers the tree after this turn"))?;
                 grown.forked.entry(session).or_insert(marks.clone());
                 Ok(grown.enter(session, &new.name, marks))
             })
@@ -361,32 +367,32 @@ impl Trees for FaultyTrees {
 
     // Nobody tidies up in a story: removing worktrees is proved elsewhere, with the real git.
 
-    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
         Box::pin(async { Ok(None) })
     }
 
-    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn remove(&self, _: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+    fn remove(&self, _: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
         let name = name.to_owned();
-        Box::pin(async move { Err(format!("{name} stays: nobody tidies up in a story")) })
+        Box::pin(async move { Err(refused(&format!("{name} stays: nobody tidies up in a story"))) })
     }
 
-    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
-        Box::pin(async move { Err(format!("{} was never removed", removed.name)) })
+    fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        Box::pin(async move { Err(refused(&format!("{} was never removed", removed.name))) })
     }
 
-    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async { Ok(0) })
     }
 
-    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             if !self.grove.is_tree(&directory) {

@@ -105,8 +105,8 @@ impl Engine {
         let (relative, roundabout) =
             (!directory.starts_with('/'), directory.split('/').any(|part| part == ".."));
         let near = relative || !roundabout && by.roots.iter().any(|root| is_under(directory, root));
-        self.ground().check(directory).map_err(|reason| {
-            if near { Refused::BadDirectory { reason } } else { Refused::DirectoryNotYours }
+        self.ground().check(directory).map_err(|why| {
+            if near { Refused::BadDirectory { reason: why.into() } } else { Refused::DirectoryNotYours }
         })
     }
 

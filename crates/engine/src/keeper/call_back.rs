@@ -26,7 +26,7 @@ impl Keeper {
         match door.open(self.session, &secret) {
             Ok(variables) => launch.variables = variables,
             Err(why) => {
-                tracing::warn!(session = %self.session, why, "the agent cannot call back in this turn");
+                tracing::warn!(session = %self.session, %why, "the agent cannot call back in this turn");
                 return None;
             }
         }

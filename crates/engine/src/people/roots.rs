@@ -16,7 +16,7 @@ impl Engine {
         let (to, subject) = (root.to, Some(root.directory.clone()));
         let checked = self.may(by, OrgAct::Rules).and_then(|()| {
             let directory = self.ground().check(&root.directory);
-            directory.map_err(|reason| Refused::BadDirectory { reason })
+            directory.map_err(|why| Refused::BadDirectory { reason: why.into() })
         });
         let directory = self.note_refusal(by, "add_root", &trace, subject, checked).await?;
         let root = RootRow { directory, to };

@@ -2,7 +2,7 @@
 
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    UndoneTurn,
+    TreesError, UndoneTurn,
 };
 use kernel::{Moment, SessionId, Turn};
 use std::collections::BTreeSet;
@@ -39,8 +39,8 @@ impl Grove {
         self.notes.lock().unwrap().push(what);
     }
 
-    fn can_see(&self) -> Result<(), String> {
-        if self.is_blind.load(Ordering::Relaxed) { Err("fog".to_owned()) } else { Ok(()) }
+    fn can_see(&self) -> Result<(), TreesError> {
+        if self.is_blind.load(Ordering::Relaxed) { Err(TreesError::Failed("fog".to_owned())) } else { Ok(()) }
     }
 }
 
@@ -53,11 +53,11 @@ fn entered(name: String) -> EnteredTree {
 }
 
 impl Trees for Grove {
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             self.act(format!("enter {} from {}", new.name, new.directory)).await;
             if new.name == "broken" {
-                return Err("it is broken".to_owned());
+                return Err(TreesError::Refused("it is broken".to_owned()));
             }
             self.here.lock().unwrap().insert((session, new.name.clone()));
             Ok(entered(new.name))
@@ -69,7 +69,7 @@ impl Trees for Grove {
         session: SessionId,
         turn: Turn,
         side: Side,
-    ) -> TreeReply<'_, Result<bool, String>> {
+    ) -> TreeReply<'_, Result<bool, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
             if !is_tree(&directory) {
@@ -87,7 +87,7 @@ impl Trees for Grove {
         _: &str,
         session: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<Option<TreeChanges>, String>> {
+    ) -> TreeReply<'_, Result<Option<TreeChanges>, TreesError>> {
         Box::pin(async move {
             self.act(format!("changes {turn}")).await;
             self.can_see()?;
@@ -98,19 +98,19 @@ impl Trees for Grove {
             Ok(both.then(|| TreeChanges { files: vec![file], patch, is_cut: false }))
         })
     }
-    fn touched(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<Vec<String>, String>> {
+    fn touched(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<Vec<String>, TreesError>> {
         Box::pin(async move {
             self.act(format!("touched {turn}")).await;
             self.can_see()?;
             Ok(self.trodden.lock().unwrap().clone())
         })
     }
-    fn undo(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, String>> {
+    fn undo(&self, _: &str, _: SessionId, turn: Turn) -> TreeReply<'_, Result<UndoneTurn, TreesError>> {
         Box::pin(async move {
             self.act(format!("undo {turn}")).await;
             let trodden = self.trodden.lock().unwrap().join(", ");
             if !trodden.is_empty() {
-                return Err(format!("changed since: {trodden}"));
+                return Err(TreesError::Refused(format!("changed since: {trodden}")));
             }
             Ok(UndoneTurn { files: vec!["a.txt".to_owned()] })
         })
@@ -121,27 +121,27 @@ impl Trees for Grove {
         new: NewTree,
         _: SessionId,
         turn: Turn,
-    ) -> TreeReply<'_, Result<EnteredTree, String>> {
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             self.act(format!("fork after {turn}")).await;
             Ok(entered(new.name))
         })
     }
-    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, String>> {
+    fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
         let names = self.here.lock().unwrap().iter().cloned().collect();
         Box::pin(async { Ok(names) })
     }
-    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, String>> {
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
         let here = self.here.lock().unwrap().contains(&(session, name.to_owned()));
         let used_at = Moment(self.used_ms.load(Ordering::Relaxed));
         let seen = here.then(|| seen(session, name, used_at));
         Box::pin(async { Ok(seen) })
     }
-    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, String>> {
+    fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
         let removed = self.removed.lock().unwrap().iter().rev().cloned().collect();
         Box::pin(async { Ok(removed) })
     }
-    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, String>> {
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
         let name = name.to_owned();
         Box::pin(async move {
             self.act(format!("remove {name}")).await;
@@ -159,7 +159,7 @@ impl Trees for Grove {
             Ok(gone)
         })
     }
-    fn restore(&self, gone: RemovedTree) -> TreeReply<'_, Result<EnteredTree, String>> {
+    fn restore(&self, gone: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             self.act(format!("restore {}", gone.name)).await;
             self.removed.lock().unwrap().retain(|other| *other != gone);
@@ -167,13 +167,13 @@ impl Trees for Grove {
             Ok(entered(gone.name))
         })
     }
-    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, String>> {
+    fn sweep(&self, _: Duration) -> TreeReply<'_, Result<usize, TreesError>> {
         Box::pin(async {
             self.act("sweep".to_owned()).await;
             Ok(0)
         })
     }
-    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, String>> {
+    fn files(&self, directory: &str, _: usize) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
         let files =
             is_tree(directory).then(|| TreeFiles { paths: vec![format!("{directory}/a")], is_cut: false });
         Box::pin(async { Ok(files) })

@@ -46,7 +46,11 @@ impl Mint for Counter {
 #[derive(Debug, Default)]
 pub(crate) struct Letterbox(pub(crate) Mutex<BTreeMap<SessionId, Secret>>);
 impl CallBack for Letterbox {
-    fn open(&self, session: SessionId, secret: &Secret) -> Result<Vec<(String, String)>, String> {
+    fn open(
+        &self,
+        session: SessionId,
+        secret: &Secret,
+    ) -> Result<Vec<(String, String)>, engine::CallBackError> {
         self.0.lock().unwrap().insert(session, secret.clone());
         Ok(vec![("HOMING_TOKEN_FILE".to_owned(), format!("/turns/{session}/token"))])
     }
@@ -69,9 +73,9 @@ impl Wall for Fence {
 #[derive(Debug)]
 struct Meadow;
 impl Ground for Meadow {
-    fn check(&self, directory: &str) -> Result<String, String> {
+    fn check(&self, directory: &str) -> Result<String, engine::GroundError> {
         if directory.starts_with("/gone") {
-            Err("it is not there".to_owned())
+            Err(engine::GroundError::Unfit("it is not there".to_owned()))
         } else {
             Ok(directory.to_owned())
         }
@@ -82,13 +86,17 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
+    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, engine::GroundError>> {
         let paths: Vec<_> = ["a.txt", "b/c.txt"].into_iter().take(count_max).map(str::to_owned).collect();
         Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
     }
 
-    fn prepare(&self, directory: &str) -> Result<(), String> {
-        if directory.starts_with("/lost") { Err("it is not there any more".to_owned()) } else { Ok(()) }
+    fn prepare(&self, directory: &str) -> Result<(), engine::GroundError> {
+        if directory.starts_with("/lost") {
+            Err(engine::GroundError::Failed("it is not there any more".to_owned()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -104,7 +112,7 @@ impl Wax {
     }
 }
 impl Seal for Wax {
-    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String> {
+    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, engine::SealError> {
         let mirrored = plain.iter().rev().copied();
         Ok(self.mark(about).into_iter().chain(mirrored).collect())
     }

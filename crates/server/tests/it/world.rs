@@ -76,9 +76,13 @@ impl Wall for Fence {
 #[derive(Debug)]
 struct Meadow;
 impl Ground for Meadow {
-    fn check(&self, directory: &str) -> Result<String, String> {
+    fn check(&self, directory: &str) -> Result<String, engine::GroundError> {
         assert_ne!(directory, "/panic", "as the test wants it");
-        if directory.starts_with("/gone") { Err("it is not there".into()) } else { Ok(directory.into()) }
+        if directory.starts_with("/gone") {
+            Err(engine::GroundError::Unfit("it is not there".into()))
+        } else {
+            Ok(directory.into())
+        }
     }
     fn own(&self, session: SessionId) -> String {
         format!("/own/{session}")
@@ -86,12 +90,12 @@ impl Ground for Meadow {
     fn look(&self, _: &str) -> Result<(), engine::NoGround> {
         Ok(())
     }
-    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, String>> {
+    fn files(&self, _: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, engine::GroundError>> {
         let paths: Vec<_> = ["a.txt", "b/c.txt"].into_iter().take(count_max).map(str::to_owned).collect();
         Box::pin(async { Ok(TreeFiles { paths, is_cut: false }) })
     }
 
-    fn prepare(&self, _: &str) -> Result<(), String> {
+    fn prepare(&self, _: &str) -> Result<(), engine::GroundError> {
         Ok(())
     }
 }
@@ -100,7 +104,7 @@ impl Ground for Meadow {
 #[derive(Debug)]
 struct Wax;
 impl engine::Seal for Wax {
-    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, String> {
+    fn seal(&self, about: &str, plain: &[u8]) -> Result<Vec<u8>, engine::SealError> {
         Ok([about.as_bytes(), plain].concat())
     }
     fn open(&self, about: &str, sealed: &[u8]) -> Option<Vec<u8>> {

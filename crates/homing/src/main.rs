@@ -4,7 +4,7 @@
 //! directory), `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is
 //! meant), `naming` (which person or group), `follow` (watching a turn), `ask` and `keys` (what is typed), `words` (facts
 //! for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents), `wall` (what they
-//! must not see), `call_back`, `seal` and `world`, `trees` (git), and `footing` (whether a directory is what it is called).
+//! must not see), `call_back`, `seal` and `world`.
 
 mod ask;
 mod call_back;
@@ -14,7 +14,6 @@ mod config;
 mod credentials;
 mod exit;
 mod follow;
-mod footing;
 mod keys;
 mod naming;
 mod place;
@@ -24,7 +23,6 @@ mod screen;
 mod seal;
 mod target;
 mod time;
-mod trees;
 mod wall;
 mod wiring;
 mod words;

@@ -16,18 +16,17 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use worktrees::{GitTrees, LocalGround};
 
 use crate::call_back::TurnFiles;
 use crate::config::{Config, TlsTable};
 use crate::exit::{Exit, Trouble};
-use crate::footing::Footing;
 use crate::place::Place;
 use crate::roster::Roster;
 use crate::screen::Screen;
 use crate::seal::FileSeal;
-use crate::trees::GitTrees;
 use crate::wall::TriedWall;
-use crate::world::{GrowingMint, LocalGround, SystemClock};
+use crate::world::{GrowingMint, SystemClock};
 use crate::{time, world};
 
 /// How often the files of the certificate are looked at.
@@ -129,7 +128,7 @@ impl Ready {
                  back now; `homing doctor` says how it stands"
             );
         }
-        let ground = LocalGround { footing: Footing::of(&place.dir) };
+        let ground = LocalGround::of(&place.dir);
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
             cluster: LocalCluster::new(),

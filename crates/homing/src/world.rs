@@ -1,17 +1,14 @@
-//! The world as the engine meets it here: the system's clock, fresh ids, directories, and who we are.
+//! The world as the engine meets it here: the system's clock, fresh ids, and who we are.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chacha20poly1305::Key;
 use chacha20poly1305::aead::Generate;
-use engine::{Clock, Ground, GroundError, Mint, NoGround, TreeFiles, TreeReply};
-use kernel::{Moment, SessionId};
-
-use crate::footing::Footing;
+use engine::{Clock, Mint};
+use kernel::Moment;
 
 /// The system's clock.
 #[derive(Debug)]
@@ -51,52 +48,6 @@ impl Mint for GrowingMint {
 /// 32 bytes from the system's generator.
 pub(crate) fn secret() -> [u8; 32] {
     Key::generate().into()
-}
-
-/// The directories of this machine. A session that named none gets one of its own in the data directory.
-#[derive(Debug)]
-pub(crate) struct LocalGround {
-    pub(crate) footing: Footing,
-}
-
-impl Ground for LocalGround {
-    fn check(&self, directory: &str) -> Result<String, GroundError> {
-        let directory = worktrees::directory_check::check_directory(Path::new(directory))
-            .map_err(|why| GroundError::Unfit(why.to_string()))?;
-        match self.footing.is_ours(Path::new(&directory)) {
-            true => Err(GroundError::Unfit(format!(
-                "{directory} is inside of Homing's own directory, which agents do not see"
-            ))),
-            false => Ok(directory),
-        }
-    }
-
-    fn own(&self, session: SessionId) -> String {
-        self.footing.work().join(session.to_string()).to_string_lossy().into_owned()
-    }
-
-    fn look(&self, directory: &str) -> Result<(), NoGround> {
-        self.footing.stand(directory).map(drop)
-    }
-
-    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>> {
-        let directory = directory.to_owned();
-        Box::pin(async move {
-            let standing = self.footing.stand(&directory)?;
-            let files = worktrees::git::plain_files(standing.path(), count_max).await;
-            let files = files.map_err(|why| GroundError::Failed(why.to_string()))?;
-            Ok(standing.still(crate::trees::files_form(files))?)
-        })
-    }
-
-    fn prepare(&self, directory: &str) -> Result<(), GroundError> {
-        let standing = self.footing.stand(directory)?;
-        if self.footing.is_own(Path::new(directory)) {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(standing.path());
-            made.map_err(|why| GroundError::Failed(format!("{directory}: {why}")))?;
-        }
-        Ok(standing.still(())?)
-    }
 }
 
 /// The machine's name, for people and for addresses of its terminals.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a session cannot act there. Each says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DirectoryError {
+pub(crate) enum DirectoryError {
     #[error("{0} is not an absolute path")]
     Relative(PathBuf),
     #[error("{0} does not exist")]
@@ -19,7 +19,7 @@ pub enum DirectoryError {
 }
 
 /// The directory's one true name: absolute, without links or dots.
-pub fn check_directory(directory: &Path) -> Result<String, DirectoryError> {
+pub(crate) fn check_directory(directory: &Path) -> Result<String, DirectoryError> {
     let named = || directory.to_path_buf();
     if !directory.is_absolute() {
         return Err(DirectoryError::Relative(named()));

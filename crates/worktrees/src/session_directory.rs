@@ -1,4 +1,4 @@
-//! Whether a session's directory still is the one that somebody was allowed to choose.
+//! The check that a session's directory still is the one that somebody was allowed to choose.
 //!
 //! It had one true name then. Agents can put a link in its place, or in the place of one above it, and we can follow links to
 //! where they cannot. So everything of ours that touches a session's directory asks here first, and uses the name it is given.
@@ -10,16 +10,16 @@ use engine::NoGround;
 
 /// Where sessions may stand on this machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Footing {
+pub struct SessionDirectories {
     /// The data directory as we were told of it.
     data: PathBuf,
     /// Its true name.
     data_true: PathBuf,
 }
 
-impl Footing {
+impl SessionDirectories {
     /// Around a data directory, which is there.
-    pub(crate) fn of(data: &Path) -> Self {
+    pub fn of(data: &Path) -> Self {
         let data_true = data.canonicalize().unwrap_or_else(|_| data.to_path_buf());
         Self { data: data.to_path_buf(), data_true }
     }
@@ -29,7 +29,7 @@ impl Footing {
         self.data.join("work")
     }
 
-    /// Whether it is in the data directory, of which agents see only what is theirs.
+    /// True if it is in the data directory, of which agents see only what is theirs.
     pub(crate) fn is_ours(&self, true_name: &Path) -> bool {
         true_name.starts_with(&self.data_true)
     }
@@ -40,9 +40,9 @@ impl Footing {
     }
 
     /// Holds the directory to its name. What is given back is where to work, and can be asked again afterwards.
-    pub(crate) fn stand(&self, directory: &str) -> Result<Standing<'_>, NoGround> {
+    pub(crate) fn hold(&self, directory: &str) -> Result<HeldDirectory<'_>, NoGround> {
         let path = self.true_name(directory)?;
-        Ok(Standing { footing: self, directory: directory.to_owned(), path })
+        Ok(HeldDirectory { directories: self, directory: directory.to_owned(), path })
     }
 
     fn true_name(&self, directory: &str) -> Result<PathBuf, NoGround> {
@@ -68,7 +68,7 @@ impl Footing {
         }
     }
 
-    /// What of the data directory sessions act in: directories of their own, and worktrees with what is below them.
+    /// The part of the data directory that sessions act in: directories of their own, and worktrees with what is below them.
     fn is_a_sessions(&self, true_name: &Path) -> bool {
         let Ok(within) = true_name.strip_prefix(&self.data_true) else { return false };
         let names: Vec<Component<'_>> = within.components().take(3).collect();
@@ -82,21 +82,21 @@ impl Footing {
 
 /// A directory that was what it is called a moment ago.
 #[derive(Debug)]
-pub(crate) struct Standing<'a> {
-    footing: &'a Footing,
+pub(crate) struct HeldDirectory<'a> {
+    directories: &'a SessionDirectories,
     directory: String,
     path: PathBuf,
 }
 
-impl Standing<'_> {
+impl HeldDirectory<'_> {
     /// Its true name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was found there, if it still is what it is called. Otherwise it may have been found elsewhere.
-    pub(crate) fn still<T>(&self, found: T) -> Result<T, NoGround> {
-        self.footing.true_name(&self.directory)?;
+    /// The finding, if the directory still is what it is called. Otherwise it may have been found elsewhere.
+    pub(crate) fn recheck<T>(&self, found: T) -> Result<T, NoGround> {
+        self.directories.true_name(&self.directory)?;
         Ok(found)
     }
 }
@@ -122,7 +122,7 @@ mod tests {
 
     struct Place {
         root: tempfile::TempDir,
-        footing: Footing,
+        directories: SessionDirectories,
     }
 
     fn place() -> Place {
@@ -134,8 +134,8 @@ mod tests {
         }
         // The data directory is named by a link, as some machines do with all of their disks.
         symlink(root.path().join("true"), root.path().join("data")).unwrap();
-        let footing = Footing::of(&root.path().join("data"));
-        Place { root, footing }
+        let directories = SessionDirectories::of(&root.path().join("data"));
+        Place { root, directories }
     }
 
     impl Place {
@@ -144,7 +144,7 @@ mod tests {
         }
 
         fn look(&self, path: &str) -> &'static str {
-            match self.footing.stand(self.at(path).to_str().unwrap()) {
+            match self.directories.hold(self.at(path).to_str().unwrap()) {
                 Ok(_) => "fine",
                 Err(NoGround::Gone(_)) => "gone",
                 Err(NoGround::Elsewhere(_)) => "elsewhere",
@@ -166,19 +166,19 @@ mod tests {
         assert_eq!(place.look("data/work/ses_2"), "fine", "it is made when it is needed");
         assert_eq!(place.look("repo/none"), "gone");
         let own = place.at("data/work/ses_1");
-        let standing = place.footing.stand(own.to_str().unwrap()).unwrap();
-        assert_eq!(standing.path(), place.at("true/work/ses_1"), "work is done under the true name");
+        let held = place.directories.hold(own.to_str().unwrap()).unwrap();
+        assert_eq!(held.path(), place.at("true/work/ses_1"), "work is done under the true name");
     }
 
     #[test]
     fn a_link_in_the_place_of_a_directory_is_not_followed() {
         let place = place();
         let path = place.at("repo/sub");
-        let standing = place.footing.stand(path.to_str().unwrap()).unwrap();
-        assert_eq!(standing.still(1), Ok(1));
+        let held = place.directories.hold(path.to_str().unwrap()).unwrap();
+        assert_eq!(held.recheck(1), Ok(1));
         place.swap("repo/sub", "true");
         assert!(
-            standing.still(1).unwrap_err().to_string().contains("leads elsewhere"),
+            held.recheck(1).unwrap_err().to_string().contains("leads elsewhere"),
             "it was swapped meanwhile"
         );
         place.swap("data/work/ses_1", "repo");

@@ -1,36 +1,36 @@
-//! The engine's working trees, by the drivers' git.
+//! The engine's port `Trees`, by git.
 //!
 //! A worktree belongs to the session that made it: two sessions that call theirs the same have two. Nothing is done in a
-//! directory that is not what it is called (`footing`); what was seen in one that was swapped meanwhile is not told.
+//! directory that is not what it is called (`session_directory`); what was seen in one that was swapped meanwhile is not told.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::git::{
+    BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
+    GitError, GitLimits, RemovedWorktree, Snapshot, SnapshotMoment, SnapshotName, UndoError, WorktreeName,
+};
 use engine::{
     EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
     TreesError, UndoneTurn,
 };
 use kernel::{SessionId, Turn};
-use worktrees::git::{
-    BranchName, ChangeKind, EnterRequest, EnteredWorktree, FileChange, FileList, Git, GitDirectories,
-    GitError, GitLimits, RemovedWorktree, Snapshot, SnapshotMoment, SnapshotName, UndoError, WorktreeName,
-};
 
-use crate::footing::Footing;
+use crate::session_directory::SessionDirectories;
 
 /// Git, for the engine.
 #[derive(Debug)]
-pub(crate) struct GitTrees {
-    pub(crate) git: Git,
-    footing: Footing,
+pub struct GitTrees {
+    git: Git,
+    directories: SessionDirectories,
 }
 
 impl GitTrees {
     /// Git as this machine has it, with its files below the data directory; none if it has none.
-    pub(crate) fn open(data: &Path) -> Result<Self, GitError> {
+    pub fn open(data: &Path) -> Result<Self, GitError> {
         let places = GitDirectories { worktrees: data.join("worktrees"), own: data.join("git") };
         let git = Git::new(Path::new("git"), places, GitLimits::default())?;
-        Ok(Self { git, footing: Footing::of(data) })
+        Ok(Self { git, directories: SessionDirectories::of(data) })
     }
 }
 
@@ -111,9 +111,9 @@ impl GitTrees {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
         let branch = branch.map_err(tree_error)?;
         let name = name_of(session, &new.name)?;
-        let standing = self.footing.stand(&new.directory)?;
+        let held = self.directories.hold(&new.directory)?;
         let enter = |is_new| EnterRequest {
-            repository: standing.path(),
+            repository: held.path(),
             name: name.clone(),
             base: new.base.clone(),
             branch: branch.clone(),
@@ -155,8 +155,8 @@ impl GitTrees {
         origin: SessionId,
         turn: Turn,
     ) -> Result<EnteredTree, TreesError> {
-        let standing = self.footing.stand(&new.directory)?;
-        let directory = standing.path();
+        let held = self.directories.hold(&new.directory)?;
+        let directory = held.path();
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
         let after = after.map_err(tree_error)?;
         let after = after
@@ -176,14 +176,14 @@ impl GitTrees {
         turn: Turn,
         side: Side,
     ) -> Result<bool, TreesError> {
-        let standing = self.footing.stand(&directory)?;
-        let directory = standing.path();
+        let held = self.directories.hold(&directory)?;
+        let directory = held.path();
         let after = side_of(session, turn, Side::After);
         if side == Side::Before && self.git.find(directory, &after).await.map_err(tree_error)?.is_some() {
             return Ok(true);
         }
         let taken = self.git.snapshot(directory, &side_of(session, turn, side)).await;
-        Ok(standing.still(taken.map_err(tree_error)?.is_some())?)
+        Ok(held.recheck(taken.map_err(tree_error)?.is_some())?)
     }
 
     async fn changes(
@@ -192,8 +192,8 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
     ) -> Result<Option<TreeChanges>, TreesError> {
-        let standing = self.footing.stand(&directory)?;
-        let directory = standing.path();
+        let held = self.directories.hold(&directory)?;
+        let directory = held.path();
         if self.git.root_of(directory).map_err(tree_error)?.is_none() {
             return Ok(None);
         }
@@ -204,7 +204,7 @@ impl GitTrees {
         let changes = self.git.diff(&before, &after).await.map_err(tree_error)?;
         let is_cut = changes.is_patch_cut || changes.more_files > 0;
         let files = changes.files.into_iter().map(change_form).collect();
-        Ok(standing.still(Some(TreeChanges { files, patch: changes.patch, is_cut }))?)
+        Ok(held.recheck(Some(TreeChanges { files, patch: changes.patch, is_cut }))?)
     }
 
     /// How the tree was before a turn and after it.
@@ -230,11 +230,11 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
     ) -> Result<Vec<String>, TreesError> {
-        let standing = self.footing.stand(&directory)?;
-        let directory = standing.path();
+        let held = self.directories.hold(&directory)?;
+        let directory = held.path();
         let (before, after) = self.sides(directory, session, turn).await?;
         let touched = self.git.touched(directory, &before, &after).await.map_err(tree_error)?;
-        Ok(standing.still(touched.into_iter().map(shown).collect())?)
+        Ok(held.recheck(touched.into_iter().map(shown).collect())?)
     }
 
     async fn undo(
@@ -243,14 +243,14 @@ impl GitTrees {
         session: SessionId,
         turn: Turn,
     ) -> Result<UndoneTurn, TreesError> {
-        let standing = self.footing.stand(&directory)?;
-        let directory = standing.path();
+        let held = self.directories.hold(&directory)?;
+        let directory = held.path();
         let (before, after) = self.sides(directory, session, turn).await?;
         let safety = SnapshotName { session, turn: u64::from(turn.0), moment: SnapshotMoment::Safety };
-        let undone = self.git.undo(directory, &before, &after, &safety, || standing.still(()).is_ok()).await;
+        let undone = self.git.undo(directory, &before, &after, &safety, || held.recheck(()).is_ok()).await;
         let undone = match undone {
             Err(UndoError::MovedOn) => {
-                standing.still(())?;
+                held.recheck(())?;
                 return Err(refused(SWAPPED));
             }
             undone => undone.map_err(undo_error)?,
@@ -316,7 +316,7 @@ fn change_form(change: FileChange) -> TreeChange {
     TreeChange { path, kind, plus: lines(change.plus), minus: lines(change.minus) }
 }
 
-fn seen_form(session: SessionId, name: String, seen: worktrees::git::WorktreeStatus) -> TreeSeen {
+fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus) -> TreeSeen {
     TreeSeen {
         session,
         name,
@@ -422,13 +422,13 @@ impl Trees for GitTrees {
     ) -> TreeReply<'_, Result<Option<TreeFiles>, TreesError>> {
         let directory = directory.to_owned();
         Box::pin(async move {
-            let standing = self.footing.stand(&directory)?;
+            let held = self.directories.hold(&directory)?;
             // A session's own directory is made when it is first needed.
-            if !standing.path().is_dir() {
+            if !held.path().is_dir() {
                 return Ok(None);
             }
-            let files = self.git.files(standing.path(), count_max).await.map_err(tree_error)?;
-            Ok(standing.still(files.map(files_form))?)
+            let files = self.git.files(held.path(), count_max).await.map_err(tree_error)?;
+            Ok(held.recheck(files.map(files_form))?)
         })
     }
 }

@@ -1,0 +1,65 @@
+//! The engine's port `Ground`: the directories of this machine, as sessions may act in them.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use engine::{Ground, GroundError, NoGround, TreeFiles, TreeReply};
+use kernel::SessionId;
+
+use crate::directory_check::check_directory;
+use crate::git::plain_files;
+use crate::session_directory::SessionDirectories;
+use crate::session_trees::files_form;
+
+/// The directories of this machine. A session that named none gets one of its own in the data directory.
+#[derive(Debug)]
+pub struct LocalGround {
+    directories: SessionDirectories,
+}
+
+impl LocalGround {
+    /// Around a data directory, which is there.
+    pub fn of(data: &Path) -> Self {
+        Self { directories: SessionDirectories::of(data) }
+    }
+}
+
+impl Ground for LocalGround {
+    fn check(&self, directory: &str) -> Result<String, GroundError> {
+        let directory =
+            check_directory(Path::new(directory)).map_err(|why| GroundError::Unfit(why.to_string()))?;
+        match self.directories.is_ours(Path::new(&directory)) {
+            true => Err(GroundError::Unfit(format!(
+                "{directory} is inside of Homing's own directory, which agents do not see"
+            ))),
+            false => Ok(directory),
+        }
+    }
+
+    fn own(&self, session: SessionId) -> String {
+        self.directories.work().join(session.to_string()).to_string_lossy().into_owned()
+    }
+
+    fn look(&self, directory: &str) -> Result<(), NoGround> {
+        self.directories.hold(directory).map(drop)
+    }
+
+    fn files(&self, directory: &str, count_max: usize) -> TreeReply<'_, Result<TreeFiles, GroundError>> {
+        let directory = directory.to_owned();
+        Box::pin(async move {
+            let held = self.directories.hold(&directory)?;
+            let files = plain_files(held.path(), count_max).await;
+            let files = files.map_err(|why| GroundError::Failed(why.to_string()))?;
+            Ok(held.recheck(files_form(files))?)
+        })
+    }
+
+    fn prepare(&self, directory: &str) -> Result<(), GroundError> {
+        let held = self.directories.hold(directory)?;
+        if self.directories.is_own(Path::new(directory)) {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(held.path());
+            made.map_err(|why| GroundError::Failed(format!("{directory}: {why}")))?;
+        }
+        Ok(held.recheck(())?)
+    }
+}

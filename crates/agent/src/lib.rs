@@ -1,7 +1,7 @@
 //! What we need from an agent without naming one.
 //!
 //! Read in this order: `port` (the two traits a driver implements and the engine calls), `event` (what an agent says),
-//! `tree` (how an attempt's processes are called before they exist), `scripted` (an agent without a model, for tests
+//! `scripted` (an agent without a model, for tests
 //! and demonstrations), `in_process` (the same agent without a process, for the simulation) and `conformance` (the
 //! stories every driver must survive). Nothing here starts a process, and nothing here knows what a session's log is.
 
@@ -10,7 +10,6 @@ mod event;
 mod in_process;
 mod port;
 pub mod scripted;
-mod tree;
 
 pub use event::{
     About, AgentEvent, CHOICES_MAX, Change, Choice, DETAIL_BYTES_MAX, Form, NATIVE_BYTES_MAX, Progress, Step,
@@ -21,4 +20,5 @@ pub use port::{
     Abilities, Account, Agent, Answer, Buried, Found, Launch, MESSAGE_BYTES_MAX, MemoryMove, Message, Reply,
     Running, Setup, SignIn, Steered, Verified,
 };
-pub use tree::TreeName;
+// A part of the port's signatures.
+pub use kernel::TreeName;

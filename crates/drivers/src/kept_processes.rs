@@ -205,8 +205,8 @@ impl<T: AgentProtocol> KeptProcesses<T> {
         if tokio::time::timeout(KILL_WAIT, until_over(&mut parts)).await != Ok(true) {
             drop(parts);
             let ended = end_tree(self.locks.clone(), name.clone()).await;
-            if let Err(trouble) = ended {
-                tracing::warn!(tree = %name, %trouble, "a process that was kept may still be there");
+            if let Err(why) = ended {
+                tracing::warn!(tree = %name, %why, "a process that was kept may still be there");
             }
         }
     }

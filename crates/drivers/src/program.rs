@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Account, Buried, Found, Launch, Running, TreeName, Trouble};
-use processes::wall::Wall;
-use processes::{ProcessTree, SILENCE_MS_MAX, TreePlan, end_tree};
+use kernel::Failure;
+use processes::wall::{Wall, WalledSession};
+use processes::{EndedTree, ProcessError, ProcessTree, SILENCE_MS_MAX, TreePlan, end_tree};
 use tokio::process::Command;
 
 use crate::kept_processes::{KeptConfig, KeptProcesses};
@@ -140,7 +141,7 @@ impl<T: AgentProtocol> AgentProgram<T> {
     /// The home of that session's agent.
     pub(crate) fn home(&self, launch: &Launch) -> String {
         let home = self.config.home.replace("{session}", &launch.session.to_string());
-        self.config.wall.home(launch, home)
+        self.config.wall.home(&walled(launch), home)
     }
 
     /// Where a conversation's native id means something: agent, home and directory.
@@ -202,7 +203,7 @@ impl<T: AgentProtocol> AgentProgram<T> {
         let parts = match kept {
             Some(parts) => parts,
             None => {
-                let tree = ProcessTree::start(&self.plan(&launch, args, env)?).await?;
+                let tree = ProcessTree::start(&self.plan(&launch, args, env)?).await.map_err(trouble)?;
                 let (protocol, side) = begin();
                 AgentProcess::new(protocol, tree, side)
             }
@@ -216,7 +217,8 @@ impl<T: AgentProtocol> AgentProgram<T> {
             keep.release(&tree).await;
         }
         make_directory(&self.config.locks)?;
-        end_tree(self.config.locks.clone(), tree).await
+        let EndedTree { killed } = end_tree(self.config.locks.clone(), tree).await.map_err(trouble)?;
+        Ok(Buried { killed })
     }
 
     pub(crate) async fn release(&self, tree: TreeName) {
@@ -256,7 +258,7 @@ impl<T: AgentProtocol> AgentProgram<T> {
         let mut argv = vec![program.to_string_lossy().into_owned()];
         argv.extend(self.config.args.iter().cloned().chain(args));
         let mut env = self.config.env.clone();
-        self.config.wall.set_user_variables(launch, &mut env);
+        self.config.wall.set_user_variables(&walled(launch), &mut env);
         env.push(("HOME".to_owned(), home.clone()));
         env.extend(own);
         env.extend(launch.variables.iter().cloned());
@@ -268,13 +270,28 @@ impl<T: AgentProtocol> AgentProgram<T> {
             env.extend(secrets.iter().cloned());
         }
         let ProgramConfig { exe, locks, wall, .. } = &self.config;
-        let wall = wall.around(launch, Path::new(&home), locks)?;
+        let wall = wall.around(&walled(launch), Path::new(&home), locks).map_err(trouble)?;
         let plan =
             TreePlan::new(exe.clone(), locks.clone(), launch.tree.clone(), argv, launch.directory.clone());
         let ProgramConfig { silence_ms_max, group, .. } = self.config;
         let TurnLimits { memory_bytes_max, processes_max, .. } = self.config.limits;
         Ok(TreePlan { env, silence_ms_max, group, memory_bytes_max, processes_max, wall, ..plan })
     }
+}
+
+/// A failure of processes as a failure of the agent: the remedies are the same.
+pub(crate) fn trouble(why: ProcessError) -> Trouble {
+    match why {
+        ProcessError::Busy(words) => Trouble::new(Failure::Busy, words),
+        ProcessError::Refused(words) => Trouble::refused(words),
+        ProcessError::Failed(words) => Trouble::transient(words),
+    }
+}
+
+/// The session of a launch, as its wall needs to know it.
+fn walled(launch: &Launch) -> WalledSession<'_> {
+    let Launch { session, whose, directory, walled, .. } = launch;
+    WalledSession { session: *session, whose, directory, must: *walled }
 }
 
 fn make_directory(path: &Path) -> Result<(), Trouble> {

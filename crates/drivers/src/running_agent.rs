@@ -10,17 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{
-    About, AgentEvent, Answer, Buried, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Steered, Trouble,
+    About, AgentEvent, Answer, Launch, MESSAGE_BYTES_MAX, Message, Reply, Running, Steered, Trouble,
     Verified, bounded,
 };
 use kernel::Failure;
-use processes::{PIECE_BYTES_MAX, ProcessCount, ProcessTree, ResourceLimit, TreeEvent, TreeExit, end_tree};
+use processes::{
+    EndedTree, PIECE_BYTES_MAX, ProcessCount, ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit,
+    end_tree,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::kept_processes::KeptProcesses;
 use crate::line_reader::{LINE_BYTES_MAX, Line, LineReader};
+use crate::program::trouble;
 
 /// How much of what an agent complained about is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
@@ -265,7 +269,7 @@ impl<T: AgentProtocol> AgentProcess<T> {
     /// Says to the agent what its protocol wants said.
     pub(crate) async fn say(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         match &self.side {
-            None => self.tree.input(bytes).await,
+            None => self.tree.input(bytes).await.map_err(trouble),
             Some(side) => {
                 let gone = |_| Trouble::transient("the agent does not take words");
                 side.to.send_timeout(bytes.to_vec(), processes::INPUT_WAIT).await.map_err(gone)
@@ -323,7 +327,7 @@ pub(crate) struct RunningAgent<T: AgentProtocol> {
     /// The fate of the words that were added to the turn.
     steered: Option<Steered>,
     /// The end of a lost tree, once it was begun; a dropped future does not begin another.
-    ending: Option<JoinHandle<Result<Buried, Trouble>>>,
+    ending: Option<JoinHandle<Result<EndedTree, ProcessError>>>,
     /// Somebody waits for the end and nobody takes what is said.
     is_stopping: bool,
     /// It was ended because it took more than it may.
@@ -416,7 +420,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
             Phase::Talking => self.until,
             Phase::Counting { until, .. } | Phase::Leaving { until } | Phase::Ending { until } => until,
             Phase::Recounting { at, .. } => at,
-            Phase::Lost => return self.be_buried().await,
+            Phase::Lost => return self.end_lost_tree().await,
             Phase::Over(_) => return,
         };
         tokio::select! {
@@ -433,7 +437,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
     async fn say_piece(&mut self) -> Result<(), Trouble> {
         let Some(parts) = &mut self.parts else { return Err(Trouble::transient("the agent has gone")) };
         if self.unsaid.is_empty() {
-            parts.tree.end_input().await?;
+            parts.tree.end_input().await.map_err(trouble)?;
             self.ends_input = false;
             return Ok(());
         }
@@ -444,7 +448,7 @@ impl<T: AgentProtocol> RunningAgent<T> {
         Ok(())
     }
 
-    async fn be_buried(&mut self) {
+    async fn end_lost_tree(&mut self) {
         let begin = || tokio::spawn(end_tree(self.locks.clone(), self.launch.tree.clone()));
         let ended = self.ending.get_or_insert_with(begin).await;
         self.ending = None;

@@ -24,6 +24,7 @@ mod route;
 mod rules;
 mod scope;
 mod session;
+mod tree_name;
 
 pub use access::{
     Act, Authorized, Denied, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights, Role, Witness,
@@ -52,3 +53,4 @@ pub use session::{
     Outcome, Policy, Refusal, RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy,
     Unattended, Waiting, Work,
 };
+pub use tree_name::TreeName;

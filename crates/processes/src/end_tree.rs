@@ -7,10 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agent::{Buried, TreeName, Trouble};
-use kernel::Failure;
+use kernel::TreeName;
 
 use crate::control_group::ControlGroup;
+use crate::error::ProcessError;
 use crate::lock::{LockHolder, TreeLock};
 use crate::reaper::{Process, ProcessReaper, TreeMark};
 
@@ -23,13 +23,20 @@ const REAP_WAIT: Duration = Duration::from_millis(5_000);
 /// How often a held lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Ends whatever is left of an attempt whose lock is in that directory. See `Agent::bury` for what is promised.
-pub async fn end_tree(locks: PathBuf, tree: TreeName) -> Result<Buried, Trouble> {
-    let ended = tokio::task::spawn_blocking(move || end_tree_now(&locks, &tree)).await;
-    ended.unwrap_or_else(|why| Err(Trouble::transient(why)))
+/// A tree that was seen gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedTree {
+    /// The processes that had to be killed for that.
+    pub killed: u32,
 }
 
-fn end_tree_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
+/// Ends whatever is left of an attempt whose lock is in that directory. See `Agent::bury` for what is promised.
+pub async fn end_tree(locks: PathBuf, tree: TreeName) -> Result<EndedTree, ProcessError> {
+    let ended = tokio::task::spawn_blocking(move || end_tree_now(&locks, &tree)).await;
+    ended.unwrap_or_else(|why| Err(ProcessError::failed(why)))
+}
+
+fn end_tree_now(locks: &Path, tree: &TreeName) -> Result<EndedTree, ProcessError> {
     let path = TreeLock::path(locks, tree);
     let mut lock = take(&path, tree)?;
     let mark = TreeMark::new(tree.as_str(), locks);
@@ -43,11 +50,11 @@ fn end_tree_now(locks: &Path, tree: &TreeName) -> Result<Buried, Trouble> {
     let known = holder.map(known).unwrap_or_default();
     let outcome = ProcessReaper::from_outside(mark, groups, known).until_gone(Instant::now() + REAP_WAIT);
     if !outcome.gone {
-        return Err(Trouble::transient(format!("processes of {tree} cannot be ended")));
+        return Err(ProcessError::failed(format!("processes of {tree} cannot be ended")));
     }
     match lock.remove() {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(Trouble::transient(why)),
-        _ => Ok(Buried { killed: outcome.killed }),
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(ProcessError::failed(why)),
+        _ => Ok(EndedTree { killed: outcome.killed }),
     }
 }
 
@@ -59,7 +66,7 @@ fn known(holder: LockHolder) -> Vec<Process> {
 }
 
 /// Waits for the lock; then for the lock of a dead supervisor.
-fn take(path: &Path, tree: &TreeName) -> Result<TreeLock, Trouble> {
+fn take(path: &Path, tree: &TreeName) -> Result<TreeLock, ProcessError> {
     if let Some(lock) = wait_for(path, LOCK_WAIT)? {
         return Ok(lock);
     }
@@ -67,16 +74,15 @@ fn take(path: &Path, tree: &TreeName) -> Result<TreeLock, Trouble> {
         // Stopped, or stuck: it does not do what it is there for. The record may be older than its process.
         Process { pid: holder.pid, started: holder.started }.kill();
     }
-    let busy =
-        || Trouble::new(Failure::Busy, format!("the lock of {tree} is held and its holder cannot be ended"));
+    let busy = || ProcessError::Busy(format!("the lock of {tree} is held and its holder cannot be ended"));
     wait_for(path, KILLED_WAIT)?.ok_or_else(busy)
 }
 
-fn wait_for(path: &Path, wait_max: Duration) -> Result<Option<TreeLock>, Trouble> {
+fn wait_for(path: &Path, wait_max: Duration) -> Result<Option<TreeLock>, ProcessError> {
     let deadline = Instant::now() + wait_max;
     loop {
         let taken = TreeLock::try_take(path)
-            .map_err(|why| Trouble::transient(format!("{}: {why}", path.display())))?;
+            .map_err(|why| ProcessError::failed(format!("{}: {why}", path.display())))?;
         if taken.is_some() || Instant::now() >= deadline {
             return Ok(taken);
         }

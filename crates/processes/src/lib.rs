@@ -6,13 +6,15 @@
 
 mod control_group;
 mod end_tree;
+mod error;
 mod lock;
 mod reaper;
 mod supervisor;
 mod tree;
 pub mod wall;
 
-pub use end_tree::end_tree;
+pub use end_tree::{EndedTree, end_tree};
+pub use error::ProcessError;
 pub use reaper::count_marked;
 pub use supervisor::frame::{PIECE_BYTES_MAX, ResourceLimit};
 pub use supervisor::supervise;

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use agent::{TreeName, Trouble};
-use kernel::Failure;
+use kernel::TreeName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
+use crate::error::ProcessError;
 use crate::supervisor::frame::{
     Counted, Exited, FRAME_BYTES_MAX, FrameKind, FrameReader, NotAFrame, PIECE_BYTES_MAX, RefusalKind,
     Refused, ResourceLimit, ResourceLimits, Start, Started, put, put_json,
@@ -178,19 +178,19 @@ pub struct ProcessTree {
 
 impl ProcessTree {
     /// Starts a supervisor and returns when it has started the agent.
-    pub async fn start(plan: &TreePlan) -> Result<Self, Trouble> {
+    pub async fn start(plan: &TreePlan) -> Result<Self, ProcessError> {
         let mut command = Command::new(&plan.supervisor);
         command.arg("supervise").env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let lost = || Trouble::transient("the supervisor did not start");
+        let lost = || ProcessError::failed("the supervisor did not start");
         let mut supervisor = command
             .spawn()
-            .map_err(|why| Trouble::transient(format!("the supervisor did not start: {why}")))?;
+            .map_err(|why| ProcessError::failed(format!("the supervisor did not start: {why}")))?;
         let (to, from) = supervisor.stdin.take().zip(supervisor.stdout.take()).ok_or_else(lost)?;
         let mut first = Vec::new();
         put_json(&mut first, FrameKind::Start, &plan.start());
         if first.len() > FRAME_BYTES_MAX {
-            return Err(Trouble::refused("the agent's arguments and environment are too long"));
+            return Err(ProcessError::refused("the agent's arguments and environment are too long"));
         }
         let (orders, ordered) = mpsc::channel(FRAMES_WAITING_MAX);
         let (words, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
@@ -241,8 +241,8 @@ impl ProcessTree {
     }
 
     /// Words for the agent. Returns when they are on their way.
-    pub async fn input(&self, bytes: &[u8]) -> Result<(), Trouble> {
-        let gone = |_| Trouble::transient("the agent's supervisor does not take words");
+    pub async fn input(&self, bytes: &[u8]) -> Result<(), ProcessError> {
+        let gone = |_| ProcessError::failed("the agent's supervisor does not take words");
         for piece in bytes.chunks(PIECE_BYTES_MAX) {
             self.words.send_timeout(frame_of(FrameKind::Input, piece), INPUT_WAIT).await.map_err(gone)?;
         }
@@ -250,8 +250,8 @@ impl ProcessTree {
     }
 
     /// No more words, after those that were handed over.
-    pub async fn end_input(&self) -> Result<(), Trouble> {
-        let gone = |_| Trouble::transient("the agent's supervisor does not take words");
+    pub async fn end_input(&self) -> Result<(), ProcessError> {
+        let gone = |_| ProcessError::failed("the agent's supervisor does not take words");
         self.words.send_timeout(frame_of(FrameKind::CloseInput, &[]), INPUT_WAIT).await.map_err(gone)
     }
 
@@ -280,24 +280,23 @@ impl ProcessTree {
         let _ = self.orders.try_send(frame_of(kind, &[]));
     }
 
-    async fn wait_for_start(&mut self, directory: &Path) -> Result<(), Trouble> {
+    async fn wait_for_start(&mut self, directory: &Path) -> Result<(), ProcessError> {
         match self.frame().await {
             Some((FrameKind::Started, body)) => {
-                let started: Started = serde_json::from_slice(&body).map_err(Trouble::transient)?;
+                let started: Started = serde_json::from_slice(&body).map_err(ProcessError::failed)?;
                 self.pid = started.pid;
                 // Refused before the agent has heard a word; dropping the line ends it.
                 started.directory.map_or(Ok(()), |there| be_in(directory, Path::new(&there)))
             }
             Some((FrameKind::Refused, body)) => {
-                let refused: Refused = serde_json::from_slice(&body).map_err(Trouble::transient)?;
-                let failure = match refused.why {
-                    RefusalKind::Locked => Failure::Busy,
-                    RefusalKind::Wrong => Failure::Refused,
-                    RefusalKind::Failed => Failure::Transient,
-                };
-                Err(Trouble::new(failure, refused.detail))
+                let refused: Refused = serde_json::from_slice(&body).map_err(ProcessError::failed)?;
+                Err(match refused.why {
+                    RefusalKind::Locked => ProcessError::Busy(refused.detail),
+                    RefusalKind::Wrong => ProcessError::Refused(refused.detail),
+                    RefusalKind::Failed => ProcessError::Failed(refused.detail),
+                })
             }
-            _ => Err(Trouble::transient("the supervisor went away before it started anything")),
+            _ => Err(ProcessError::failed("the supervisor went away before it started anything")),
         }
     }
 
@@ -327,13 +326,13 @@ impl Drop for ProcessTree {
 }
 
 /// Makes sure that the agent is where it should be. What was a link to a directory a moment ago may lead elsewhere now.
-fn be_in(directory: &Path, there: &Path) -> Result<(), Trouble> {
+fn be_in(directory: &Path, there: &Path) -> Result<(), ProcessError> {
     let should = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
     if should == there {
         return Ok(());
     }
     let (it, we) = (there.display(), should.display());
-    Err(Trouble::refused(format!(
+    Err(ProcessError::refused(format!(
         "the agent was started in {it}, but this session's directory is {we}; nothing was said to it"
     )))
 }

@@ -10,7 +10,7 @@ use engine::NoGround;
 
 /// Where sessions may stand on this machine.
 #[derive(Debug, Clone)]
-pub struct SessionDirectories {
+pub(crate) struct SessionDirectories {
     /// The data directory as we were told of it.
     data: PathBuf,
     /// Its true name.
@@ -19,7 +19,7 @@ pub struct SessionDirectories {
 
 impl SessionDirectories {
     /// Around a data directory, which is there.
-    pub fn of(data: &Path) -> Self {
+    pub(crate) fn of(data: &Path) -> Self {
         let data_true = data.canonicalize().unwrap_or_else(|_| data.to_path_buf());
         Self { data: data.to_path_buf(), data_true }
     }

@@ -19,8 +19,8 @@ use agent::{
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 
 pub use quirks::{
-    Ability, BaseAgent, Confirm, ErrorPhase, ErrorRule, Ids, Meaning, Memory, Quirks, Resume, UsageFigures,
-    WordRule,
+    Ability, BaseAgent, Confirm, ErrorPhase, ErrorRule, Ids, Meaning, Memory, Quirks, Resume, UnknownAgent,
+    UsageFigures, WordRule,
 };
 
 use crate::program::{AgentProgram, ProgramConfig};

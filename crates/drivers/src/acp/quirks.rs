@@ -100,16 +100,17 @@ impl Quirks {
 pub struct BaseAgent(String);
 
 impl TryFrom<String> for BaseAgent {
-    type Error = String;
+    type Error = UnknownAgent;
 
-    fn try_from(name: String) -> Result<Self, String> {
-        if ENTRIES.contains_key(&name) {
-            return Ok(Self(name));
-        }
-        let known: Vec<&str> = Quirks::known().collect();
-        Err(format!("no agent {name:?} is known; one of {}", known.join(", ")))
+    fn try_from(name: String) -> Result<Self, UnknownAgent> {
+        if ENTRIES.contains_key(&name) { Ok(Self(name)) } else { Err(UnknownAgent(name)) }
     }
 }
+
+/// An agent of which no quirks are known: name one of those that are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no agent {0:?} is known; one of {known}", known = Quirks::known().collect::<Vec<_>>().join(", "))]
+pub struct UnknownAgent(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

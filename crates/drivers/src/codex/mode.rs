@@ -78,17 +78,24 @@ impl Mode {
         }
     }
 
-    /// Which mode an opened conversation says it is in, in the name of a mode or, if it is none, in codex's own words.
-    pub(super) fn seen(opened: &Value) -> Result<Self, String> {
+    /// The mode that an opened conversation says it is in.
+    pub(super) fn seen(opened: &Value) -> Result<Self, UnknownMode> {
         let (policy, sandbox) = (&opened["approvalPolicy"], &opened["sandbox"]["type"]);
         match (policy.as_str(), sandbox.as_str()) {
             (Some("on-request"), Some("readOnly")) => Ok(Self::ReadOnly),
             (Some("on-request"), Some("workspaceWrite")) => Ok(Self::Auto),
             (Some("never"), Some("dangerFullAccess")) => Ok(Self::FullAccess),
-            _ => Err(agent::bounded(&format!("approvalPolicy {policy}, sandbox {sandbox}"), 200)),
+            _ => {
+                Err(UnknownMode(agent::bounded(&format!("approvalPolicy {policy}, sandbox {sandbox}"), 200)))
+            }
         }
     }
 }
+
+/// A mode that is none of ours, in codex's own words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UnknownMode(String);
 
 #[cfg(test)]
 mod tests {

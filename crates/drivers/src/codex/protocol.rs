@@ -656,7 +656,7 @@ fn other_mode(wanted: Mode, opened: &Value) -> Option<String> {
     match Mode::seen(opened) {
         Ok(seen) if seen == wanted => None,
         Ok(seen) => Some(seen.name().to_owned()),
-        Err(words) => Some(words),
+        Err(other) => Some(other.to_string()),
     }
 }
 

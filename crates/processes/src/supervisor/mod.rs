@@ -133,7 +133,8 @@ impl Supervisor {
                 format!("{} is not a directory", start.directory.display()),
             ));
         }
-        let wall = PreparedWall::new(&start.wall).map_err(|why| refused(RefusalKind::Failed, why))?;
+        let wall =
+            PreparedWall::new(&start.wall).map_err(|why| refused(RefusalKind::Failed, why.to_string()))?;
         let child = spawn::spawn(start, mark, group, wall).map_err(|why| {
             let wrong =
                 [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];

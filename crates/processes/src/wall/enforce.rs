@@ -39,17 +39,22 @@ pub(crate) struct PreparedWall {
     is_root: bool,
 }
 
+/// The data directory is not the one that the server was started with: put that back, or start the server again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} is not the directory that the server was started with; put that back, or start the server again",
+    .0.display()
+)]
+pub(crate) struct DataReplaced(PathBuf);
+
 impl PreparedWall {
     /// Looks everything up, in the supervisor.
-    pub(crate) fn new(around: &SessionWall) -> Result<Self, String> {
+    pub(crate) fn new(around: &SessionWall) -> Result<Self, DataReplaced> {
         if around.kind != WallKind::Off
             && let Some(data) = &around.data
             && !data.is_in_place()
         {
-            return Err(format!(
-                "{} is not the directory that the server was started with; put that back, or start the server again",
-                data.path.display()
-            ));
+            return Err(DataReplaced(data.path.clone()));
         }
         let there = |paths: &[PathBuf]| -> Vec<PathBuf> {
             let mut all: Vec<_> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();

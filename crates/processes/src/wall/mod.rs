@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use agent::{Launch, Trouble};
 use kernel::SessionId;
 use serde::{Deserialize, Serialize};
+
+use crate::error::ProcessError;
 
 pub(crate) use enforce::PreparedWall;
 pub use os_user::{NoSuchUser, OsUser};
@@ -127,27 +128,40 @@ pub struct SessionWall {
     pub(crate) must: bool,
 }
 
+/// The session that a wall is for.
+#[derive(Debug, Clone, Copy)]
+pub struct WalledSession<'a> {
+    /// Which one.
+    pub session: SessionId,
+    /// The handle of the person it belongs to.
+    pub whose: &'a str,
+    /// Its directory.
+    pub directory: &'a Path,
+    /// Nothing is started without a wall.
+    pub must: bool,
+}
+
 /// Why an agent is not started without a wall, and what to do.
 const MUST: &str = "the wall around agents is not there, and more than one person uses this server: `homing doctor` says \
                     what is missing; `homing up --trust-everyone` goes on without it";
 
 impl Wall {
     /// The user that session runs as, if not as we do.
-    pub(crate) fn os_user(&self, launch: &Launch) -> Option<&OsUser> {
-        self.people.get(&launch.whose)
+    pub(crate) fn os_user(&self, of: &WalledSession<'_>) -> Option<&OsUser> {
+        self.people.get(of.whose)
     }
 
     /// The home that agent gets: its own, or that of the user it runs as where the server's was meant.
-    pub fn home(&self, launch: &Launch, home: String) -> String {
-        match self.os_user(launch) {
+    pub fn home(&self, of: &WalledSession<'_>, home: String) -> String {
+        match self.os_user(of) {
             Some(os_user) if Path::new(&home) == self.home => os_user.home.to_string_lossy().into_owned(),
             _ => home,
         }
     }
 
     /// The variables of a session that runs as another user: that user's name, and nothing that leads to the server's home.
-    pub fn set_user_variables(&self, launch: &Launch, env: &mut Vec<(String, String)>) {
-        let Some(os_user) = self.os_user(launch) else { return };
+    pub fn set_user_variables(&self, of: &WalledSession<'_>, env: &mut Vec<(String, String)>) {
+        let Some(os_user) = self.os_user(of) else { return };
         let leads_home =
             |value: &str| !self.home.as_os_str().is_empty() && Path::new(value).starts_with(&self.home);
         env.retain(|(name, value)| name == "PATH" || !leads_home(value));
@@ -158,18 +172,23 @@ impl Wall {
     }
 
     /// The wall around one session's agent with that home. Makes the directories that are the session's alone.
-    pub fn around(&self, launch: &Launch, home: &Path, locks: &Path) -> Result<SessionWall, Trouble> {
-        let os_user = self.os_user(launch).cloned();
+    pub fn around(
+        &self,
+        of: &WalledSession<'_>,
+        home: &Path,
+        locks: &Path,
+    ) -> Result<SessionWall, ProcessError> {
+        let os_user = self.os_user(of).cloned();
         // By their one true names, or what is hidden could be missed.
         let true_name = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let (directory, home, locks) = (true_name(&launch.directory), true_name(home), true_name(locks));
+        let (directory, home, locks) = (true_name(of.directory), true_name(home), true_name(locks));
         let (mut hide, mut keep) = (self.hide.clone(), Vec::new());
         hide.push(locks);
-        let others = self.people.iter().filter(|(handle, _)| **handle != launch.whose);
+        let others = self.people.iter().filter(|(handle, _)| *handle != of.whose);
         hide.extend(others.map(|(_, other)| other.home.clone()).filter(|other| *other != home));
         if let Some(data) = &self.data {
             hide.push(data.path.clone());
-            let turns = data.turns(launch.session);
+            let turns = data.turns(of.session);
             own_directory(&turns, os_user.as_ref())?;
             if let Some(os_user) = &os_user {
                 let token = turns.join("token");
@@ -177,12 +196,12 @@ impl Wall {
                 let _ = os_user.chown(&token);
             }
             keep.push(turns);
-            let work = data.work(launch.session);
+            let work = data.work(of.session);
             if directory.starts_with(&work) {
                 own_directory(&work, os_user.as_ref())?;
                 keep.push(work);
             }
-            if let Some(worktree) = data.worktree(launch.session, &directory) {
+            if let Some(worktree) = data.worktree(of.session, &directory) {
                 if let Some(os_user) = &os_user {
                     os_user.chown_all(&worktree).map_err(|why| unreadable(&worktree, &why))?;
                 }
@@ -194,9 +213,9 @@ impl Wall {
         }
         keep.push(home);
         keep.retain(|kept| hide.iter().any(|hidden| kept.starts_with(hidden) && kept != hidden));
-        let (kind, must) = (self.kind, launch.walled);
+        let (kind, must) = (self.kind, of.must);
         if kind == WallKind::Off && must {
-            return Err(Trouble::refused(MUST));
+            return Err(ProcessError::refused(MUST));
         }
         let around = SessionWall { kind, data: self.data.clone(), hide, keep, os_user, must };
         around.refuse_hidden(&directory)?;
@@ -206,12 +225,14 @@ impl Wall {
 
 impl SessionWall {
     /// A session cannot act where its agent sees nothing.
-    fn refuse_hidden(&self, directory: &Path) -> Result<(), Trouble> {
+    fn refuse_hidden(&self, directory: &Path) -> Result<(), ProcessError> {
         if self.kind == WallKind::Off || !is_hidden(directory, &self.hide, &self.keep) {
             return Ok(());
         }
         let here = directory.display();
-        Err(Trouble::refused(format!("{here} is hidden from agents; give the session another directory")))
+        Err(ProcessError::refused(format!(
+            "{here} is hidden from agents; give the session another directory"
+        )))
     }
 }
 
@@ -223,12 +244,12 @@ fn is_hidden(path: &Path, hide: &[PathBuf], keep: &[PathBuf]) -> bool {
     innermost(hide) > innermost(keep)
 }
 
-fn unreadable(path: &Path, why: &std::io::Error) -> Trouble {
-    Trouble::transient(format!("{}: {why}", path.display()))
+fn unreadable(path: &Path, why: &std::io::Error) -> ProcessError {
+    ProcessError::failed(format!("{}: {why}", path.display()))
 }
 
 /// Makes a directory that nobody but the agent's user may enter.
-fn own_directory(path: &Path, os_user: Option<&OsUser>) -> Result<(), Trouble> {
+fn own_directory(path: &Path, os_user: Option<&OsUser>) -> Result<(), ProcessError> {
     let trouble = |why: std::io::Error| unreadable(path, &why);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(trouble)?;
     match os_user {
@@ -241,14 +262,9 @@ fn own_directory(path: &Path, os_user: Option<&OsUser>) -> Result<(), Trouble> {
 mod tests {
     use super::*;
 
-    fn launch(directory: &str) -> Launch {
-        let fence = kernel::Fence {
-            term: kernel::Term(1),
-            epoch: kernel::Epoch(1),
-            turn: kernel::Turn(1),
-            attempt: kernel::Attempt(1),
-        };
-        Launch::new(SessionId::from_bits(1), fence, kernel::MessageId::from_bits(1), directory)
+    fn session_in(directory: &str) -> WalledSession<'_> {
+        let directory = Path::new(directory);
+        WalledSession { session: SessionId::from_bits(1), whose: "", directory, must: false }
     }
 
     #[test]
@@ -258,14 +274,14 @@ mod tests {
         let wall = Wall { data: Some(data.clone()), ..Wall::default() };
         let own = data.work(SessionId::from_bits(1));
         let locks = data.path.join("attempts");
-        let around = wall.around(&launch(own.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap();
+        let around = wall.around(&session_in(own.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap();
         assert_eq!(around.hide, [locks.clone(), data.path.clone()]);
         assert_eq!(around.keep, [data.turns(SessionId::from_bits(1)), own]);
         let other = data.work(SessionId::from_bits(2));
         for hidden in [&other, &data.path, &locks] {
             let why =
-                wall.around(&launch(hidden.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap_err();
-            assert!(why.detail.contains("hidden from agents"), "{why:?}");
+                wall.around(&session_in(hidden.to_str().unwrap()), Path::new("/home/x"), &locks).unwrap_err();
+            assert!(why.to_string().contains("hidden from agents"), "{why:?}");
         }
     }
 
@@ -283,7 +299,7 @@ mod tests {
         std::fs::create_dir_all(&other).unwrap();
         let locks = data.path.join("attempts");
         let around = |path: &Path| {
-            wall.around(&launch(path.to_str().unwrap()), Path::new("/home/x"), &locks)
+            wall.around(&session_in(path.to_str().unwrap()), Path::new("/home/x"), &locks)
                 .map(|around| around.keep)
         };
         let turns = data.turns(SessionId::from_bits(1));
@@ -292,7 +308,7 @@ mod tests {
         std::os::unix::fs::symlink(&other, mine.join("link")).unwrap();
         for hidden in [other, mine.join("link"), data.path.join("worktrees"), mine.join("..")] {
             let why = around(&hidden).unwrap_err();
-            assert!(why.detail.contains("hidden from agents"), "{}: {why:?}", hidden.display());
+            assert!(why.to_string().contains("hidden from agents"), "{}: {why:?}", hidden.display());
         }
     }
 
@@ -301,12 +317,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let here = |kind, walled| {
             let wall = Wall { kind, ..Wall::default() };
-            let launch = Launch { walled, ..launch(place.path().to_str().unwrap()) };
-            wall.around(&launch, Path::new("/home/x"), Path::new("/locks"))
+            let of = WalledSession { must: walled, ..session_in(place.path().to_str().unwrap()) };
+            wall.around(&of, Path::new("/home/x"), Path::new("/locks"))
         };
         let why = here(WallKind::Off, true).unwrap_err();
-        assert_eq!(why.failure, kernel::Failure::Refused);
-        assert!(why.detail.contains("homing doctor") && why.detail.contains("--trust-everyone"), "{why:?}");
+        assert!(matches!(why, ProcessError::Refused(_)));
+        assert!(
+            why.to_string().contains("homing doctor") && why.to_string().contains("--trust-everyone"),
+            "{why:?}"
+        );
         assert!(!here(WallKind::Off, false).unwrap().must);
         assert!(here(WallKind::Auto, true).unwrap().must);
     }

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Launch, Trouble};
-use kernel::{Fence, MessageId, SessionId};
+use kernel::{SessionId, TreeName};
 use uuid::Uuid;
 
 use super::probe::{ProbeResult, ProbeTargets};
-use super::{DataDirectory, Wall};
+use super::{DataDirectory, Wall, WalledSession};
+use crate::error::ProcessError;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
 /// How long one probe may take.
@@ -73,56 +73,47 @@ pub async fn prove_wall(proving: &ProofRequest) -> WallProof {
             ),
             Err(why) => {
                 let what = format!("{as_whom}run a probe as an agent is run");
-                tried.push(ProbeResult { what, held: false, seen: why.detail });
+                tried.push(ProbeResult { what, held: false, seen: why.to_string() });
             }
         }
     }
     WallProof { proved: tried.iter().all(|tried| tried.held), tried }
 }
 
-async fn one(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, Trouble> {
-    let no_data = || Trouble::refused("there is no data directory");
+async fn one(proving: &ProofRequest, whose: &str) -> Result<Vec<ProbeResult>, ProcessError> {
+    let no_data = || ProcessError::refused("there is no data directory");
     let data = proving.wall.data.clone().ok_or_else(no_data)?;
-    fs::create_dir_all(&proving.locks).map_err(Trouble::transient)?;
+    fs::create_dir_all(&proving.locks).map_err(ProcessError::failed)?;
     let stage = ProofStage::set(&data, proving)
-        .map_err(|why| Trouble::transient(format!("{}: {why}", data.path.display())))?;
-    let fence = Fence {
-        term: kernel::Term(0),
-        epoch: kernel::Epoch(0),
-        turn: kernel::Turn(0),
-        attempt: kernel::Attempt(0),
-    };
-    let launch = Launch {
-        whose: whose.to_owned(),
-        ..Launch::new(stage.session, fence, MessageId::from_bits(0), stage.work.clone())
-    };
-    let wall = proving.wall.around(&launch, &stage.work, &proving.locks)?;
-    if let Some(os_user) = proving.wall.os_user(&launch) {
-        os_user.chown(&stage.targets.own).map_err(Trouble::transient)?;
+        .map_err(|why| ProcessError::failed(format!("{}: {why}", data.path.display())))?;
+    let of = WalledSession { session: stage.session, whose, directory: &stage.work, must: false };
+    let wall = proving.wall.around(&of, &stage.work, &proving.locks)?;
+    if let Some(os_user) = proving.wall.os_user(&of) {
+        os_user.chown(&stage.targets.own).map_err(ProcessError::failed)?;
     }
     let argv = vec![proving.exe.to_string_lossy().into_owned(), "probe-wall".to_owned()];
     let plan = TreePlan::new(
         proving.exe.clone(),
         proving.locks.clone(),
-        launch.tree.clone(),
+        TreeName::of(stage.session),
         argv,
         stage.work.clone(),
     );
     let said = ask(&TreePlan { wall, ..plan }, &stage.targets).await?;
     let mut tried = vec![stage.links()];
     for line in said.lines() {
-        tried.push(serde_json::from_str(line).map_err(Trouble::transient)?);
+        tried.push(serde_json::from_str(line).map_err(ProcessError::failed)?);
     }
     if tried.len() < 2 {
-        return Err(Trouble::transient("the probe said nothing"));
+        return Err(ProcessError::failed("the probe said nothing"));
     }
     Ok(tried)
 }
 
 /// Starts the probe and hears it to its end.
-async fn ask(plan: &TreePlan, targets: &ProbeTargets) -> Result<String, Trouble> {
+async fn ask(plan: &TreePlan, targets: &ProbeTargets) -> Result<String, ProcessError> {
     let mut tree = ProcessTree::start(plan).await?;
-    let mut line = serde_json::to_vec(targets).map_err(Trouble::transient)?;
+    let mut line = serde_json::to_vec(targets).map_err(ProcessError::failed)?;
     line.push(b'\n');
     tree.input(&line).await?;
     let mut said = (Vec::new(), Vec::new());
@@ -133,17 +124,17 @@ async fn ask(plan: &TreePlan, targets: &ProbeTargets) -> Result<String, Trouble>
                 TreeEvent::Errors(bytes) => said.1.extend(bytes),
                 TreeEvent::Counted(_) => {}
                 TreeEvent::Exited(exit) => return Ok(exit),
-                TreeEvent::Lost => return Err(Trouble::transient("the probe's supervisor is gone")),
+                TreeEvent::Lost => return Err(ProcessError::failed("the probe's supervisor is gone")),
             }
         }
     };
-    let late = |_| Trouble::transient("the probe takes too long");
+    let late = |_| ProcessError::failed("the probe takes too long");
     let exit = tokio::time::timeout(PROBE_WAIT, hear).await.map_err(late)??;
     if exit.code != Some(0) {
         let why = String::from_utf8_lossy(&said.1);
-        return Err(Trouble::transient(format!("the probe failed: {} {}", exit.words(), why.trim())));
+        return Err(ProcessError::failed(format!("the probe failed: {} {}", exit.words(), why.trim())));
     }
-    String::from_utf8(said.0).map_err(Trouble::transient)
+    String::from_utf8(said.0).map_err(ProcessError::failed)
 }
 
 /// The things around the probe. Gone when dropped.

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent::TreeName;
-use kernel::SessionId;
+use kernel::{SessionId, TreeName};
 use tempfile::TempDir;
 
 /// How long a test waits for one thing.

@@ -5,9 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use agent::Trouble;
-use homing_processes::{ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
-use kernel::Failure;
+use homing_processes::{ProcessError, ProcessTree, ResourceLimit, TreeEvent, TreeExit, TreePlan};
 
 use crate::bench::{Bench, WAIT, supervising};
 
@@ -85,7 +83,7 @@ fn supervisor_that_says(frame: &str, place: &Path) -> std::path::PathBuf {
 #[tokio::test]
 async fn an_agent_that_is_elsewhere_is_refused() {
     let bench = Bench::new();
-    let start = async |directory: &str| -> Result<ProcessTree, Trouble> {
+    let start = async |directory: &str| -> Result<ProcessTree, ProcessError> {
         let frame = format!(r#"{{"pid":1,"directory":{directory}}}"#);
         let supervisor = supervisor_that_says(&frame, bench.place.path());
         ProcessTree::start(&TreePlan { supervisor, ..plan(&bench, &["true"]) }).await
@@ -94,8 +92,10 @@ async fn an_agent_that_is_elsewhere_is_refused() {
     assert!(start(&here).await.is_ok());
     assert!(start("null").await.is_ok(), "one that has ended already is nowhere");
     let trouble = start(r#""/elsewhere""#).await.unwrap_err();
-    assert_eq!(trouble.failure, Failure::Refused);
-    assert!(trouble.detail.contains("started in /elsewhere"), "{trouble}");
+    assert!(
+        matches!(&trouble, ProcessError::Refused(why) if why.contains("started in /elsewhere")),
+        "{trouble}"
+    );
 }
 
 #[tokio::test]

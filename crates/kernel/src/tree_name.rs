@@ -1,10 +1,11 @@
 //! The name of a session's process tree, fixed before the tree exists.
 
-use std::fmt;
+use alloc::string::{String, ToString};
+use core::fmt;
 
-use kernel::SessionId;
+use crate::id::SessionId;
 
-/// Names everything that runs for a session: its lock file, its control group and the mark in its environment. Made of
+/// The name of everything that runs for a session: its lock file, its control group and the mark in its environment. Made of
 /// the session alone, so that two processes for one session cannot exist whoever starts them, a process that is kept
 /// between turns stays the session's, and a keeper that starts after a crash finds it without having been told. Only
 /// letters, digits and `_`: safe as a file name.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::bench::{self, BenchArgs};
+use crate::bench::{self, BenchArgs, figure};
 use crate::checks;
 use crate::counts::{
     COUNTS, NIGHTLY_BENCH_ROUNDS, NIGHTLY_KILLS, NIGHTLY_ORPHAN_ROUNDS, NIGHTLY_REQUESTS, NIGHTLY_SEEDS,
@@ -50,14 +50,15 @@ const PARTS: &[Step] = &[
 
 /// How much of it a part does, for the page.
 fn how_much(part: &str) -> String {
+    let number = |number: u64| figure::count(number as f64);
     match part {
         "tests" => {
-            let more = COUNTS.iter().map(|count| format!("{} {}", count.nightly, count.what));
+            let more = COUNTS.iter().map(|count| format!("{} {}", number(count.nightly), count.what));
             format!("all; {}", more.collect::<Vec<_>>().join(", "))
         }
-        "http fuzz" => format!("at least {} requests", NIGHTLY_REQUESTS.min),
+        "http fuzz" => format!("at least {} requests", number(NIGHTLY_REQUESTS.min)),
         "agents" => "every story of every agent, beside the table in [agents.md](agents.md)".to_owned(),
-        "sim" => format!("{NIGHTLY_SEEDS} seeds, and every planted bug"),
+        "sim" => format!("{} seeds, and every planted bug", number(NIGHTLY_SEEDS)),
         "soak" => format!("{NIGHTLY_KILLS} kills"),
         "orphans" => format!("{NIGHTLY_ORPHAN_ROUNDS} deaths"),
         "bench" => format!("{NIGHTLY_BENCH_ROUNDS} rounds; [performance.md](performance.md)"),

@@ -147,7 +147,7 @@ mod tests {
             Report { rows: vec![row("sim", Tally { said: "20 seeds".into(), ..Tally::default() }, None)] };
         let page = print(&run(), &first, "");
         assert!(
-            page.contains("| sim | 20000 seeds, and every planted bug | 90 s | ok | 20 seeds | 2030"),
+            page.contains("| sim | 20,000 seeds, and every planted bug | 90 s | ok | 20 seeds | 2030"),
             "{page}"
         );
         assert!(page.contains("| agents | ") && page.contains("| never run |"), "{page}");

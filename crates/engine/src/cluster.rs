@@ -12,17 +12,18 @@ mod local;
 
 pub use local::LocalCluster;
 
+use crate::errand::{Chore, Chored};
 use crate::fanout::{Live, Told};
-use crate::{RemovedTree, TreeChanges, TreeFiles, TreeSeen};
-use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
+use crate::{Refused, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use kernel::{Authorized, Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
-use store::{StoredFact, Verdict};
+use store::{Permit, StoredFact, Verdict};
 use tokio::sync::{broadcast, oneshot, watch};
 
-/// An answer of the port that takes a while. Whoever drops it has given up, and what it asked for is given up, too.
+/// An answer of the port that takes a while. A look is given up when its caller drops it.
 pub type ClusterReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How soon a keeper should look at its session's inbox.
@@ -102,6 +103,15 @@ pub trait Node: Debug + Send + Sync + 'static {
     /// Whether the session is still in the scope that something was seen in. If not, its keeper records that. None if no
     /// keeper has said so.
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>>;
+    /// Removes a session's worktree, or gives one back, when nothing else of the session goes on. It goes on if its caller
+    /// gives up. `permit` says who may have it done; without one it is the server's own doing. None if no keeper has done it.
+    fn chore(
+        &self,
+        session: SessionId,
+        chore: Chore,
+        permit: Option<Authorized<Permit>>,
+    ) -> ClusterReply<'_, Option<Result<Chored, Refused>>>;
+
     /// The files of a directory, at most so many.
     fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>>;
     /// What a turn changed; none if nothing was remembered of it.

@@ -1,4 +1,4 @@
-//! What is done outside between turns: a worktree is made and set up, a turn is undone.
+//! What is done outside between turns: a worktree is made and set up, a turn is undone; and chores.
 //!
 //! A `RunningErrand` is one errand of one keeper. It has no store; it says stories for people, and at last brings back a
 //! `Return` for the kernel. Doing it again after a crash ends the same way, so the next keeper simply does.
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// What an errand may be ahead of its keeper.
-pub(crate) const OUTPUT_AHEAD_MAX: usize = 32;
+const OUTPUT_AHEAD_MAX: usize = 32;
 /// What of a script's output people are shown in one fact, and in all of them.
 const OUTPUT_PIECE_BYTES: usize = 8 * 1024;
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
@@ -33,12 +33,21 @@ pub(crate) enum ErrandOutput {
     Story(Box<Entry>),
     /// It is over.
     Back { errand: Errand, came: Return },
+    /// It was a chore, and is over.
+    Chored(Box<Result<Chored, String>>),
 }
 
-/// What is done with a session's worktrees while it holds still. It changes nothing of the session itself.
+/// Something to be done with a session's worktrees while no turn of it runs. It changes nothing of the session itself.
 #[derive(Debug, Clone)]
-pub(crate) enum Chore {
-    Remove { name: String, teardown: bool },
+pub enum Chore {
+    /// Remove the worktree of this name, with or without the agent's teardown script.
+    Remove {
+        /// What it is called.
+        name: String,
+        /// Whether the script is run first.
+        teardown: bool,
+    },
+    /// Give this one back.
     Restore(RemovedTree),
 }
 
@@ -60,10 +69,12 @@ impl Chore {
     }
 }
 
-/// What came of it.
+/// What came of a chore.
 #[derive(Debug)]
-pub(crate) enum Chored {
+pub enum Chored {
+    /// What keeps everything that was in the worktree.
     Removed(RemovedTree),
+    /// The worktree that is there again.
     Restored(EnteredTree),
 }
 
@@ -125,6 +136,41 @@ impl RunningErrand {
     }
 }
 
+/// A keeper's end of a chore.
+#[derive(Debug)]
+pub(crate) struct RunningChore {
+    output: mpsc::Receiver<ErrandOutput>,
+}
+
+impl RunningChore {
+    pub(crate) fn begin(ports: &RunnerPorts, whom: ErrandSession, chore: Chore) -> Self {
+        let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
+        let runner = ErrandRunner { ports: ports.clone(), whom };
+        ports.tasks.spawn(async move {
+            // A keeper that does not listen any more has died, or goes down. Whoever asks again goes on with it.
+            let came = tokio::select! {
+                biased;
+                () = say.closed() => return,
+                came = runner.do_chore(chore, &say) => came,
+            };
+            let _ = say.send(ErrandOutput::Chored(Box::new(came))).await;
+        });
+        Self { output }
+    }
+
+    /// What it says next. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> ErrandOutput {
+        let panicked = || ErrandOutput::Chored(Box::new(Err("it broke off".to_owned())));
+        self.output.recv().await.unwrap_or_else(panicked)
+    }
+
+    /// Gives it up, and waits until nothing of it goes on.
+    pub(crate) async fn part(mut self) {
+        self.output.close();
+        while self.output.recv().await.is_some() {}
+    }
+}
+
 fn kind_of(what: &What) -> ErrandKind {
     match what {
         What::Enter(_) => ErrandKind::Enter,
@@ -133,9 +179,9 @@ fn kind_of(what: &What) -> ErrandKind {
 }
 
 /// Does what is to be done outside for one session.
-pub(crate) struct ErrandRunner {
-    pub(crate) ports: RunnerPorts,
-    pub(crate) whom: ErrandSession,
+struct ErrandRunner {
+    ports: RunnerPorts,
+    whom: ErrandSession,
 }
 
 impl ErrandRunner {
@@ -205,11 +251,7 @@ impl ErrandRunner {
     }
 
     /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile.
-    pub(crate) async fn do_chore(
-        &self,
-        chore: Chore,
-        say: &mpsc::Sender<ErrandOutput>,
-    ) -> Result<Chored, String> {
+    async fn do_chore(&self, chore: Chore, say: &mpsc::Sender<ErrandOutput>) -> Result<Chored, String> {
         let (session, trees) = (self.whom.session, &self.ports.trees);
         let told = |name: &str, change, reference: &str| {
             Box::new(Story::Worktree { name, change, reference }.entry(Turn(0)))

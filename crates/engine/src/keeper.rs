@@ -187,13 +187,15 @@ impl Keeper {
                 keepership.inbox_is_read();
                 self.inbox = self.drain().await?;
             }
-            self.do_chores(keepership).await?;
+            self.begin_chore().await?;
             self.match_outside().await?;
             if self.phase == Phase::Closing {
                 self.end_outside().await;
             }
             match (&self.outside, self.phase) {
-                (Outside::Attempt(_) | Outside::Errand(_), _) => self.wait(keepership).await?,
+                (Outside::Attempt(_) | Outside::Errand(_) | Outside::Chore(_), _) => {
+                    self.wait(keepership).await?
+                }
                 (Outside::Nothing, Phase::Closing) => return Err(Stop::Closed),
                 (Outside::Nothing, Phase::Keeping) if keepership.rest() => {
                     self.rest().await;
@@ -283,11 +285,15 @@ impl Keeper {
         self.advance(news).await
     }
 
-    /// What an errand prints, and how it went.
+    /// What an errand or a chore prints, and how it went.
     async fn hear_errand(&mut self, output: ErrandOutput) -> Result<(), Stop> {
         let mut news = News::default();
         match output {
-            ErrandOutput::Story(story) => news.stories.push(*story),
+            ErrandOutput::Story(story) => {
+                news.own_acts = self.chore_says(&story);
+                news.stories.push(*story);
+            }
+            ErrandOutput::Chored(came) => return self.end_chore(*came).await,
             ErrandOutput::Back { errand, came } => {
                 self.outside = Outside::Nothing;
                 news.returns.push((errand, came));
@@ -304,9 +310,10 @@ impl Keeper {
 
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
     async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
-        let mut slot = match self.phase {
-            Phase::Closing => Slot::Unasked,
-            Phase::Keeping => Slot::Free,
+        // Nothing begins beside a chore, nor when the node goes down.
+        let mut slot = match (self.phase, &self.outside) {
+            (Phase::Closing, _) | (Phase::Keeping, Outside::Chore(_)) => Slot::Unasked,
+            (Phase::Keeping, _) => Slot::Free,
         };
         let (mut limit, mut tries, mut waits) = (DRAIN_MAX, 0, BTreeSet::new());
         // A message whose sender may not say it any more takes a try of its own: however many wait, each goes once.
@@ -433,6 +440,7 @@ impl Keeper {
         match std::mem::replace(&mut self.outside, Outside::Nothing) {
             Outside::Nothing => {}
             Outside::Errand(errand) => errand.part().await,
+            Outside::Chore(chore) => chore.part().await,
             Outside::Attempt(attempt) => {
                 let grace = Duration::from_millis(self.engine.limits().stop_grace_ms);
                 if tokio::time::timeout(grace + PART_MAX, attempt.runner.part()).await.is_err() {

@@ -4,8 +4,10 @@
 
 use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
-use crate::{Engine, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
-use kernel::{Errand, Return, SessionId, Turn};
+use crate::errand::{Chore, Chored};
+use crate::{Engine, Refused, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use kernel::{Authorized, Errand, Return, SessionId, Turn};
+use store::Permit;
 
 /// What whoever asks is told when the engine has gone.
 const GONE: &str = "this node has gone down";
@@ -29,6 +31,15 @@ impl Node for LocalNode {
 
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>> {
         Box::pin(async move { self.engine().ok()?.confirm(session, errand, came).await.ok() })
+    }
+
+    fn chore(
+        &self,
+        session: SessionId,
+        chore: Chore,
+        permit: Option<Authorized<Permit>>,
+    ) -> ClusterReply<'_, Option<Result<Chored, Refused>>> {
+        Box::pin(async move { self.engine().ok()?.do_chore(session, chore, permit).await.ok() })
     }
 
     fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>> {

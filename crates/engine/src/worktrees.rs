@@ -249,10 +249,10 @@ impl Engine {
         chore: Chore,
         permit: Option<kernel::Authorized<Permit>>,
     ) -> Result<Chored, Refused> {
-        let told = self.hold_still(session, chore, permit);
-        match tokio::time::timeout(CHORE_WAIT, told).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(_)) | Err(_) => Err(Refused::Unavailable("nobody keeps this session just now".to_owned())),
+        let node = self.cluster().node_of(session);
+        match tokio::time::timeout(CHORE_WAIT, node.chore(session, chore, permit)).await {
+            Ok(Some(done)) => done,
+            Ok(None) | Err(_) => Err(Refused::Unavailable("nobody keeps this session just now".to_owned())),
         }
     }
 

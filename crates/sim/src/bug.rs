@@ -72,11 +72,13 @@ pub enum Bug {
     ImportsMixed,
     /// A ring for a keeper gets lost, and nobody looks again for what it was about.
     RingLost,
+    /// Nobody looks into the inbox of a session while a worktree of it is removed.
+    ChoreBeforeStop,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -110,6 +112,7 @@ impl Bug {
         Self::NamesShared,
         Self::ImportsMixed,
         Self::RingLost,
+        Self::ChoreBeforeStop,
     ];
 
     /// What goes wrong, in words for a table.
@@ -148,6 +151,7 @@ impl Bug {
             Self::NamesShared => "names of imports from all orgs",
             Self::ImportsMixed => "an import mixed with its origin",
             Self::RingLost => "a ring lost, and nobody looks again",
+            Self::ChoreBeforeStop => "a stop waits behind a chore",
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Forecast {
     pub(crate) scopes: Option<Scopes>,
     /// What comes of agents' questions; nothing in half of the stories.
     pub(crate) questions: Option<Questions>,
+    /// Whether somebody tidies up when everybody has had their say.
+    pub(crate) tidies: Option<Dice>,
     /// What the org next door takes over; nothing in most stories.
     pub(crate) trades: Option<Trades>,
     pub(crate) dice: Dice,
@@ -159,6 +161,7 @@ impl Forecast {
             scopes,
             questions,
             trades: trades(seed),
+            tidies: tidies(seed),
             dice,
         }
     }
@@ -197,6 +200,12 @@ fn questions(seed: u64) -> Option<Questions> {
     let unattended = dice.weigh(&[(3, Unattended::Deny), (1, Unattended::Ask)]);
     let doings_max = dice.between(5, 14);
     Some(Questions { unattended, doings_max, dice })
+}
+
+/// The same for whoever tidies up.
+fn tidies(seed: u64) -> Option<Dice> {
+    let mut dice = Dice::new(seed ^ 0x71d1_e5c0_71d1_e5c0);
+    dice.chance(250).then_some(dice)
 }
 
 /// The same for those next door.

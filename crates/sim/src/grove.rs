@@ -9,8 +9,8 @@ use crate::notes::short;
 use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
-    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
-    TreesError, UndoneTurn,
+    Clock, EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
+    Trees, TreesError, UndoneTurn,
 };
 use kernel::{Fence, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,9 @@ pub(crate) struct TreeOdds {
     /// The daemon dies, before it was done or after.
     pub(crate) dies: u64,
 }
+
+/// How long the removal of a worktree takes: longer than whoever stops something waits.
+const REMOVAL: Duration = Duration::from_secs(20);
 
 /// What one turn of one session did.
 pub(crate) type Mark = (SessionId, Turn);
@@ -365,23 +368,50 @@ impl Trees for FaultyTrees {
         })
     }
 
-    // Nobody tidies up in a story: removing worktrees is proved elsewhere, with the real git.
+    // Whoever tidies up in a story waits, and hears no: removing worktrees is proved elsewhere, with the real git.
 
     fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {
-        Box::pin(async { Ok(Vec::new()) })
+        Box::pin(async { Ok(self.grove.grown().worktrees.keys().cloned().collect()) })
     }
 
-    fn look(&self, _: SessionId, _: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
-        Box::pin(async { Ok(None) })
+    fn look(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<Option<TreeSeen>, TreesError>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let grown = self.grove.grown();
+            let directory = grown.worktrees.get(&(session, name.clone())).cloned();
+            let now = self.grove.sky.notes.clock.now();
+            Ok(directory.map(|directory| TreeSeen {
+                session,
+                name,
+                directory,
+                repository: String::new(),
+                branch: String::new(),
+                ahead: 0,
+                behind: 0,
+                dirty: 0,
+                bytes: 0,
+                made_at: now,
+                used_at: now,
+                is_missing: false,
+            }))
+        })
     }
 
     fn removed(&self) -> TreeReply<'_, Result<Vec<RemovedTree>, TreesError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn remove(&self, _: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
+    fn remove(&self, session: SessionId, name: &str) -> TreeReply<'_, Result<RemovedTree, TreesError>> {
         let name = name.to_owned();
-        Box::pin(async move { Err(refused(&format!("{name} stays: nobody tidies up in a story"))) })
+        Box::pin(async move {
+            let notes = &self.grove.sky.notes;
+            notes.seen().removing.insert(session);
+            tokio::time::sleep(REMOVAL).await;
+            notes.seen().removing.remove(&session);
+            let grown = self.grove.grown();
+            self.grove.must_rest(&grown, "a worktree is removed", |_, other| other == session);
+            Err(refused(&format!("{name} stays: nobody tidies up in a story")))
+        })
     }
 
     fn restore(&self, removed: RemovedTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {

@@ -10,7 +10,7 @@ use engine::{Accepted, Export, Granted, ReceiptState, Refused, StoredFact};
 use kernel::{
     Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, Request, RequestId, SessionId, To,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,6 +40,8 @@ pub(crate) struct Notes {
 
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
+    /// Sessions of which a worktree is being removed.
+    pub(crate) removing: BTreeSet<SessionId>,
     /// Rings for a session's keeper that got lost: each is made up for by the next look of the timer.
     pub(crate) lost_rings: BTreeMap<SessionId, u64>,
     /// What people said, by code word.

@@ -6,6 +6,7 @@
 
 mod moving;
 mod ruling;
+mod tidying;
 mod trading;
 mod verbs;
 mod watching;

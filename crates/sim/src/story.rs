@@ -119,6 +119,11 @@ async fn tell(seed: u64, telling: Telling) -> SeedVerdict {
             people.spawn(person.move_about(moves_max));
         }
     }
+    if let Some(dice) = &mut forecast.tidies {
+        let dice = dice.fork();
+        let person = Person::new(town.clone(), gossip.clone(), town.people[0].clone(), dice, watches.clone());
+        people.spawn(person.tidy_up());
+    }
     if let Some(questions) = &mut forecast.questions {
         for me in &town.people {
             let (dice, doings_max) = (questions.dice.fork(), questions.doings_max);

@@ -337,6 +337,9 @@ impl Wrap for Weather {
     fn receipt(&self, message: MessageId) -> Reply<'_, Option<(Record, ReceiptRow)>> {
         Box::pin(self.receipt_or_old(message))
     }
+    fn inbox(&self, session: SessionId, limit: usize) -> Reply<'_, Vec<InboxRow>> {
+        Box::pin(self.inbox_or_later(session, limit))
+    }
     fn unfinished(&self, after: Option<SessionId>, limit: usize) -> Reply<'_, Vec<SessionId>> {
         Box::pin(self.unfinished_or_none(after, limit))
     }

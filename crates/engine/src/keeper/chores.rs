@@ -1,29 +1,58 @@
-//! What is done with a session's worktrees while nothing else of it goes on.
+//! Chores: what is done with a session's worktrees while no turn of it runs.
 //!
-//! The keeper is the only one who starts turns and errands. While it does a chore it starts nothing, so nobody walks into a
-//! worktree that is being removed; whatever is said to the session meanwhile waits in the inbox.
+//! The keeper is the only one who starts turns and errands. While a chore goes on it starts neither, so nobody walks into a
+//! worktree that is being removed; but it goes on reading the inbox, so that a stop never waits behind a teardown script.
 
 use super::outside::Outside;
 use super::plan::News;
-use super::registry::{Keepership, Wanted};
+use super::registry::WantedChore;
 use super::{Keeper, Phase, Stop};
 use crate::Refused;
-use crate::errand::{Chore, Chored, ErrandOutput, ErrandRunner, OUTPUT_AHEAD_MAX};
+use crate::errand::{Chore, Chored, ErrandOutput, RunningChore};
 use kernel::Authorized;
 use store::{Entry, Permit, Permitting};
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
+
+/// The chore that is under way.
+pub(super) struct ChoreUnderWay {
+    running: RunningChore,
+    /// How the audit calls it, if it is nobody's wish but ours.
+    own_act: Option<&'static str>,
+    tell: oneshot::Sender<Result<Chored, Refused>>,
+}
+
+impl ChoreUnderWay {
+    /// What it says next. Cancel-safe.
+    pub(super) async fn next(&mut self) -> ErrandOutput {
+        self.running.next().await
+    }
+
+    /// The node goes down. Cut short it is gone on with by whoever asks again.
+    pub(super) async fn cut_short(self) {
+        self.running.part().await;
+        let _ = self.tell.send(Err(going_down()));
+    }
+
+    /// Its keeper dies, and nobody answers.
+    pub(super) async fn part(self) {
+        self.running.part().await;
+    }
+}
 
 impl Keeper {
-    pub(super) async fn do_chores(&mut self, keepership: &Keepership) -> Result<(), Stop> {
-        for wanted in self.engine.keepers().chores(self.session) {
-            let Wanted { chore, permit, tell } = wanted;
-            // Nobody's wish is ours.
+    /// Begins the next chore, if there is one and nothing else goes on; refuses those that are in the way of something.
+    pub(super) async fn begin_chore(&mut self) -> Result<(), Stop> {
+        while !matches!(self.outside, Outside::Chore(_)) {
+            let Some(wanted) = self.engine.keepers().next_chore(self.session) else { return Ok(()) };
+            let WantedChore { chore, permit, tell } = wanted;
             let own_act = permit.is_none().then_some(chore.verb());
-            let done = match self.may_begin(&chore, permit).await? {
-                Ok(()) => self.do_chore(chore, own_act, keepership).await?,
-                Err(refused) => Err(refused),
-            };
-            let _ = tell.send(done); // Whoever has given up does not want to know.
+            if let Err(refused) = self.may_begin(&chore, permit).await? {
+                let _ = tell.send(Err(refused)); // Whoever has given up does not want to know.
+                continue;
+            }
+            let whom = self.errand_session().await?;
+            let running = RunningChore::begin(self.engine.runner_ports(), whom, chore);
+            self.outside = Outside::Chore(ChoreUnderWay { running, own_act, tell });
         }
         Ok(())
     }
@@ -65,45 +94,20 @@ impl Keeper {
         }
     }
 
-    async fn do_chore(
-        &mut self,
-        chore: Chore,
-        own_act: Option<&'static str>,
-        keepership: &Keepership,
-    ) -> Result<Result<Chored, Refused>, Stop> {
-        let ports = self.engine.runner_ports().clone();
-        let runner = ErrandRunner { ports, whom: self.errand_session().await? };
-        let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
-        let work = async move {
-            let done = runner.do_chore(chore, &say).await;
-            drop(say);
-            done
-        };
-        let both = async { tokio::join!(work, self.hear_chore(output, own_act)) };
-        tokio::select! {
-            biased;
-            (done, heard) = both => {
-                heard?;
-                Ok(done.map_err(|why| Refused::WorktreeTrouble { why }))
-            }
-            // Cut short it is gone on with by whoever asks again.
-            () = keepership.closing() => Ok(Err(going_down())),
-        }
+    /// Takes what a chore says; and with that it was done, whose doing it was.
+    pub(super) fn chore_says(&self, story: &Entry) -> Vec<&'static str> {
+        let Outside::Chore(chore) = &self.outside else { return Vec::new() };
+        let is_done = matches!(story, Entry::Story { kind, .. } if kind == "worktree");
+        chore.own_act.filter(|_| is_done).into_iter().collect()
     }
 
-    /// Writes down what it says, and with that it was done, whose doing it was.
-    async fn hear_chore(
-        &mut self,
-        mut output: mpsc::Receiver<ErrandOutput>,
-        own_act: Option<&'static str>,
-    ) -> Result<(), Stop> {
-        while let Some(output) = output.recv().await {
-            let ErrandOutput::Story(story) = output else { continue };
-            let is_done = matches!(&*story, Entry::Story { kind, .. } if kind == "worktree");
-            let own_acts = own_act.filter(|_| is_done).into_iter().collect();
-            self.advance(News { stories: vec![*story], own_acts, ..News::default() }).await?;
+    /// It is over: whatever has waited for it begins.
+    pub(super) async fn end_chore(&mut self, came: Result<Chored, String>) -> Result<(), Stop> {
+        if let Outside::Chore(chore) = std::mem::replace(&mut self.outside, Outside::Nothing) {
+            let came = came.map_err(|why| Refused::WorktreeTrouble { why });
+            let _ = chore.tell.send(came); // Whoever has given up does not want to know.
         }
-        Ok(())
+        self.advance(News::default()).await
     }
 }
 

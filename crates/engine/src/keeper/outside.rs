@@ -1,6 +1,7 @@
 //! Makes what goes on outside match what ought to: attempts, burials and errands.
 
 use super::attempt::{Fork, Handover, RunningAttempt};
+use super::chores::ChoreUnderWay;
 use super::memory::Reminder;
 use super::{Keeper, Phase, Stop, call_back};
 use crate::accounts::NoAccount;
@@ -22,12 +23,14 @@ pub(super) enum Outside {
     Nothing,
     Attempt(Box<RunningAttempt>),
     Errand(RunningErrand),
+    Chore(ChoreUnderWay),
 }
 
 /// What is heard from there.
 pub(super) enum OutsideOutput {
     /// Of an attempt; none if its runner has gone without a report.
     Attempt(Option<RunnerOutput>),
+    /// Of an errand or a chore.
     Errand(ErrandOutput),
 }
 
@@ -35,14 +38,14 @@ impl Outside {
     pub(super) fn attempt(&self) -> Option<&RunningAttempt> {
         match self {
             Self::Attempt(attempt) => Some(attempt),
-            Self::Nothing | Self::Errand(_) => None,
+            Self::Nothing | Self::Errand(_) | Self::Chore(_) => None,
         }
     }
 
     pub(super) fn attempt_mut(&mut self) -> Option<&mut RunningAttempt> {
         match self {
             Self::Attempt(attempt) => Some(attempt),
-            Self::Nothing | Self::Errand(_) => None,
+            Self::Nothing | Self::Errand(_) | Self::Chore(_) => None,
         }
     }
 
@@ -52,6 +55,7 @@ impl Outside {
             Self::Nothing => std::future::pending().await,
             Self::Attempt(attempt) => OutsideOutput::Attempt(attempt.next().await),
             Self::Errand(errand) => OutsideOutput::Errand(errand.next().await),
+            Self::Chore(chore) => OutsideOutput::Errand(chore.next().await),
         }
     }
 
@@ -62,6 +66,9 @@ impl Outside {
 
 impl Keeper {
     pub(super) async fn match_outside(&mut self) -> Result<(), Stop> {
+        if let Outside::Chore(_) = self.outside {
+            return Ok(()); // Whatever is due begins when it is over.
+        }
         match self.state.due(self.term) {
             Due::Nothing => self.end_attempt(),
             Due::Errand(away) => {
@@ -108,6 +115,7 @@ impl Keeper {
                 self.outside = Outside::Attempt(attempt);
             }
             Outside::Errand(errand) => errand.part().await,
+            Outside::Chore(chore) => chore.cut_short().await,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::cluster::Ring;
 use crate::errand::{Chore, Chored};
 use crate::{Engine, Refused};
 use kernel::{Authorized, Errand, Return, SessionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,7 +34,7 @@ struct Kept {
     /// What was looked up outside for a session, for its keeper to say whether it counts.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
     /// What is to be done with the worktrees of a session while it holds still.
-    chores: BTreeMap<SessionId, Vec<Wanted>>,
+    chores: BTreeMap<SessionId, VecDeque<WantedChore>>,
 }
 
 /// Something that was looked up outside, for the keeper to say whether it counts. It is no wish, and need not survive a
@@ -54,11 +54,18 @@ impl Confirmation {
 
 /// A chore for a keeper. It is no wish, and need not survive a crash: whoever wants it asks again.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedChore {
     pub(crate) chore: Chore,
     /// Who may have it done; nobody if it is our own doing.
     pub(crate) permit: Option<Authorized<Permit>>,
     pub(crate) tell: oneshot::Sender<Result<Chored, Refused>>,
+}
+
+/// What is brought to a keeper with a ring.
+enum Bring {
+    Nothing,
+    Confirmation(Confirmation),
+    Chore(Box<WantedChore>),
 }
 
 /// How a keeper is rung.
@@ -100,9 +107,9 @@ impl Keepers {
         self.kept().confirmations.remove(&session).unwrap_or_default()
     }
 
-    /// What is to be done for this session while it holds still.
-    pub(super) fn chores(&self, session: SessionId) -> Vec<Wanted> {
-        self.kept().chores.remove(&session).unwrap_or_default()
+    /// What is to be done next for this session while no turn of it runs.
+    pub(super) fn next_chore(&self, session: SessionId) -> Option<WantedChore> {
+        self.kept().chores.get_mut(&session)?.pop_front()
     }
 
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
@@ -137,7 +144,7 @@ impl Keepers {
 impl Engine {
     /// Lets the session's keeper on this node look at the inbox; begins to keep it if nobody does.
     pub(crate) fn rung(&self, session: SessionId, ring: Ring) {
-        self.ring_keeper(session, ring, None);
+        self.ring_keeper(session, ring, Bring::Nothing);
     }
 
     /// Lets the session's keeper say whether what was looked up outside counts. An error means that no keeper has said so.
@@ -148,33 +155,32 @@ impl Engine {
         came: Return,
     ) -> oneshot::Receiver<bool> {
         let (counts, told) = oneshot::channel();
-        self.ring_keeper(session, Ring::Now, Some(Confirmation { errand, came, counts }));
+        self.ring_keeper(session, Ring::Now, Bring::Confirmation(Confirmation { errand, came, counts }));
         told
     }
 
     /// Lets the session's keeper do something with its worktrees, when nothing else of the session goes on. An error means
     /// that no keeper has done it.
-    pub(crate) fn hold_still(
+    pub(crate) fn do_chore(
         &self,
         session: SessionId,
         chore: Chore,
         permit: Option<Authorized<Permit>>,
     ) -> oneshot::Receiver<Result<Chored, Refused>> {
         let (tell, told) = oneshot::channel();
-        let mut kept = self.keepers().kept();
-        if !self.keepers().is_closing() {
-            kept.chores.entry(session).or_default().push(Wanted { chore, permit, tell });
-        }
-        drop(kept);
-        self.rung(session, Ring::Now);
+        self.ring_keeper(session, Ring::Now, Bring::Chore(Box::new(WantedChore { chore, permit, tell })));
         told
     }
 
-    fn ring_keeper(&self, session: SessionId, ring: Ring, confirmation: Option<Confirmation>) {
+    fn ring_keeper(&self, session: SessionId, ring: Ring, bring: Bring) {
         let mut kept = self.keepers().kept();
         let is_open = !self.keepers().is_closing();
-        if let Some(confirmation) = confirmation.filter(|_| is_open) {
-            kept.confirmations.entry(session).or_default().push(confirmation);
+        match bring {
+            Bring::Confirmation(confirmation) if is_open => {
+                kept.confirmations.entry(session).or_default().push(confirmation);
+            }
+            Bring::Chore(chore) if is_open => kept.chores.entry(session).or_default().push_back(*chore),
+            Bring::Nothing | Bring::Confirmation(_) | Bring::Chore(_) => {}
         }
         if let Some(bell) = kept.bells.get(&session) {
             bell.ring(ring);

@@ -91,13 +91,32 @@ async fn what_is_said_while_a_worktree_goes_waits_and_nobody_walks_in() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let said = world.say(To::Session(session), "hello").await.unwrap().accepted.message;
-    assert_eq!(world.change(session, enter("blue")).await, Ok(engine::Granted::Pending));
+    assert_eq!(world.change(session, enter("blue")).await, Ok(engine::Granted::Done));
+    assert!(!removing.is_finished(), "whoever asks has an answer, and what they asked for waits");
     removing.await.unwrap().unwrap();
     world.arrived(session, 3).await;
     assert!(world.settled(said).await.row.state.is_final());
     let notes = world.grove.notes();
     let at = |wanted: &str| notes.iter().rposition(|note| note == wanted).unwrap();
     assert!(at("remove blue") < at("begin enter blue from /srv/shop"), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_never_waits_behind_a_removal() {
+    let world = World::new().await;
+    let session = world.left().await;
+    world.grove.act_ms.store(60_000, Ordering::Relaxed);
+    let (engine, me) = (world.engine.clone(), world.me.clone());
+    let removing =
+        tokio::spawn(async move { engine.remove_worktree(&me, session, "blue", true, trace(None)).await });
+    while world.times_noted("begin remove blue") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let said = world.say(To::Session(session), "hello").await.unwrap().accepted.message;
+    assert_eq!(world.ask(Request::Stop { message: said }).await, Ok(engine::Granted::Done));
+    assert!(world.settled(said).await.row.state.is_final());
+    assert!(!removing.is_finished());
+    removing.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

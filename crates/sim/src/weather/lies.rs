@@ -92,6 +92,19 @@ impl Weather {
     }
 
     /// Where an id is looked for in all orgs, whoever had it first has it.
+    /// Nobody looks into an inbox while a worktree of its session is removed.
+    pub(super) async fn inbox_or_later(
+        &self,
+        session: SessionId,
+        limit: usize,
+    ) -> Result<Vec<InboxRow>, StoreError> {
+        while self.sky.lies(Bug::ChoreBeforeStop, 1_000) && self.sky.notes.seen().removing.contains(&session)
+        {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+        self.inner.inbox(session, limit).await
+    }
+
     /// Nobody looks for what a lost ring was about.
     pub(super) async fn unfinished_or_none(
         &self,

@@ -120,6 +120,7 @@ planted! {
     finds_that_a_rule_holds_where_it_was_not_made_for: RulesWidened;
     finds_that_rules_are_made_without_the_right_to: RulesByAnybody;
     finds_that_a_ring_is_lost_for_good: RingLost;
+    finds_that_a_stop_waits_behind_a_chore: ChoreBeforeStop;
     finds_that_a_question_is_answered_again: AnsweredAgain;
     finds_that_unattended_messages_wait_for_people: UnattendedForgotten;
     finds_that_questions_are_open_for_too_long: QuestionsUnbounded;

@@ -250,6 +250,23 @@ pub enum Denied {
     BoundElsewhere,
 }
 
+impl Denied {
+    /// The stable code of this refusal, for audit entries and the wire.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Unseen => "not_found",
+            Self::Needs(_) => "not_allowed",
+            Self::NeedsRight(_) => "right_missing",
+            Self::NeedsRole(_) => "role_too_low",
+            Self::NotYourWords => "not_your_words",
+            Self::AddressNotYours => "address_not_yours",
+            Self::DirectoryNotYours => "directory_not_yours",
+            Self::AgentNotYours => "agent_not_yours",
+            Self::BoundElsewhere => "bound_elsewhere",
+        }
+    }
+}
+
 /// What was seen when the right was found; the store compares it again when it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Witness {

@@ -1,7 +1,7 @@
 //! The rules of Homing and nothing else.
 //!
 //! Read in this order: `id` and `fence` (the names of things), `address` and `route` (which session a message belongs
-//! to), `access` and `rules` (who may), `session`, `scope` and `request`
+//! to), `access`, `rules` and `people` (who may, and who may change that), `session`, `scope` and `request`
 //! (what a session is, where, and what is asked of it), then `decide`, `evolve` and
 //! `due` (what happens to it) and `readiness` (whether it can go on).
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
@@ -18,6 +18,7 @@ mod evolve;
 mod failure;
 mod fence;
 mod id;
+pub mod people;
 mod readiness;
 mod request;
 mod route;

@@ -1,0 +1,281 @@
+//! What refuses a change that somebody may ask for, whom it touches, and what is written.
+
+use super::may::{may_change, there};
+use super::{
+    ChangeRows, LinksToDrop, NewPerson, PeopleChange, PeoplePlan, PeopleRefusal, PeopleWrite, PersonState,
+    Resource, RootRow, RuleRow, SessionsOf, TokensToDrop, Touched, may_ask, name_key,
+};
+use crate::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Owners of an org who can come in: there are never fewer, once there were so many.
+pub const OWNERS_MIN: u32 = 1;
+/// Rules for what agents ask that an org may have: all of them are read for each question.
+pub const RULES_MAX: u32 = 1_000;
+
+type Planned = Result<PeoplePlan, PeopleRefusal>;
+
+/// What is to be done about a change, on the rows that `reads_of` names.
+pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at: Moment) -> Planned {
+    may_ask(by, change)?;
+    may_change(by, change, rows)?;
+    let org = by.org;
+    match change.clone() {
+        PeopleChange::MakeOrg { org, link, walled } => {
+            is_walled(walled)?;
+            is_free("name", rows.org_name)?;
+            let mut writes = org_writes(org.org, org.name, org.owner.clone(), org.roots, false, at);
+            writes.push(PeopleWrite::Link { person: org.owner.person, link });
+            Ok(quiet(writes))
+        }
+        PeopleChange::Settings(settings) => Ok(quiet(vec![PeopleWrite::Settings { org, settings }])),
+        PeopleChange::AddPerson { person, or_handles, link, walled } => {
+            is_walled(walled)?;
+            let handle = free_handle(&person, or_handles, rows)?;
+            email_is_free(rows, person.person)?;
+            let id = person.person;
+            let person = kept_form(NewPerson { handle, ..person });
+            let person = PeopleWrite::Person { org, person, is_host: false, at };
+            Ok(quiet(vec![person, PeopleWrite::Link { person: id, link }]))
+        }
+        PeopleChange::ChangePerson { person, name, email, role } => {
+            let now = there(rows)?;
+            let role = role.filter(|role| *role != now.role);
+            if role.is_some() {
+                org_keeps_owners(rows, now)?;
+            }
+            email_is_free(rows, person)?;
+            let email = email.map(|email| name_key(&email));
+            let touched = role.map(|_| everywhere(Grantee::Person(person)));
+            Ok(PeoplePlan::new(touched, vec![PeopleWrite::PersonFields { person, name, email, role }]))
+        }
+        PeopleChange::SetPassword { person, password, keep, proved } => {
+            if password.is_some() && person != by.person {
+                return Err(PeopleRefusal::NotTheirPassword);
+            }
+            if proved.is_some_and(|standing| rows.person.is_none_or(|now| now.standing != standing)) {
+                return Err(PeopleRefusal::Changed);
+            }
+            let drop = PeopleWrite::DropTokens(TokensToDrop::SignInsOf { person, keep });
+            Ok(about(person, vec![PeopleWrite::Password { person, password }, drop]))
+        }
+        PeopleChange::Disable { person } => {
+            let now = there(rows)?;
+            org_keeps_owners(rows, now)?;
+            let disabled = PeopleWrite::DisabledAt { person, at: now.disabled_at.or(Some(at)) };
+            let (tokens, links) = (TokensToDrop::Of(person), LinksToDrop::Of(person));
+            let drop = [PeopleWrite::DropTokens(tokens), PeopleWrite::DropLinks(links)];
+            Ok(about(person, [disabled].into_iter().chain(drop).collect()))
+        }
+        PeopleChange::Enable { person, walled } => {
+            is_walled(walled)?;
+            Ok(about(person, vec![PeopleWrite::DisabledAt { person, at: None }]))
+        }
+        PeopleChange::SetIdentity { person, issuer, subject } => {
+            identity_is_free(by, rows, person, &subject)?;
+            // Somebody has one name at each provider.
+            let drop = PeopleWrite::DropIdentity { person, issuer: issuer.clone() };
+            Ok(about(person, vec![drop, PeopleWrite::Identity { person, issuer, subject }]))
+        }
+        PeopleChange::MakeLink { person, link } => Ok(quiet(vec![PeopleWrite::Link { person, link }])),
+        PeopleChange::MakeGroup { group, name } => {
+            is_free("name", rows.group_name)?;
+            Ok(quiet(vec![PeopleWrite::Group { org, group, name }]))
+        }
+        PeopleChange::RemoveGroup { group } => {
+            is_there(rows.group, "group")?;
+            Ok(remove_group(org, group))
+        }
+        PeopleChange::Join { group, person } => {
+            is_there(rows.group, "group or person")?;
+            Ok(about(person, vec![PeopleWrite::Member { group, person }]))
+        }
+        PeopleChange::Leave { group, person } => {
+            is_there(rows.group, "group or person")?;
+            Ok(about(person, vec![PeopleWrite::DropMember { group, person }]))
+        }
+        PeopleChange::Give { on, to, grant } => {
+            is_there(rows.grantee, "person or group")?;
+            let by = by.person;
+            Ok(match on {
+                Resource::Session(session) => {
+                    within(session, to, PeopleWrite::SessionGrant { session, to, grant, by, at })
+                }
+                // What is given to one closes it to all others.
+                Resource::Agent(agent) => {
+                    let close = PeopleWrite::CloseAgent { org, agent: agent.clone() };
+                    let give = PeopleWrite::AgentGrant { org, agent, to, grant, by, at };
+                    PeoplePlan::new(Some(everywhere(Grantee::Org)), vec![close, give])
+                }
+            })
+        }
+        // What is given to a group that is gone can still be taken back. An agent on which nothing is left stays closed.
+        PeopleChange::TakeBack { on, to } => Ok(match on {
+            Resource::Session(session) => within(session, to, PeopleWrite::DropSessionGrant { session, to }),
+            Resource::Agent(agent) => {
+                let take = PeopleWrite::DropAgentGrant { org, agent, to };
+                PeoplePlan::new(Some(everywhere(Grantee::Org)), vec![take])
+            }
+        }),
+        PeopleChange::HandOver { session, to } => {
+            can_own(rows)?;
+            let owner = rows.session.as_ref().map(|session| session.record.owner);
+            Ok(hand_over(org, SessionsOf::One(session), owner, to))
+        }
+        PeopleChange::HandOverAll { from, to } => {
+            can_own(rows)?;
+            Ok(hand_over(org, SessionsOf::Owner(from), Some(from), to))
+        }
+        PeopleChange::AddRoot(root) => {
+            is_there(rows.grantee, "person or group")?;
+            let touched = everywhere(root.to);
+            Ok(PeoplePlan::new(Some(touched), vec![PeopleWrite::Root { org, root }]))
+        }
+        PeopleChange::RemoveRoot(root) => {
+            is_there(rows.grantee, "person or group")?;
+            let touched = everywhere(root.to);
+            Ok(PeoplePlan::new(Some(touched), vec![PeopleWrite::DropRoot { org, root }]))
+        }
+        PeopleChange::MakeToken(token) => Ok(quiet(vec![PeopleWrite::Token(token.row(by.person, at))])),
+        PeopleChange::RevokeToken { token } => {
+            let holder = rows.token.ok_or(PeopleRefusal::NotFound("token"))?.person.person;
+            Ok(about(holder, vec![PeopleWrite::DropTokens(TokensToDrop::One(token))]))
+        }
+        PeopleChange::AddRule(rule) => {
+            can_be_ruled(by, &rule, rows)?;
+            let over = PeopleWrite::DropRulesOver { org, at };
+            Ok(quiet(vec![over, PeopleWrite::Rule { org, rule }]))
+        }
+        PeopleChange::RemoveRule(rule) => Ok(quiet(vec![PeopleWrite::DropRule(rule)])),
+    }
+}
+
+// What refuses.
+
+/// Nobody else is let in while agents can read what is not theirs.
+fn is_walled(walled: bool) -> Result<(), PeopleRefusal> {
+    if walled { Ok(()) } else { Err(PeopleRefusal::NotWalled) }
+}
+
+fn is_there(is: bool, what: &'static str) -> Result<(), PeopleRefusal> {
+    if is { Ok(()) } else { Err(PeopleRefusal::NotFound(what)) }
+}
+
+fn is_free(what: &'static str, taken: bool) -> Result<(), PeopleRefusal> {
+    if taken { Err(PeopleRefusal::Taken(what)) } else { Ok(()) }
+}
+
+/// The first of somebody's handles that nobody has.
+fn free_handle(
+    person: &NewPerson,
+    or_handles: Vec<String>,
+    rows: &ChangeRows,
+) -> Result<String, PeopleRefusal> {
+    let wanted = [person.handle.clone()].into_iter().chain(or_handles);
+    let free = wanted.zip(&rows.handles).find(|(_, taken)| !**taken);
+    free.map(|(handle, _)| handle).ok_or(PeopleRefusal::Taken("handle"))
+}
+
+fn email_is_free(rows: &ChangeRows, whose: PersonId) -> Result<(), PeopleRefusal> {
+    is_free("email", rows.email.is_some_and(|holder| holder != whose))
+}
+
+/// Only somebody who looks after them may put another name in the place of theirs.
+fn identity_is_free(
+    by: &Principal,
+    rows: &ChangeRows,
+    person: PersonId,
+    subject: &str,
+) -> Result<(), PeopleRefusal> {
+    let is_another = rows.subject.as_ref().is_some_and(|theirs| theirs != subject);
+    let is_kept = [person, PersonId::ENGINE].contains(&by.person) && is_another;
+    is_free("identity", is_kept || rows.identity.is_some_and(|holder| holder != person))
+}
+
+/// An owner who can come in goes only if enough others stay.
+fn org_keeps_owners(rows: &ChangeRows, goes: PersonState) -> Result<(), PeopleRefusal> {
+    let counts = goes.role == Role::Owner && !goes.is_disabled();
+    if counts && rows.owners <= OWNERS_MIN { Err(PeopleRefusal::LastOwner) } else { Ok(()) }
+}
+
+/// Who is disabled or only looks could do nothing with a session, and nobody else could for them.
+fn can_own(rows: &ChangeRows) -> Result<(), PeopleRefusal> {
+    let heir = rows.heir.ok_or(PeopleRefusal::NotFound("person"))?;
+    if heir.is_disabled() || heir.role == Role::Viewer { Err(PeopleRefusal::CannotOwn) } else { Ok(()) }
+}
+
+fn can_be_ruled(by: &Principal, rule: &RuleRow, rows: &ChangeRows) -> Result<(), PeopleRefusal> {
+    if let Some(session) = &rows.session
+        && let Some(why) = session.ended
+    {
+        return Err(PeopleRefusal::Ended(session.record.session, why));
+    }
+    let asks = !matches!(rule.effect, super::RuleEffect::Ask(_)) || rows.grantee;
+    is_there(rule.by == by.person && asks, "rule")?;
+    if rows.rules >= RULES_MAX {
+        return Err(PeopleRefusal::TooManyRules);
+    }
+    // It would never count, and whoever makes it would believe that it does.
+    if rule.is_over(rule.since) { Err(PeopleRefusal::Over) } else { Ok(()) }
+}
+
+// Whom it touches, and what is written.
+
+/// What everybody may do is as before.
+fn quiet(writes: Vec<PeopleWrite>) -> PeoplePlan {
+    PeoplePlan::new(None, writes)
+}
+
+fn about(person: PersonId, writes: Vec<PeopleWrite>) -> PeoplePlan {
+    PeoplePlan::new(Some(everywhere(Grantee::Person(person))), writes)
+}
+
+fn everywhere(who: Grantee) -> Touched {
+    Touched { people: vec![who], within: None }
+}
+
+fn within(session: crate::SessionId, who: Grantee, write: PeopleWrite) -> PeoplePlan {
+    let touched = Touched { people: vec![who], within: Some(SessionsOf::One(session)) };
+    PeoplePlan::new(Some(touched), vec![write])
+}
+
+fn hand_over(org: OrgId, sessions: SessionsOf, from: Option<PersonId>, to: PersonId) -> PeoplePlan {
+    let people = [Some(to), from].into_iter().flatten().map(Grantee::Person).collect();
+    let touched = Touched { people, within: Some(sessions) };
+    PeoplePlan::new(Some(touched), vec![PeopleWrite::Owner { org, sessions, to }])
+}
+
+fn remove_group(org: OrgId, group: GroupId) -> PeoplePlan {
+    let to = Grantee::Group(group);
+    let writes = vec![
+        PeopleWrite::DropGrantsTo { org, to },
+        PeopleWrite::DropRootsOf { org, to },
+        PeopleWrite::DropGroup { org, group },
+    ];
+    PeoplePlan::new(Some(everywhere(to)), writes)
+}
+
+/// Somebody as they are kept.
+fn kept_form(person: NewPerson) -> NewPerson {
+    NewPerson { email: person.email.map(|email| name_key(&email)), ..person }
+}
+
+pub(super) fn org_writes(
+    org: OrgId,
+    name: String,
+    owner: NewPerson,
+    roots: Vec<String>,
+    is_host: bool,
+    at: Moment,
+) -> Vec<PeopleWrite> {
+    let to = Grantee::Person(owner.person);
+    let made = PeopleWrite::Org { org, name, at };
+    let owner = PeopleWrite::Person { org, person: kept_form(owner), is_host, at };
+    let roots = roots.into_iter().map(|directory| {
+        let root = RootRow { directory, to };
+        PeopleWrite::Root { org, root }
+    });
+    [made, owner].into_iter().chain(roots).collect()
+}

@@ -11,7 +11,7 @@ use engine::{Clock, Limits};
 use kernel::{Fact, Fence, Grant, Grantee, MessageId, Number, OrgId, PersonId, SessionId, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{Append, Change, Entry, Resource};
+use store::{Append, Entry, PeopleChange, Resource};
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -41,14 +41,14 @@ impl Ledger {
     }
 
     /// This is so from now on.
-    pub(crate) fn changed(&self, change: &Change) {
+    pub(crate) fn changed(&self, change: &PeopleChange) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         match change {
-            Change::TakeBack { on: Resource::Session(session), to: Grantee::Person(person) } => {
+            PeopleChange::TakeBack { on: Resource::Session(session), to: Grantee::Person(person) } => {
                 self.notes.tell(|| format!("{person} may do nothing any more in {session}"));
                 pages.entry(*session).or_default().shut_out.insert(*person);
             }
-            Change::Give { on: Resource::Session(session), to: Grantee::Person(person), grant } => {
+            PeopleChange::Give { on: Resource::Session(session), to: Grantee::Person(person), grant } => {
                 self.notes.tell(|| format!("{person} may {grant:?} in {session}"));
                 let shut_out = &mut pages.entry(*session).or_default().shut_out;
                 if *grant >= Grant::Prompt {

@@ -9,7 +9,7 @@ use kernel::{
     Record, Request, Role, RuleId, SessionId,
 };
 use std::collections::{BTreeMap, VecDeque};
-use store::{Append, Change, Entry, NewChange, NewRequest, RememberedRule, RuleEffect, RuleRow};
+use store::{Append, Entry, NewChange, NewRequest, PeopleChange, RememberedRule, RuleEffect, RuleRow};
 
 /// A moment of the story.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,11 +101,11 @@ impl Rulebook {
     /// Somebody has changed the rules, or who may make them. `record` is that of the session which it is about.
     pub(crate) fn change(&mut self, by: &Principal, new: &NewChange, record: Option<&Record>) {
         match &new.change {
-            Change::AddRule(row) => {
+            PeopleChange::AddRule(row) => {
                 self.forget(by.org, new.trail.at);
                 self.add(row.clone(), by.org, is_rightful(by, row.session, record), true);
             }
-            Change::RemoveRule(rule) => {
+            PeopleChange::RemoveRule(rule) => {
                 self.step += 1;
                 let standing = self.rules.iter_mut().find(|standing| standing.row.rule == *rule);
                 if let Some(standing) = standing.filter(|standing| standing.until.is_none()) {
@@ -113,7 +113,7 @@ impl Rulebook {
                     standing.removed_by = new.key.as_ref().map(|key| (by.person, key.key.clone()));
                 }
             }
-            Change::Give { .. } | Change::TakeBack { .. } => {
+            PeopleChange::Give { .. } | PeopleChange::TakeBack { .. } => {
                 self.step += 1;
                 self.records.extend(record.map(|record| (self.step, record.clone())));
             }

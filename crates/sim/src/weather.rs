@@ -242,15 +242,18 @@ impl Weather {
         Ok(asking)
     }
 
-    async fn take_change(&self, wish: Authorized<NewChange>) -> Result<Changing, StoreError> {
-        let (by, new) = (wish.by().clone(), wish.wish().clone());
-        let changing = self.inner.change(wish).await?;
-        if changing == Changing::Done {
+    async fn take_change(
+        &self,
+        by: Principal,
+        new: NewChange,
+    ) -> Result<store::Outcome<(), PeopleRefusal>, StoreError> {
+        let outcome = self.inner.change(by.clone(), new.clone()).await?;
+        if outcome == store::Outcome::Done(()) {
             self.sky.ledger.changed(&new.change);
             let record = match &new.change {
-                store::Change::AddRule(RuleRow { session: Some(session), .. })
-                | store::Change::Give { on: store::Resource::Session(session), .. }
-                | store::Change::TakeBack { on: store::Resource::Session(session), .. } => {
+                PeopleChange::AddRule(RuleRow { session: Some(session), .. })
+                | PeopleChange::Give { on: store::Resource::Session(session), .. }
+                | PeopleChange::TakeBack { on: store::Resource::Session(session), .. } => {
                     self.inner.session(*session).await?
                 }
                 _ => None,
@@ -258,7 +261,7 @@ impl Weather {
             let record = record.map(|(record, _)| record);
             self.sky.notes.seen().rulebook.change(&by, &new, record.as_ref());
         }
-        Ok(changing)
+        Ok(outcome)
     }
 
     async fn take_facts(&self, append: Append) -> Result<Appending, StoreError> {
@@ -319,8 +322,8 @@ impl Wrap for Weather {
     fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
         Box::pin(self.take_request(wish))
     }
-    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
-        Box::pin(self.take_change(wish))
+    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, store::Outcome<(), PeopleRefusal>> {
+        Box::pin(self.take_change(by, new))
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         Box::pin(self.take_facts(append))

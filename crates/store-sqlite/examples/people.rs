@@ -16,15 +16,14 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Act, Authorized, Delivery, Found, Fresh, Grant, Grantee, GroupId, MessageId, Moment, NodeId, OrgAct,
-    OrgId, PersonId, Principal, Record, Role, Scope, SessionId, To, TokenId, authorize, authorize_new,
-    authorize_rule,
+    Act, Authorized, Delivery, Found, Fresh, Grant, Grantee, GroupId, MessageId, Moment, NodeId, OrgId,
+    PersonId, Principal, Record, Role, Scope, SessionId, To, TokenId, authorize, authorize_new,
 };
 use std::path::Path;
 use std::time::Instant;
 use store::{
-    Acceptance, Change, Changing, Credentials, Finding, Into, Key, NewChange, NewLink, NewMessage, NewOrg,
-    NewPerson, NewSession, People, Purpose, Resource, TokenRow, Trail, WayIn,
+    Acceptance, Credentials, Finding, Into, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson,
+    NewSession, Outcome, People, PeopleChange, Purpose, Resource, TokenRow, Trail, WayIn,
 };
 
 const PEOPLE: u128 = 20;
@@ -71,39 +70,33 @@ impl House {
     async fn settle(&mut self) {
         let group = |number: u128| GroupId::from_bits(100 + number % GROUPS);
         for number in 0..GROUPS {
-            self.change(Change::MakeGroup { group: group(number), name: format!("group {number}") }).await;
+            self.change(PeopleChange::MakeGroup { group: group(number), name: format!("group {number}") })
+                .await;
         }
         for number in 0..PEOPLE {
             let person = somebody(1_000 + number, Role::Member);
             let id = person.person;
             let link = NewLink { hash: [number as u8; 32], expires: NOW };
-            self.change(Change::AddPerson { person, link }).await;
-            self.change(Change::Join { group: group(number), person: id }).await;
-            self.change(Change::Join { group: group(number + 1), person: id }).await;
+            self.change(PeopleChange::AddPerson { person, or_handles: vec![], link, walled: true }).await;
+            self.change(PeopleChange::Join { group: group(number), person: id }).await;
+            self.change(PeopleChange::Join { group: group(number + 1), person: id }).await;
         }
         self.make_session(SHARED).await;
         self.make_session(PRIVATE).await;
         let people = (1..10).map(|number| Grantee::Person(PersonId::from_bits(1_000 + number)));
         for to in people.chain([Grantee::Group(group(0))]) {
             let on = Resource::Session(SHARED);
-            self.change(Change::Give { on, to, grant: Grant::Prompt }).await;
+            self.change(PeopleChange::Give { on, to, grant: Grant::Prompt }).await;
         }
         let token = TokenId::from_bits(1);
         let token = TokenRow::full(token, HASH, PersonId::from_bits(1_000), Purpose::Api, NOW);
         self.store.add_token(token).await.expect("the store works");
     }
 
-    async fn change(&mut self, change: Change) {
-        let change = NewChange { change, key: None, trail: trail("change") };
-        let allowed = match &change.change {
-            Change::Give { .. } => {
-                let finding = self.find(SHARED).await;
-                authorize(&self.owner, Act::Rule, finding.record.as_ref().expect("a session"), change)
-            }
-            _ => authorize_rule(&self.owner, OrgAct::Rules, change),
-        };
-        let changing = self.store.change(allowed.expect("an owner may")).await.expect("the store works");
-        assert_eq!(changing, Changing::Done);
+    async fn change(&mut self, change: PeopleChange) {
+        let new = NewChange { change, key: None, trail: trail("change") };
+        let outcome = self.store.change(self.owner.clone(), new).await.expect("the store works");
+        assert_eq!(outcome, Outcome::Done(()));
     }
 
     async fn make_session(&mut self, session: SessionId) {

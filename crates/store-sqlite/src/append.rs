@@ -2,14 +2,14 @@
 
 use crate::columns::{Id, Json, int};
 use crate::error::SqliteError;
+use crate::people;
 use crate::projection::{Pending, apply};
 use crate::tx::{Sid, SqliteTx, StoredSession};
-use crate::{change, people};
 use kernel::{Claim, Fact, Number, SessionId};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
 use store::project::project;
-use store::{Append, Appending, AuditRow, Entry, NewFact, NewOutgoing, Verdict, record};
+use store::{Append, Appending, AuditRow, Entry, NewFact, NewOutgoing, PeopleTx, Verdict, record};
 
 pub(crate) fn append(tx: &mut SqliteTx, append: &Append) -> Result<Appending, SqliteError> {
     let kept = tx.stored_session(append.session)?;
@@ -99,7 +99,8 @@ pub(crate) fn write_past(
 fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Number, SqliteError> {
     // Before the facts: what is for this session only goes if they end it.
     for rule in &append.rules {
-        change::add_rule(tx, kept.org, rule, rule.since)?;
+        let writes = kernel::people::rule_writes(kept.org, rule.clone(), rule.since);
+        writes.into_iter().try_for_each(|write| tx.write_people(write))?;
     }
     let mut pending = Pending::new(kept);
     let mut number = append.after;

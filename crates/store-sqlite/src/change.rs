@@ -1,634 +1,438 @@
-//! How it changes who may do what: the key, then whether what was seen is still so, then everything that may refuse, then
-//! the change, whom it touches, and its audit entry. One transaction, so none of these is ever there without the others.
+//! The rows of people in a write transaction: what `store::change` reads and writes. There is no rule here.
 
 use crate::columns::{Columns, Id, grantee, int};
 use crate::error::SqliteError;
 use crate::intake::{Item, Known, known, put_into_inbox, remember};
-use crate::people::{self, Somebody, key_of, put_person, put_root};
+use crate::people::{self, key_of};
 use crate::rules;
-use crate::tokens::{pid_of_identity, put_link, put_token};
-use crate::tx::{Oid, PersonRef, Pid, Sid, SqliteTx, StoredSession, oid};
+use crate::tokens;
+use crate::tx::{Oid, Pid, SqliteTx, StoredSession, oid};
 use crate::view;
-use kernel::{
-    Authorized, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Role, SessionId, TokenId,
-    Witness,
+use kernel::people::{
+    CredentialState, HostState, LinkState, LinksToDrop, PeopleWrite, PersonState, RuleState, SessionState,
+    SessionsOf, TokenHolder, TokenRow, TokensToDrop,
 };
+use kernel::{Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
-use store::{Change, Changing, NewChange, OrgSettings, Resource, RootRow, RuleEffect, RuleRow, record};
+use store::{
+    About, AuditEntry, AuditRow, Key, KeyUse, LoginRow, OrgSettings, PeopleTx, RootRow, Trail, record,
+};
 
-/// Somebody whom a change touches.
-type Touchable = (Pid, PersonId);
+type Read<T> = Result<T, SqliteError>;
 
-/// Whom a change touches.
-enum Touched {
-    Nobody,
-    /// Their standings grow, and what they have said anywhere is looked at again.
-    People(Vec<Touchable>),
-    /// What they have said in these sessions is looked at again.
-    Within(Vec<Sid>, Vec<Touchable>),
-}
+pub(crate) const ACTIVE_OWNERS: &str =
+    "SELECT count(*) FROM persons WHERE org = ?1 AND role = 'owner' AND disabled_at IS NULL";
+pub(crate) const MEMBERS: &str = "SELECT p.person
+    FROM groups g CROSS JOIN group_people m ON m.gid = g.gid CROSS JOIN persons p ON p.pid = m.pid
+    WHERE g.id = ?1 AND g.oid = ?2";
+pub(crate) const OF_ORG: &str = "SELECT person FROM persons WHERE org = ?1 AND handle IS NOT NULL";
+pub(crate) const UNFINISHED_OF: &str = "SELECT s.id FROM messages m CROSS JOIN sessions s ON s.sid = m.sid
+     WHERE m.by = ?1 AND m.pending = 1 GROUP BY m.sid ORDER BY m.sid";
 
-pub(crate) fn change(tx: &mut SqliteTx, wish: &Authorized<NewChange>) -> Result<Changing, SqliteError> {
-    let (by, NewChange { change, key, trail }) = (wish.by(), wish.wish());
-    let who = match by.person {
-        PersonId::ENGINE => Some(tx.who_at_first_sight(by.org, by.person)?),
-        person => tx.who(by.org, person)?,
-    };
-    let Some(who) = who else { return Ok(Changing::Moved) };
-    match known(tx, who.pid, key.as_ref(), trail.at)? {
-        Known::Never => {}
-        Known::Before(_) => return Ok(Changing::Before),
-        Known::Conflict => return Ok(Changing::Conflict),
+impl PeopleTx for SqliteTx {
+    type Error = SqliteError;
+
+    fn has_org(&mut self, org: OrgId) -> Read<bool> {
+        exists(self.db(), "SELECT 1 FROM orgs WHERE org = ?1 AND name IS NOT NULL", params![org.stored()])
     }
-    if !is_still_so(tx, by, who, change, wish.witness())? {
-        return Ok(Changing::Moved);
+
+    fn credential(&mut self, token: TokenId) -> Read<Option<(TokenRow, CredentialState)>> {
+        tokens::credential(self.db(), token)
     }
-    if let Some(refused) = refuses(tx.db(), by, who.oid, change)? {
-        return Ok(refused);
+
+    fn principal_of(&mut self, person: PersonId) -> Read<Option<Principal>> {
+        let somebody = people::by_id(self.db(), person)?;
+        somebody.map(|somebody| people::principal(self.db(), &somebody)).transpose()
     }
-    let touched = put(tx, by, who, change, trail.at)?;
-    touch(tx, touched, trail.at)?;
-    remember(tx, who.pid, key.as_ref(), [0; 16], trail.at)?;
-    tx.done(who, &change.about(), trail)?;
-    Ok(Changing::Done)
-}
 
-/// Is what was seen when it was authorized still so, and was it about this?
-fn is_still_so(
-    tx: &SqliteTx,
-    by: &Principal,
-    who: PersonRef,
-    change: &Change,
-    witness: Witness,
-) -> Result<bool, SqliteError> {
-    let with = |session| -> Result<bool, SqliteError> {
-        Ok(tx.stored_session(session)?.is_some_and(|kept| kept.bears(by.org, session, witness)))
-    };
-    let with_org = witness.session.is_none();
-    let bears = match (session_of(change), ruled_session(tx.db(), who.oid, change)?) {
-        (Some(session), _) => with(session)?,
-        (None, Some(session)) => with_org || with(session)?,
-        (None, None) => with_org,
-    };
-    // Homing itself is always as it was.
-    Ok(bears && (by.person == PersonId::ENGINE || who.stands(witness)))
-}
-
-/// The session whose record a change is authorized by.
-fn session_of(change: &Change) -> Option<SessionId> {
-    match change {
-        Change::Give { on: Resource::Session(session), .. }
-        | Change::TakeBack { on: Resource::Session(session), .. }
-        | Change::HandOver { session, .. } => Some(*session),
-        _ => None,
+    fn key_use(&mut self, by: &Principal, key: &Key, now: Moment) -> Read<KeyUse> {
+        let Some(who) = self.who(by.org, by.person)? else { return Ok(KeyUse::Never) };
+        Ok(match known(self, who.pid, Some(key), now)? {
+            Known::Never => KeyUse::Never,
+            Known::Before(_) => KeyUse::Repeated,
+            Known::Conflict => KeyUse::Conflict,
+        })
     }
-}
 
-/// The session that a rule is for.
-fn ruled_session(db: &Connection, oid: Oid, change: &Change) -> Result<Option<SessionId>, SqliteError> {
-    match change {
-        Change::AddRule(rule) => Ok(rule.session),
-        Change::RemoveRule(rule) => Ok(rules::find(db, oid, *rule)?.flatten()),
-        _ => Ok(None),
+    fn person_state(&mut self, org: OrgId, person: PersonId) -> Read<Option<PersonState>> {
+        Ok(people::of(self.db(), org, person)?.map(|somebody| somebody.state()))
     }
-}
 
-// What may refuse.
+    fn has_group(&mut self, org: OrgId, group: GroupId) -> Read<bool> {
+        Ok(gid(self, org, group)?.is_some())
+    }
 
-fn refuses(
-    db: &Connection,
-    by: &Principal,
-    oid: Oid,
-    change: &Change,
-) -> Result<Option<Changing>, SqliteError> {
-    let org = by.org;
-    let found = |found: bool| if found { None } else { Some(Changing::NotFound) };
-    let person = |id: PersonId| people::of(db, org, id).map(|found| found.is_some());
-    let group = |id: GroupId| Ok::<_, SqliteError>(gid(db, oid, id)?.is_some());
-    let to = |to: Grantee| match to {
-        Grantee::Person(id) => person(id),
-        Grantee::Group(id) => group(id),
-        Grantee::Org => Ok(true),
-    };
-    Ok(match change {
-        Change::MakeOrg { org, .. } => {
-            let sql = "SELECT 1 FROM orgs WHERE name_key = ?1";
-            taken("name", exists(db, sql, params![key_of(&org.name)])?)
+    fn session_state(&mut self, session: SessionId) -> Read<Option<SessionState>> {
+        let found = view::session(self.db(), session)?;
+        Ok(found.map(|(record, row)| SessionState { record, ended: row.ended }))
+    }
+
+    fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Read<Option<RuleState>> {
+        let Some(oid) = oid(self.db(), org)? else { return Ok(None) };
+        Ok(rules::find(self.db(), oid, rule)?.map(|session| RuleState { session }))
+    }
+
+    fn rules_in_force(&mut self, org: OrgId, now: Moment) -> Read<u32> {
+        let rules = rules::rules(self.db(), org)?;
+        Ok(rules.iter().filter(|rule| !rule.is_over(now)).count() as u32)
+    }
+
+    fn token_holder(&mut self, org: OrgId, token: TokenId) -> Read<Option<TokenHolder>> {
+        let Some((row, _)) = tokens::credential(self.db(), token)? else { return Ok(None) };
+        let person = self.person_state(org, row.person)?;
+        Ok(person.map(|person| TokenHolder { person, purpose: row.purpose }))
+    }
+
+    fn active_owners(&mut self, org: OrgId) -> Read<u32> {
+        Ok(self.db().prepare_cached(ACTIVE_OWNERS)?.query_row([org.stored()], |row| row.get(0))?)
+    }
+
+    fn has_org_named(&mut self, key: &str) -> Read<bool> {
+        exists(self.db(), "SELECT 1 FROM orgs WHERE name_key = ?1", params![key])
+    }
+
+    fn has_group_named(&mut self, org: OrgId, name: &str) -> Read<bool> {
+        let oid = oid(self.db(), org)?;
+        exists(self.db(), "SELECT 1 FROM groups WHERE oid = ?1 AND name = ?2", params![oid, name])
+    }
+
+    fn has_handle(&mut self, org: OrgId, key: &str) -> Read<bool> {
+        let found = people::somebody(self.db(), people::OF_ORG_BY_HANDLE, params![key, org.stored()])?;
+        Ok(!found.is_empty())
+    }
+
+    fn email_holder(&mut self, org: OrgId, key: &str) -> Read<Option<PersonId>> {
+        let found = people::somebody(self.db(), people::OF_ORG_BY_EMAIL, params![key, org.stored()])?;
+        Ok(found.first().map(|somebody| somebody.row.person))
+    }
+
+    fn identity_holder(&mut self, issuer: &str, subject: &str) -> Read<Option<PersonId>> {
+        Ok(tokens::identity(self.db(), issuer, subject)?.map(|login| login.person))
+    }
+
+    fn subject_at(&mut self, person: PersonId, issuer: &str) -> Read<Option<String>> {
+        let Some(pid) = pid_of(self.db(), person)? else { return Ok(None) };
+        let mut query =
+            self.db().prepare_cached("SELECT subject FROM identities WHERE pid = ?1 AND issuer = ?2")?;
+        Ok(query.query_row(params![pid, issuer], |row| row.get(0)).optional()?)
+    }
+
+    fn host_state(&mut self) -> Read<Option<HostState>> {
+        let Some(host) = people::somebody(self.db(), people::HOST, &[])?.pop() else { return Ok(None) };
+        let org = host.row.org;
+        Ok(Some(HostState { person: host.row.person, org, has_name: self.has_org(org)? }))
+    }
+
+    fn link_state(&mut self, hash: [u8; 32]) -> Read<Option<(LinkState, LoginRow)>> {
+        tokens::link_state(self.db(), hash)
+    }
+
+    fn people_of(&mut self, org: OrgId, who: Grantee) -> Read<Vec<PersonId>> {
+        let db = self.db();
+        match who {
+            Grantee::Person(person) => Ok(people::of(db, org, person)?.map(|_| person).into_iter().collect()),
+            Grantee::Group(group) => ids(db, MEMBERS, params![group.stored(), oid(db, org)?]),
+            Grantee::Org => ids(db, OF_ORG, params![org.stored()]),
         }
-        Change::Settings(_) => None,
-        Change::AddPerson { person, .. } => {
-            let sql = "SELECT 1 FROM persons WHERE org = ?1 AND handle_key = ?2 AND handle IS NOT NULL";
-            match exists(db, sql, params![org.stored(), key_of(&person.handle)])? {
-                true => taken("handle", true),
-                false => email_taken(db, org, None, person.email.as_deref())?,
+    }
+
+    fn sessions_of(&mut self, org: OrgId, owner: PersonId) -> Read<Vec<SessionId>> {
+        let Some(owner) = people::of(self.db(), org, owner)? else { return Ok(Vec::new()) };
+        // List by list: each is read by its index.
+        let mut all = Vec::new();
+        for list in view::LISTS {
+            all.extend(ids::<SessionId>(self.db(), &owned_ids_sql(list), params![owner.pid])?);
+        }
+        Ok(all)
+    }
+
+    fn unfinished_of(&mut self, org: OrgId, person: PersonId) -> Read<Vec<SessionId>> {
+        let Some(who) = self.who(org, person)? else { return Ok(Vec::new()) };
+        ids(self.db(), UNFINISHED_OF, params![who.pid])
+    }
+
+    fn grow_standing(&mut self, org: OrgId, person: PersonId) -> Read<()> {
+        let row = params![person.stored(), org.stored()];
+        self.run("UPDATE persons SET standing = standing + 1 WHERE person = ?1 AND org = ?2", row)?;
+        self.forget_people();
+        Ok(())
+    }
+
+    fn recheck(&mut self, session: SessionId, person: PersonId, at: Moment) -> Read<()> {
+        put_into_inbox(self, session, at, Item::Recheck(person)).map(drop)
+    }
+
+    fn write_people(&mut self, write: PeopleWrite) -> Read<()> {
+        match write {
+            PeopleWrite::Org { org, name, at } => people::put_org(self, org, &name, at),
+            PeopleWrite::OrgName { org, name } => {
+                let row = params![org.stored(), name, key_of(&name)];
+                run(self, "UPDATE orgs SET name = ?2, name_key = ?3 WHERE org = ?1", row)
+            }
+            PeopleWrite::Settings { org, settings } => set_settings(self, org, &settings),
+            PeopleWrite::Person { org, person, is_host, at } => {
+                people::put_person(self, org, &person, is_host, at)
+            }
+            PeopleWrite::PersonFields { person, name, email, role } => run(
+                self,
+                "UPDATE persons SET name = coalesce(?2, name), email = coalesce(?3, email), role = coalesce(?4, role)
+                 WHERE pid = ?1",
+                params![pid(self, person)?, name, email, role.map(record::role_word)],
+            ),
+            PeopleWrite::Password { person, password } => {
+                let row = params![pid(self, person)?, password];
+                run(self, "UPDATE persons SET password = ?2 WHERE pid = ?1", row)
+            }
+            PeopleWrite::DisabledAt { person, at } => {
+                self.forget_people();
+                let row = params![pid(self, person)?, at.map(|at| int(at.0))];
+                run(self, "UPDATE persons SET disabled_at = ?2 WHERE pid = ?1", row)
+            }
+            PeopleWrite::Identity { person, issuer, subject } => {
+                let row = params![issuer, subject, pid(self, person)?];
+                run(self, "INSERT OR REPLACE INTO identities (issuer, subject, pid) VALUES (?1, ?2, ?3)", row)
+            }
+            PeopleWrite::DropIdentity { person, issuer } => {
+                let row = params![pid(self, person)?, issuer];
+                run(self, "DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", row)
+            }
+            PeopleWrite::Link { person, link } => tokens::put_link(self, person, &link),
+            PeopleWrite::DropLinks(links) => drop_links(self, links),
+            PeopleWrite::Token(token) => {
+                let pid = pid(self, token.person)?;
+                tokens::put_token(self, pid, &token)
+            }
+            PeopleWrite::Secret { token, hash, old_until, used } => run(
+                self,
+                "UPDATE tokens SET previous = hash, old_until = ?3, hash = ?2,
+                    last_used = max(coalesce(last_used, 0), ?4) WHERE token = ?1",
+                params![token.stored(), hash, int(old_until.0), int(used.0)],
+            ),
+            PeopleWrite::DropTokens(tokens) => drop_tokens(self, tokens),
+            PeopleWrite::Group { org, group, name } => {
+                let row = params![group.stored(), oid(self.db(), org)?, name];
+                run(self, "INSERT INTO groups (id, oid, name) VALUES (?1, ?2, ?3)", row)
+            }
+            PeopleWrite::DropGroup { org, group } => {
+                let number = gid(self, org, group)?;
+                run(self, "DELETE FROM group_people WHERE gid = ?1", params![number])?;
+                run(self, "DELETE FROM groups WHERE gid = ?1", params![number])
+            }
+            PeopleWrite::Member { group, person } => run(
+                self,
+                "INSERT OR IGNORE INTO group_people (gid, pid) SELECT gid, ?2 FROM groups WHERE id = ?1",
+                params![group.stored(), pid(self, person)?],
+            ),
+            PeopleWrite::DropMember { group, person } => run(
+                self,
+                "DELETE FROM group_people WHERE gid = (SELECT gid FROM groups WHERE id = ?1) AND pid = ?2",
+                params![group.stored(), pid(self, person)?],
+            ),
+            PeopleWrite::SessionGrant { session, to, grant, by, at } => {
+                put_session_grant(self, session, to, grant, by, at)
+            }
+            PeopleWrite::DropSessionGrant { session, to } => drop_session_grant(self, session, to),
+            PeopleWrite::CloseAgent { org, agent } => {
+                let row = params![oid(self.db(), org)?, agent];
+                run(self, "INSERT OR IGNORE INTO closed_agents (oid, agent) VALUES (?1, ?2)", row)
+            }
+            PeopleWrite::AgentGrant { org, agent, to, grant, by, at } => {
+                let (kind, grantee) = grantee(to, org);
+                let (oid, by, grant) = (oid(self.db(), org)?, pid(self, by)?, record::grant_word(grant));
+                run(
+                    self,
+                    "INSERT OR REPLACE INTO agent_grants (oid, agent, kind, grantee, granted, by, since)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    params![oid, agent, kind, grantee, grant, by, int(at.0)],
+                )
+            }
+            PeopleWrite::DropAgentGrant { org, agent, to } => {
+                let (kind, grantee) = grantee(to, org);
+                run(
+                    self,
+                    "DELETE FROM agent_grants WHERE oid = ?1 AND agent = ?2 AND kind = ?3 AND grantee = ?4",
+                    params![oid(self.db(), org)?, agent, kind, grantee],
+                )
+            }
+            PeopleWrite::DropGrantsTo { org, to } => drop_grants_to(self, org, to),
+            PeopleWrite::Owner { org, sessions, to } => set_owner(self, org, sessions, to),
+            PeopleWrite::Root { org, root: RootRow { directory, to } } => {
+                people::put_root(self, org, to, &directory)
+            }
+            PeopleWrite::DropRoot { org, root: RootRow { directory, to } } => {
+                let (kind, grantee) = grantee(to, org);
+                run(
+                    self,
+                    "DELETE FROM roots WHERE oid = ?1 AND directory = ?2 AND kind = ?3 AND grantee = ?4",
+                    params![oid(self.db(), org)?, directory, kind, grantee],
+                )
+            }
+            PeopleWrite::DropRootsOf { org, to } => {
+                let (kind, grantee) = grantee(to, org);
+                let row = params![oid(self.db(), org)?, kind, grantee];
+                run(self, "DELETE FROM roots WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)
+            }
+            PeopleWrite::Rule { org, rule } => {
+                let oid = known_oid(self, org)?;
+                let kept = rule.session.map(|session| self.stored_session(session)).transpose()?.flatten();
+                rules::add(self, org, oid, pid(self, rule.by)?, kept.map(|kept| kept.sid), &rule)
+            }
+            PeopleWrite::DropRule(rule) => rules::remove(self, rule),
+            PeopleWrite::DropRulesOver { org, at } => {
+                run(self, rules::CLEAR_RULES, params![oid(self.db(), org)?, int(at.0)])
             }
         }
-        Change::ChangePerson { person, was, email, role, .. } => match judged(db, org, *person, *was)? {
-            Err(refused) => Some(refused),
-            Ok(row) => {
-                let demoted = role.is_some_and(|role| role < Role::Owner);
-                match demoted && is_last_owner(db, &row)? {
-                    true => Some(Changing::LastOwner),
-                    false => email_taken(db, org, Some(row.pid), email.as_deref())?,
-                }
-            }
-        },
-        Change::Disable { person, was } => match judged(db, org, *person, *was)? {
-            Err(refused) => Some(refused),
-            Ok(row) => is_last_owner(db, &row)?.then_some(Changing::LastOwner),
-        },
-        Change::SetPassword { person, was, .. }
-        | Change::Enable { person, was }
-        | Change::MakeLink { person, was, .. } => judged(db, org, *person, *was)?.err(),
-        Change::SetIdentity { person, was, issuer, subject } => match judged(db, org, *person, *was)? {
-            Err(refused) => Some(refused),
-            Ok(row) => {
-                let whose = pid_of_identity(db, issuer, subject)?;
-                // Only somebody who looks after them may put another name in the place of theirs.
-                let sql = "SELECT 1 FROM identities WHERE pid = ?1 AND issuer = ?2 AND subject <> ?3";
-                let is_kept = [*person, PersonId::ENGINE].contains(&by.person)
-                    && exists(db, sql, params![row.pid, issuer, subject])?;
-                taken("identity", is_kept || whose.is_some_and(|whose| whose != row.pid))
-            }
-        },
-        Change::MakeGroup { name, .. } => {
-            let sql = "SELECT 1 FROM groups WHERE oid = ?1 AND name = ?2";
-            taken("name", exists(db, sql, params![oid, name])?)
-        }
-        Change::RemoveGroup { group: id } => found(group(*id)?),
-        Change::Join { group: id, person: who } | Change::Leave { group: id, person: who } => {
-            found(group(*id)? && person(*who)?)
-        }
-        Change::Give { to: whom, .. } => found(to(*whom)?),
-        // What is given to a group that is gone can still be taken back.
-        Change::TakeBack { .. } => None,
-        Change::HandOver { to, .. } => cannot_own(db, org, *to)?,
-        Change::HandOverAll { from, was, to } => match judged(db, org, *from, *was)? {
-            Err(refused) => Some(refused),
-            Ok(_) => cannot_own(db, org, *to)?,
-        },
-        Change::AddRoot(root) | Change::RemoveRoot(root) => found(to(root.to)?),
-        Change::MakeToken(row) => found(person(row.person)?),
-        Change::RevokeToken { person: whose, token } => {
-            let sql =
-                "SELECT 1 FROM tokens t JOIN persons p ON p.pid = t.pid WHERE t.token = ?1 AND p.person = ?2";
-            found(person(*whose)? && exists(db, sql, params![token.stored(), whose.stored()])?)
-        }
-        Change::AddRule(rule) => {
-            let asks = match rule.effect {
-                RuleEffect::Ask(whom) => to(whom)?,
-                RuleEffect::Allow | RuleEffect::Deny => true,
-            };
-            let open = match rule.session {
-                Some(session) => exists(db, OPEN_IN_ORG, params![session.stored(), org.stored()])?,
-                None => true,
-            };
-            found(person(rule.by)? && asks && open)
-        }
-        Change::RemoveRule(rule) => found(rules::find(db, oid, *rule)?.is_some()),
-    })
-}
-
-const OPEN_IN_ORG: &str = "SELECT 1 FROM sessions s JOIN persons p ON p.pid = s.owner
-    WHERE s.id = ?1 AND p.org = ?2 AND s.ended IS NULL";
-
-fn exists(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Result<bool, SqliteError> {
-    Ok(db.prepare_cached(sql)?.exists(params)?)
-}
-
-fn taken(what: &'static str, is: bool) -> Option<Changing> {
-    is.then_some(Changing::Taken(what))
-}
-
-/// One of the org's people, if they are still what they were when it was judged.
-fn judged(
-    db: &Connection,
-    org: OrgId,
-    person: PersonId,
-    was: Role,
-) -> Result<Result<Somebody, Changing>, SqliteError> {
-    Ok(match people::of(db, org, person)? {
-        None => Err(Changing::NotFound),
-        Some(somebody) if somebody.row.role != was => Err(Changing::Moved),
-        Some(somebody) => Ok(somebody),
-    })
-}
-
-/// PersonRef is disabled or only looks could do nothing with a session, and nobody else could for them.
-fn cannot_own(db: &Connection, org: OrgId, heir: PersonId) -> Result<Option<Changing>, SqliteError> {
-    Ok(match people::of(db, org, heir)? {
-        None => Some(Changing::NotFound),
-        Some(heir) => (heir.is_disabled() || heir.row.role == Role::Viewer).then_some(Changing::CannotOwn),
-    })
-}
-
-pub(crate) const OTHER_OWNERS: &str =
-    "SELECT 1 FROM persons WHERE org = ?1 AND role = 'owner' AND disabled_at IS NULL AND pid <> ?2";
-
-fn is_last_owner(db: &Connection, somebody: &Somebody) -> Result<bool, SqliteError> {
-    if somebody.row.role != Role::Owner || somebody.is_disabled() {
-        return Ok(false);
     }
-    Ok(!exists(db, OTHER_OWNERS, params![somebody.row.org.stored(), somebody.pid])?)
-}
 
-fn email_taken(
-    db: &Connection,
-    org: OrgId,
-    whose: Option<Pid>,
-    email: Option<&str>,
-) -> Result<Option<Changing>, SqliteError> {
-    let Some(email) = email else { return Ok(None) };
-    let sql = "SELECT 1 FROM persons WHERE email IS NOT NULL AND email = ?1 AND org = ?2 AND pid IS NOT ?3";
-    Ok(taken("email", exists(db, sql, params![key_of(email), org.stored(), whose])?))
-}
-
-fn gid(db: &Connection, oid: Oid, group: GroupId) -> Result<Option<i64>, SqliteError> {
-    let mut query = db.prepare_cached("SELECT gid FROM groups WHERE id = ?1 AND oid = ?2")?;
-    Ok(query.query_row(params![group.stored(), oid], |row| row.get(0)).optional()?)
-}
-
-// The changes themselves. Everything that may refuse has been asked.
-
-fn put(
-    tx: &mut SqliteTx,
-    by: &Principal,
-    who: PersonRef,
-    change: &Change,
-    at: Moment,
-) -> Result<Touched, SqliteError> {
-    let org = by.org;
-    match change {
-        Change::MakeOrg { org, link } => {
-            people::make_org(tx, org, false, at)?;
-            put_link(tx, org.owner.person, link)?;
-            Ok(Touched::Nobody)
-        }
-        Change::Settings(settings) => set_settings(tx, who.oid, settings),
-        Change::AddPerson { person, link } => {
-            put_person(tx, org, person, false, at)?;
-            put_link(tx, person.person, link)?;
-            Ok(Touched::Nobody)
-        }
-        Change::ChangePerson { person, was, name, email, role } => {
-            let role = role.filter(|role| role != was);
-            change_person(tx, org, *person, name.as_deref(), email.as_deref(), role)
-        }
-        Change::SetPassword { person, password, keep, .. } => {
-            set_password(tx, org, *person, password.as_deref(), *keep)
-        }
-        Change::Disable { person, .. } => disable(tx, org, *person, at),
-        Change::Enable { person, .. } => enable(tx, org, *person),
-        Change::SetIdentity { person, issuer, subject, .. } => {
-            set_identity(tx, org, *person, issuer, subject)
-        }
-        Change::MakeLink { person, link, .. } => {
-            put_link(tx, *person, link)?;
-            Ok(Touched::Nobody)
-        }
-        Change::MakeGroup { group, name } => {
-            let row = params![group.stored(), who.oid, name];
-            tx.run("INSERT INTO groups (id, oid, name) VALUES (?1, ?2, ?3)", row)?;
-            Ok(Touched::Nobody)
-        }
-        Change::RemoveGroup { group } => remove_group(tx, org, who.oid, *group),
-        Change::Join { group, person } => {
-            let sql = "INSERT OR IGNORE INTO group_people (gid, pid) VALUES (?1, ?2)";
-            set_membership(tx, org, who.oid, *group, *person, sql)
-        }
-        Change::Leave { group, person } => {
-            let sql = "DELETE FROM group_people WHERE gid = ?1 AND pid = ?2";
-            set_membership(tx, org, who.oid, *group, *person, sql)
-        }
-        Change::Give { on, to, grant } => give(tx, org, who, on, *to, Some(*grant), at),
-        Change::TakeBack { on, to } => give(tx, org, who, on, *to, None, at),
-        Change::HandOver { session, to } => {
-            let kept = tx.stored_session(*session)?.into_iter().collect();
-            hand_over(tx, org, kept, *to)
-        }
-        Change::HandOverAll { from, to, .. } => {
-            let kept = all_of(tx, pid(tx, org, *from)?)?;
-            hand_over(tx, org, kept, *to)
-        }
-        Change::AddRoot(RootRow { directory, to }) => {
-            put_root(tx, org, *to, directory)?;
-            everybody(tx, org, *to).map(Touched::People)
-        }
-        Change::RemoveRoot(root) => remove_root(tx, org, who.oid, root),
-        Change::MakeToken(token) => {
-            put_token(tx, pid(tx, org, token.person)?, token)?;
-            Ok(Touched::Nobody)
-        }
-        Change::RevokeToken { person, token } => {
-            tx.run("DELETE FROM tokens WHERE token = ?1", [token.stored()])?;
-            one(tx, org, *person)
-        }
-        Change::AddRule(rule) => {
-            add_rule(tx, org, rule, at)?;
-            Ok(Touched::Nobody)
-        }
-        Change::RemoveRule(rule) => {
-            rules::remove(tx, *rule)?;
-            Ok(Touched::Nobody)
-        }
+    fn remember_change(&mut self, by: &Principal, key: &Key, now: Moment) -> Read<()> {
+        let who = self.who_at_first_sight(by.org, by.person)?;
+        remember(self, who.pid, Some(key), [0; 16], now)
     }
-}
 
-pub(crate) fn add_rule(tx: &SqliteTx, org: OrgId, rule: &RuleRow, at: Moment) -> Result<(), SqliteError> {
-    let oid = oid(tx.db(), org)?.ok_or_else(|| SqliteError::Damaged(format!("{org} is gone")))?;
-    let kept = rule.session.map(|session| tx.stored_session(session)).transpose()?.flatten();
-    rules::add(tx, org, oid, pid(tx, org, rule.by)?, kept.map(|kept| kept.sid), rule, at)
-}
-
-fn pid(tx: &SqliteTx, org: OrgId, person: PersonId) -> Result<Pid, SqliteError> {
-    let found = people::of(tx.db(), org, person)?;
-    found.map(|somebody| somebody.pid).ok_or_else(|| SqliteError::Damaged(format!("{person} is gone")))
-}
-
-fn one(tx: &SqliteTx, org: OrgId, person: PersonId) -> Result<Touched, SqliteError> {
-    Ok(Touched::People(vec![(pid(tx, org, person)?, person)]))
-}
-
-fn set_settings(tx: &SqliteTx, oid: Oid, settings: &OrgSettings) -> Result<Touched, SqliteError> {
-    tx.run(
-        "UPDATE orgs SET share_new = ?2, open_max = ?3, awake_max = ?4 WHERE oid = ?1",
-        params![oid, settings.share_new.map(record::grant_word), settings.open_max, settings.awake_max],
-    )?;
-    Ok(Touched::Nobody)
-}
-
-/// What is none stays as it is.
-fn change_person(
-    tx: &SqliteTx,
-    org: OrgId,
-    person: PersonId,
-    name: Option<&str>,
-    email: Option<&str>,
-    role: Option<Role>,
-) -> Result<Touched, SqliteError> {
-    let whose = pid(tx, org, person)?;
-    tx.run(
-        "UPDATE persons SET name = coalesce(?2, name), email = coalesce(?3, email), role = coalesce(?4, role)
-         WHERE pid = ?1",
-        params![whose, name, email.map(key_of), role.map(record::role_word)],
-    )?;
-    Ok(if role.is_some() { Touched::People(vec![(whose, person)]) } else { Touched::Nobody })
-}
-
-fn set_password(
-    tx: &SqliteTx,
-    org: OrgId,
-    person: PersonId,
-    password: Option<&str>,
-    keep: Option<TokenId>,
-) -> Result<Touched, SqliteError> {
-    let whose = pid(tx, org, person)?;
-    tx.run("UPDATE persons SET password = ?2 WHERE pid = ?1", params![whose, password])?;
-    tx.run(
-        "DELETE FROM tokens WHERE pid = ?1 AND purpose IN ('browser', 'cli') AND token IS NOT ?2",
-        params![whose, keep.map(Id::stored)],
-    )?;
-    Ok(Touched::People(vec![(whose, person)]))
-}
-
-fn set_identity(
-    tx: &SqliteTx,
-    org: OrgId,
-    person: PersonId,
-    issuer: &str,
-    subject: &str,
-) -> Result<Touched, SqliteError> {
-    let whose = pid(tx, org, person)?;
-    // Somebody has one name at each provider.
-    tx.run("DELETE FROM identities WHERE pid = ?1 AND issuer = ?2", params![whose, issuer])?;
-    let row = params![issuer, subject, whose];
-    tx.run("INSERT INTO identities (issuer, subject, pid) VALUES (?1, ?2, ?3)", row)?;
-    Ok(Touched::People(vec![(whose, person)]))
-}
-
-fn enable(tx: &SqliteTx, org: OrgId, person: PersonId) -> Result<Touched, SqliteError> {
-    let whose = pid(tx, org, person)?;
-    tx.run("UPDATE persons SET disabled_at = NULL WHERE pid = ?1", [whose])?;
-    Ok(Touched::People(vec![(whose, person)]))
-}
-
-fn disable(tx: &SqliteTx, org: OrgId, person: PersonId, at: Moment) -> Result<Touched, SqliteError> {
-    let whose = pid(tx, org, person)?;
-    let row = params![whose, int(at.0)];
-    tx.run("UPDATE persons SET disabled_at = coalesce(disabled_at, ?2) WHERE pid = ?1", row)?;
-    tx.run("DELETE FROM tokens WHERE pid = ?1", [whose])?;
-    tx.run("DELETE FROM links WHERE pid = ?1", [whose])?;
-    Ok(Touched::People(vec![(whose, person)]))
-}
-
-fn set_membership(
-    tx: &SqliteTx,
-    org: OrgId,
-    oid: Oid,
-    group: GroupId,
-    person: PersonId,
-    sql: &str,
-) -> Result<Touched, SqliteError> {
-    let whose = pid(tx, org, person)?;
-    tx.run(sql, params![gid(tx.db(), oid, group)?, whose])?;
-    Ok(Touched::People(vec![(whose, person)]))
-}
-
-fn remove_root(tx: &SqliteTx, org: OrgId, oid: Oid, root: &RootRow) -> Result<Touched, SqliteError> {
-    let (kind, grantee) = grantee(root.to, org);
-    tx.run(
-        "DELETE FROM roots WHERE oid = ?1 AND directory = ?2 AND kind = ?3 AND grantee = ?4",
-        params![oid, root.directory, kind, grantee],
-    )?;
-    everybody(tx, org, root.to).map(Touched::People)
-}
-
-fn remove_group(tx: &SqliteTx, org: OrgId, oid: Oid, group: GroupId) -> Result<Touched, SqliteError> {
-    let touched = everybody(tx, org, Grantee::Group(group))?;
-    let (kind, bits) = grantee(Grantee::Group(group), org);
-    tx.run(
-        "UPDATE sessions SET revision = revision + 1
-         WHERE sid IN (SELECT sid FROM grants WHERE kind = ?1 AND grantee = ?2)",
-        params![kind, bits],
-    )?;
-    tx.run("DELETE FROM grants WHERE kind = ?1 AND grantee = ?2", params![kind, bits])?;
-    let row = params![oid, kind, bits];
-    tx.run("DELETE FROM roots WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
-    tx.run("DELETE FROM agent_grants WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)?;
-    let number = gid(tx.db(), oid, group)?;
-    tx.run("DELETE FROM group_people WHERE gid = ?1", [number])?;
-    tx.run("DELETE FROM groups WHERE gid = ?1", [number])?;
-    Ok(Touched::People(touched))
-}
-
-/// In place of whatever was given to them before; or nothing in its place.
-fn give(
-    tx: &SqliteTx,
-    org: OrgId,
-    who: PersonRef,
-    on: &Resource,
-    to: Grantee,
-    grant: Option<Grant>,
-    at: Moment,
-) -> Result<Touched, SqliteError> {
-    match on {
-        Resource::Session(session) => {
-            let Some(kept) = tx.stored_session(*session)? else { return Ok(Touched::Nobody) };
-            give_on_session(tx, org, who, kept.sid, to, grant, at)?;
-            Ok(Touched::Within(vec![kept.sid], everybody(tx, org, to)?))
-        }
-        Resource::Agent(agent) => {
-            give_on_agent(tx, org, who, agent, to, grant, at)?;
-            // What is given to one closes it to all others.
-            everybody(tx, org, Grantee::Org).map(Touched::People)
-        }
+    fn audit_done(&mut self, org: OrgId, person: PersonId, about: About, trail: &Trail) -> Read<()> {
+        let who = self.who_at_first_sight(org, person)?;
+        self.done(who, &about, trail)
     }
-}
 
-fn give_on_session(
-    tx: &SqliteTx,
-    org: OrgId,
-    who: PersonRef,
-    sid: Sid,
-    to: Grantee,
-    grant: Option<Grant>,
-    at: Moment,
-) -> Result<(), SqliteError> {
-    let (kind, grantee) = grantee(to, org);
-    match grant.map(record::grant_word) {
-        Some(grant) => tx.run(
-            "INSERT OR REPLACE INTO grants (kind, grantee, sid, granted, by, since)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![kind, grantee, sid, grant, who.pid, int(at.0)],
-        ),
-        None => tx.run(
-            "DELETE FROM grants WHERE kind = ?1 AND grantee = ?2 AND sid = ?3",
-            params![kind, grantee, sid],
-        ),
-    }?;
-    tx.run("UPDATE sessions SET revision = revision + 1 WHERE sid = ?1", [sid]).map(drop)
-}
-
-fn give_on_agent(
-    tx: &SqliteTx,
-    org: OrgId,
-    who: PersonRef,
-    agent: &str,
-    to: Grantee,
-    grant: Option<Grant>,
-    at: Moment,
-) -> Result<(), SqliteError> {
-    let (kind, grantee) = grantee(to, org);
-    match grant.map(record::grant_word) {
-        Some(grant) => {
-            let row = params![who.oid, agent];
-            tx.run("INSERT OR IGNORE INTO closed_agents (oid, agent) VALUES (?1, ?2)", row)?;
-            tx.run(
-                "INSERT OR REPLACE INTO agent_grants (oid, agent, kind, grantee, granted, by, since)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![who.oid, agent, kind, grantee, grant, who.pid, int(at.0)],
-            )
-        }
-        // Where nothing is left it stays closed.
-        None => tx.run(
-            "DELETE FROM agent_grants WHERE oid = ?1 AND agent = ?2 AND kind = ?3 AND grantee = ?4",
-            params![who.oid, agent, kind, grantee],
-        ),
+    fn audit_refused(&mut self, entry: &AuditEntry) -> Read<()> {
+        // Whoever was refused is known, so it is of their org.
+        let hosts = entry.by.map_or(OrgId::from_bits(0), |(org, _)| org);
+        self.write_down(&AuditRow::refused(entry, hosts))
     }
-    .map(drop)
-}
-
-/// Every session of somebody, list by list: each is read by its index.
-fn all_of(tx: &SqliteTx, owner: Pid) -> Result<Vec<StoredSession>, SqliteError> {
-    let mut all = Vec::new();
-    for list in view::LISTS {
-        let sql = owned_ids_sql(list);
-        for session in view::read_all(tx.db(), &sql, params![owner], |row| Columns(row).id(0))? {
-            all.extend(tx.stored_session(session)?);
-        }
-    }
-    Ok(all)
 }
 
 pub(crate) fn owned_ids_sql(list: &str) -> String {
     format!("SELECT s.id FROM sessions s WHERE s.owner = ?1 AND {list}")
 }
 
-fn hand_over(
+fn exists(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Read<bool> {
+    Ok(db.prepare_cached(sql)?.exists(params)?)
+}
+
+fn ids<T: Id>(db: &Connection, sql: &str, params: &[&dyn ToSql]) -> Read<Vec<T>> {
+    view::read_all(db, sql, params, |row| Columns(row).id(0))
+}
+
+fn run(tx: &SqliteTx, sql: &str, params: &[&dyn ToSql]) -> Read<()> {
+    tx.run(sql, params).map(drop)
+}
+
+fn pid_of(db: &Connection, person: PersonId) -> Read<Option<Pid>> {
+    Ok(people::by_id(db, person)?.map(|somebody| somebody.pid))
+}
+
+fn pid(tx: &SqliteTx, person: PersonId) -> Read<Pid> {
+    pid_of(tx.db(), person)?.ok_or_else(|| SqliteError::Damaged(format!("{person} is gone")))
+}
+
+fn known_oid(tx: &SqliteTx, org: OrgId) -> Read<Oid> {
+    oid(tx.db(), org)?.ok_or_else(|| SqliteError::Damaged(format!("{org} is gone")))
+}
+
+fn gid(tx: &SqliteTx, org: OrgId, group: GroupId) -> Read<Option<i64>> {
+    let mut query = tx.db().prepare_cached("SELECT gid FROM groups WHERE id = ?1 AND oid = ?2")?;
+    let row = params![group.stored(), oid(tx.db(), org)?];
+    Ok(query.query_row(row, |row| row.get(0)).optional()?)
+}
+
+fn set_settings(tx: &SqliteTx, org: OrgId, settings: &OrgSettings) -> Read<()> {
+    let OrgSettings { share_new, open_max, awake_max } = *settings;
+    run(
+        tx,
+        "UPDATE orgs SET share_new = ?2, open_max = ?3, awake_max = ?4 WHERE org = ?1",
+        params![org.stored(), share_new.map(record::grant_word), open_max, awake_max],
+    )
+}
+
+fn drop_tokens(tx: &SqliteTx, tokens: TokensToDrop) -> Read<()> {
+    match tokens {
+        TokensToDrop::One(token) => run(tx, "DELETE FROM tokens WHERE token = ?1", params![token.stored()]),
+        TokensToDrop::Of(person) => run(tx, "DELETE FROM tokens WHERE pid = ?1", params![pid(tx, person)?]),
+        TokensToDrop::SignInsOf { person, keep } => run(
+            tx,
+            "DELETE FROM tokens WHERE pid = ?1 AND purpose IN ('browser', 'cli') AND token IS NOT ?2",
+            params![pid(tx, person)?, keep.map(Id::stored)],
+        ),
+        TokensToDrop::Purpose { person, purpose } => {
+            run(tx, tokens::DROP_PURPOSE, params![pid(tx, person)?, record::purpose_word(purpose)])
+        }
+        TokensToDrop::TurnsOf(session) => run(tx, tokens::DROP_TURNS, params![session.stored()]),
+        TokensToDrop::Expired(at) => run(tx, tokens::CLEAR_TOKENS, params![int(at.0)]),
+    }
+}
+
+fn drop_links(tx: &SqliteTx, links: LinksToDrop) -> Read<()> {
+    match links {
+        LinksToDrop::One(hash) => run(tx, "DELETE FROM links WHERE hash = ?1", params![hash]),
+        LinksToDrop::Of(person) => run(tx, "DELETE FROM links WHERE pid = ?1", params![pid(tx, person)?]),
+        LinksToDrop::Expired(at) => run(tx, tokens::CLEAR_LINKS, params![int(at.0)]),
+    }
+}
+
+fn put_session_grant(
     tx: &SqliteTx,
-    org: OrgId,
-    sessions: Vec<StoredSession>,
-    to: PersonId,
-) -> Result<Touched, SqliteError> {
-    let heir = pid(tx, org, to)?;
-    let mut touched = vec![(heir, to)];
-    for kept in &sessions {
-        touched.push((kept.owner, kept.owner_person));
+    session: SessionId,
+    to: Grantee,
+    grant: Grant,
+    by: PersonId,
+    at: Moment,
+) -> Read<()> {
+    let Some(kept) = tx.stored_session(session)? else { return Ok(()) };
+    let (kind, grantee) = grantee(to, kept.org);
+    run(
+        tx,
+        "INSERT OR REPLACE INTO grants (kind, grantee, sid, granted, by, since)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![kind, grantee, kept.sid, record::grant_word(grant), pid(tx, by)?, int(at.0)],
+    )?;
+    grow_revision(tx, &kept)
+}
+
+fn drop_session_grant(tx: &SqliteTx, session: SessionId, to: Grantee) -> Read<()> {
+    let Some(kept) = tx.stored_session(session)? else { return Ok(()) };
+    let (kind, grantee) = grantee(to, kept.org);
+    let row = params![kind, grantee, kept.sid];
+    run(tx, "DELETE FROM grants WHERE kind = ?1 AND grantee = ?2 AND sid = ?3", row)?;
+    grow_revision(tx, &kept)
+}
+
+fn grow_revision(tx: &SqliteTx, kept: &StoredSession) -> Read<()> {
+    run(tx, "UPDATE sessions SET revision = revision + 1 WHERE sid = ?1", params![kept.sid])
+}
+
+fn drop_grants_to(tx: &SqliteTx, org: OrgId, to: Grantee) -> Read<()> {
+    let (kind, bits) = grantee(to, org);
+    run(
+        tx,
+        "UPDATE sessions SET revision = revision + 1
+         WHERE sid IN (SELECT sid FROM grants WHERE kind = ?1 AND grantee = ?2)",
+        params![kind, bits],
+    )?;
+    run(tx, "DELETE FROM grants WHERE kind = ?1 AND grantee = ?2", params![kind, bits])?;
+    let row = params![oid(tx.db(), org)?, kind, bits];
+    run(tx, "DELETE FROM agent_grants WHERE oid = ?1 AND kind = ?2 AND grantee = ?3", row)
+}
+
+fn set_owner(tx: &mut SqliteTx, org: OrgId, sessions: SessionsOf, to: PersonId) -> Read<()> {
+    let heir = pid(tx, to)?;
+    let sessions = match sessions {
+        SessionsOf::One(session) => vec![session],
+        SessionsOf::Owner(owner) => tx.sessions_of(org, owner)?,
+    };
+    for session in sessions {
+        let Some(kept) = tx.stored_session(session)? else { continue };
         let row = params![kept.sid, heir];
-        tx.run("UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
-        tx.run("UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
-        tx.run(
+        run(tx, "UPDATE sessions SET owner = ?2, revision = revision + 1 WHERE sid = ?1", row)?;
+        run(tx, "UPDATE bindings SET owner = ?2 WHERE sid = ?1 AND until IS NULL", row)?;
+        run(
+            tx,
             "UPDATE approvals SET owner = ?2 WHERE owner = ?3 AND sid = ?1 AND state = 'open'",
             params![kept.sid, heir, kept.owner],
         )?;
         if kept.ended.is_none() {
-            tx.run("UPDATE persons SET opened = opened - 1 WHERE pid = ?1", [kept.owner])?;
-            tx.run("UPDATE persons SET opened = opened + 1 WHERE pid = ?1", [heir])?;
+            run(tx, "UPDATE persons SET opened = opened - 1 WHERE pid = ?1", params![kept.owner])?;
+            run(tx, "UPDATE persons SET opened = opened + 1 WHERE pid = ?1", params![heir])?;
         }
     }
-    Ok(Touched::Within(sessions.iter().map(|kept| kept.sid).collect(), touched))
-}
-
-// Whom it touches.
-
-pub(crate) const MEMBERS: &str = "SELECT p.pid, p.person
-    FROM groups g CROSS JOIN group_people m ON m.gid = g.gid CROSS JOIN persons p ON p.pid = m.pid
-    WHERE g.id = ?1 AND g.oid = ?2";
-pub(crate) const OF_ORG: &str = "SELECT pid, person FROM persons WHERE org = ?1 AND handle IS NOT NULL";
-
-/// Everybody of the org to whom something is given that is given so.
-fn everybody(tx: &SqliteTx, org: OrgId, to: Grantee) -> Result<Vec<Touchable>, SqliteError> {
-    let db = tx.db();
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Columns(row).id(1)?));
-    match to {
-        Grantee::Person(person) => {
-            Ok(people::of(db, org, person)?.map(|somebody| (somebody.pid, person)).into_iter().collect())
-        }
-        Grantee::Group(group) => view::read_all(db, MEMBERS, params![group.stored(), oid(db, org)?], read),
-        Grantee::Org => view::read_all(db, OF_ORG, params![org.stored()], read),
-    }
-}
-
-/// Standings grow, and whatever those people have said that is not finished is looked at again.
-fn touch(tx: &mut SqliteTx, touched: Touched, at: Moment) -> Result<(), SqliteError> {
-    let (mut people, within) = match touched {
-        Touched::Nobody => return Ok(()),
-        Touched::People(people) => (people, None),
-        Touched::Within(mut sessions, people) => {
-            sessions.sort_unstable();
-            (people, Some(sessions))
-        }
-    };
-    people.sort_unstable_by_key(|(_, person)| *person);
-    people.dedup();
-    for (pid, person) in people {
-        if within.is_none() {
-            tx.run("UPDATE persons SET standing = standing + 1 WHERE pid = ?1", [pid])?;
-        }
-        for (sid, session) in unfinished_of(tx.db(), pid)? {
-            if within.as_ref().is_none_or(|within| within.binary_search(&sid).is_ok()) {
-                put_into_inbox(tx, session, at, Item::Recheck(person))?;
-            }
-        }
-    }
-    tx.forget_people();
     Ok(())
-}
-
-pub(crate) const UNFINISHED_OF: &str =
-    "SELECT m.sid, s.id FROM messages m CROSS JOIN sessions s ON s.sid = m.sid
-     WHERE m.by = ?1 AND m.pending = 1 GROUP BY m.sid ORDER BY m.sid";
-
-fn unfinished_of(db: &Connection, pid: Pid) -> Result<Vec<(Sid, SessionId)>, SqliteError> {
-    view::read_all(db, UNFINISHED_OF, params![pid], |row| Ok((row.get(0)?, Columns(row).id(1)?)))
 }

@@ -6,10 +6,11 @@ use crate::error::SqliteError;
 use crate::tx::{Oid, SqliteTx, oid};
 use crate::view;
 use bytes::Bytes;
+use kernel::people::PersonState;
 use kernel::{Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, Term, authorize};
 use rusqlite::{Connection, Row, ToSql, params};
 use store::{
-    About, AccountRow, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount, NewOrg, NewPerson, OrgRow,
+    About, AccountRow, FIRST_STANDING, GrantRow, GroupRow, LoginRow, NewAccount, NewPerson, OrgRow,
     OrgSettings, PersonRow, Resource, RootRow, Stands, Trail, record,
 };
 
@@ -43,6 +44,12 @@ impl Somebody {
             made_at: row.moment(9)?,
         };
         Ok(Self { row: person, password, standing: row.count(10)?, pid: row.int(11)? })
+    }
+
+    /// As far as the rules look at them.
+    pub(crate) fn state(&self) -> PersonState {
+        let PersonRow { person, role, disabled_at, .. } = self.row;
+        PersonState { person, role, disabled_at, standing: self.standing }
     }
 
     pub(crate) fn is_disabled(&self) -> bool {
@@ -123,10 +130,7 @@ pub(crate) fn people(
     Ok(page.into_iter().map(|somebody| somebody.row).collect())
 }
 
-/// What names are compared by.
-pub(crate) fn key_of(name: &str) -> String {
-    name.to_lowercase()
-}
+pub(crate) use kernel::people::name_key as key_of;
 
 /// Everybody who could be meant; more than one is nobody.
 pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, SqliteError> {
@@ -182,43 +186,8 @@ pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> 
     Ok(authorize(&principal(db, &somebody)?, Act::Say, &record, ()).is_ok())
 }
 
-/// The machine's person. A file from before orgs had names gets the name and the directories that a fresh one would.
-pub(crate) fn host(tx: &mut SqliteTx, fresh: &NewOrg, now: Moment) -> Result<Principal, SqliteError> {
-    let known = somebody(tx.db(), HOST, &[])?.pop();
-    let host = match known {
-        Some(host) => {
-            name_org(tx, &host, fresh)?;
-            host.row.person
-        }
-        None => {
-            make_org(tx, fresh, true, now)?;
-            fresh.owner.person
-        }
-    };
-    let host = by_id(tx.db(), host)?;
-    let host = host.ok_or_else(|| SqliteError::Damaged("the machine's person is gone".into()))?;
-    principal(tx.db(), &host)
-}
-
-fn name_org(tx: &mut SqliteTx, host: &Somebody, fresh: &NewOrg) -> Result<(), SqliteError> {
-    let named = tx.run(
-        "UPDATE orgs SET name = ?2, name_key = ?3 WHERE org = ?1 AND name IS NULL",
-        params![host.row.org.stored(), fresh.name, key_of(&fresh.name)],
-    )?;
-    if named > 0 {
-        let to = Grantee::Person(host.row.person);
-        put_roots(tx, host.row.org, to, &fresh.roots)?;
-    }
-    Ok(())
-}
-
-pub(crate) fn make_org(
-    tx: &mut SqliteTx,
-    new: &NewOrg,
-    is_host: bool,
-    at: Moment,
-) -> Result<(), SqliteError> {
-    let NewOrg { org, name, owner, roots } = new;
+/// A minted id that is there already is a mistake of the caller's.
+pub(crate) fn put_org(tx: &SqliteTx, org: OrgId, name: &str, at: Moment) -> Result<(), SqliteError> {
     // It may have been heard of before.
     let made = tx.run(
         "INSERT INTO orgs (org, name, name_key, opened, made_at) VALUES (?1, ?2, ?3, 0, ?4)
@@ -226,13 +195,7 @@ pub(crate) fn make_org(
             made_at = excluded.made_at WHERE name IS NULL",
         params![org.stored(), name, key_of(name), int(at.0)],
     )?;
-    only(made)?;
-    put_person(tx, *org, owner, is_host, at)?;
-    put_roots(tx, *org, Grantee::Person(owner.person), roots)
-}
-
-fn put_roots(tx: &SqliteTx, org: OrgId, to: Grantee, roots: &[String]) -> Result<(), SqliteError> {
-    roots.iter().try_for_each(|directory| put_root(tx, org, to, directory))
+    only(made)
 }
 
 pub(crate) fn put_root(tx: &SqliteTx, org: OrgId, to: Grantee, directory: &str) -> Result<(), SqliteError> {
@@ -267,7 +230,7 @@ pub(crate) fn put_person(
             handle,
             key_of(handle),
             name,
-            email.as_deref().map(key_of),
+            email,
             record::role_word(*role),
             is_host,
             int(FIRST_STANDING),

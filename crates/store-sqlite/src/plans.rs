@@ -1,7 +1,7 @@
 //! What is not on a page must not cost anything: every list is read from an index in its own order.
 
 use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
-use crate::change::{MEMBERS, OF_ORG, OTHER_OWNERS, UNFINISHED_OF, owned_ids_sql};
+use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
 use crate::files::plan_once;
 use crate::intake::{CLEAR_KEYS, IMPORTED, LIMITS};
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
@@ -82,9 +82,9 @@ fn statements() -> Vec<(String, &'static str)> {
         (tokens::IDENTITY.into(), "PRIMARY KEY"),
         (tokens::CLEAR_TOKENS.into(), "tokens_expiring"),
         (tokens::CLEAR_LINKS.into(), "links_expiring"),
-        (tokens::REPLACE_MACHINES.into(), "tokens_of_person"),
-        (tokens::REPLACE_TURNS.into(), "tokens_of_session"),
-        (OTHER_OWNERS.into(), "persons_owners"),
+        (tokens::DROP_PURPOSE.into(), "tokens_of_person"),
+        (tokens::DROP_TURNS.into(), "tokens_of_session"),
+        (ACTIVE_OWNERS.into(), "persons_owners"),
         (MEMBERS.into(), "sqlite_autoindex_groups_1"),
         (OF_ORG.into(), "persons_handle"),
         (UNFINISHED_OF.into(), "messages_by"),

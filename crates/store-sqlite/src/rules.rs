@@ -53,7 +53,6 @@ pub(crate) fn find(
     Ok(read_all(db, sql, params![rule.stored(), oid], |row| Columns(row).id_maybe(0))?.pop())
 }
 
-/// Those of the org whose time is over make room for it.
 pub(crate) fn add(
     tx: &SqliteTx,
     org: OrgId,
@@ -61,9 +60,7 @@ pub(crate) fn add(
     by: Pid,
     sid: Option<Sid>,
     rule: &RuleRow,
-    at: Moment,
 ) -> Result<(), SqliteError> {
-    tx.run(CLEAR_RULES, params![oid, int(at.0)])?;
     let (effect, whom) = match rule.effect {
         RuleEffect::Allow => ("allow", None),
         RuleEffect::Deny => ("deny", None),

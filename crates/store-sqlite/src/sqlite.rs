@@ -5,7 +5,7 @@ use crate::lock::Lock;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
-use crate::{append, audit, change, intake, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view};
+use crate::{append, audit, intake, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view};
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
@@ -201,7 +201,10 @@ impl Views for SqliteStore {
 impl Credentials for SqliteStore {
     fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
         let now = self.node().since;
-        self.write(0, move |tx| people::host(tx, &fresh, now))
+        self.write(0, move |tx| {
+            let host = store::change::host(tx, fresh, now)?;
+            host.ok_or_else(|| SqliteError::Damaged("the machine's person is gone".into()))
+        })
     }
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
         self.ask_reader(move |db| tokens::token(db, hash, now))
@@ -210,7 +213,7 @@ impl Credentials for SqliteStore {
         self.ask_reader(move |db| tokens::principal(db, credential, now))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
-        self.write(0, move |tx| tokens::add_token(tx, &token))
+        self.write(0, move |tx| store::change::add_token(tx, token))
     }
     fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()> {
         self.write(0, move |tx| tokens::touch_tokens(tx, &used))
@@ -222,13 +225,13 @@ impl Credentials for SqliteStore {
         now: Moment,
         old_until: Moment,
     ) -> Reply<'_, bool> {
-        self.write(0, move |tx| tokens::rotate_token(tx, token, hash, now, old_until))
+        self.write(0, move |tx| store::change::rotate_token(tx, token, hash, now, old_until))
     }
     fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| people::login(db, &typed))
     }
     fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool> {
-        self.write(0, move |tx| tokens::sign_in(tx, &sign_in))
+        self.write(0, move |tx| store::change::sign_in(tx, sign_in))
     }
     fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::link(db, hash, now))
@@ -236,10 +239,10 @@ impl Credentials for SqliteStore {
     fn spend_link(
         &self,
         hash: [u8; 32],
-        token: Option<LinkToken>,
+        token: Option<NewToken>,
         trail: Trail,
     ) -> Reply<'_, Option<LoginRow>> {
-        self.write(0, move |tx| tokens::spend_link(tx, hash, token, &trail))
+        self.write(0, move |tx| store::change::spend_link(tx, hash, token, &trail))
     }
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::identity(db, &issuer, &subject))
@@ -256,8 +259,8 @@ impl Credentials for SqliteStore {
 }
 
 impl People for SqliteStore {
-    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
-        self.write(0, move |tx| change::change(tx, &wish))
+    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, Outcome<(), PeopleRefusal>> {
+        self.write(0, move |tx| store::change::change(tx, &by, new))
     }
     fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
         self.ask_reader(people::orgs)

@@ -5,20 +5,23 @@ use crate::error::SqliteError;
 use crate::people::{self, BY_PID, Somebody};
 use crate::tx::{Pid, SqliteTx};
 use crate::view;
+use kernel::people::{CredentialState, LinkState, lets_in, link_lets_in};
 use kernel::{Moment, OrgId, PersonId, Principal, Rights, SessionId, TokenId, Turn};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use store::{About, LinkToken, LoginRow, NewLink, Purpose, SignedIn, TokenRow, TokenView, Trail, record};
+use store::{LoginRow, NewLink, TokenRow, TokenView, record};
 
 /// The columns of a credential, in the order in which `Token` reads them.
 const TOKEN: &str =
     "t.token, t.hash, p.person, t.purpose, t.name, t.rights, t.client, t.session, t.turn, t.made_at,
-    t.expires, t.idle_ms_max, t.last_used, t.pid FROM tokens t JOIN persons p ON p.pid = t.pid";
+    t.expires, t.idle_ms_max, t.last_used, t.pid, t.old_until FROM tokens t JOIN persons p ON p.pid = t.pid";
 
 /// A credential, when it was last used, and whose it is.
 struct Token {
     row: TokenRow,
     last_used: Option<Moment>,
     pid: Pid,
+    /// Until when the secret before this one counts.
+    old_until: Option<Moment>,
 }
 
 impl Token {
@@ -41,7 +44,8 @@ impl Token {
             expires: row.moment_maybe(10)?,
             idle_ms_max: row.count_maybe(11)?,
         };
-        Ok(Self { row: token, last_used: row.moment_maybe(12)?, pid: row.int(13)? })
+        let (last_used, pid, old_until) = (row.moment_maybe(12)?, row.int(13)?, row.moment_maybe(14)?);
+        Ok(Self { row: token, last_used, pid, old_until })
     }
 }
 
@@ -50,7 +54,7 @@ pub(crate) fn token_sql(condition: &str) -> String {
 }
 
 pub(crate) const BY_HASH: &str = "t.hash = ?1";
-pub(crate) const BY_OLD_HASH: &str = "t.previous IS NOT NULL AND t.previous = ?1 AND t.old_until > ?2";
+pub(crate) const BY_OLD_HASH: &str = "t.previous IS NOT NULL AND t.previous = ?1";
 pub(crate) const BY_ID: &str = "t.token = ?1";
 pub(crate) const OF_PERSON: &str =
     "t.pid = ?1 AND t.purpose NOT IN ('machine', 'turn') ORDER BY t.made_at DESC";
@@ -60,11 +64,11 @@ fn find(db: &Connection, condition: &str, params: &[&dyn ToSql]) -> Result<Optio
 }
 
 pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<Principal>, SqliteError> {
-    let found = match find(db, BY_HASH, params![hash])? {
-        Some(token) => Some(token),
-        None => find(db, BY_OLD_HASH, params![hash, int(now.0)])?,
-    };
-    found.map_or(Ok(None), |token| lets_in(db, &token, now))
+    if let Some(token) = find(db, BY_HASH, params![hash])? {
+        return principal_by(db, &token, None, now);
+    }
+    let Some(token) = find(db, BY_OLD_HASH, params![hash])? else { return Ok(None) };
+    principal_by(db, &token, Some(token.old_until.unwrap_or(Moment(0))), now)
 }
 
 pub(crate) fn principal(
@@ -72,19 +76,42 @@ pub(crate) fn principal(
     credential: TokenId,
     now: Moment,
 ) -> Result<Option<Principal>, SqliteError> {
-    find(db, BY_ID, params![credential.stored()])?.map_or(Ok(None), |token| lets_in(db, &token, now))
+    let found = find(db, BY_ID, params![credential.stored()])?;
+    found.map_or(Ok(None), |token| principal_by(db, &token, None, now))
 }
 
-fn lets_in(db: &Connection, token: &Token, now: Moment) -> Result<Option<Principal>, SqliteError> {
-    if !token.row.is_fresh(token.last_used, now) {
-        return Ok(None);
-    }
-    if let Some((session, turn)) = token.row.bound
-        && !is_under_way(db, session, turn)?
-    {
-        return Ok(None);
-    }
-    let person = whose(db, token.pid)?.filter(|somebody| !somebody.is_disabled());
+/// A credential, with what decides whether it lets its person in.
+pub(crate) fn credential(
+    db: &Connection,
+    token: TokenId,
+) -> Result<Option<(TokenRow, CredentialState)>, SqliteError> {
+    let Some(token) = find(db, BY_ID, params![token.stored()])? else { return Ok(None) };
+    let (state, _) = state_of(db, &token, None)?;
+    Ok(Some((token.row, state)))
+}
+
+fn state_of(
+    db: &Connection,
+    token: &Token,
+    old_until: Option<Moment>,
+) -> Result<(CredentialState, Option<Somebody>), SqliteError> {
+    let is_under_way = match token.row.bound {
+        Some((session, turn)) => is_under_way(db, session, turn)?,
+        None => true,
+    };
+    let person = whose(db, token.pid)?;
+    let is_disabled = person.as_ref().is_none_or(Somebody::is_disabled);
+    Ok((CredentialState { last_used: token.last_used, old_until, is_under_way, is_disabled }, person))
+}
+
+fn principal_by(
+    db: &Connection,
+    token: &Token,
+    old_until: Option<Moment>,
+    now: Moment,
+) -> Result<Option<Principal>, SqliteError> {
+    let (state, person) = state_of(db, token, old_until)?;
+    let person = person.filter(|_| lets_in(&token.row, state, now));
     person.map(|person| Ok(token.row.of(people::principal(db, &person)?))).transpose()
 }
 
@@ -102,35 +129,17 @@ fn whose(db: &Connection, pid: Pid) -> Result<Option<Somebody>, SqliteError> {
 pub(crate) fn tokens(db: &Connection, org: OrgId, person: PersonId) -> Result<Vec<TokenView>, SqliteError> {
     let Some(somebody) = people::of(db, org, person)? else { return Ok(Vec::new()) };
     let tokens = view::read_all(db, &token_sql(OF_PERSON), params![somebody.pid], Token::read)?;
-    let mut views: Vec<_> = tokens.into_iter().map(|token| token.row.view(token.last_used)).collect();
+    let mut views: Vec<_> =
+        tokens.into_iter().map(|token| TokenView::of(&token.row, token.last_used)).collect();
     views.sort_by_key(|view| std::cmp::Reverse((view.made_at, view.token)));
     Ok(views)
 }
 
 pub(crate) const CLEAR_TOKENS: &str = "DELETE FROM tokens WHERE expires <= ?1";
 pub(crate) const CLEAR_LINKS: &str = "DELETE FROM links WHERE expires <= ?1";
-pub(crate) const REPLACE_MACHINES: &str = "DELETE FROM tokens WHERE pid = ?1 AND purpose = 'machine'";
-pub(crate) const REPLACE_TURNS: &str =
+pub(crate) const DROP_PURPOSE: &str = "DELETE FROM tokens WHERE pid = ?1 AND purpose = ?2";
+pub(crate) const DROP_TURNS: &str =
     "DELETE FROM tokens WHERE session IS NOT NULL AND session = ?1 AND purpose = 'turn'";
-
-/// A credential of somebody who is not there is nobody's, and is not kept.
-pub(crate) fn add_token(tx: &mut SqliteTx, token: &TokenRow) -> Result<(), SqliteError> {
-    let Some(person) = people::by_id(tx.db(), token.person)? else { return Ok(()) };
-    match token.purpose {
-        Purpose::Machine => {
-            tx.run(REPLACE_MACHINES, [person.pid])?;
-            tx.run(CLEAR_TOKENS, [int(token.made_at.0)])?;
-            tx.run(CLEAR_LINKS, [int(token.made_at.0)])?;
-        }
-        Purpose::Turn => {
-            let session = token.bound.map(|(session, _)| session.stored());
-            tx.run(REPLACE_TURNS, [session])?;
-        }
-        Purpose::Browser | Purpose::Cli | Purpose::Api => {}
-    }
-    tx.run("DELETE FROM tokens WHERE token = ?1", [token.token.stored()])?;
-    put_token(tx, person.pid, token)
-}
 
 pub(crate) fn put_token(tx: &SqliteTx, pid: Pid, token: &TokenRow) -> Result<(), SqliteError> {
     tx.run(
@@ -165,34 +174,6 @@ pub(crate) fn touch_tokens(tx: &mut SqliteTx, used: &[(TokenId, Moment)]) -> Res
     Ok(())
 }
 
-pub(crate) fn rotate_token(
-    tx: &mut SqliteTx,
-    token: TokenId,
-    hash: [u8; 32],
-    now: Moment,
-    old_until: Moment,
-) -> Result<bool, SqliteError> {
-    let found = find(tx.db(), BY_ID, params![token.stored()])?;
-    if !found.is_some_and(|token| token.row.is_fresh(token.last_used, now)) {
-        return Ok(false);
-    }
-    let changed = tx.run(
-        "UPDATE tokens SET previous = hash, old_until = ?3, hash = ?2, last_used = max(coalesce(last_used, 0), ?4)
-         WHERE token = ?1",
-        params![token.stored(), hash, int(old_until.0), int(now.0)],
-    )?;
-    Ok(changed > 0)
-}
-
-pub(crate) fn sign_in(tx: &mut SqliteTx, sign_in: &SignedIn) -> Result<bool, SqliteError> {
-    let SignedIn { standing, token, org, trail } = sign_in;
-    let known = tx.who(*org, token.person)?.filter(|who| who.standing == Some(*standing));
-    let Some(who) = known else { return Ok(false) };
-    put_token(tx, who.pid, token)?;
-    tx.done(who, &About::default().and(Some(token.token)), trail)?;
-    Ok(true)
-}
-
 pub(crate) fn put_link(tx: &SqliteTx, person: PersonId, link: &NewLink) -> Result<(), SqliteError> {
     tx.run(
         "INSERT OR REPLACE INTO links (hash, pid, expires)
@@ -202,30 +183,23 @@ pub(crate) fn put_link(tx: &SqliteTx, person: PersonId, link: &NewLink) -> Resul
     .map(drop)
 }
 
-pub(crate) const LINK: &str = "SELECT pid FROM links WHERE hash = ?1 AND expires > ?2";
+pub(crate) const LINK: &str = "SELECT pid, expires FROM links WHERE hash = ?1";
 
-pub(crate) fn link(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<LoginRow>, SqliteError> {
-    let mut query = db.prepare_cached(LINK)?;
-    let pid: Option<Pid> = query.query_row(params![hash, int(now.0)], |row| row.get(0)).optional()?;
-    let Some(pid) = pid else { return Ok(None) };
-    Ok(whose(db, pid)?.filter(|somebody| !somebody.is_disabled()).map(Somebody::login))
+/// A link, and whoever it would let in.
+pub(crate) fn link_state(
+    db: &Connection,
+    hash: [u8; 32],
+) -> Result<Option<(LinkState, LoginRow)>, SqliteError> {
+    let read = |row: &Row<'_>| Ok((row.get::<_, Pid>(0)?, Columns(row).moment(1)?));
+    let Some((pid, expires)) = view::read_all(db, LINK, params![hash], read)?.pop() else { return Ok(None) };
+    let Some(somebody) = whose(db, pid)? else { return Ok(None) };
+    let (person, is_disabled) = (somebody.row.person, somebody.is_disabled());
+    Ok(Some((LinkState { person, expires, is_disabled }, somebody.login())))
 }
 
-pub(crate) fn spend_link(
-    tx: &mut SqliteTx,
-    hash: [u8; 32],
-    token: Option<LinkToken>,
-    trail: &Trail,
-) -> Result<Option<LoginRow>, SqliteError> {
-    let Some(login) = link(tx.db(), hash, trail.at)? else { return Ok(None) };
-    let Some(who) = tx.who(login.org, login.person)? else { return Ok(None) };
-    tx.run("DELETE FROM links WHERE hash = ?1", [hash])?;
-    let token = token.map(|token| token.row(login.person, trail.at));
-    if let Some(token) = &token {
-        put_token(tx, who.pid, token)?;
-    }
-    tx.done(who, &About::default().and(token.map(|token| token.token)), trail)?;
-    Ok(Some(login))
+pub(crate) fn link(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<LoginRow>, SqliteError> {
+    let found = link_state(db, hash)?;
+    Ok(found.filter(|(link, _)| link_lets_in(*link, now)).map(|(_, login)| login))
 }
 
 pub(crate) const IDENTITY: &str = "SELECT pid FROM identities WHERE issuer = ?1 AND subject = ?2";

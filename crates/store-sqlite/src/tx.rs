@@ -21,7 +21,7 @@ const PEOPLE_MAX: usize = 1_024;
 
 /// What the writer reads of a session, in the order of `StoredSession`.
 pub(crate) const STORED_SESSION: &str =
-    "SELECT s.sid, s.owner, p.person, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
+    "SELECT s.sid, s.owner, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
         s.touched_at
      FROM sessions s JOIN persons p ON p.pid = s.owner WHERE s.id = ?1";
 
@@ -65,7 +65,6 @@ impl PersonRef {
 pub(crate) struct StoredSession {
     pub(crate) sid: Sid,
     pub(crate) owner: Pid,
-    pub(crate) owner_person: PersonId,
     pub(crate) org: OrgId,
     pub(crate) revision: u64,
     pub(crate) ended: Option<EndWhy>,
@@ -239,16 +238,15 @@ impl SqliteTx {
         Ok(Some(StoredSession {
             sid: row.int(0)?,
             owner: row.int(1)?,
-            owner_person: row.id(2)?,
-            org: row.id(3)?,
-            revision: row.count(4)?,
-            ended: row.word_maybe(5, record::end_parse)?,
-            awake: row.flag(6)?,
-            pending: row.small(7)?,
-            number: row.number(8)?,
-            term: Term(row.count(9)?),
-            wake_at: row.count_maybe(10)?,
-            touched_at: row.moment(11)?,
+            org: row.id(2)?,
+            revision: row.count(3)?,
+            ended: row.word_maybe(4, record::end_parse)?,
+            awake: row.flag(5)?,
+            pending: row.small(6)?,
+            number: row.number(7)?,
+            term: Term(row.count(8)?),
+            wake_at: row.count_maybe(9)?,
+            touched_at: row.moment(10)?,
         }))
     }
 

@@ -1,12 +1,13 @@
 //! What we need from a database without naming one.
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
-//! `people` and `audit` what goes in and comes back, `chain` the seals of the audit, `record`
+//! `people` and `audit` what goes in and comes back, `change` how it changes who may do what, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
 mod audit;
 pub mod chain;
+pub mod change;
 pub mod conformance;
 mod log;
 mod memory;
@@ -22,6 +23,7 @@ mod wrap;
 
 pub use audit::*;
 pub use chain::{ChainHead, ChainKey};
+pub use change::{KeyUse, PeopleTx};
 pub use log::*;
 pub use memory::{MemoryStore, Snapshot};
 pub use outcome::Outcome;

@@ -8,6 +8,7 @@
 use crate::audit::{AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::log::*;
+use crate::outcome::Outcome;
 use crate::people::*;
 use crate::rows::*;
 use crate::way_in::*;
@@ -195,7 +196,7 @@ ports! {
 
         /// Spends a link, and lets in whose it is if there is a credential for them. One transaction with its audit entry: it
         /// works once. None if there is no such link any more, it has expired, or its person is disabled.
-        Write fn spend_link(hash: [u8; 32], token: Option<LinkToken>, trail: Trail) -> Option<LoginRow>;
+        Write fn spend_link(hash: [u8; 32], token: Option<NewToken>, trail: Trail) -> Option<LoginRow>;
 
         /// The person whom an identity provider knows by this name; none if there is nobody yet.
         Read fn identity(issuer: String, subject: String) -> Option<LoginRow>;
@@ -212,10 +213,10 @@ ports! {
 
     /// The people of an org, and who may do what.
     pub trait People {
-        /// Changes who may do what. One transaction: the witness is compared (Homing itself always stands), then the change, its audit entry, the standing
-        /// of everybody whom it touches, and a `Recheck` in the inbox of every session where one of them has something
-        /// unfinished.
-        Door fn change(wish: Authorized<NewChange>) -> Changing;
+        /// Changes who may do what. One transaction (`change::change`): whoever asks as they are now, the key, the rows that the
+        /// change is judged by; then the change, its audit entry, the standing of everybody whom it touches, and a `Recheck` in
+        /// the inbox of every session where one of them has something unfinished. A refusal is in the audit, too.
+        Door fn change(by: Principal, new: NewChange) -> Outcome<(), PeopleRefusal>;
 
         /// The orgs of this machine.
         Read fn orgs() -> Vec<OrgRow>;

@@ -1,8 +1,8 @@
 //! What is given on sessions and agents, and to whom; and handing sessions over.
 
 use crate::{Engine, Refused, Trace};
-use kernel::{Act, Grant, Grantee, OrgAct, PersonId, Principal, Role, SessionId, authorize, authorize_right};
-use store::{Change, GrantRow, Resource, grantee_text};
+use kernel::{Act, Grant, Grantee, OrgAct, PersonId, Principal, SessionId, authorize, authorize_right};
+use store::{GrantRow, PeopleChange, Resource, grantee_text};
 
 impl Engine {
     /// What was given on it. Of a session whoever manages it sees that, of an agent an admin.
@@ -36,7 +36,7 @@ impl Engine {
             self.note_refusal(by, "give", &trace, Some(agent.clone()), known).await?;
         }
         let body = (resource_text(&on), grantee_text(to), format!("{grant:?}"));
-        self.change(by, Change::Give { on, to, grant }, body, trace).await.map(drop)
+        self.change(by, PeopleChange::Give { on, to, grant }, body, &trace).await.map(drop)
     }
 
     /// Takes back what they were given on it.
@@ -48,7 +48,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let body = (resource_text(&on), grantee_text(to));
-        self.change(by, Change::TakeBack { on, to }, body, trace).await.map(drop)
+        self.change(by, PeopleChange::TakeBack { on, to }, body, &trace).await.map(drop)
     }
 
     /// Gives a session another owner.
@@ -60,7 +60,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let body = (session.to_string(), to.to_string());
-        self.change(by, Change::HandOver { session, to }, body, trace).await.map(drop)
+        self.change(by, PeopleChange::HandOver { session, to }, body, &trace).await.map(drop)
     }
 
     /// Gives every session of somebody who is leaving another owner.
@@ -72,8 +72,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let body = (from.to_string(), to.to_string());
-        let change = Change::HandOverAll { from, was: Role::Viewer, to };
-        self.change(by, change, body, trace).await.map(drop)
+        self.change(by, PeopleChange::HandOverAll { from, to }, body, &trace).await.map(drop)
     }
 
     /// What is given on an agent that is not there would count when one of that name comes.

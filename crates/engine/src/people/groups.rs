@@ -3,7 +3,7 @@
 use super::check_name;
 use crate::{Engine, Refused, Trace};
 use kernel::{GroupId, OrgAct, PersonId, Principal};
-use store::{Change, GroupRow};
+use store::{GroupRow, PeopleChange};
 
 impl Engine {
     /// The org's groups, with who is in them.
@@ -17,8 +17,8 @@ impl Engine {
         let checked = check_name("name", &name);
         self.note_refusal(by, "make_group", &trace, None, checked).await?;
         let group = GroupId::from_bits(self.mint_bits());
-        let change = Change::MakeGroup { group, name: name.clone() };
-        self.change(by, change, &name, trace).await?;
+        let change = PeopleChange::MakeGroup { group, name: name.clone() };
+        self.change(by, change, &name, &trace).await?;
         // A repetition made no other: the name is one of its kind.
         let made = self.store().groups(by.org).await?.into_iter().find(|row| row.name == name);
         made.ok_or(Refused::NotFound { what: "group" })
@@ -26,7 +26,7 @@ impl Engine {
 
     /// Whatever it was given is given to nobody by it any more.
     pub async fn remove_group(&self, by: &Principal, group: GroupId, trace: Trace) -> Result<(), Refused> {
-        self.change(by, Change::RemoveGroup { group }, group.to_string(), trace).await.map(drop)
+        self.change(by, PeopleChange::RemoveGroup { group }, group.to_string(), &trace).await.map(drop)
     }
 
     /// Lets somebody be in it.
@@ -38,7 +38,7 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let body = (group.to_string(), person.to_string());
-        self.change(by, Change::Join { group, person }, body, trace).await.map(drop)
+        self.change(by, PeopleChange::Join { group, person }, body, &trace).await.map(drop)
     }
 
     /// Lets them be in it no more.
@@ -50,6 +50,6 @@ impl Engine {
         trace: Trace,
     ) -> Result<(), Refused> {
         let body = (group.to_string(), person.to_string());
-        self.change(by, Change::Leave { group, person }, body, trace).await.map(drop)
+        self.change(by, PeopleChange::Leave { group, person }, body, &trace).await.map(drop)
     }
 }

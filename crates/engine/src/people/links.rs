@@ -2,8 +2,8 @@
 
 use super::Secret;
 use crate::{Engine, Refused, Trace};
-use kernel::{Moment, PersonId, Principal, Role};
-use store::{Change, LoginRow, NewLink};
+use kernel::{Moment, PersonId, Principal};
+use store::{LoginRow, NewLink, PeopleChange};
 
 /// How long a link is good that somebody makes for themselves.
 const OWN_LINK_MS_MAX: u64 = 10 * 60 * 1_000;
@@ -36,8 +36,8 @@ impl Engine {
     ) -> Result<LinkSecret, Refused> {
         let (secret, link) =
             if person == by.person { self.new_link(OWN_LINK_MS_MAX) } else { self.new_link(INVITE_MS_MAX) };
-        let change = Change::MakeLink { person, was: Role::Viewer, link };
-        self.change(by, change, person.to_string(), trace).await?.only_now()?;
+        let change = PeopleChange::MakeLink { person, link };
+        self.change(by, change, person.to_string(), &trace).await?.only_now()?;
         Ok(secret)
     }
 

@@ -1,10 +1,11 @@
 //! Who there is, what they may do, and every way in which that changes.
 //!
-//! Read `rule` first: it says what each change needs, and is the only way to the store's `change`. The others are what
+//! The rules are `kernel::people`'s. `change` is the only way to the store's own `change`; the others are what
 //! people can wish: `persons`, `groups`, `grants`, `roots`, `rules`, `tokens`, `orgs`, `audit`; and how they come in: `sign_in`,
 //! `vouched`, `links`, `passwords`, `secrets`. `rights_cache` remembers for a moment what somebody may do, `uses` when they last did.
 
 mod audit;
+mod change;
 mod grants;
 mod groups;
 mod links;
@@ -13,7 +14,6 @@ mod passwords;
 mod persons;
 mod rights_cache;
 mod roots;
-mod rule;
 mod rules;
 mod secrets;
 mod sign_in;

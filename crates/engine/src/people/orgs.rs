@@ -3,7 +3,7 @@
 use super::{AddPerson, LinkSecret, check_handle};
 use crate::{Engine, Refused, Trace};
 use kernel::{OrgAct, OrgId, PersonId, Principal, Role};
-use store::{Change, NewOrg, OrgRow, OrgSettings};
+use store::{NewOrg, OrgRow, OrgSettings, PeopleChange};
 
 /// An org to be made, and who owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,28 +36,23 @@ impl Engine {
         make: MakeOrg,
         trace: Trace,
     ) -> Result<(OrgRow, PersonId, LinkSecret), Refused> {
-        let result = self.make_org_now(by, make, &trace).await;
-        self.note_refusal(by, "make_org", &trace, None, result).await
+        let checked = self.may(by, OrgAct::MakeOrg).and_then(|()| self.new_org(make));
+        let org = self.note_refusal(by, "make_org", &trace, None, checked).await?;
+        let body = (org.name.clone(), org.owner.handle.clone());
+        let (id, person) = (org.org, org.owner.person);
+        let (wall, (secret, link)) = (self.wall_now().await, self.new_invite());
+        let change = PeopleChange::MakeOrg { org, link, walled: wall.is_proved() };
+        let made = wall.tell(self.change(by, change, body, &trace).await)?.only_now();
+        self.note_refusal(by, "make_org", &trace, None, made).await?;
+        let row = self.store().org(id).await?.ok_or(Refused::NotFound { what: "org" })?;
+        Ok((row, person, secret))
     }
 
-    async fn make_org_now(
-        &self,
-        by: &Principal,
-        make: MakeOrg,
-        trace: &Trace,
-    ) -> Result<(OrgRow, PersonId, LinkSecret), Refused> {
-        self.may(by, OrgAct::MakeOrg)?;
+    fn new_org(&self, make: MakeOrg) -> Result<NewOrg, Refused> {
         check_handle("name", &make.name)?;
         let MakeOrg { name, handle, owner_name, email } = make;
         let owner = self.new_person(AddPerson { handle, name: owner_name, email, role: Role::Owner })?;
-        self.prove_wall().await?;
-        let body = (name.clone(), owner.handle.clone());
-        let (org, person) = (OrgId::from_bits(self.mint_bits()), owner.person);
-        let (secret, link) = self.new_invite();
-        let new = NewOrg { org, name, owner, roots: Vec::new() };
-        self.change_now(by, Change::MakeOrg { org: new, link }, body, trace).await?.only_now()?;
-        let row = self.store().org(org).await?.ok_or(Refused::NotFound { what: "org" })?;
-        Ok((row, person, secret))
+        Ok(NewOrg { org: OrgId::from_bits(self.mint_bits()), name, owner, roots: Vec::new() })
     }
 
     /// Changes what the org decides for itself.
@@ -67,7 +62,7 @@ impl Engine {
         settings: OrgSettings,
         trace: Trace,
     ) -> Result<OrgRow, Refused> {
-        self.change(by, Change::Settings(settings), format!("{settings:?}"), trace).await?;
+        self.change(by, PeopleChange::Settings(settings), format!("{settings:?}"), &trace).await?;
         self.store().org(by.org).await?.ok_or(Refused::NotFound { what: "org" })
     }
 }

@@ -5,12 +5,12 @@
 use crate::{Engine, Refused, Trace};
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
-use kernel::{PersonId, Principal, Role};
+use kernel::{PersonId, Principal};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::Change;
+use store::PeopleChange;
 use tokio::sync::Semaphore;
 
 /// How many characters a password may have.
@@ -95,63 +95,50 @@ impl Engine {
         new: Option<String>,
         trace: Trace,
     ) -> Result<(), Refused> {
-        let result = if person == by.person {
-            self.set_own_password(by, current, new, &trace).await
+        let checked = self.checked_password(by, person, current, new).await;
+        let subject = Some(person.to_string());
+        let (password, proved) = self.note_refusal(by, "set_password", &trace, subject, checked).await?;
+        let id = person.to_string();
+        let own = person == by.person;
+        let body = (id.clone(), password.is_some());
+        let change = PeopleChange::SetPassword { person, password, keep: by.credential, proved };
+        let changed = if own {
+            self.change(by, change, body, &trace).await
         } else {
-            self.remove_password(by, person, new, &trace).await
+            self.change(by, change, id, &trace).await
         };
-        self.note_refusal(by, "set_password", &trace, Some(person.to_string()), result).await
+        changed.map(drop)
     }
 
-    async fn set_own_password(
+    /// What is kept of the new one; and the standing under which they proved that they know the old one. Whoever was let in by
+    /// the old one and has changed it meanwhile has changed that: it was another password that was proved.
+    async fn checked_password(
         &self,
         by: &Principal,
+        person: PersonId,
         current: Option<String>,
         new: Option<String>,
-        trace: &Trace,
-    ) -> Result<(), Refused> {
-        match new {
-            Some(_) => self.may_let_in(by)?,
-            None => self.may(by, kernel::OrgAct::Myself)?,
-        }
-        let me = self.myself(by).await?;
-        if let Some(new) = &new {
-            check_password(new, &me.person.handle, me.person.email.as_deref())?;
-        }
-        if me.person.has_password {
+    ) -> Result<(Option<String>, Option<u64>), Refused> {
+        let (password, keep, proved) = (new.clone(), None, None);
+        self.may_ask(by, &PeopleChange::SetPassword { person, password, keep, proved })?;
+        let mut proved = None;
+        if person == by.person {
+            let me = self.myself(by).await?;
+            if let Some(new) = &new {
+                check_password(new, &me.person.handle, me.person.email.as_deref())?;
+            }
             let login = self.store().login(format!("{}/{}", me.org.name, me.person.handle)).await?;
+            proved = Some(login.as_ref().map_or(by.standing, |login| login.standing));
             let kept = login.and_then(|login| login.password);
-            if !self.passwords().is(current.unwrap_or_default(), kept).await? {
+            if me.person.has_password && !self.passwords().is(current.unwrap_or_default(), kept).await? {
                 return Err(Refused::WrongSignIn);
             }
         }
-        // Whoever was let in by the old password and has changed it meanwhile has moved our standing: then this is not
-        // tried again, for it was another password that was proved.
         let password = match new {
             Some(new) => Some(self.passwords().hash(new, self.mint_salt()).await?),
             None => None,
         };
-        let body = (by.person.to_string(), password.is_some());
-        let (person, keep, was) = (by.person, by.credential, by.role);
-        let change = Change::SetPassword { person, was, password, keep };
-        let once = Principal { credential: None, ..by.clone() };
-        self.change_now(&once, change, body, trace).await.map(drop)
-    }
-
-    async fn remove_password(
-        &self,
-        by: &Principal,
-        person: PersonId,
-        new: Option<String>,
-        trace: &Trace,
-    ) -> Result<(), Refused> {
-        self.person_of(by, person).await?;
-        if new.is_some() {
-            let reason = "only they can set it: remove it, and make them a link".to_owned();
-            return Err(Refused::Invalid { field: "password", reason });
-        }
-        let change = Change::SetPassword { person, was: Role::Viewer, password: None, keep: None };
-        self.change_now(by, change, person.to_string(), trace).await.map(drop)
+        Ok((password, proved))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{LinkSecret, check_handle, check_name, email_of};
 use crate::{Engine, Refused, Trace};
 use kernel::{Act, OrgAct, PersonId, Principal, Role, authorize_right};
-use store::{Change, NewPerson, OrgRow, PersonRow};
+use store::{NewPerson, OrgRow, PeopleChange, PersonRow};
 
 /// Somebody to be let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,23 +80,15 @@ impl Engine {
         add: AddPerson,
         trace: Trace,
     ) -> Result<(PersonRow, LinkSecret), Refused> {
-        let result = self.add_person_now(by, add, &trace).await;
-        self.note_refusal(by, "add_person", &trace, None, result).await
-    }
-
-    async fn add_person_now(
-        &self,
-        by: &Principal,
-        add: AddPerson,
-        trace: &Trace,
-    ) -> Result<(PersonRow, LinkSecret), Refused> {
-        self.may(by, OrgAct::Person { role: Role::Viewer, becomes: Some(add.role) })?;
-        let person = self.new_person(add)?;
-        self.prove_wall().await?;
+        let may = self.may(by, OrgAct::Person { role: Role::Viewer, becomes: Some(add.role) });
+        let person = may.and_then(|()| self.new_person(add));
+        let person = self.note_refusal(by, "add_person", &trace, None, person).await?;
         let (id, body) = (person.person, format!("{} {:?}", person.handle, person.role));
-        let (secret, link) = self.new_invite();
-        let change = Change::AddPerson { person, link };
-        self.change_now(by, change, body, trace).await?.only_now()?;
+        let (wall, (secret, link)) = (self.wall_now().await, self.new_invite());
+        let change =
+            PeopleChange::AddPerson { person, or_handles: Vec::new(), link, walled: wall.is_proved() };
+        let added = wall.tell(self.change(by, change, body, &trace).await)?.only_now();
+        self.note_refusal(by, "add_person", &trace, None, added).await?;
         let row = self.store().person(by.org, id).await?.ok_or(Refused::NotFound { what: "person" })?;
         Ok((row, secret))
     }
@@ -109,13 +101,13 @@ impl Engine {
         Ok(NewPerson { person, handle: add.handle, name: add.name, email, role: add.role })
     }
 
-    /// Nobody else is let in while agents can read what is not theirs.
-    pub(super) async fn prove_wall(&self) -> Result<(), Refused> {
+    /// Nobody else is let in while agents can read what is not theirs: that is tried out before.
+    pub(super) async fn wall_now(&self) -> WallNow {
         if self.trusts_everyone() {
-            return Ok(());
+            return WallNow(None);
         }
         let proof = self.wall().prove().await;
-        if proof.proved { Ok(()) } else { Err(Refused::WallNotProved { findings: proof.findings }) }
+        WallNow((!proof.proved).then_some(proof.findings))
     }
 
     /// Whether agents are kept from what is not theirs, tried out now.
@@ -137,31 +129,45 @@ impl Engine {
         let subject = Some(person.to_string());
         let email = self.note_refusal(by, "change_person", &trace, subject, email).await?;
         let body = (person.to_string(), &to.name, &email, to.role.map(|role| format!("{role:?}")));
-        let (name, role, was) = (to.name.clone(), to.role, Role::Viewer);
-        let change = Change::ChangePerson { person, was, name, email: email.clone(), role };
-        self.change(by, change, body, trace).await?;
+        let (name, role) = (to.name.clone(), to.role);
+        let change = PeopleChange::ChangePerson { person, name, email: email.clone(), role };
+        self.change(by, change, body, &trace).await?;
         let row = self.store().person(by.org, person).await?;
         row.map(|row| as_seen(by, row)).ok_or(Refused::NotFound { what: "person" })
     }
 
     /// From now on they may do nothing: what waits of them is refused, and what runs is stopped.
     pub async fn disable(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<(), Refused> {
-        let change = Change::Disable { person, was: Role::Viewer };
-        self.change(by, change, person.to_string(), trace).await.map(drop)
+        let change = PeopleChange::Disable { person };
+        self.change(by, change, person.to_string(), &trace).await.map(drop)
     }
 
     /// Lets them come in again. Their credentials and links are gone: they need a new link.
     pub async fn enable(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<(), Refused> {
-        let result = self.enable_now(by, person, &trace).await;
-        self.note_refusal(by, "enable", &trace, Some(person.to_string()), result).await
+        let enable = |walled| PeopleChange::Enable { person, walled };
+        // Whoever could not does not make us try the wall.
+        let may = self.may_ask(by, &enable(true));
+        self.note_refusal(by, "enable", &trace, Some(person.to_string()), may).await?;
+        let wall = self.wall_now().await;
+        let changed = self.change(by, enable(wall.is_proved()), person.to_string(), &trace).await;
+        wall.tell(changed).map(drop)
+    }
+}
+
+/// What was found when it was tried whether agents are walled off: none if they are.
+pub(super) struct WallNow(Option<Vec<String>>);
+
+impl WallNow {
+    pub(super) fn is_proved(&self) -> bool {
+        self.0.is_none()
     }
 
-    async fn enable_now(&self, by: &Principal, person: PersonId, trace: &Trace) -> Result<(), Refused> {
-        let row = self.person_of(by, person).await?;
-        self.may(by, OrgAct::Person { role: row.role, becomes: None })?;
-        self.prove_wall().await?;
-        let change = Change::Enable { person, was: Role::Viewer };
-        self.change_now(by, change, person.to_string(), trace).await.map(drop)
+    /// A refusal for it says what was found.
+    pub(super) fn tell<T>(self, result: Result<T, Refused>) -> Result<T, Refused> {
+        result.map_err(|refused| match refused {
+            Refused::WallNotProved { .. } => Refused::WallNotProved { findings: self.0.unwrap_or_default() },
+            refused => refused,
+        })
     }
 }
 

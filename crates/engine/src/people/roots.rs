@@ -2,7 +2,7 @@
 
 use crate::{Engine, Refused, Trace};
 use kernel::{OrgAct, Principal};
-use store::{Change, RootRow, grantee_text};
+use store::{PeopleChange, RootRow, grantee_text};
 
 impl Engine {
     /// Every directory of the org that may be chosen.
@@ -21,13 +21,13 @@ impl Engine {
         let directory = self.note_refusal(by, "add_root", &trace, subject, checked).await?;
         let root = RootRow { directory, to };
         let body = (&root.directory, grantee_text(to));
-        self.change(by, Change::AddRoot(root.clone()), body, trace).await?;
+        self.change(by, PeopleChange::AddRoot(root.clone()), body, &trace).await?;
         Ok(root)
     }
 
     /// Lets it be chosen by them no more. Named as it is listed: the directory itself may be gone.
     pub async fn remove_root(&self, by: &Principal, root: RootRow, trace: Trace) -> Result<(), Refused> {
         let body = (root.directory.clone(), grantee_text(root.to));
-        self.change(by, Change::RemoveRoot(root), body, trace).await.map(drop)
+        self.change(by, PeopleChange::RemoveRoot(root), body, &trace).await.map(drop)
     }
 }

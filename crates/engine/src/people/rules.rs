@@ -1,11 +1,10 @@
 //! The org's rules for what agents ask: what is allowed or denied without asking, and whom to ask.
 
+use super::change::Changed;
 use crate::{Engine, Refused, Trace};
-use kernel::{
-    Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_right, authorize_rule, grant_of,
-};
+use kernel::{Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_rule, grant_of};
 use serde::Serialize;
-use store::{Change, RuleEffect, RuleRow, StoreError, grantee_text};
+use store::{PeopleChange, RuleEffect, RuleRow, StoreError, grantee_text};
 
 /// A rule as somebody wants it. What is none holds for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +34,7 @@ impl Engine {
         Ok(seen)
     }
 
-    pub(super) async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, Refused> {
+    async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, Refused> {
         let Some(session) = row.session else { return Ok(true) };
         let found = self.store().session(session).await?;
         Ok(found.is_some_and(|(record, _)| grant_of(by, &record).is_some()))
@@ -65,55 +64,33 @@ impl Engine {
 
     /// Makes a rule. Whoever manages a session makes those for it, an admin makes the others.
     pub async fn add_rule(&self, by: &Principal, new: NewRule, trace: Trace) -> Result<RuleRow, Refused> {
-        let checked = self.checked_rule(by, new).await;
+        let checked = self.checked_rule(by, new);
         let rule = self.note_refusal(by, "add_rule", &trace, None, checked).await?;
-        let done = self.change(by, Change::AddRule(rule.clone()), rule_body(&rule), trace).await?;
-        match done {
-            super::rule::Changed::Now => Ok(rule),
+        let change = PeopleChange::AddRule(rule.clone());
+        match self.change(by, change, rule_body(&rule), &trace).await? {
+            Changed::Now => Ok(rule),
             // Under the same key it was made before, with an id of its own.
-            super::rule::Changed::Before => self.made_before(by, &rule).await,
+            Changed::Before => self.made_before(by, &rule).await,
         }
     }
 
-    async fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, Refused> {
+    fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, Refused> {
         let NewRule { agent, tool, directory, session, effect, until } = new;
-        match session {
-            Some(session) => self.may_rule_open(by, session).await?,
-            None => self.may(by, OrgAct::Rules)?,
-        }
-        if let Some(name) = agent.as_ref().filter(|name| !self.agents_by_name().contains_key(*name)) {
+        // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
+        let directory = directory.map(|path| self.ground().check(&path).unwrap_or(path));
+        let (rule, since) = (RuleId::from_bits(self.mint_bits()), self.now());
+        let row = RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until };
+        self.may_ask(by, &PeopleChange::AddRule(row.clone()))?;
+        if let Some(name) = row.agent.as_ref().filter(|name| !self.agents_by_name().contains_key(*name)) {
             return Err(Refused::UnknownAgent { name: name.clone(), known: self.agents_seen_by(by) });
         }
+        let RuleRow { agent, tool, directory, session, .. } = &row;
         let named = agent.is_some() || tool.is_some() || directory.is_some() || session.is_some();
         if effect == RuleEffect::Allow && !named {
             let reason = "name an agent, a tool, a directory or a session: everything is too much to allow";
             return Err(Refused::Invalid { field: "effect", reason: reason.to_owned() });
         }
-        // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
-        let directory = directory.map(|path| self.ground().check(&path).unwrap_or(path));
-        self.room_for_rules(by).await?;
-        let (rule, since) = (RuleId::from_bits(self.mint_bits()), self.now());
-        let row = RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until };
-        if until.is_some_and(|until| until <= since) {
-            // It would never count, and whoever makes it would believe that it does. Unless they ask again for what was
-            // made in time: that gets the answer of then.
-            self.made_before(by, &row).await.map_err(|refused| match refused {
-                Refused::NotFound { .. } => {
-                    Refused::Invalid { field: "until", reason: "lies in the past".to_owned() }
-                }
-                other => other,
-            })?;
-        }
         Ok(row)
-    }
-
-    async fn may_rule_open(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
-        let denied = |denied| Refused::denied(denied, "session");
-        authorize_right(by, Act::Rule).map_err(denied)?;
-        let found = self.store().session(session).await?;
-        let (record, row) = found.ok_or(Refused::NotFound { what: "session" })?;
-        authorize(by, Act::Rule, &record, ()).map_err(denied)?;
-        row.ended.map_or(Ok(()), |why| Err(Refused::SessionEnded { session, why }))
     }
 
     async fn made_before(&self, by: &Principal, wanted: &RuleRow) -> Result<RuleRow, Refused> {
@@ -127,7 +104,7 @@ impl Engine {
 
     /// Removes a rule. Whoever may make it may remove it.
     pub async fn remove_rule(&self, by: &Principal, rule: RuleId, trace: Trace) -> Result<(), Refused> {
-        self.change(by, Change::RemoveRule(rule), rule.to_string(), trace).await.map(drop)
+        self.change(by, PeopleChange::RemoveRule(rule), rule.to_string(), &trace).await.map(drop)
     }
 }
 

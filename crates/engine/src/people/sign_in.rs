@@ -6,7 +6,7 @@ use super::Secret;
 use crate::intake::RESOLVE_MAX;
 use crate::{Engine, Refused, Trace};
 use kernel::{Moment, OrgId, PersonId, TokenId};
-use store::{AuditEntry, LinkToken, LoginRow, Purpose, SignedIn, TokenRow};
+use store::{AuditEntry, LoginRow, Purpose, SignedIn, TokenRow};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long what somebody types to sign in may be: 400 characters, whatever they are.
@@ -62,10 +62,9 @@ impl Engine {
     /// Lets somebody in by a link, which is spent then.
     pub async fn sign_in_by_link(&self, code: &str, at: SignInFor, trace: Trace) -> Result<Signed, Refused> {
         let (secret, row) = self.new_sign_in(PersonId::ENGINE, &at)?;
-        let TokenRow { token, hash, purpose, name, expires, idle_ms_max, .. } = row;
-        let link = LinkToken { token, hash, purpose, name, expires, idle_ms_max };
+        let (token, expires) = (row.token, row.expires);
         let trail = self.trail("sign_in", &trace);
-        let spent = self.store().spend_link(super::hash_of(code), Some(link), trail).await?;
+        let spent = self.store().spend_link(super::hash_of(code), Some(row.into()), trail).await?;
         let Some(login) = spent else { return self.not_let_in(None, &trace).await };
         self.audited();
         let LoginRow { org, person, handle, .. } = login;

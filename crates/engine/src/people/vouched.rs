@@ -9,7 +9,7 @@ use super::{SignInFor, Signed, check_handle};
 use crate::intake::RESOLVE_MAX;
 use crate::{AddPerson, Engine, Refused, Trace};
 use kernel::{OrgId, PersonId, Principal, Role};
-use store::{Change, NewLink, OrgRow};
+use store::{NewLink, OrgRow, PeopleChange};
 
 /// How many handles are tried for somebody new.
 const HANDLES_MAX: usize = 20;
@@ -75,16 +75,16 @@ impl Engine {
         let found = self.store().person_named(org.org, email.clone()).await?;
         // A handle that looks like an address is not one.
         let found = found.filter(|row| row.email.as_ref() == Some(email));
-        let (person, was) = match (found, vouched.create) {
+        let person = match (found, vouched.create) {
             (Some(row), _) if row.disabled_at.is_some() => return Ok(false),
-            (Some(row), _) => (row.person, row.role),
-            (None, Some(role)) => (self.add_vouched(org, vouched, role, trace).await?, role),
+            (Some(row), _) => row.person,
+            (None, Some(role)) => self.add_vouched(org, vouched, role, trace).await?,
             (None, None) => return Ok(false),
         };
         let (issuer, subject) = (vouched.issuer.clone(), vouched.subject.clone());
         let body = (issuer.clone(), subject.clone());
-        let change = Change::SetIdentity { person, was, issuer, subject };
-        match self.change(&self.house(org.org), change, body, without_key(trace)).await {
+        let change = PeopleChange::SetIdentity { person, issuer, subject };
+        match self.change(&self.house(org.org), change, body, &without_key(trace)).await {
             Ok(_) => Ok(true),
             // They have another name there already, so this is somebody else.
             Err(Refused::Taken { .. }) => Ok(false),
@@ -100,23 +100,16 @@ impl Engine {
         role: Role,
         trace: &Trace,
     ) -> Result<PersonId, Refused> {
-        self.prove_wall().await?;
-        let house = self.house(org.org);
-        let stem = stem_of(vouched);
-        for number in 1..=HANDLES_MAX {
-            let handle = if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
-            let (name, email) = (vouched.name.clone(), vouched.email.clone());
-            let person = self.new_person(AddPerson { handle, name, email, role })?;
-            let (id, body) = (person.person, person.handle.clone());
-            // They need no link; whoever is new has one, so this one is over before anybody has seen it.
-            let link = NewLink { hash: self.mint_link().hash(), expires: self.now() };
-            match self.change_now(&house, Change::AddPerson { person, link }, body, &without_key(trace)).await
-            {
-                Err(Refused::Taken { what: "handle" }) => {}
-                added => return added.map(|_| id),
-            }
-        }
-        Err(Refused::Taken { what: "handle" })
+        let (name, email, handle) = (vouched.name.clone(), vouched.email.clone(), stem_of(vouched));
+        let or_handles = (2..=HANDLES_MAX).map(|number| format!("{handle}-{number}")).collect();
+        let person = self.new_person(AddPerson { handle, name, email, role })?;
+        let (id, body) = (person.person, person.handle.clone());
+        // They need no link; whoever is new has one, so this one is over before anybody has seen it.
+        let link = NewLink { hash: self.mint_link().hash(), expires: self.now() };
+        let wall = self.wall_now().await;
+        let change = PeopleChange::AddPerson { person, or_handles, link, walled: wall.is_proved() };
+        let added = self.change(&self.house(org.org), change, body, &without_key(trace)).await;
+        wall.tell(added).map(|_| id)
     }
 
     /// Homing itself, as somebody who looks after the people of an org, its owners too. The audit says so.

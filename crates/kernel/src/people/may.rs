@@ -128,11 +128,7 @@ pub fn may_ask(by: &Principal, change: &PeopleChange) -> Result<(), PeopleRefusa
 }
 
 /// May they make this change, as things are? What they may not see is not there.
-pub(super) fn may_change(
-    by: &Principal,
-    change: &PeopleChange,
-    rows: &ChangeRows,
-) -> Result<(), PeopleRefusal> {
+pub fn may_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows) -> Result<(), PeopleRefusal> {
     let is_me = |person: &PersonId| *person == by.person;
     match change {
         PeopleChange::Give { on: Resource::Session(_), .. }

@@ -15,8 +15,8 @@ pub use change::{
     NewLink, NewOrg, NewPerson, NewToken, OrgSettings, PeopleChange, Purpose, Resource, RootRow, RuleEffect,
     RuleRow, TokenRow, name_key,
 };
-pub use may::{PeopleRefusal, may_ask};
-pub use plan::{OWNERS_MIN, RULES_MAX, plan_change};
+pub use may::{PeopleRefusal, may_ask, may_change};
+pub use plan::{OWNERS_MIN, RULES_MAX, plan_change, rule_writes};
 pub use rows::{
     ChangeReads, ChangeRows, LinksToDrop, PeoplePlan, PeopleWrite, PersonState, RuleState, SessionState,
     SessionsOf, TokenHolder, TokensToDrop, Touched, reads_of,

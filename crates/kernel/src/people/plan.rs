@@ -145,8 +145,7 @@ pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at:
         }
         PeopleChange::AddRule(rule) => {
             can_be_ruled(by, &rule, rows)?;
-            let over = PeopleWrite::DropRulesOver { org, at };
-            Ok(quiet(vec![over, PeopleWrite::Rule { org, rule }]))
+            Ok(quiet(rule_writes(org, rule, at)))
         }
         PeopleChange::RemoveRule(rule) => Ok(quiet(vec![PeopleWrite::DropRule(rule)])),
     }
@@ -255,6 +254,11 @@ fn remove_group(org: OrgId, group: GroupId) -> PeoplePlan {
         PeopleWrite::DropGroup { org, group },
     ];
     PeoplePlan::new(Some(everywhere(to)), writes)
+}
+
+/// A rule for what agents ask; those of the org whose time is over make room for it.
+pub fn rule_writes(org: OrgId, rule: RuleRow, at: Moment) -> Vec<PeopleWrite> {
+    vec![PeopleWrite::DropRulesOver { org, at }, PeopleWrite::Rule { org, rule }]
 }
 
 /// Somebody as they are kept.

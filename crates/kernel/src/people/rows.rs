@@ -183,6 +183,11 @@ impl PeoplePlan {
     pub fn writes(&self) -> &[PeopleWrite] {
         &self.writes
     }
+
+    /// The same, to be applied.
+    pub fn into_writes(self) -> Vec<PeopleWrite> {
+        self.writes
+    }
 }
 
 /// People whose unfinished messages are looked at again: each of them gets a recheck in the inbox of each session where they

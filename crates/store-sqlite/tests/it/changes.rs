@@ -4,11 +4,11 @@
 use crate::shim::{Disk, lock};
 use crate::world::*;
 use homing_store_sqlite::SqliteStore;
-use kernel::{GroupId, Moment, OrgAct, PersonId, Rights, Role, TokenId, authorize_rule};
+use kernel::{GroupId, Moment, PersonId, Principal, Role, TokenId};
 use rusqlite::Connection;
 use std::path::Path;
-use store::{Change, Changing, NewChange, NewLink, NewPerson, Purpose, StoreError, TokenRow};
 use store::{Credentials, Nodes, People};
+use store::{NewChange, NewLink, NewPerson, Outcome, PeopleChange, Purpose, StoreError, TokenRow};
 
 /// Changes that are made at most, unless something ends them.
 pub(crate) const CHANGES: u64 = 200;
@@ -25,22 +25,24 @@ fn token(number: u64) -> TokenId {
 }
 
 /// The change of this number, with its verb: each person is added, gets a credential, joins the group, is disabled.
-fn change_of(number: u64) -> (&'static str, Change) {
-    let (whose, was) = (number / STEPS, Role::Member);
+fn change_of(number: u64) -> (&'static str, PeopleChange) {
+    let whose = number / STEPS;
     let mut hash = [0xee; 32];
     hash[..8].copy_from_slice(&whose.to_be_bytes());
     match number % STEPS {
         0 => {
             let handle = format!("person-{whose}");
-            let person = NewPerson { person: person(whose), handle, name: None, email: None, role: was };
-            ("add", Change::AddPerson { person, link: NewLink { hash, expires: Moment(1 << 40) } })
+            let role = Role::Member;
+            let person = NewPerson { person: person(whose), handle, name: None, email: None, role };
+            let (or_handles, link) = (vec![], NewLink { hash, expires: Moment(1 << 40) });
+            ("add", PeopleChange::AddPerson { person, or_handles, link, walled: true })
         }
         1 => {
             let row = TokenRow::full(token(whose), hash, person(whose), Purpose::Api, Moment(1));
-            ("mint", Change::MakeToken(TokenRow { rights: Rights::ALL, ..row }))
+            ("mint", PeopleChange::MakeToken(row.into()))
         }
-        2 => ("join", Change::Join { group: GROUP, person: person(whose) }),
-        _ => ("disable", Change::Disable { person: person(whose), was }),
+        2 => ("join", PeopleChange::Join { group: GROUP, person: person(whose) }),
+        _ => ("disable", PeopleChange::Disable { person: person(whose) }),
     }
 }
 
@@ -48,25 +50,23 @@ async fn make(
     store: &SqliteStore,
     number: u64,
     verb: &'static str,
-    change: Change,
+    change: PeopleChange,
 ) -> Result<(), StoreError> {
-    let act = match &change {
-        Change::MakeToken(row) => OrgAct::Mint { rights: row.rights },
-        Change::AddPerson { .. } | Change::Disable { .. } => {
-            OrgAct::Person { role: Role::Member, becomes: None }
-        }
-        _ => OrgAct::Rules,
+    // A credential is made by whoever it is for, everything else by the machine's person.
+    let by = match &change {
+        PeopleChange::MakeToken(_) => Principal::member(somebody().org, person(number / STEPS), "person"),
+        _ => somebody(),
     };
     let new = NewChange { change, key: None, trail: trail(verb, number) };
-    let made = store.change(authorize_rule(&somebody(), act, new).unwrap()).await?;
-    assert_eq!(made, Changing::Done, "{number} {verb}");
+    let made = store.change(by, new).await?;
+    assert_eq!(made, Outcome::Done(()), "{number} {verb}");
     Ok(())
 }
 
 /// Puts the machine's person and the group there that everybody joins.
 pub(crate) async fn begin(store: &SqliteStore) -> Result<(), StoreError> {
     store.host(home()).await?;
-    make(store, 0, "group", Change::MakeGroup { group: GROUP, name: "everybody".into() }).await
+    make(store, 0, "group", PeopleChange::MakeGroup { group: GROUP, name: "everybody".into() }).await
 }
 
 /// Makes the change of this number.
@@ -101,7 +101,7 @@ pub(crate) fn each_change_has_its_entry(dir: &Path) -> u64 {
         );
         let off = "SELECT count(*) FROM persons WHERE person = ?1 AND disabled_at IS NOT NULL";
         assert_eq!(of(off, id), disabled, "{whose}");
-        // PersonRef is disabled has nothing left that lets them in.
+        // Who is disabled has nothing left that lets them in.
         let (tokens, links) = (added * minted * (1 - disabled), added * (1 - disabled));
         assert_eq!(of(&format!("SELECT count(*) FROM tokens WHERE pid = {pid}"), id), tokens, "{whose}");
         assert_eq!(of(&format!("SELECT count(*) FROM links WHERE pid = {pid}"), id), links, "{whose}");

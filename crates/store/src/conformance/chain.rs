@@ -124,9 +124,9 @@ pub async fn the_audit_is_found_by_time_person_verb_and_subject<F: Fixture>() {
     say(store, &friend(), To::Session(ses(1)), line(2)).await;
     let stop = want(store, &me(), ses(1), 1, Request::Stop { message: msg(2) }).await;
     store.ask(stop).await.unwrap();
-    set(store, Change::MakeGroup { group: grp(1), name: "ours".into() }).await;
-    let join = Change::Join { group: grp(1), person: friend().person };
-    assert_eq!(change(store, &me(), join).await, Changing::Done);
+    set(store, PeopleChange::MakeGroup { group: grp(1), name: "ours".into() }).await;
+    let join = PeopleChange::Join { group: grp(1), person: friend().person };
+    assert_eq!(change(store, &me(), join).await, "done");
     seal_all(store).await;
     // The clock may go back; and some of it is not sealed yet.
     store.audit(refusal(Some(&friend()), Some("an agent"), 10)).await.unwrap();

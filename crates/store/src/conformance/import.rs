@@ -127,7 +127,7 @@ pub async fn an_import_is_nobody_elses_whatever_the_org_shares<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
     let settings = OrgSettings { share_new: Some(kernel::Grant::View), ..OrgSettings::default() };
-    set(store, crate::Change::Settings(settings)).await;
+    set(store, crate::PeopleChange::Settings(settings)).await;
     let by = now(store, &me()).await;
     brought(store, 1, &by).await;
     let (record, _) = store.session(ses(1)).await.unwrap().unwrap();

@@ -238,7 +238,7 @@ impl Lives {
             10 if open => {
                 // The keeper below takes every such word for a lost right.
                 let (on, to) = (Resource::Session(session), Grantee::Org);
-                set(store, crate::Change::Give { on, to, grant: Grant::View }).await;
+                set(store, crate::PeopleChange::Give { on, to, grant: Grant::View }).await;
                 *self.given.entry(session).or_default() += 1;
                 self.keep(store, session, false).await;
             }

@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 async fn busy<F: Fixture>() -> F {
     let on = peopled::<F>().await;
     let store = on.store();
-    set(store, Change::MakeGroup { group: grp(1), name: "ours".into() }).await;
-    set(store, Change::Join { group: grp(1), person: friend().person }).await;
+    set(store, PeopleChange::MakeGroup { group: grp(1), name: "ours".into() }).await;
+    set(store, PeopleChange::Join { group: grp(1), person: friend().person }).await;
     let by = Principal { groups: vec![grp(1)], ..now(store, &friend()).await };
     for n in 1..=3 {
         open(store, n).await;
         let (session, to) = (Resource::Session(ses(n)), Grantee::Group(grp(1)));
-        set(store, Change::Give { on: session, to, grant: Grant::Prompt }).await;
+        set(store, PeopleChange::Give { on: session, to, grant: Grant::Prompt }).await;
         say(store, &by, To::Session(ses(n)), line(10 + n)).await;
         write(store, ses(n), vec![theirs(10 + n)]).await;
     }
@@ -49,13 +49,13 @@ async fn rechecks(store: &dyn Store) -> BTreeSet<(SessionId, PersonId)> {
     found
 }
 
-fn role(of: &Principal, becomes: Role) -> Change {
-    let (person, was, role) = (of.person, of.role, Some(becomes));
-    Change::ChangePerson { person, was, name: None, email: None, role }
+fn role(of: &Principal, becomes: Role) -> PeopleChange {
+    let (person, role) = (of.person, Some(becomes));
+    PeopleChange::ChangePerson { person, name: None, email: None, role }
 }
 
 pub async fn those_touched_are_looked_at_again_where_something_of_theirs_is_unfinished<F: Fixture>() {
-    let (person, was) = (friend().person, Role::Member);
+    let person = friend().person;
     let (group, to) = (grp(1), Grantee::Group(grp(1)));
     let session = |n| Resource::Session(ses(n));
     let agent = || Resource::Agent("scripted".into());
@@ -63,24 +63,26 @@ pub async fn those_touched_are_looked_at_again_where_something_of_theirs_is_unfi
     let mine = me().person;
     let both: &[(u32, PersonId)] = &[(1, person), (1, mine), (2, person), (2, mine), (3, mine), (4, person)];
     let root = |to| RootRow { directory: "/srv/more".into(), to };
-    let row = TokenRow::full(tok(2), [2; 32], person, Purpose::Api, kernel::Moment(1));
     for (change, expected) in [
-        (Change::Disable { person, was }, everywhere),
+        (PeopleChange::Disable { person }, everywhere),
         (role(&friend(), Role::Viewer), everywhere),
-        (Change::Leave { group, person }, everywhere),
-        (Change::RemoveGroup { group }, everywhere),
-        (Change::Give { on: agent(), to: Grantee::Person(mine), grant: Grant::Prompt }, both),
-        (Change::AddRoot(root(Grantee::Person(person))), everywhere),
-        (Change::TakeBack { on: session(1), to }, &[(1, person)]),
-        (Change::Give { on: session(2), to, grant: Grant::View }, &[(2, person)]),
-        (Change::Give { on: session(1), to: Grantee::Org, grant: Grant::View }, &[(1, person), (1, mine)]),
-        (Change::TakeBack { on: session(3), to }, &[]),
-        (Change::HandOver { session: ses(1), to: person }, &[(1, mine), (1, person)]),
-        (Change::HandOverAll { from: person, was, to: mine }, &[(4, person)]),
-        (Change::MakeGroup { group: grp(2), name: "others".into() }, &[]),
-        (Change::Settings(OrgSettings::default()), &[]),
-        (Change::MakeToken(row), &[]),
-        (Change::MakeLink { person, was, link: link(8) }, &[]),
+        (PeopleChange::Leave { group, person }, everywhere),
+        (PeopleChange::RemoveGroup { group }, everywhere),
+        (PeopleChange::Give { on: agent(), to: Grantee::Person(mine), grant: Grant::Prompt }, both),
+        (PeopleChange::AddRoot(root(Grantee::Person(person))), everywhere),
+        (PeopleChange::TakeBack { on: session(1), to }, &[(1, person)]),
+        (PeopleChange::Give { on: session(2), to, grant: Grant::View }, &[(2, person)]),
+        (
+            PeopleChange::Give { on: session(1), to: Grantee::Org, grant: Grant::View },
+            &[(1, person), (1, mine)],
+        ),
+        (PeopleChange::TakeBack { on: session(3), to }, &[]),
+        (PeopleChange::HandOver { session: ses(1), to: person }, &[(1, mine), (1, person)]),
+        (PeopleChange::HandOverAll { from: person, to: mine }, &[(4, person)]),
+        (PeopleChange::MakeGroup { group: grp(2), name: "others".into() }, &[]),
+        (PeopleChange::Settings(OrgSettings::default()), &[]),
+        (own_token(2), &[]),
+        (PeopleChange::MakeLink { person, link: link(8) }, &[]),
     ] {
         let on = busy::<F>().await;
         let store = on.store();
@@ -98,7 +100,7 @@ pub async fn those_touched_are_looked_at_again_where_something_of_theirs_is_unfi
 pub async fn a_recheck_is_drained_like_anything_else<F: Fixture>() {
     let on = busy::<F>().await;
     let store = on.store();
-    set(store, Change::Disable { person: friend().person, was: Role::Member }).await;
+    set(store, PeopleChange::Disable { person: friend().person }).await;
     let facts = vec![Fact::MessageRefused { message: msg(11), why: RefusedWhy::NotAllowed }];
     write(store, ses(1), facts).await;
     assert!(!rechecks(store).await.contains(&(ses(1), friend().person)));
@@ -132,19 +134,19 @@ pub async fn a_turn_that_was_stopped_for_a_lost_right_says_so<F: Fixture>() {
 
 /// Each way of losing the right to say what waits already, and of getting it back.
 pub async fn nothing_is_started_for_whoever_may_no_longer_say_it<F: Fixture>() {
-    let (person, was) = (friend().person, Role::Member);
+    let person = friend().person;
     let (group, to) = (grp(1), Grantee::Group(grp(1)));
     let session = || Resource::Session(ses(1));
     let agent = || Resource::Agent("scripted".into());
     let mine = Grantee::Person(me().person);
     let viewer = Principal { role: Role::Viewer, ..friend() };
-    let give = |on, to, grant| Change::Give { on, to, grant };
+    let give = |on, to, grant| PeopleChange::Give { on, to, grant };
     for (loss, back) in [
-        (Change::Disable { person, was }, Change::Enable { person, was }),
+        (PeopleChange::Disable { person }, PeopleChange::Enable { person, walled: true }),
         (role(&friend(), Role::Viewer), role(&viewer, Role::Member)),
-        (Change::Leave { group, person }, Change::Join { group, person }),
-        (Change::RemoveGroup { group }, give(session(), Grantee::Person(person), Grant::Prompt)),
-        (Change::TakeBack { on: session(), to }, give(session(), Grantee::Org, Grant::Prompt)),
+        (PeopleChange::Leave { group, person }, PeopleChange::Join { group, person }),
+        (PeopleChange::RemoveGroup { group }, give(session(), Grantee::Person(person), Grant::Prompt)),
+        (PeopleChange::TakeBack { on: session(), to }, give(session(), Grantee::Org, Grant::Prompt)),
         (give(session(), to, Grant::View), give(session(), to, Grant::Manage)),
         (give(agent(), mine, Grant::Prompt), give(agent(), to, Grant::Prompt)),
         (give(agent(), to, Grant::View), give(agent(), Grantee::Org, Grant::Prompt)),
@@ -171,7 +173,7 @@ pub async fn nothing_is_started_for_whoever_may_no_longer_say_it<F: Fixture>() {
 pub async fn whoever_handed_a_session_over_starts_nothing_in_it<F: Fixture>() {
     let on = busy::<F>().await;
     let store = on.store();
-    set(store, Change::HandOver { session: ses(1), to: friend().person }).await;
+    set(store, PeopleChange::HandOver { session: ses(1), to: friend().person }).await;
     assert!(!store.may_say(ses(1), me().person).await.unwrap());
     assert!(store.may_say(ses(1), friend().person).await.unwrap());
     let start = with(append_to(store, ses(1)).await, vec![started(1, 1), attempt(1)]);
@@ -200,7 +202,7 @@ pub async fn a_disabled_persons_wishes_are_moved<F: Fixture>() {
     let message = aim(store, &by, To::Session(ses(1)), line(20)).await;
     let first = aim(store, &by, To::New, line(21)).await;
     let wish = want(store, &by, ses(1), 1, Request::Withdraw { message: msg(11) }).await;
-    set(store, Change::Disable { person: friend().person, was: Role::Member }).await;
+    set(store, PeopleChange::Disable { person: friend().person }).await;
     let before = picture(&on).await;
     assert_eq!(store.accept(message).await.unwrap(), Acceptance::Moved);
     assert_eq!(store.accept(first).await.unwrap(), Acceptance::Moved);

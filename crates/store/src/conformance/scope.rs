@@ -170,7 +170,7 @@ pub async fn another_agent_is_another_record<F: Fixture>() {
     say(store, &friend(), To::New, line(1)).await;
     write(store, ses(1), vec![opened(), queued_by(1, friend().person)]).await;
     let (to, person) = (Grantee::Person(me().person), friend().person);
-    set(store, Change::Give { on: Resource::Agent("closed".into()), to, grant: Grant::Prompt }).await;
+    set(store, PeopleChange::Give { on: Resource::Agent("closed".into()), to, grant: Grant::Prompt }).await;
     let by = now(store, &friend()).await;
     let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
     let request = |n| NewRequest {

@@ -8,9 +8,8 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Act, Address, ApprovalId, Attempt, Authorized, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Fresh, Grant,
-    Grantee, GroupId, MessageId, Moment, Number, OrgAct, OrgId, Outcome, PersonId, Principal, Request,
-    RequestId, Role, Route, Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, authorize_rule,
-    route,
+    Grantee, GroupId, MessageId, Moment, Number, OrgId, Outcome, PersonId, Principal, Request, RequestId,
+    Role, Route, Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, route,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -54,15 +53,20 @@ pub(super) fn link(n: u8) -> NewLink {
     NewLink { hash: [n; 32], expires: Moment(100_000) }
 }
 
+/// Lets them in by this link; agents are walled off.
+pub(super) fn add_person(person: NewPerson, link: NewLink) -> PeopleChange {
+    PeopleChange::AddPerson { person, or_handles: vec![], link, walled: true }
+}
+
 /// A store in which the three of us are: me, a friend of my org, and a stranger who owns another one.
 pub(super) async fn peopled<F: Fixture>() -> F {
     let on = F::fresh().await;
     let store = on.store();
     assert_eq!(store.host(home()).await.unwrap(), me());
-    set(store, Change::AddPerson { person: newcomer(&friend()), link: link(0xf2) }).await;
+    set(store, add_person(newcomer(&friend()), link(0xf2))).await;
     let away =
         NewOrg { org: stranger().org, name: "away".into(), owner: newcomer(&stranger()), roots: vec![] };
-    set(store, Change::MakeOrg { org: away, link: link(0xf3) }).await;
+    set(store, PeopleChange::MakeOrg { org: away, link: link(0xf3), walled: true }).await;
     on
 }
 
@@ -74,56 +78,41 @@ pub(super) async fn now(store: &dyn Store, by: &Principal) -> Principal {
     Principal { standing: login.standing, ..by.clone() }
 }
 
-/// What is allowed to whoever makes this change, as the engine would ask.
-fn office(by: &Principal, change: &Change) -> OrgAct {
-    match change {
-        Change::MakeOrg { .. } => OrgAct::MakeOrg,
-        Change::AddPerson { person, .. } => OrgAct::Person { role: person.role, becomes: None },
-        Change::ChangePerson { was, role, .. } => OrgAct::Person { role: *was, becomes: *role },
-        Change::SetPassword { was, .. }
-        | Change::Disable { was, .. }
-        | Change::Enable { was, .. }
-        | Change::SetIdentity { was, .. }
-        | Change::MakeLink { was, .. }
-        | Change::HandOverAll { was, .. } => OrgAct::Person { role: *was, becomes: None },
-        Change::MakeToken(row) => OrgAct::Mint { rights: row.rights },
-        Change::RevokeToken { person, token } if *person == by.person => {
-            OrgAct::GiveUp { credential: *token }
-        }
-        _ => OrgAct::Rules,
-    }
-}
-
-/// A change that `by` may make, as things are now.
-pub(super) async fn plan(store: &dyn Store, by: &Principal, new: NewChange) -> Authorized<NewChange> {
-    let by = now(store, by).await;
-    let session = match &new.change {
-        Change::Give { on: Resource::Session(session), .. }
-        | Change::TakeBack { on: Resource::Session(session), .. }
-        | Change::HandOver { session, .. } => *session,
-        other => {
-            let act = office(&by, other);
-            return authorize_rule(&by, act, new).unwrap();
-        }
-    };
-    let (record, _) = store.session(session).await.unwrap().unwrap();
-    authorize(&by, Act::Rule, &record, new).unwrap()
-}
-
-pub(super) fn change_of(change: Change) -> NewChange {
+pub(super) fn change_of(change: PeopleChange) -> NewChange {
     NewChange { change, key: None, trail: trail("change", 4_000) }
 }
 
-pub(super) async fn change(store: &dyn Store, by: &Principal, change: Change) -> Changing {
-    let wish = plan(store, by, change_of(change)).await;
-    store.change(wish).await.unwrap()
+/// What came of a change: *done*, *repeated*, *conflict*, or the code of the refusal, with what is taken.
+pub(super) async fn change(store: &dyn Store, by: &Principal, change: PeopleChange) -> String {
+    change_with(store, by, change_of(change)).await
+}
+
+/// The same of a change that brings more.
+pub(super) async fn change_with(store: &dyn Store, by: &Principal, new: NewChange) -> String {
+    match store.change(by.clone(), new).await.unwrap() {
+        crate::Outcome::Done(()) => "done".into(),
+        crate::Outcome::Repeated(()) => "repeated".into(),
+        crate::Outcome::Conflict => "conflict".into(),
+        crate::Outcome::Refused(PeopleRefusal::Taken(what)) => format!("taken {what}"),
+        crate::Outcome::Refused(why) => why.code().into(),
+    }
 }
 
 /// Makes it so, as I may, without it being counted among the acts of the story.
-pub(super) async fn set(store: &dyn Store, change: Change) {
+pub(super) async fn set(store: &dyn Store, change: PeopleChange) {
+    set_by(store, &me(), change).await;
+}
+
+/// The same by somebody else.
+pub(super) async fn set_by(store: &dyn Store, by: &Principal, change: PeopleChange) {
     let trail = Trail { door: "setting", ..trail("set", 1) };
-    let wish = plan(store, &me(), NewChange { trail, ..change_of(change) }).await;
-    assert_eq!(store.change(wish).await.unwrap(), Changing::Done);
+    let new = NewChange { trail, ..change_of(change) };
+    assert_eq!(change_with(store, by, new).await, "done");
+}
+
+/// A credential of somebody's own, as they would make it.
+pub(super) fn own_token(n: u8) -> PeopleChange {
+    PeopleChange::MakeToken(TokenRow::full(tok(n), [n; 32], me().person, Purpose::Api, Moment(1)).into())
 }
 
 /// Gives somebody a grant on a session of mine, or takes it away.
@@ -132,8 +121,8 @@ pub(super) async fn share(store: &dyn Store, session: SessionId, with: &Principa
     set(
         store,
         match grant {
-            Some(grant) => Change::Give { on, to, grant },
-            None => Change::TakeBack { on, to },
+            Some(grant) => PeopleChange::Give { on, to, grant },
+            None => PeopleChange::TakeBack { on, to },
         },
     )
     .await;

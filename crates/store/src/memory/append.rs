@@ -15,7 +15,7 @@ impl Contents {
             self.gauges.moved += u64::from(matches!(refused, Appending::Moved { .. }));
             return Ok(refused);
         }
-        Ok(Appending::Done(self.write(append)))
+        Ok(Appending::Done(self.write(append)?))
     }
 
     fn refuses(&self, kept: &Kept, append: &Append) -> Option<Appending> {
@@ -45,12 +45,12 @@ impl Contents {
         !holders.contains(&session) && holders.len() >= max as usize
     }
 
-    fn write(&mut self, append: Append) -> Number {
+    fn write(&mut self, append: Append) -> Result<Number, StoreError> {
         let session = append.session;
         self.own_acts(&append);
-        self.add_rules(&append);
+        self.add_rules(&append)?;
         let place = (!append.facts.is_empty()).then(|| self.next_place());
-        let Some(kept) = self.sessions.get_mut(&session) else { return append.after };
+        let Some(kept) = self.sessions.get_mut(&session) else { return Ok(append.after) };
         kept.term = append.term;
         kept.place = place.unwrap_or(kept.place);
         kept.wake_at = append.wake_at;
@@ -72,14 +72,17 @@ impl Contents {
             self.post(session, reply);
         }
         self.committed();
-        at
+        Ok(at)
     }
 
-    fn add_rules(&mut self, append: &Append) {
-        let Some(org) = self.sessions.get(&append.session).map(|kept| kept.record.org) else { return };
+    fn add_rules(&mut self, append: &Append) -> Result<(), StoreError> {
+        let Some(org) = self.sessions.get(&append.session).map(|kept| kept.record.org) else { return Ok(()) };
         for rule in &append.rules {
-            self.people.add_rule(org, rule.clone(), rule.since);
+            for write in kernel::people::rule_writes(org, rule.clone(), rule.since) {
+                self.write_people(write)?;
+            }
         }
+        Ok(())
     }
 
     fn hold(&mut self, session: SessionId, claims: BTreeSet<Claim>) {

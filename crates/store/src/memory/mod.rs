@@ -232,7 +232,11 @@ impl Views for MemoryStore {
 
 impl Credentials for MemoryStore {
     fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
-        self.step(move |contents| contents.host(fresh))
+        self.try_step(move |contents| {
+            let host = crate::change::host(contents, fresh, Moment(0))?;
+            contents.committed();
+            Ok(host.expect("the host was put there before"))
+        })
     }
     fn token(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<Principal>> {
         self.step(move |contents| contents.token(hash, now))
@@ -241,7 +245,10 @@ impl Credentials for MemoryStore {
         self.step(move |contents| contents.principal(credential, now))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
-        self.step(move |contents| contents.add_token(token))
+        self.try_step(move |contents| {
+            contents.committed();
+            crate::change::add_token(contents, token)
+        })
     }
     fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()> {
         self.step(move |contents| contents.touch_tokens(used))
@@ -253,13 +260,16 @@ impl Credentials for MemoryStore {
         now: Moment,
         old_until: Moment,
     ) -> Reply<'_, bool> {
-        self.step(move |contents| contents.rotate_token(token, hash, now, old_until))
+        self.try_step(move |contents| {
+            contents.committed();
+            crate::change::rotate_token(contents, token, hash, now, old_until)
+        })
     }
     fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>> {
         self.step(move |contents| contents.people.login(&typed))
     }
     fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool> {
-        self.step(move |contents| contents.sign_in(sign_in))
+        self.try_step(move |contents| crate::change::sign_in(contents, sign_in))
     }
     fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>> {
         self.step(move |contents| contents.people.link(hash, now))
@@ -267,10 +277,10 @@ impl Credentials for MemoryStore {
     fn spend_link(
         &self,
         hash: [u8; 32],
-        token: Option<LinkToken>,
+        token: Option<NewToken>,
         trail: Trail,
     ) -> Reply<'_, Option<LoginRow>> {
-        self.step(move |contents| contents.spend_link(hash, token, &trail))
+        self.try_step(move |contents| crate::change::spend_link(contents, hash, token, &trail))
     }
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
         self.step(move |contents| contents.people.identity(issuer, subject))
@@ -287,8 +297,8 @@ impl Credentials for MemoryStore {
 }
 
 impl People for MemoryStore {
-    fn change(&self, wish: Authorized<NewChange>) -> Reply<'_, Changing> {
-        self.try_step(move |contents| contents.change(&wish))
+    fn change(&self, by: Principal, new: NewChange) -> Reply<'_, Outcome<(), PeopleRefusal>> {
+        self.try_step(move |contents| crate::change::change(contents, &by, new))
     }
     fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
         self.step(|contents| contents.people.orgs())

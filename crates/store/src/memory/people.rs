@@ -2,9 +2,10 @@
 
 use super::contents::{Contents, Kept};
 use crate::*;
+use kernel::people::{CredentialState, LinkState, PersonState, lets_in, link_lets_in};
 use kernel::{
-    Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId, Turn,
-    Witness, authorize,
+    Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, TokenId, Turn, Witness,
+    authorize,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Who there is, and what they were given.
 #[derive(Default)]
 pub(super) struct People {
-    pub(super) host: Option<PersonId>,
     pub(super) orgs: BTreeMap<OrgId, OrgRow>,
     pub(super) people: BTreeMap<PersonId, Somebody>,
     pub(super) groups: BTreeMap<GroupId, (OrgId, GroupRow)>,
@@ -42,12 +42,6 @@ pub(super) struct Token {
     pub(super) before: Option<([u8; 32], Moment)>,
 }
 
-impl Token {
-    fn has(&self, hash: [u8; 32], now: Moment) -> bool {
-        self.row.hash == hash || self.before.is_some_and(|(old, until)| old == hash && now < until)
-    }
-}
-
 impl Somebody {
     fn login(&self) -> LoginRow {
         LoginRow {
@@ -58,6 +52,12 @@ impl Somebody {
             standing: self.standing,
             is_disabled: self.is_disabled(),
         }
+    }
+
+    /// As far as the rules look at them.
+    pub(super) fn state(&self) -> PersonState {
+        let PersonRow { person, role, disabled_at, .. } = self.row;
+        PersonState { person, role, disabled_at, standing: self.standing }
     }
 
     pub(super) fn is_disabled(&self) -> bool {
@@ -73,7 +73,7 @@ impl Somebody {
 
 impl People {
     pub(super) fn hosts_org(&self) -> Option<OrgId> {
-        self.host.and_then(|host| self.people.get(&host)).map(|host| host.row.org)
+        self.people.values().find(|kept| kept.row.is_host).map(|host| host.row.org)
     }
 
     /// What was seen of this person when the right was found is still so. Homing itself is always as it was.
@@ -94,7 +94,7 @@ impl People {
         self.people.get(&person).filter(|kept| kept.row.org == org)
     }
 
-    fn in_org(&self, org: OrgId) -> impl Iterator<Item = &Somebody> {
+    pub(super) fn in_org(&self, org: OrgId) -> impl Iterator<Item = &Somebody> {
         self.people.values().filter(move |kept| kept.row.org == org)
     }
 
@@ -146,10 +146,16 @@ impl People {
             .map(Somebody::login)
     }
 
+    /// A link, and whoever it would let in.
+    pub(super) fn link_state(&self, hash: [u8; 32]) -> Option<(LinkState, LoginRow)> {
+        let (person, expires) = *self.links.get(&hash)?;
+        let kept = self.people.get(&person)?;
+        Some((LinkState { person, expires, is_disabled: kept.is_disabled() }, kept.login()))
+    }
+
     pub(super) fn link(&self, hash: [u8; 32], now: Moment) -> Option<LoginRow> {
-        let (person, expires) = self.links.get(&hash)?;
-        let kept = self.people.get(person).filter(|kept| now < *expires && !kept.is_disabled())?;
-        Some(kept.login())
+        let (link, login) = self.link_state(hash)?;
+        link_lets_in(link, now).then_some(login)
     }
 
     pub(super) fn orgs(&self) -> Vec<OrgRow> {
@@ -185,27 +191,15 @@ impl People {
         ours.map(|(_, directory, to)| RootRow { directory: directory.clone(), to: *to }).collect()
     }
 
-    /// Those of the org whose time is over make room for it.
-    pub(super) fn add_rule(&mut self, org: OrgId, rule: RuleRow, at: Moment) {
-        let is_over = |rule: &RuleRow| rule.until.is_some_and(|until| until <= at);
-        self.rules.retain(|(other, rule)| *other != org || !is_over(rule));
-        self.rules.push((org, rule));
-    }
-
     pub(super) fn rules_of(&self, org: OrgId) -> Vec<RuleRow> {
         let ours = self.rules.iter().filter(|(other, _)| *other == org);
         ours.map(|(_, rule)| rule.clone()).collect()
     }
 
-    pub(super) fn rule(&self, org: OrgId, wanted: RuleId) -> Option<&RuleRow> {
-        let ours = self.rules.iter().filter(|(other, _)| *other == org);
-        ours.map(|(_, rule)| rule).find(|rule| rule.rule == wanted)
-    }
-
     pub(super) fn tokens_of(&self, org: OrgId, person: PersonId) -> Vec<TokenView> {
         let theirs = self.tokens.values().filter(|token| token.row.person == person);
-        let shown = theirs.filter(|token| !matches!(token.row.purpose, Purpose::Machine | Purpose::Turn));
-        let mut views: Vec<_> = shown.map(|token| token.row.view(token.last_used)).collect();
+        let shown = theirs.filter(|token| token.row.purpose.is_listed());
+        let mut views: Vec<_> = shown.map(|token| TokenView::of(&token.row, token.last_used)).collect();
         views.retain(|_| self.of(org, person).is_some());
         views.sort_by_key(|view| Reverse((view.made_at, view.token)));
         views
@@ -218,42 +212,37 @@ impl People {
             PersonRow { person, org, handle, name, email, role, is_host, has_password, disabled_at, made_at };
         self.people.insert(person, Somebody { row, password: None, standing: FIRST_STANDING });
     }
-
-    pub(super) fn put_org(&mut self, new: NewOrg, is_host: bool, made_at: Moment) {
-        let NewOrg { org, name, owner, roots } = new;
-        let row = OrgRow { org, name, settings: OrgSettings::default(), made_at, people: 0 };
-        self.orgs.insert(org, row);
-        let to = Grantee::Person(owner.person);
-        self.roots.extend(roots.into_iter().map(|directory| (org, directory, to)));
-        self.put_person(org, owner, is_host, made_at);
-    }
 }
 
 impl Contents {
-    pub(super) fn host(&mut self, fresh: NewOrg) -> Principal {
-        let host = *self.people.host.get_or_insert(fresh.owner.person);
-        if !self.people.people.contains_key(&host) {
-            self.people.put_org(fresh, true, Moment(0));
-            self.committed();
-        }
-        self.people.principal_of(host).expect("the host was put there before")
-    }
-
     pub(super) fn token(&self, hash: [u8; 32], now: Moment) -> Option<Principal> {
-        let token = self.people.tokens.values().find(|token| token.has(hash, now))?;
-        self.lets_in(token, now)
+        let mut tokens = self.people.tokens.values();
+        if let Some(token) = tokens.clone().find(|token| token.row.hash == hash) {
+            return self.principal_by(token, None, now);
+        }
+        let token = tokens.find(|token| token.before.is_some_and(|(old, _)| old == hash))?;
+        self.principal_by(token, token.before.map(|(_, until)| until), now)
     }
 
     pub(super) fn principal(&self, credential: TokenId, now: Moment) -> Option<Principal> {
-        self.people.tokens.get(&credential).and_then(|token| self.lets_in(token, now))
+        self.people.tokens.get(&credential).and_then(|token| self.principal_by(token, None, now))
     }
 
-    fn lets_in(&self, token: &Token, now: Moment) -> Option<Principal> {
-        let person = self.people.people.get(&token.row.person)?;
-        let bound = token.row.bound.is_none_or(|(session, turn)| self.is_under_way(session, turn));
-        let good = token.row.is_fresh(token.last_used, now) && bound && !person.is_disabled();
-        let principal = self.people.principal_of(token.row.person).filter(|_| good)?;
-        Some(token.row.of(principal))
+    pub(super) fn credential_state(&self, token: &Token, old_until: Option<Moment>) -> CredentialState {
+        let person = self.people.people.get(&token.row.person);
+        CredentialState {
+            last_used: token.last_used,
+            old_until,
+            is_under_way: token.row.bound.is_none_or(|(session, turn)| self.is_under_way(session, turn)),
+            is_disabled: person.is_none_or(Somebody::is_disabled),
+        }
+    }
+
+    fn principal_by(&self, token: &Token, old_until: Option<Moment>, now: Moment) -> Option<Principal> {
+        let state = self.credential_state(token, old_until);
+        let person =
+            self.people.principal_of(token.row.person).filter(|_| lets_in(&token.row, state, now))?;
+        Some(token.row.of(person))
     }
 
     fn is_under_way(&self, session: SessionId, turn: Turn) -> bool {
@@ -272,85 +261,12 @@ impl Contents {
         by.is_some_and(|by| authorize(&by, Act::Say, &kept.record, ()).is_ok())
     }
 
-    pub(super) fn add_token(&mut self, row: TokenRow) {
-        let tokens = &mut self.people.tokens;
-        match row.purpose {
-            Purpose::Machine => tokens.retain(|_, other| {
-                let replaced = other.row.purpose == Purpose::Machine && other.row.person == row.person;
-                !replaced && other.row.expires.is_none_or(|until| row.made_at < until)
-            }),
-            Purpose::Turn => {
-                let session = |row: &TokenRow| row.bound.map(|(session, _)| session);
-                tokens.retain(|_, other| {
-                    other.row.purpose != Purpose::Turn || session(&other.row) != session(&row)
-                });
-            }
-            Purpose::Browser | Purpose::Cli | Purpose::Api => {}
-        }
-        self.put_token(row);
-        self.committed();
-    }
-
-    pub(super) fn put_token(&mut self, row: TokenRow) {
-        self.people.tokens.insert(row.token, Token { row, last_used: None, before: None });
-    }
-
     pub(super) fn touch_tokens(&mut self, used: Vec<(TokenId, Moment)>) {
         for (token, at) in used {
             if let Some(token) = self.people.tokens.get_mut(&token) {
                 token.last_used = token.last_used.max(Some(at));
             }
         }
-        self.committed();
-    }
-
-    pub(super) fn rotate_token(
-        &mut self,
-        token: TokenId,
-        hash: [u8; 32],
-        now: Moment,
-        old_until: Moment,
-    ) -> bool {
-        let token = self.people.tokens.get_mut(&token);
-        let Some(token) = token.filter(|token| token.row.is_fresh(token.last_used, now)) else {
-            return false;
-        };
-        token.before = Some((token.row.hash, old_until));
-        token.row.hash = hash;
-        token.last_used = token.last_used.max(Some(now));
-        self.committed();
-        true
-    }
-
-    pub(super) fn sign_in(&mut self, sign_in: SignedIn) -> bool {
-        let SignedIn { standing, token, org, trail } = sign_in;
-        let known = self.people.of(org, token.person);
-        if !known.is_some_and(|kept| kept.standing == standing && !kept.is_disabled()) {
-            return false;
-        }
-        self.came_in(org, token.person, Some(token), &trail);
-        true
-    }
-
-    pub(super) fn spend_link(
-        &mut self,
-        hash: [u8; 32],
-        token: Option<LinkToken>,
-        trail: &Trail,
-    ) -> Option<LoginRow> {
-        let login = self.people.link(hash, trail.at)?;
-        self.people.links.remove(&hash);
-        let token = token.map(|token| token.row(login.person, trail.at));
-        self.came_in(login.org, login.person, token, trail);
-        Some(login)
-    }
-
-    fn came_in(&mut self, org: OrgId, person: PersonId, token: Option<TokenRow>, trail: &Trail) {
-        let about = About::default().and(token.as_ref().map(|token| token.token));
-        if let Some(token) = token {
-            self.put_token(token);
-        }
-        self.write_down(AuditRow::done(org, person, about, trail));
         self.committed();
     }
 

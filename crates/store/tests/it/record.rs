@@ -700,8 +700,10 @@ fn varied(change: Change, scope: Scope, text: String) -> Change {
 /// What is shown of a change, a login or a key in a log line or a failed test is never the secret in it.
 #[test]
 fn secrets_are_in_no_debug_output() {
-    let (person, was) = (usr(1), Role::Member);
-    let change = store::Change::SetPassword { person, was, password: Some("canary".into()), keep: None };
+    let person = usr(1);
+    let password = Some("canary".into());
+    let change = store::PeopleChange::SetPassword { person, password, keep: None, proved: None };
+    let write = kernel::people::PeopleWrite::Password { person, password: Some("canary".into()) };
     let login = store::LoginRow {
         org: OrgId::from_bits(1),
         person,
@@ -711,7 +713,7 @@ fn secrets_are_in_no_debug_output() {
         is_disabled: false,
     };
     let key = store::ChainKey([0xca; 32]);
-    let shown = format!("{change:?} {login:?} {key:?}");
+    let shown = format!("{change:?} {write:?} {login:?} {key:?}");
     assert!(!shown.contains("canary") && !shown.contains("202"), "{shown}");
     assert!(shown.contains(&person.to_string()) && shown.contains("ada"), "{shown}");
 }

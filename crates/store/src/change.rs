@@ -1,0 +1,350 @@
+//! A change of who may do what, and what lets somebody in: read, plan, write, in the transaction of a backend.
+//!
+//! A backend is a `PeopleTx`: it reads the rows that it is asked for and writes the ones that it is given, and knows no rule.
+//! Which rows, in which order they are asked about, and what follows from them is here and in `kernel::people`.
+
+use crate::people::{LoginRow, NewChange, SignedIn};
+use crate::{About, AuditEntry, Key, Outcome, Trail};
+use kernel::people::{
+    self, ChangeRows, CredentialState, HostState, LinkState, NewOrg, NewToken, PeopleChange, PeoplePlan,
+    PeopleRefusal, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf, TokenHolder, TokenRow,
+    Touched,
+};
+use kernel::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
+use std::collections::BTreeSet;
+
+/// What was done under the key of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    /// Nothing, or it is forgotten.
+    Never,
+    /// This very change.
+    Repeated,
+    /// Something else.
+    Conflict,
+}
+
+/// A transaction of a backend, as far as people are concerned. All rows are of the org that is named, or they are not there.
+pub trait PeopleTx {
+    type Error;
+
+    // Who asks.
+
+    /// Whether there is such an org.
+    fn has_org(&mut self, org: OrgId) -> Result<bool, Self::Error>;
+    /// A credential, with what decides whether it lets its person in.
+    fn credential(&mut self, token: TokenId) -> Result<Option<(TokenRow, CredentialState)>, Self::Error>;
+    /// What somebody may do, as if they had no credential.
+    fn principal_of(&mut self, person: PersonId) -> Result<Option<Principal>, Self::Error>;
+    /// What was done under a key of this person's.
+    fn key_use(&mut self, by: &Principal, key: &Key, now: Moment) -> Result<KeyUse, Self::Error>;
+
+    // The rows that a change is judged by.
+
+    fn person_state(&mut self, org: OrgId, person: PersonId) -> Result<Option<PersonState>, Self::Error>;
+    fn has_group(&mut self, org: OrgId, group: GroupId) -> Result<bool, Self::Error>;
+    fn session_state(&mut self, session: SessionId) -> Result<Option<SessionState>, Self::Error>;
+    fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Result<Option<RuleState>, Self::Error>;
+    /// How many rules the org has whose time is not over.
+    fn rules_in_force(&mut self, org: OrgId, now: Moment) -> Result<u32, Self::Error>;
+    fn token_holder(&mut self, org: OrgId, token: TokenId) -> Result<Option<TokenHolder>, Self::Error>;
+    /// How many owners can come in.
+    fn active_owners(&mut self, org: OrgId) -> Result<u32, Self::Error>;
+    /// Whether an org of this machine has this name; as `name_key` makes it.
+    fn has_org_named(&mut self, key: &str) -> Result<bool, Self::Error>;
+    fn has_group_named(&mut self, org: OrgId, name: &str) -> Result<bool, Self::Error>;
+    /// Whether somebody has this handle; as `name_key` makes it.
+    fn has_handle(&mut self, org: OrgId, key: &str) -> Result<bool, Self::Error>;
+    /// Who has this e-mail address; as `name_key` makes it.
+    fn email_holder(&mut self, org: OrgId, key: &str) -> Result<Option<PersonId>, Self::Error>;
+    /// Who has this name at this identity provider, of whichever org.
+    fn identity_holder(&mut self, issuer: &str, subject: &str) -> Result<Option<PersonId>, Self::Error>;
+    /// The name that somebody has at this identity provider.
+    fn subject_at(&mut self, person: PersonId, issuer: &str) -> Result<Option<String>, Self::Error>;
+
+    // What lets somebody in.
+
+    /// The machine's person.
+    fn host_state(&mut self) -> Result<Option<HostState>, Self::Error>;
+    /// A link, and whoever it would let in.
+    fn link_state(&mut self, hash: [u8; 32]) -> Result<Option<(LinkState, LoginRow)>, Self::Error>;
+
+    // Whom a plan touches.
+
+    /// Everybody of the org who is meant by this.
+    fn people_of(&mut self, org: OrgId, who: Grantee) -> Result<Vec<PersonId>, Self::Error>;
+    /// Every session of theirs, open or ended.
+    fn sessions_of(&mut self, org: OrgId, owner: PersonId) -> Result<Vec<SessionId>, Self::Error>;
+    /// The sessions in which they have something unfinished.
+    fn unfinished_of(&mut self, org: OrgId, person: PersonId) -> Result<Vec<SessionId>, Self::Error>;
+    fn grow_standing(&mut self, org: OrgId, person: PersonId) -> Result<(), Self::Error>;
+    /// Puts a recheck of this person into a session's inbox.
+    fn recheck(&mut self, session: SessionId, person: PersonId, at: Moment) -> Result<(), Self::Error>;
+
+    // What is written.
+
+    fn write_people(&mut self, write: PeopleWrite) -> Result<(), Self::Error>;
+    /// Remembers that a change was made under a key.
+    fn remember_change(&mut self, by: &Principal, key: &Key, now: Moment) -> Result<(), Self::Error>;
+    /// Writes down that somebody did something.
+    fn audit_done(
+        &mut self,
+        org: OrgId,
+        person: PersonId,
+        about: About,
+        trail: &Trail,
+    ) -> Result<(), Self::Error>;
+    /// Writes down that something was refused.
+    fn audit_refused(&mut self, entry: &AuditEntry) -> Result<(), Self::Error>;
+}
+
+/// Changes who may do what. The right of the credential is asked about before anything is looked up, then the answer for its
+/// key, then the rows. A refusal is in the audit.
+pub fn change<X: PeopleTx>(
+    tx: &mut X,
+    by: &Principal,
+    new: NewChange,
+) -> Result<Outcome<(), PeopleRefusal>, X::Error> {
+    let NewChange { change, key, trail } = new;
+    let now = match caller(tx, by, trail.at)? {
+        Some(now) => now,
+        None => return refused(tx, by, &change, trail, PeopleRefusal::Unauthenticated),
+    };
+    if let Err(why) = people::may_ask(&now, &change) {
+        return refused(tx, &now, &change, trail, why);
+    }
+    let used = key.as_ref().map_or(Ok(KeyUse::Never), |key| tx.key_use(&now, key, trail.at))?;
+    // Whoever repeats a change gets its answer of then, whatever has happened since.
+    if used == KeyUse::Repeated {
+        return Ok(Outcome::Repeated(()));
+    }
+    let rows = read(tx, now.org, &change, trail.at)?;
+    // That a key was used for something else is told only to whoever may do this: to others it does not exist.
+    if used == KeyUse::Conflict && people::may_change(&now, &change, &rows).is_ok() {
+        note_refusal(tx, &now, &change, trail, "idempotency_conflict")?;
+        return Ok(Outcome::Conflict);
+    }
+    match people::plan_change(&now, &change, &rows, trail.at) {
+        Err(why) => refused(tx, &now, &change, trail, why),
+        Ok(plan) => {
+            apply(tx, now.org, plan, trail.at)?;
+            if let Some(key) = &key {
+                tx.remember_change(&now, key, trail.at)?;
+            }
+            tx.audit_done(now.org, now.person, crate::about_change(&change), &trail)?;
+            Ok(Outcome::Done(()))
+        }
+    }
+}
+
+/// Whoever asks, as they are in this transaction; none if they cannot come in any more.
+pub fn caller<X: PeopleTx>(tx: &mut X, by: &Principal, now: Moment) -> Result<Option<Principal>, X::Error> {
+    if by.person == PersonId::ENGINE {
+        // Homing itself is always as it was.
+        return Ok(tx.has_org(by.org)?.then(|| by.clone()));
+    }
+    let Some(token) = by.credential else {
+        let Some(person) = tx.person_state(by.org, by.person)? else { return Ok(None) };
+        // A part of Homing that acts for them, within what it was given.
+        let within = |now: Principal| Principal {
+            rights: by.rights,
+            client: by.client.clone(),
+            bound: by.bound,
+            ..now
+        };
+        let now = if person.is_disabled() { None } else { tx.principal_of(by.person)? };
+        return Ok(now.map(within));
+    };
+    let Some((row, state)) = tx.credential(token)? else { return Ok(None) };
+    if row.person != by.person || !people::lets_in(&row, state, now) {
+        return Ok(None);
+    }
+    let person = tx.principal_of(by.person)?.filter(|person| person.org == by.org);
+    Ok(person.map(|person| row.of(person)))
+}
+
+/// The rows that `reads_of` names.
+fn read<X: PeopleTx>(
+    tx: &mut X,
+    org: OrgId,
+    change: &PeopleChange,
+    now: Moment,
+) -> Result<ChangeRows, X::Error> {
+    let reads = people::reads_of(change);
+    let mut rows = ChangeRows::default();
+    if let Some(person) = reads.person {
+        rows.person = tx.person_state(org, person)?;
+    }
+    if let Some(heir) = reads.heir {
+        rows.heir = tx.person_state(org, heir)?;
+    }
+    if let Some(grantee) = reads.grantee {
+        rows.grantee = is_there(tx, org, grantee)?;
+    }
+    if let Some(group) = reads.group {
+        rows.group = tx.has_group(org, group)?;
+    }
+    if let Some(rule) = reads.rule {
+        rows.rule = tx.rule_state(org, rule)?;
+    }
+    let ruled = rows.rule.and_then(|rule| rule.session);
+    if let Some(session) = reads.session.or(ruled) {
+        rows.session = tx.session_state(session)?;
+    }
+    if reads.rules {
+        rows.rules = tx.rules_in_force(org, now)?;
+    }
+    if let Some(token) = reads.token {
+        rows.token = tx.token_holder(org, token)?;
+    }
+    if reads.owners {
+        rows.owners = tx.active_owners(org)?;
+    }
+    if let Some(name) = &reads.org_name {
+        rows.org_name = tx.has_org_named(name)?;
+    }
+    if let Some(name) = reads.group_name {
+        rows.group_name = tx.has_group_named(org, name)?;
+    }
+    for handle in &reads.handles {
+        rows.handles.push(tx.has_handle(org, handle)?);
+    }
+    if let Some(email) = &reads.email {
+        rows.email = tx.email_holder(org, email)?;
+    }
+    if let Some((issuer, subject)) = reads.identity {
+        rows.identity = tx.identity_holder(issuer, subject)?;
+        rows.subject = reads.person.map_or(Ok(None), |person| tx.subject_at(person, issuer))?;
+    }
+    Ok(rows)
+}
+
+fn is_there<X: PeopleTx>(tx: &mut X, org: OrgId, who: Grantee) -> Result<bool, X::Error> {
+    match who {
+        Grantee::Person(person) => Ok(tx.person_state(org, person)?.is_some()),
+        Grantee::Group(group) => tx.has_group(org, group),
+        Grantee::Org => Ok(true),
+    }
+}
+
+fn apply<X: PeopleTx>(tx: &mut X, org: OrgId, plan: PeoplePlan, at: Moment) -> Result<(), X::Error> {
+    if let Some(touched) = plan.touched() {
+        touch(tx, org, touched, at)?;
+    }
+    write_all(tx, plan.into_writes())
+}
+
+fn write_all<X: PeopleTx>(tx: &mut X, writes: Vec<PeopleWrite>) -> Result<(), X::Error> {
+    writes.into_iter().try_for_each(|write| tx.write_people(write))
+}
+
+/// Standings grow, and whatever those people have said that is not finished is looked at again.
+pub(crate) fn touch<X: PeopleTx>(
+    tx: &mut X,
+    org: OrgId,
+    touched: &Touched,
+    at: Moment,
+) -> Result<(), X::Error> {
+    let mut people = BTreeSet::new();
+    for who in &touched.people {
+        people.extend(tx.people_of(org, *who)?);
+    }
+    let within: Option<BTreeSet<SessionId>> = match touched.within {
+        None => None,
+        Some(SessionsOf::One(session)) => Some([session].into()),
+        Some(SessionsOf::Owner(owner)) => Some(tx.sessions_of(org, owner)?.into_iter().collect()),
+    };
+    for person in people {
+        if within.is_none() {
+            tx.grow_standing(org, person)?;
+        }
+        for session in tx.unfinished_of(org, person)? {
+            if within.as_ref().is_none_or(|within| within.contains(&session)) {
+                tx.recheck(session, person, at)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refused<X: PeopleTx>(
+    tx: &mut X,
+    by: &Principal,
+    change: &PeopleChange,
+    trail: Trail,
+    why: PeopleRefusal,
+) -> Result<Outcome<(), PeopleRefusal>, X::Error> {
+    note_refusal(tx, by, change, trail, why.code())?;
+    Ok(Outcome::Refused(why))
+}
+
+fn note_refusal<X: PeopleTx>(
+    tx: &mut X,
+    by: &Principal,
+    change: &PeopleChange,
+    trail: Trail,
+    refused: &'static str,
+) -> Result<(), X::Error> {
+    let about = crate::about_change(change);
+    let subject = match change {
+        // Its id was minted for it, and names nobody.
+        PeopleChange::AddPerson { .. } | PeopleChange::MakeOrg { .. } => None,
+        _ => about.session.map(|session| session.to_string()).or(about.subject),
+    };
+    tx.audit_refused(&AuditEntry { by: Some((by.org, by.person)), subject, trail, refused })
+}
+
+/// The machine's person: the one who is stored, or this one if there is none yet.
+pub fn host<X: PeopleTx>(tx: &mut X, fresh: NewOrg, at: Moment) -> Result<Option<Principal>, X::Error> {
+    let known = tx.host_state()?;
+    let (host, writes) = people::make_host(known, fresh, at);
+    write_all(tx, writes)?;
+    tx.principal_of(host)
+}
+
+/// A credential that nobody wished for. `org` is its person's; none if they are not there.
+pub fn add_token<X: PeopleTx>(tx: &mut X, token: TokenRow) -> Result<(), X::Error> {
+    let is_there = tx.principal_of(token.person)?.is_some();
+    write_all(tx, people::add_token(token, is_there))
+}
+
+/// Another secret for a credential. Answers whether it was there.
+pub fn rotate_token<X: PeopleTx>(
+    tx: &mut X,
+    token: TokenId,
+    hash: [u8; 32],
+    now: Moment,
+    old_until: Moment,
+) -> Result<bool, X::Error> {
+    let Some((row, state)) = tx.credential(token)? else { return Ok(false) };
+    let write = people::rotate_token(&row, state.last_used, hash, now, old_until);
+    let is_there = write.is_some();
+    write_all(tx, write.into_iter().collect())?;
+    Ok(is_there)
+}
+
+/// Lets somebody in who has proved who they are. Answers whether they are as they were seen.
+pub fn sign_in<X: PeopleTx>(tx: &mut X, sign_in: SignedIn) -> Result<bool, X::Error> {
+    let SignedIn { standing, token, org, trail } = sign_in;
+    let (id, person) = (token.token, token.person);
+    let who = tx.person_state(org, person)?;
+    let Some(writes) = people::come_in(who, standing, token) else { return Ok(false) };
+    write_all(tx, writes)?;
+    tx.audit_done(org, person, About::default().and(Some(id)), &trail)?;
+    Ok(true)
+}
+
+/// Spends a link, and lets in whose it is if there is a credential for them.
+pub fn spend_link<X: PeopleTx>(
+    tx: &mut X,
+    hash: [u8; 32],
+    token: Option<NewToken>,
+    trail: &Trail,
+) -> Result<Option<LoginRow>, X::Error> {
+    let Some((link, login)) = tx.link_state(hash)? else { return Ok(None) };
+    let about = About::default().and(token.as_ref().map(|token| token.token));
+    let Some(writes) = people::spend_link(link, hash, token, trail.at) else { return Ok(None) };
+    write_all(tx, writes)?;
+    tx.audit_done(login.org, login.person, about, trail)?;
+    Ok(Some(login))
+}

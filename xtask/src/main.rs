@@ -3,13 +3,14 @@
 //! A chore is a file here with a doc comment that is its help. `tidy` reads the sources and says what is out of place.
 //! `quick`, `test` and `nightly` are the test commands: tables of `steps`, whose functions are in `checks` and whose numbers
 //! in `counts`. `tools` fetches the programs they need, `bench` measures, `soak` kills the server until somebody is tired of
-//! it, `orphans` kills everything else, too, `sim` runs the whole daemon in bad weather from many seeds. A chore appears
-//! below when it works.
+//! it, `orphans` kills everything else, too, `sim` runs the whole daemon in bad weather from many seeds,
+//! `mutate-people` breaks each rule about people and looks whether every store notices. A chore appears below when it works.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod checks;
 mod counts;
+mod mutate;
 mod nightly;
 mod orphans;
 mod quick;
@@ -39,6 +40,7 @@ enum Chore {
     Soak(soak::SoakArgs),
     Orphans(orphans::OrphansArgs),
     Sim(sim::SimArgs),
+    MutatePeople(mutate::MutateArgs),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Chore::Soak(args) => soak::soak(&args, &root()).map(drop),
         Chore::Orphans(args) => orphans::orphans(&args, &root()).map(drop),
         Chore::Sim(args) => sim::sim(&args, &root()).map(drop),
+        Chore::MutatePeople(args) => mutate::mutate_people(&args, &root()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

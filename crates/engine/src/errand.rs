@@ -5,7 +5,7 @@
 
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::{EnteredTree, NewTree, RemovedTree, Scripts};
+use crate::{EnteredTree, RemovedTree, Scripts};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
     Attempt, Away, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn, What,
@@ -208,15 +208,10 @@ impl ErrandRunner {
     ) -> Result<Return, String> {
         let (whom, trees) = (&self.whom, &self.ports.trees);
         let home = whom.scope.directory.clone();
-        let new = NewTree {
-            directory: home.clone(),
-            name: wanted.name.clone(),
-            base: wanted.base.clone(),
-            branch: wanted.branch.clone(),
-        };
+        let (from, new) = (home.clone(), wanted.clone());
         let entered = match whom.fork_of {
-            Some(origin) => trees.fork(whom.session, new, origin.session, origin.turn).await,
-            None => trees.enter(whom.session, new).await,
+            Some(origin) => trees.fork(whom.session, from, new, origin.session, origin.turn).await,
+            None => trees.enter(whom.session, from, new).await,
         };
         let entered = entered.map_err(|why| format!("the worktree could not be entered: {why}"))?;
         notice(say, Turn(0), &format!("worktree {} on branch {}", entered.name, entered.branch)).await;

@@ -6,10 +6,11 @@
 use crate::approvals::{Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, Asks, Delivery, Denied, EndWhy, Epoch, Grant, NoRoute, Principal, Refusal, Right, Role, RuleId,
+    Address, Asks, Delivery, Denied, EndWhy, Epoch, Grant, NewWorktree, NoRoute, Principal, Refusal, Right, Role, RuleId,
     SessionId, To, Turn,
 };
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use store::{Accepted, StoreError};
@@ -88,19 +89,8 @@ pub struct IfNew {
     /// What people call it.
     pub title: Option<String>,
     /// The worktree that it goes into before anything else.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<IfNewWorktree>,
-}
-
-/// A worktree for a new session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct IfNewWorktree {
-    /// What it is called; a name of the session's own if it says none.
-    pub name: Option<String>,
-    /// The revision that it begins with.
-    pub base: Option<String>,
-    /// Its branch.
-    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "worktree_fields")]
+    pub worktree: Option<NewWorktree>,
 }
 
 impl IfNew {
@@ -108,6 +98,16 @@ impl IfNew {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A worktree as idempotency keys know it: with no name if it was given none.
+fn worktree_fields<S: Serializer>(worktree: &Option<NewWorktree>, to: S) -> Result<S::Ok, S::Error> {
+    let Some(worktree) = worktree else { return to.serialize_none() };
+    let mut fields = to.serialize_struct("worktree", 3)?;
+    fields.serialize_field("name", &(!worktree.has_own_name()).then_some(&worktree.name))?;
+    fields.serialize_field("base", &worktree.base)?;
+    fields.serialize_field("branch", &worktree.branch)?;
+    fields.end()
 }
 
 /// One part of a message. Stored as this JSON, so variants are only ever added.

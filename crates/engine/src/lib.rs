@@ -51,7 +51,7 @@ pub use export::{
 pub use fanout::{Live, Shared, Told};
 pub use follow::{Follow, Heard, ReadyFollow};
 pub use inbound::{
-    CallerKey, Granted, IfNew, IfNewWorktree, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part,
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part,
     Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, right_word,
 };
 pub use intake::Made;
@@ -61,7 +61,7 @@ pub use people::{
     PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NewTree, NoGround, NoTrees,
+    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees,
     Proof, RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
     TreeSeen, Trees, TreesError, UndoneTurn, Wall,
 };

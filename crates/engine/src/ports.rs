@@ -5,7 +5,7 @@
 
 use crate::Secret;
 use agent::Agent;
-use kernel::{Moment, SessionId, Turn};
+use kernel::{NewWorktree, Moment, SessionId, Turn};
 use std::fmt::{self, Debug};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -157,8 +157,8 @@ pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Nothing of a repository's own (hooks, filters, configuration) is ever executed. Everything may be done again after a
 /// crash and ends the same way.
 pub trait Trees: Debug + Send + Sync + 'static {
-    /// Makes a worktree, or finds it made, and says where the session acts in it.
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
+    /// Makes a worktree of the repository around this directory, or finds it made, and says where the session acts in it.
+    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Remembers how the tree is, before or after a turn. `false` outside of version control.
     fn remember(
         &self,
@@ -192,7 +192,8 @@ pub trait Trees: Debug + Send + Sync + 'static {
     fn fork(
         &self,
         session: SessionId,
-        new: NewTree,
+        directory: String,
+        new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
@@ -244,19 +245,6 @@ pub enum Side {
     Before,
     /// After its processes were gone.
     After,
-}
-
-/// A worktree to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewTree {
-    /// Where the session acts now: somewhere in the repository.
-    pub directory: String,
-    /// What it is called.
-    pub name: String,
-    /// The revision that it begins with.
-    pub base: Option<String>,
-    /// Its branch.
-    pub branch: Option<String>,
 }
 
 /// A worktree that is there.
@@ -367,7 +355,7 @@ fn none<'a, T: Send + 'a>() -> TreeReply<'a, Result<T, TreesError>> {
 }
 
 impl Trees for NoTrees {
-    fn enter(&self, _: SessionId, _: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(&self, _: SessionId, _: String, _: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
     fn remember(&self, _: &str, _: SessionId, _: Turn, _: Side) -> TreeReply<'_, Result<bool, TreesError>> {
@@ -390,7 +378,8 @@ impl Trees for NoTrees {
     fn fork(
         &self,
         _: SessionId,
-        _: NewTree,
+        _: String,
+        _: NewWorktree,
         _: SessionId,
         _: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {

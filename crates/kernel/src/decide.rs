@@ -4,8 +4,9 @@
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
 
 use crate::request::Request;
-use crate::scope::{Change, NewWorktree, Origin, Scope};
+use crate::scope::{Change, Origin, Scope};
 use crate::session::*;
+use crate::worktree::NewWorktree;
 use crate::{ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Turn};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -26,6 +26,7 @@ mod rules;
 mod scope;
 mod session;
 mod tree_name;
+mod worktree;
 
 pub use access::{
     Act, Authorized, Denied, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights, Role, Witness,
@@ -47,7 +48,7 @@ pub use request::{Remember, Request, Subject};
 pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
 pub use rules::{Asks, Effect, Judgement, Posed, Question, Rule, judge, may_answer};
 pub use scope::{
-    Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, Setting, What, Worktree,
+    Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, Setting, What, Worktree,
 };
 pub use session::{
     AfterFailure, Answer, Answerer, Ask, Command, Delivery, Fact, Given, HoldWhy, KeptWhy, Known, Life,
@@ -55,3 +56,4 @@ pub use session::{
     Unattended, Waiting, Work,
 };
 pub use tree_name::TreeName;
+pub use worktree::{BadWorktree, NewWorktree, WORKTREE_NAME_BYTES_MAX, is_worktree_name};

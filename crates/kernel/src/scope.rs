@@ -3,6 +3,7 @@
 //! Each change of scope has the next epoch. An `Errand` is something asked of the outside that is no turn; it carries the
 //! epoch under which it was asked, and what it brings back counts only under that one: going A, B, A revives nothing.
 
+use crate::worktree::NewWorktree;
 use crate::decide::held;
 use crate::session::*;
 use crate::{Epoch, MessageId, PersonId, SessionId, Turn};
@@ -52,17 +53,6 @@ pub enum Change {
     Relink { directory: String },
     /// Back into the scope that a held message was written for; then it may be started.
     Back { scope: Scope, message: MessageId },
-}
-
-/// A worktree to be made or gone into.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewWorktree {
-    /// What it is called.
-    pub name: String,
-    /// The revision that it begins with; the repository's current one if none is named.
-    pub base: Option<String>,
-    /// The branch; one named after the worktree if none is named.
-    pub branch: Option<String>,
 }
 
 /// What is to become of a model or a mode.

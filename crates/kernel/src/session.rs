@@ -6,7 +6,8 @@
 
 use crate::request::Request;
 use crate::rules::{Asks, Posed};
-use crate::scope::{Away, Change, Errand, ErrandKind, NewWorktree, Origin, Pending, Return, Scope, What};
+use crate::scope::{Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, What};
+use crate::worktree::NewWorktree;
 use crate::{
     ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, RuleId, Term,
     Turn,

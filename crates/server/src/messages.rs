@@ -92,7 +92,7 @@ pub(crate) fn if_new(wire: api::IfNew) -> engine::IfNew {
     let api::IfNew { agent, directory, model, mode, title, worktree } = wire;
     let worktree = worktree.map(|wanted| {
         let api::OwnWorktree { name, base, branch } = wanted;
-        engine::IfNewWorktree { name, base, branch }
+        kernel::NewWorktree::own(name, base, branch)
     });
     engine::IfNew { agent, directory, model, mode, title, worktree }
 }

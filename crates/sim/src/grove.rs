@@ -9,10 +9,10 @@ use crate::notes::short;
 use crate::weather::{Sky, Weather};
 use agent::House;
 use engine::{
-    Clock, EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
-    Trees, TreesError, UndoneTurn,
+    Clock, EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    TreesError, UndoneTurn,
 };
-use kernel::{Fence, SessionId, Turn};
+use kernel::{NewWorktree, Fence, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -243,16 +243,16 @@ fn file_of((_, turn): &Mark) -> String {
 }
 
 impl Trees for FaultyTrees {
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             let grove = &self.grove;
-            let what = format!("enter {} of {} from {}", new.name, short(session), new.directory);
+            let what = format!("enter {} of {} from {}", new.name, short(session), directory);
             self.act(what, |grown| {
-                if !grove.is_tree(&new.directory) {
-                    return Err(refused(&format!("{} is no repository", new.directory)));
+                if !grove.is_tree(&directory) {
+                    return Err(refused(&format!("{} is no repository", directory)));
                 }
                 grove.must_rest(grown, "a worktree is made", |_, other| other == session);
-                let marks = grown.trees.get(&new.directory).cloned().unwrap_or_default();
+                let marks = grown.trees.get(&directory).cloned().unwrap_or_default();
                 Ok(grown.enter(session, &new.name, marks))
             })
             .await
@@ -353,7 +353,8 @@ impl Trees for FaultyTrees {
     fn fork(
         &self,
         session: SessionId,
-        new: NewTree,
+        _: String,
+        new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {

@@ -11,10 +11,10 @@ use crate::git::{
     GitError, GitLimits, RemovedWorktree, Snapshot, SnapshotMoment, SnapshotName, UndoError, WorktreeName,
 };
 use engine::{
-    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
     TreesError, UndoneTurn,
 };
-use kernel::{SessionId, Turn};
+use kernel::{NewWorktree, SessionId, Turn};
 
 use crate::session_directory::SessionDirectories;
 
@@ -107,11 +107,11 @@ fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, Tre
 }
 
 impl GitTrees {
-    async fn enter(&self, session: SessionId, new: NewTree) -> Result<EnteredTree, TreesError> {
+    async fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> Result<EnteredTree, TreesError> {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
         let branch = branch.map_err(tree_error)?;
         let name = name_of(session, &new.name)?;
-        let held = self.directories.hold(&new.directory)?;
+        let held = self.directories.hold(&directory)?;
         let enter = |is_new| EnterRequest {
             repository: held.path(),
             name: name.clone(),
@@ -151,11 +151,12 @@ impl GitTrees {
     async fn fork(
         &self,
         session: SessionId,
-        new: NewTree,
+        directory: String,
+        new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> Result<EnteredTree, TreesError> {
-        let held = self.directories.hold(&new.directory)?;
+        let held = self.directories.hold(&directory)?;
         let directory = held.path();
         let after = self.git.find(directory, &side_of(origin, turn, Side::After)).await;
         let after = after.map_err(tree_error)?;
@@ -334,8 +335,8 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
 }
 
 impl Trees for GitTrees {
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::enter(self, session, new))
+    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+        Box::pin(Self::enter(self, session, directory, new))
     }
 
     fn remember(
@@ -378,11 +379,12 @@ impl Trees for GitTrees {
     fn fork(
         &self,
         session: SessionId,
-        new: NewTree,
+        directory: String,
+        new: NewWorktree,
         origin: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
-        Box::pin(Self::fork(self, session, new, origin, turn))
+        Box::pin(Self::fork(self, session, directory, new, origin, turn))
     }
 
     fn names(&self) -> TreeReply<'_, Result<Vec<(SessionId, String)>, TreesError>> {

@@ -1,8 +1,8 @@
 //! Forks: a new session with the conversation of another one up to a turn, and a tree of its own as it was then.
 
-use super::fresh::{check_title, worktree_for};
+use super::fresh::{check_title};
 use super::{RESOLVE_MAX, check_trace};
-use crate::{Engine, IfNewWorktree, Made, Refused, Trace};
+use crate::{Engine, Made, Refused, Trace};
 use kernel::{
     Act, Fresh, NewWorktree, Origin, Principal, Scope, SessionId, Turn, authorize, authorize_new,
     authorize_right,
@@ -108,7 +108,6 @@ impl Engine {
         ran_in: &Scope,
     ) -> Result<Option<NewWorktree>, Refused> {
         let remembered = self.cluster().node_of(of).changes(ran_in.directory.clone(), of, turn).await;
-        let wanted = IfNewWorktree { name: None, base: None, branch: None };
-        Ok(remembered.map_err(Refused::Unavailable)?.map(|_| worktree_for(&wanted)))
+        Ok(remembered.map_err(Refused::Unavailable)?.map(|_| NewWorktree::own(None, None, None)))
     }
 }

@@ -4,9 +4,9 @@
 //! not even whether they are there.
 
 use super::scope::check_worktree;
-use crate::{Engine, IfNew, IfNewWorktree, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
+use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
 use kernel::{
-    Address, Denied, EndWhy, Fresh, NewWorktree, Principal, Scope, SessionId, agent_grant_of, authorize_new,
+    Address, Denied, EndWhy, Fresh, Principal, Scope, SessionId, agent_grant_of, authorize_new,
     is_under,
 };
 use store::NewSession;
@@ -66,7 +66,7 @@ impl Engine {
         let scope = Scope { directory, agent, model, mode, worktree };
         let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
         let org_open_max = self.org_open_max(by).await?;
-        let (origin, enter) = (None, if_new.worktree.as_ref().map(worktree_for));
+        let (origin, enter) = (None, if_new.worktree.clone());
         enter.as_ref().map_or(Ok(()), check_worktree)?;
         Ok(NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max })
     }
@@ -115,14 +115,6 @@ impl Engine {
         let most = self.limits().org_open_max;
         Ok(self.settings_of(by.org).await?.open_max.map_or(most, |wanted| wanted.min(most)))
     }
-}
-
-/// A worktree without a name: nobody else's is in its way, because a worktree belongs to its session.
-const WORKTREE: &str = "tree";
-
-pub(super) fn worktree_for(wanted: &IfNewWorktree) -> NewWorktree {
-    let IfNewWorktree { name, base, branch } = wanted.clone();
-    NewWorktree { name: name.unwrap_or_else(|| WORKTREE.to_owned()), base, branch }
 }
 
 /// What was asked for of a session that may be made.

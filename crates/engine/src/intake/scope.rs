@@ -2,17 +2,9 @@
 
 use crate::{Engine, Inbound, MODEL_BYTES_MAX, Refused};
 use kernel::{
-    Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting, Turn,
+    BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting, Turn,
     authorize_new, grant_of,
 };
-
-/// The longest name of a worktree: with a session's own beside it, it still fits into a file's name.
-const WORKTREE_BYTES_MAX: usize = 40;
-/// The longest revision or branch.
-const REVISION_BYTES_MAX: usize = 255;
-
-/// What every name of a snapshot has in it, and no branch that is named after a worktree.
-const SNAPSHOTS: &str = "homing/ses_";
 
 impl Engine {
     /// Whether this caller may have a scope changed so, as far as that can be said before it happens.
@@ -109,36 +101,7 @@ impl Engine {
 }
 
 pub(super) fn check_worktree(wanted: &NewWorktree) -> Result<(), Refused> {
-    let plain =
-        |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
-    let name = &wanted.name;
-    if name.is_empty() || name.len() > WORKTREE_BYTES_MAX || name.starts_with('-') || !name.chars().all(plain)
-    {
-        let reason =
-            format!("must have 1 to {WORKTREE_BYTES_MAX} of a-z, 0-9 and -, and begin with none of the last");
-        return Err(Refused::Invalid { field: "name", reason });
-    }
-    for (field, named) in [("base", &wanted.base), ("branch", &wanted.branch)] {
-        let odd = |named: &String| {
-            named.is_empty()
-                || named.len() > REVISION_BYTES_MAX
-                || named.starts_with('-')
-                || named.chars().any(|character| character.is_control() || character == ' ')
-        };
-        // Whoever may not see a session does not get its tree, either; whoever may makes a fork of it.
-        if named.as_ref().is_some_and(|named| named.contains(SNAPSHOTS)) {
-            return Err(Refused::Invalid {
-                field,
-                reason: "a session's snapshot: fork the session".to_owned(),
-            });
-        }
-        if named.as_ref().is_some_and(odd) {
-            let reason =
-                format!("must have 1 to {REVISION_BYTES_MAX} bytes without blanks, and not begin with -");
-            return Err(Refused::Invalid { field, reason });
-        }
-    }
-    Ok(())
+    wanted.check().map_err(|BadWorktree { field, reason }| Refused::Invalid { field, reason })
 }
 
 fn check_setting(field: &'static str, setting: &Setting) -> Result<(), Refused> {

@@ -320,7 +320,7 @@ async fn a_session_that_is_made_for_a_worktree_says_nothing_before_it_is_there()
     let world = World::new().await;
     let mut inbound = in_directory(&world, "!pwd", "/srv/shop");
     let (name, base, branch) = (Some("blue".to_owned()), None, None);
-    inbound.if_new.worktree = Some(engine::IfNewWorktree { name, base, branch });
+    inbound.if_new.worktree = Some(kernel::NewWorktree::own(name, base, branch));
     let made = world.engine.send(inbound).await.unwrap().accepted;
     let words = world.settled(made.message).await.answer.unwrap();
     assert!(words.lines().last().unwrap().starts_with("/trees/"), "{words}");

@@ -1,10 +1,10 @@
 //! Working trees of a test: nothing is stored on a disk, everything takes as long as a test says, and each act is noted.
 
 use engine::{
-    EnteredTree, NewTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
+    EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
     TreesError, UndoneTurn,
 };
-use kernel::{Moment, SessionId, Turn};
+use kernel::{NewWorktree, Moment, SessionId, Turn};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,9 +53,9 @@ fn entered(name: String) -> EnteredTree {
 }
 
 impl Trees for Grove {
-    fn enter(&self, session: SessionId, new: NewTree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
-            self.act(format!("enter {} from {}", new.name, new.directory)).await;
+            self.act(format!("enter {} from {}", new.name, directory)).await;
             if new.name == "broken" {
                 return Err(TreesError::Refused("it is broken".to_owned()));
             }
@@ -118,7 +118,8 @@ impl Trees for Grove {
     fn fork(
         &self,
         _: SessionId,
-        new: NewTree,
+        _: String,
+        new: NewWorktree,
         _: SessionId,
         turn: Turn,
     ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {

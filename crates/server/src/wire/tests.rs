@@ -263,3 +263,24 @@ fn live_words_have_no_id() {
     "#]]
     .assert_eq(std::str::from_utf8(&live_frame(&live)).unwrap());
 }
+
+/// `api` stands on nothing and says in a pattern of its own what the kernel says: both mean the same names.
+#[test]
+fn wire_and_kernel_agree_on_what_a_worktree_may_be_called() {
+    let max = kernel::WORKTREE_NAME_BYTES_MAX;
+    let first = (0..=0x17f).filter_map(char::from_u32).map(String::from);
+    let second = (0..=0x17f).filter_map(char::from_u32).map(|odd| format!("a{odd}b"));
+    let long = (0..=2 * max).map(|length| "a".repeat(length));
+    for name in first.chain(second).chain(long) {
+        assert_eq!(api::is_worktree_name(&name), kernel::is_worktree_name(&name, max), "{name:?}");
+    }
+    for schema in [schema_of::<api::EnterWorktree>(), schema_of::<api::OwnWorktree>()] {
+        let name = &schema["properties"]["name"];
+        assert_eq!(name["pattern"], "^[a-z0-9][a-z0-9-]*$");
+        assert_eq!((&name["minLength"], &name["maxLength"]), (&1.into(), &max.into()));
+    }
+}
+
+fn schema_of<T: utoipa::PartialSchema>() -> serde_json::Value {
+    serde_json::to_value(T::schema()).expect("a schema is plain data")
+}

@@ -6,7 +6,7 @@
 use super::Person;
 use crate::notes::short;
 use crate::town::Town;
-use engine::{CallerKey, IfNewWorktree, Look, Refused, Trace};
+use engine::{CallerKey, Look, Refused, Trace};
 use kernel::{
     Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, Request, SessionId, Setting, To, Turn,
 };
@@ -46,7 +46,7 @@ impl Person {
         let mut inbound = self.inbound(Some(To::New));
         inbound.if_new.directory = self.dice.pick(&SHARED).map(|directory| (*directory).to_owned());
         if self.dice.chance(400) {
-            inbound.if_new.worktree = Some(IfNewWorktree { name: None, base: None, branch: None });
+            inbound.if_new.worktree = Some(NewWorktree::own(None, None, None));
         }
         if self.dice.chance(200) {
             inbound.if_new.agent = Some("plain".to_owned());

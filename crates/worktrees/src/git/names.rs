@@ -3,12 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use kernel::SessionId;
+use kernel::{SessionId, is_worktree_name};
 use processes::wall::{own_worktree, worktree_suffix};
 use serde::{Deserialize, Serialize};
 
 use super::error::GitError;
 
+/// The longest name of a worktree among all of them: a session's own, and what tells it from those of others.
+const WORKTREE_BYTES_MAX: usize = 63;
 /// The longest branch name: one more component of a path has to fit a file's name.
 const BRANCH_BYTES_MAX: usize = 200;
 /// The longest revision that somebody may state.
@@ -64,11 +66,7 @@ impl FromStr for WorktreeName {
     type Err = GitError;
 
     fn from_str(text: &str) -> Result<Self, GitError> {
-        let is_known = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-        let is_good = text.len() <= 63
-            && text.bytes().next().is_some_and(is_known)
-            && text.bytes().all(|letter| is_known(letter) || letter == b'-');
-        if is_good {
+        if is_worktree_name(text, WORKTREE_BYTES_MAX) {
             return Ok(Self(text.to_owned()));
         }
         let why = "use up to 63 small letters, digits and dashes, and begin with a letter or digit";

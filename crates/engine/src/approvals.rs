@@ -1,32 +1,29 @@
-//! Questions of agents, as people meet them: what is asked, whom it is left to, and what an answer is before the keeper
+//! Approvals, as people meet them: what is asked, whom it is left to, and what an answer is before the keeper
 //! decides about it.
 //!
-//! What a question says is a story fact, the one right before the fact it was asked with. What its answers are judged by
-//! was fixed when it was asked, so whether an answer fits, and whether its giver may give it, is said here; whether it comes
+//! What an approval says comes with its row. What its answers are judged by was fixed when it was asked, so whether an answer fits, and whether its giver may give it, is said here; whether it comes
 //! first is the keeper's to say.
 
 use crate::view::{may_read, readable};
 use crate::{Engine, Refused};
 use kernel::{
-    Act, Answer, Answerer, ApprovalId, Asks, Grantee, Moment, Number, OrgAct, Principal, Record, Remember,
+    Act, Answer, Answerer, ApprovalForm, ApprovalId, Grantee, Moment, OrgAct, Principal, Record, Remember,
     RuleId, SessionId, Turn, authorize, grant_of, may_answer,
 };
 use serde::Deserialize;
-use store::{ApprovalRow, ApprovalState, RememberedRule, RuleRow, Seer, StoredEntry};
+use store::{ApprovalRow, ApprovalState, RememberedRule, RuleRow, Seer};
 
 /// The longest name of a tool that a rule can be made for.
 const TOOL_BYTES_MAX: usize = 256;
 /// Rules that an org may have: all of them are read for each question.
 pub const RULES_MAX: usize = 1_000;
-/// A question's words are never longer: details and options are bounded when they are heard.
-const QUESTION_BYTES_MAX: usize = 1024 * 1024;
 
 /// A question of an agent, with its words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {
     pub row: ApprovalRow,
     /// What it says; none if its words were forgotten, or it was asked before they were kept with it.
-    pub words: Option<QuestionWords>,
+    pub words: Option<ApprovalWords>,
     /// How whoever answered is called, if a person did.
     pub answered_by: Option<String>,
 }
@@ -34,7 +31,7 @@ pub struct ApprovalView {
 /// What a question says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct QuestionWords {
+pub struct ApprovalWords {
     /// The agent that asks.
     pub agent: String,
     /// Where it works.
@@ -44,7 +41,7 @@ pub struct QuestionWords {
     /// In its own words.
     pub detail: String,
     /// What can be chosen, in its order.
-    pub options: Vec<QuestionOption>,
+    pub options: Vec<ApprovalOption>,
     /// In a worktree: where the session came from.
     home: Option<String>,
 }
@@ -52,7 +49,7 @@ pub struct QuestionWords {
 /// Something that can be chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct QuestionOption {
+pub struct ApprovalOption {
     pub name: String,
     pub description: String,
 }
@@ -88,7 +85,7 @@ impl Engine {
     }
 
     async fn approval_view(&self, by: &Principal, row: ApprovalRow) -> Result<ApprovalView, Refused> {
-        let words = self.question_words(&row).await?;
+        let words = ApprovalWords::of(&row);
         let answered_by = match row.state {
             ApprovalState::Answered { by: Answerer::Person(person), .. } => {
                 self.handle_of(by, person).await?
@@ -96,18 +93,6 @@ impl Engine {
             ApprovalState::Answered { .. } | ApprovalState::Open | ApprovalState::Lapsed => None,
         };
         Ok(ApprovalView { row, words, answered_by })
-    }
-
-    async fn question_words(&self, row: &ApprovalRow) -> Result<Option<QuestionWords>, Refused> {
-        let Some(Number(number)) = row.number else { return Ok(None) };
-        let before = Number(number.saturating_sub(2));
-        let facts = self.store().facts(row.session, before, 1, QUESTION_BYTES_MAX).await?;
-        Ok(facts.into_iter().find_map(|fact| match fact.entry {
-            StoredEntry::Story { kind, body: Some(body), .. } if kind == "question" => {
-                serde_json::from_slice(&body).ok()
-            }
-            StoredEntry::Story { .. } | StoredEntry::Rule(_) => None,
-        }))
     }
 
     /// Whether this answer fits the question and is theirs to give; and the rule that it becomes, if it is to be one. The
@@ -120,14 +105,14 @@ impl Engine {
         answer: &Answer,
         remember: Option<Remember>,
     ) -> Result<Option<RememberedRule>, Refused> {
-        let posed = row.posed;
+        let terms = row.terms;
         let grant = grant_of(by, record).ok_or(Refused::NotFound { what: "approval" })?;
-        let whom = posed.only.map(|(_, whom)| whom);
+        let whom = terms.only.map(|(_, whom)| whom);
         if !may_answer(by, grant, whom, answer) {
-            return Err(self.not_yours(by, posed.only).await?);
+            return Err(self.not_yours(by, terms.only).await?);
         }
-        if !posed.asks.takes(answer) {
-            return Err(Refused::UnfitAnswer { takes: posed.asks });
+        if !terms.form.takes(answer) {
+            return Err(Refused::UnfitAnswer { takes: terms.form });
         }
         match remember {
             Some(remember) => self.remembered(by, record, row, answer, remember).await.map(Some),
@@ -166,8 +151,8 @@ impl Engine {
                 .map_err(|denied| Refused::denied(denied, "approval"))?,
             Remember::Always => self.may(by, OrgAct::Rules)?,
         }
-        let plain = row.posed.asks == Asks::Permission && matches!(answer, Answer::Yes | Answer::No);
-        let words = self.question_words(row).await?.unwrap_or_default();
+        let plain = row.terms.form == ApprovalForm::Permission && answer.as_rule().is_some();
+        let words = ApprovalWords::of(row).unwrap_or_default();
         // A tool's name is the agent's to choose, and a star at its end would make a rule for all tools that begin so.
         let is_odd = words.tool.ends_with('*') || words.tool.contains(char::is_control);
         if !plain || words.tool.is_empty() || words.tool.len() > TOOL_BYTES_MAX || is_odd {
@@ -226,6 +211,12 @@ impl Engine {
     }
 }
 
+impl ApprovalWords {
+    fn of(row: &ApprovalRow) -> Option<Self> {
+        serde_json::from_slice(row.words.as_ref()?).ok()
+    }
+}
+
 impl Settled {
     /// Who it was, in words.
     pub fn whom(&self) -> String {
@@ -240,11 +231,13 @@ impl Settled {
 }
 
 /// Which answers a question takes, in words.
-pub(crate) fn takes_words(asks: Asks) -> String {
-    match asks {
-        Asks::Permission => "yes or no".to_owned(),
-        Asks::Choice { options: 0 } => "words, or no".to_owned(),
-        Asks::Choice { options } => format!("one of its options (0 to {}), other words, or no", options - 1),
-        Asks::Words => "words, or no".to_owned(),
+pub(crate) fn takes_words(form: ApprovalForm) -> String {
+    match form {
+        ApprovalForm::Permission => "yes or no".to_owned(),
+        ApprovalForm::Choice { options: 0 } => "words, or no".to_owned(),
+        ApprovalForm::Choice { options } => {
+            format!("one of its options (0 to {}), other words, or no", options - 1)
+        }
+        ApprovalForm::Words => "words, or no".to_owned(),
     }
 }

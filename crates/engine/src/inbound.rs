@@ -6,8 +6,8 @@
 use crate::approvals::{Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, Asks, Delivery, Denied, EndWhy, Epoch, Grant, NewWorktree, NoRoute, Principal, Refusal, Right, Role, RuleId,
-    SessionId, To, Turn,
+    Address, ApprovalForm, Delivery, Denied, EndWhy, Epoch, Grant, NewWorktree, NoRoute, Principal, Refusal,
+    Right, Role, RuleId, SessionId, To, Turn,
 };
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
@@ -243,7 +243,7 @@ pub enum Refused {
     NotYoursToAnswer { who: String, rule: RuleId },
     /// It is no answer to what was asked.
     #[error("this is no answer to what was asked, which takes {}", takes_words(*takes))]
-    UnfitAnswer { takes: Asks },
+    UnfitAnswer { takes: ApprovalForm },
     /// Somebody was faster.
     #[error("too late: it was answered before, by {}", .0.whom())]
     AnsweredBefore(Box<Settled>),
@@ -417,7 +417,7 @@ impl Refused {
             Refusal::NoSuchTurn => Self::NotFound { what: "turn" },
             Refusal::OtherScope => Self::OtherScope,
             // What a question takes was compared before; an older one may not have said it.
-            Refusal::Unfit => Self::UnfitAnswer { takes: Asks::default() },
+            Refusal::Unfit => Self::UnfitAnswer { takes: ApprovalForm::default() },
             Refusal::AlreadyOpen | Refusal::NotOpen => {
                 Self::Unavailable("the session is not ready yet".to_owned())
             }

@@ -275,7 +275,7 @@ impl Keeper {
         self.take_in(first, &mut news).await?;
         // What comes after a report depends on what is decided about it.
         for _ in 1..HEAR_MAX {
-            if !news.reports.is_empty() || !news.questions.is_empty() {
+            if !news.reports.is_empty() || !news.approvals.is_empty() {
                 break;
             }
             let Some(attempt) = self.outside.attempt_mut() else { break };

@@ -40,7 +40,7 @@ mod view;
 mod worktrees;
 
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
-pub use approvals::{ApprovalView, QuestionOption, QuestionWords, RULES_MAX, Settled};
+pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, RULES_MAX, Settled};
 pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
 pub use engine::{Collecting, Engine, Limits, Wiring};
 pub use errand::{Chore, Chored};
@@ -51,8 +51,8 @@ pub use export::{
 pub use fanout::{Live, Shared, Told};
 pub use follow::{Follow, Heard, ReadyFollow};
 pub use inbound::{
-    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part,
-    Receipt, Refused, TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, right_word,
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused,
+    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, right_word,
 };
 pub use intake::Made;
 pub use look::{FILES_MAX, Look, Sight};
@@ -61,9 +61,9 @@ pub use people::{
     PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
-    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees,
-    Proof, RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply,
-    TreeSeen, Trees, TreesError, UndoneTurn, Wall,
+    CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, Proof,
+    RemovedTree, Scripts, Seal, SealError, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen,
+    Trees, TreesError, UndoneTurn, Wall,
 };
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;

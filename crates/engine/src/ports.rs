@@ -5,7 +5,7 @@
 
 use crate::Secret;
 use agent::Agent;
-use kernel::{NewWorktree, Moment, SessionId, Turn};
+use kernel::{Moment, NewWorktree, SessionId, Turn};
 use std::fmt::{self, Debug};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -158,7 +158,12 @@ pub type TreeReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// crash and ends the same way.
 pub trait Trees: Debug + Send + Sync + 'static {
     /// Makes a worktree of the repository around this directory, or finds it made, and says where the session acts in it.
-    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
+    fn enter(
+        &self,
+        session: SessionId,
+        directory: String,
+        new: NewWorktree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>>;
     /// Remembers how the tree is, before or after a turn. `false` outside of version control.
     fn remember(
         &self,
@@ -355,7 +360,12 @@ fn none<'a, T: Send + 'a>() -> TreeReply<'a, Result<T, TreesError>> {
 }
 
 impl Trees for NoTrees {
-    fn enter(&self, _: SessionId, _: String, _: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(
+        &self,
+        _: SessionId,
+        _: String,
+        _: NewWorktree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         none()
     }
     fn remember(&self, _: &str, _: SessionId, _: Turn, _: Side) -> TreeReply<'_, Result<bool, TreesError>> {

@@ -45,7 +45,7 @@ pub(crate) enum Story<'a> {
     ToolResult { call: &'a str, output: &'a str, failed: bool },
     Plan { steps: Vec<StepForm<'a>> },
     FileChanged { path: &'a str, change: &'static str },
-    Question(QuestionForm<'a>),
+    Question(ApprovalStory<'a>),
     Usage(UsageForm),
     Notice { text: &'a str },
     Finished { reason: &'a str },
@@ -101,7 +101,7 @@ pub(crate) struct SaidThere {
 
 /// What an agent asks.
 #[derive(Debug, Serialize)]
-pub(crate) struct QuestionForm<'a> {
+pub(crate) struct ApprovalStory<'a> {
     approval: String,
     agent: &'a str,
     directory: &'a str,
@@ -188,7 +188,7 @@ struct Body<'a> {
 }
 
 impl Story<'_> {
-    pub(crate) fn question<'a>(
+    pub(crate) fn approval<'a>(
         approval: ApprovalId,
         scope: &'a Scope,
         tool: &'a str,
@@ -205,7 +205,7 @@ impl Story<'_> {
             Form::Choice { options } => ("choice", options.iter().map(option).collect()),
             Form::Words => ("words", Vec::new()),
         };
-        Story::Question(QuestionForm {
+        Story::Question(ApprovalStory {
             approval: approval.to_string(),
             agent: &scope.agent,
             directory: &scope.directory,

@@ -30,7 +30,7 @@ pub(crate) struct Follower<'a> {
     facts: Follow,
     shown: Shown,
     /// The last question.
-    asked: Option<Asked>,
+    asked: Option<OpenApproval>,
     /// Until when a rule may answer it, if nobody was told of it yet.
     untold: Option<Instant>,
     /// It was final, without a turn, before we came.
@@ -43,21 +43,21 @@ pub(crate) enum Step {
     /// Something was shown, or was not for us.
     On,
     /// The agent asks a person.
-    Question(Asked),
+    Question(OpenApproval),
     /// The message is final, or held until somebody does something.
     Over(Box<Receipt>),
 }
 
 /// What the agent asks.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct OpenApproval {
     pub(crate) approval: String,
     pub(crate) detail: String,
     pub(crate) form: QuestionForm,
     pub(crate) options: Vec<String>,
 }
 
-impl Asked {
+impl OpenApproval {
     /// The question, for people.
     pub(crate) fn words(&self) -> String {
         let options = self.options.iter().enumerate().map(|(number, name)| format!("\n  {number}  {name}"));
@@ -108,7 +108,7 @@ impl<'a> Follower<'a> {
     }
 
     /// The question that nobody was told of.
-    fn untold_question(&mut self) -> Option<Asked> {
+    fn untold_question(&mut self) -> Option<OpenApproval> {
         self.untold.take().and(self.asked.clone())
     }
 
@@ -192,7 +192,7 @@ impl<'a> Follower<'a> {
                 let detail = if detail.is_empty() { format!("may I use {tool}?") } else { detail.clone() };
                 let options = options.iter().map(|option| option.name.clone()).collect();
                 let before = self.untold_question();
-                self.asked = Some(Asked { approval: approval.clone(), detail, form: *form, options });
+                self.asked = Some(OpenApproval { approval: approval.clone(), detail, form: *form, options });
                 self.untold = Some(Instant::now() + RULE_WAIT);
                 return Ok(before.map_or(Step::On, Step::Question));
             }

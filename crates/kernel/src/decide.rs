@@ -3,6 +3,7 @@
 //! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
 
+use crate::approval::{Answer, Answerer, TurnApproval};
 use crate::request::Request;
 use crate::scope::{Change, Origin, Scope};
 use crate::session::*;
@@ -299,10 +300,10 @@ impl Session {
         match &self.work {
             Work::Busy(running) if ours && running.stage.fence() == Some(fence) => match report {
                 Report::Ready { native } => self.ready(running, native),
-                Report::Asked { approval, posed } => match running.stage {
+                Report::Asked { approval, terms } => match running.stage {
                     Stage::Working { .. } if !running.has_asked(approval) => {
                         let until = given.now.after_ms(given.policy.ask_ms_max);
-                        vec![Fact::Asked { approval, turn: running.turn, until, posed }]
+                        vec![Fact::Asked { approval, turn: running.turn, until, terms }]
                     }
                     // Asked before: a question that was answered never changes again.
                     Stage::Working { .. } => vec![],
@@ -455,7 +456,7 @@ impl Session {
     }
 
     fn turn_over(&self, running: &Running, outcome: Outcome, ends: Option<EndWhy>, given: &Given) -> Facts {
-        let mut facts: Facts = running.asks.iter().filter_map(lapsed).collect();
+        let mut facts: Facts = running.approvals.iter().filter_map(lapsed).collect();
         facts.push(Fact::TurnEnded { turn: running.turn, outcome });
         match (&self.life, ends) {
             (_, Some(why)) => facts.extend(self.over(why)),
@@ -548,9 +549,11 @@ impl Session {
     fn answer_ask(&self, approval: ApprovalId, answer: Answer, by: Answerer) -> Result<Facts, Refusal> {
         let Work::Busy(running) = &self.work else { return Err(Refusal::TooLate) };
         match running.open(approval).next() {
-            Some(Ask::Open { asks, .. }) if asks.takes(&answer) => {}
-            Some(Ask::Open { .. }) => return Err(Refusal::Unfit),
-            Some(Ask::Answered { .. } | Ask::Lapsed { .. }) | None => return Err(Refusal::TooLate),
+            Some(TurnApproval::Open { form, .. }) if form.takes(&answer) => {}
+            Some(TurnApproval::Open { .. }) => return Err(Refusal::Unfit),
+            Some(TurnApproval::Answered { .. } | TurnApproval::Lapsed { .. }) | None => {
+                return Err(Refusal::TooLate);
+            }
         }
         match by {
             // Silence is an answer only when the time for it is over, and only `wake` knows when that is.
@@ -564,18 +567,20 @@ impl Session {
 
 impl Running {
     fn has_asked(&self, approval: ApprovalId) -> bool {
-        self.asks.iter().any(|ask| ask.approval() == approval)
+        self.approvals.iter().any(|ask| ask.approval() == approval)
     }
 
     /// The question of this name, while nobody has answered it.
-    fn open(&self, wanted: ApprovalId) -> impl Iterator<Item = &Ask> {
-        self.asks.iter().filter(move |ask| matches!(ask, Ask::Open { approval, .. } if *approval == wanted))
+    fn open(&self, wanted: ApprovalId) -> impl Iterator<Item = &TurnApproval> {
+        self.approvals
+            .iter()
+            .filter(move |ask| matches!(ask, TurnApproval::Open { approval, .. } if *approval == wanted))
     }
 
     fn late_asks(&self, now: Moment) -> Facts {
-        let late = self.asks.iter().filter_map(|ask| match ask {
-            Ask::Open { approval, until, .. } if *until <= now => Some(*approval),
-            Ask::Open { .. } | Ask::Answered { .. } | Ask::Lapsed { .. } => None,
+        let late = self.approvals.iter().filter_map(|ask| match ask {
+            TurnApproval::Open { approval, until, .. } if *until <= now => Some(*approval),
+            TurnApproval::Open { .. } | TurnApproval::Answered { .. } | TurnApproval::Lapsed { .. } => None,
         });
         late.map(|approval| Fact::Answered { approval, answer: Answer::No, by: Answerer::Nobody }).collect()
     }
@@ -585,10 +590,10 @@ pub(crate) fn held(message: MessageId, why: HoldWhy, given: &Given) -> Fact {
     Fact::Held { message, why, expires: given.now.after_ms(given.policy.hold_ms_max) }
 }
 
-fn lapsed(ask: &Ask) -> Option<Fact> {
+fn lapsed(ask: &TurnApproval) -> Option<Fact> {
     match ask {
-        Ask::Open { approval, .. } => Some(Fact::Lapsed { approval: *approval }),
-        Ask::Answered { .. } | Ask::Lapsed { .. } => None,
+        TurnApproval::Open { approval, .. } => Some(Fact::Lapsed { approval: *approval }),
+        TurnApproval::Answered { .. } | TurnApproval::Lapsed { .. } => None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! outside match. `condense` writes an idle session as the few facts that make it, for a checkpoint that may be thrown
 //! away at any time.
 
+use crate::approval::{Answer, TurnApproval};
 use crate::scope::{Away, Errand, Origin, Pending, Scope, What};
 use crate::session::*;
 use crate::{Address, ApprovalId, EndWhy, Epoch, Fence, MessageId, Moment, Native, PersonId, Term, Turn};
@@ -113,7 +114,7 @@ impl Session {
             by: running.by,
             begin: self.begin(),
             step,
-            answers: running.asks.iter().filter_map(answered).collect(),
+            answers: running.approvals.iter().filter_map(answered).collect(),
             steered: running.steered.iter().map(|steered| steered.message).collect(),
         })
     }
@@ -150,9 +151,9 @@ impl Session {
     /// An attempt of an earlier term has none any more: it is buried as soon as it is seen.
     fn turn_deadlines(&self, term: Term) -> Vec<Moment> {
         let Work::Busy(running) = &self.work else { return Vec::new() };
-        let asks = running.asks.iter().filter_map(|ask| match ask {
-            Ask::Open { until, .. } => Some(*until),
-            Ask::Answered { .. } | Ask::Lapsed { .. } => None,
+        let asks = running.approvals.iter().filter_map(|ask| match ask {
+            TurnApproval::Open { until, .. } => Some(*until),
+            TurnApproval::Answered { .. } | TurnApproval::Lapsed { .. } => None,
         });
         match running.stage {
             Stage::Resting { again_at, .. } => alloc::vec![again_at],
@@ -298,10 +299,10 @@ fn confirmed(native: &Native, epoch: Epoch) -> Fact {
     Fact::Confirmed { native: native.clone(), epoch }
 }
 
-fn answered(ask: &Ask) -> Option<(ApprovalId, Answer)> {
+fn answered(ask: &TurnApproval) -> Option<(ApprovalId, Answer)> {
     match ask {
-        Ask::Open { .. } | Ask::Lapsed { .. } => None,
-        Ask::Answered { approval, answer } => Some((*approval, answer.clone())),
+        TurnApproval::Open { .. } | TurnApproval::Lapsed { .. } => None,
+        TurnApproval::Answered { approval, answer } => Some((*approval, answer.clone())),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Folds a fact into a session. It cannot refuse: the fact has happened.
 
+use crate::approval::TurnApproval;
 use crate::decide::STALE_MAX;
 use crate::scope::{Away, Pending, STALE_ERRANDS_MAX, Scope};
 use crate::session::*;
@@ -67,13 +68,13 @@ impl Session {
                 self.stage(*turn, Stage::Resting { tried: *attempt, again_at: *again_at });
                 self.learn(Outcome::Failed(*failure));
             }
-            Fact::Asked { approval, until, posed, .. } => {
-                self.ask(Ask::Open { approval: *approval, until: *until, asks: posed.asks });
+            Fact::Asked { approval, until, terms, .. } => {
+                self.ask(TurnApproval::Open { approval: *approval, until: *until, form: terms.form });
             }
             Fact::Answered { approval, answer, .. } => {
-                self.ask(Ask::Answered { approval: *approval, answer: answer.clone() });
+                self.ask(TurnApproval::Answered { approval: *approval, answer: answer.clone() });
             }
-            Fact::Lapsed { approval } => self.ask(Ask::Lapsed { approval: *approval }),
+            Fact::Lapsed { approval } => self.ask(TurnApproval::Lapsed { approval: *approval }),
             Fact::StopAsked { turn, why } => self.stop_stage(*turn, *why),
             Fact::TurnEnded { turn, outcome } => {
                 self.learn(*outcome);
@@ -122,8 +123,8 @@ impl Session {
         let Some(at) = self.queue.iter().position(|waiting| waiting.message == message) else { return };
         let by = self.queue.remove(at).by;
         let stage = Stage::Resting { tried: Attempt(0), again_at: Moment(0) };
-        let (asks, steered, missed) = (Vec::new(), Vec::new(), Vec::new());
-        self.work = Work::Busy(Running { turn, message, by, stage, asks, steered, missed });
+        let (approvals, steered, missed) = (Vec::new(), Vec::new(), Vec::new());
+        self.work = Work::Busy(Running { turn, message, by, stage, approvals, steered, missed });
         self.last_turn = turn;
         self.crowded = None;
     }
@@ -215,14 +216,14 @@ impl Session {
         }
     }
 
-    fn ask(&mut self, ask: Ask) {
+    fn ask(&mut self, ask: TurnApproval) {
         let Work::Busy(running) = &mut self.work else { return };
-        running.asks.retain(|known| known.approval() != ask.approval());
-        running.asks.push(ask);
+        running.approvals.retain(|known| known.approval() != ask.approval());
+        running.approvals.push(ask);
     }
 }
 
-impl Ask {
+impl TurnApproval {
     /// The question's id.
     pub fn approval(&self) -> crate::ApprovalId {
         match self {

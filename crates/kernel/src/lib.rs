@@ -1,7 +1,7 @@
 //! The rules of Homing and nothing else.
 //!
 //! Read in this order: `id` and `fence` (the names of things), `address` and `route` (which session a message belongs
-//! to), `access`, `rules` and `people` (who may, and who may change that), `session`, `scope` and `request`
+//! to), `access`, `rules`, `approval` and `people` (who may, and who may change that), `session`, `scope` and `request`
 //! (what a session is, where, and what is asked of it), then `decide`, `evolve` and
 //! `due` (what happens to it) and `readiness` (whether it can go on).
 //! There is no clock, no randomness, no I/O and no serialization here; `no_std` lets the compiler check that.
@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod access;
 mod address;
+mod approval;
 mod decide;
 mod due;
 mod evolve;
@@ -34,6 +35,7 @@ pub use access::{
     is_under,
 };
 pub use address::{Address, NotAnAddress, PART_BYTES_MAX, Part};
+pub use approval::{Answer, Answerer, ApprovalForm, ApprovalTerms, TurnApproval};
 pub use due::{Begin, Claim, Due, Run, Step, needs_delivery};
 pub use failure::{Failure, Native};
 pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
@@ -46,14 +48,11 @@ pub use readiness::{
 };
 pub use request::{Remember, Request, Subject};
 pub use route::{Ambiguous, EndWhy, Found, Named, NoRoute, Route, To, meant, route};
-pub use rules::{Asks, Effect, Judgement, Posed, Question, Rule, judge, may_answer};
-pub use scope::{
-    Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, Setting, What, Worktree,
-};
+pub use rules::{ApprovalSubject, Effect, Judgement, Rule, judge, may_answer};
+pub use scope::{Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, Setting, What, Worktree};
 pub use session::{
-    AfterFailure, Answer, Answerer, Ask, Command, Delivery, Fact, Given, HoldWhy, KeptWhy, Known, Life,
-    Outcome, Policy, Refusal, RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy,
-    Unattended, Waiting, Work,
+    AfterFailure, Command, Delivery, Fact, Given, HoldWhy, KeptWhy, Known, Life, Outcome, Policy, Refusal,
+    RefusedWhy, Report, ReportKind, Running, Session, Slot, Stage, StopWhy, Unattended, Waiting, Work,
 };
 pub use tree_name::TreeName;
 pub use worktree::{BadWorktree, NewWorktree, WORKTREE_NAME_BYTES_MAX, is_worktree_name};

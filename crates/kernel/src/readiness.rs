@@ -5,6 +5,7 @@
 //! an advisory one never blocks, and nobody waits for it longer than its deadline. The words for people are made elsewhere.
 
 use crate::Moment;
+use crate::approval::TurnApproval;
 use crate::scope::{Change, ErrandKind};
 use crate::session::*;
 use alloc::vec::Vec;
@@ -279,10 +280,10 @@ fn queue(session: &Session, now: Moment) -> ReadinessPart {
 /// A question whose time is over is a no.
 fn approvals(session: &Session, now: Moment) -> ReadinessPart {
     let part = ReadinessPart::fine(PartName::Approvals);
-    let asks = session.running().map_or(&[][..], |running| &running.asks);
+    let asks = session.running().map_or(&[][..], |running| &running.approvals);
     let open = asks.iter().filter_map(|ask| match ask {
-        Ask::Open { until, .. } if *until > now => Some(*until),
-        Ask::Open { .. } | Ask::Answered { .. } | Ask::Lapsed { .. } => None,
+        TurnApproval::Open { until, .. } if *until > now => Some(*until),
+        TurnApproval::Open { .. } | TurnApproval::Answered { .. } | TurnApproval::Lapsed { .. } => None,
     });
     match open.min() {
         Some(until) => part.waiting(PartWhy::Asked, Remedy::Answer, Some(until)),

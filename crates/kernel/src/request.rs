@@ -4,8 +4,9 @@
 //! about, a message, an approval or the session itself; whoever takes it in finds the session by that, so `decide`, which is
 //! called by the session's own keeper, does not look at it again.
 
+use crate::approval::Answer;
 use crate::scope::Change;
-use crate::session::{Answer, Command};
+use crate::session::Command;
 use crate::{ApprovalId, Epoch, MessageId, PersonId, SessionId, Turn};
 use alloc::vec::Vec;
 use core::fmt;

@@ -4,7 +4,7 @@
 //! judgement; `may_answer` says whether somebody may give this answer to what is left for people. Nothing here knows what
 //! a tool does: a rule compares names.
 
-use crate::session::Answer;
+use crate::approval::{Answer, ApprovalForm};
 use crate::{Grant, Grantee, Principal, RuleId, SessionId, is_under};
 use alloc::string::String;
 
@@ -25,7 +25,7 @@ pub struct Rule {
     pub effect: Effect,
 }
 
-/// What becomes of a question.
+/// What becomes of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// It is answered with yes.
@@ -39,11 +39,11 @@ pub enum Effect {
     },
 }
 
-/// A question of an agent, as far as rules look at it.
+/// What an approval is about, as far as rules look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question<'a> {
+pub struct ApprovalSubject<'a> {
     /// What kind of answer it takes.
-    pub asks: Asks,
+    pub form: ApprovalForm,
     /// The agent that asks.
     pub agent: &'a str,
     /// The tool that it is about; empty if it names none.
@@ -56,47 +56,7 @@ pub struct Question<'a> {
     pub session: SessionId,
 }
 
-/// What kind of answer a question takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Asks {
-    /// Yes or no.
-    #[default]
-    Permission,
-    /// One of so many options.
-    Choice {
-        /// How many there are.
-        options: u16,
-    },
-    /// Words.
-    Words,
-}
-
-impl Asks {
-    /// Whether this is an answer to such a question. A no always is: whoever need not choose may decline.
-    pub fn takes(self, answer: &Answer) -> bool {
-        match (self, answer) {
-            (_, Answer::No)
-            | (Self::Permission, Answer::Yes)
-            // To a choice: when none of the options is right.
-            | (Self::Words | Self::Choice { .. }, Answer::Said(_)) => true,
-            (Self::Choice { options }, Answer::Chose(option)) => *option < options,
-            (Self::Permission, Answer::Chose(_) | Answer::Said(_))
-            | (Self::Choice { .. }, Answer::Yes)
-            | (Self::Words, Answer::Yes | Answer::Chose(_)) => false,
-        }
-    }
-}
-
-/// What of a question its answers are judged by, as long as it is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Posed {
-    /// What kind of answer it takes.
-    pub asks: Asks,
-    /// The rule that names who may answer, and those people.
-    pub only: Option<(RuleId, Grantee)>,
-}
-
-/// What the rules say to a question.
+/// What the rules say to a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// Yes, by this rule.
@@ -112,11 +72,11 @@ pub enum Judgement {
 
 /// What do the rules say to this question? A no beats people, people beat a yes; of rules that say the same kind of thing the
 /// more particular one is named, then the older one. A yes is an answer to a permission and to nothing else.
-pub fn judge(rules: &[Rule], question: &Question<'_>) -> Judgement {
+pub fn judge(rules: &[Rule], subject: &ApprovalSubject<'_>) -> Judgement {
     let strongest = rules
         .iter()
-        .filter(|rule| rule.speaks_of(question))
-        .filter(|rule| rule.effect != Effect::Allow || question.asks == Asks::Permission)
+        .filter(|rule| rule.speaks_of(subject))
+        .filter(|rule| rule.effect != Effect::Allow || subject.form == ApprovalForm::Permission)
         .max_by_key(|rule| (rule.effect.strength(), rule.particularity(), core::cmp::Reverse(rule.rule)));
     match strongest.map(|rule| (rule.rule, rule.effect)) {
         Some((rule, Effect::Allow)) => Judgement::Allow(rule),
@@ -135,14 +95,14 @@ pub fn may_answer(by: &Principal, grant: Grant, who: Option<Grantee>, answer: &A
 
 impl Rule {
     /// Whether the question is one of those that it is about.
-    fn speaks_of(&self, question: &Question<'_>) -> bool {
-        self.agent.as_ref().is_none_or(|agent| agent == question.agent)
-            && self.tool.as_ref().is_none_or(|tool| names(tool, question.tool))
+    fn speaks_of(&self, subject: &ApprovalSubject<'_>) -> bool {
+        self.agent.as_ref().is_none_or(|agent| agent == subject.agent)
+            && self.tool.as_ref().is_none_or(|tool| names(tool, subject.tool))
             && self.directory.as_ref().is_none_or(|directory| {
-                let mut places = [question.directory].into_iter().chain(question.home);
+                let mut places = [subject.directory].into_iter().chain(subject.home);
                 places.any(|place| is_under(place, directory))
             })
-            && self.session.is_none_or(|session| session == question.session)
+            && self.session.is_none_or(|session| session == subject.session)
     }
 
     /// How few questions it is about: one session before a directory, a deeper directory before one above it, then the tool by

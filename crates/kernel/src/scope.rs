@@ -3,9 +3,9 @@
 //! Each change of scope has the next epoch. An `Errand` is something asked of the outside that is no turn; it carries the
 //! epoch under which it was asked, and what it brings back counts only under that one: going A, B, A revives nothing.
 
-use crate::worktree::NewWorktree;
 use crate::decide::held;
 use crate::session::*;
+use crate::worktree::NewWorktree;
 use crate::{Epoch, MessageId, PersonId, SessionId, Turn};
 use alloc::string::String;
 use alloc::vec;

@@ -4,15 +4,13 @@
 //! all facts folded together. `decide.rs` turns commands into facts, `evolve.rs` folds them in, `due.rs` says what ought to
 //! be going on outside.
 
+use crate::approval::{Answer, Answerer, ApprovalTerms, TurnApproval};
 use crate::request::Request;
-use crate::rules::{Asks, Posed};
 use crate::scope::{Away, Change, Errand, ErrandKind, Origin, Pending, Return, Scope, What};
 use crate::worktree::NewWorktree;
 use crate::{
-    ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, RuleId, Term,
-    Turn,
+    ApprovalId, Attempt, EndWhy, Epoch, Failure, Fence, MessageId, Moment, Native, PersonId, Term, Turn,
 };
-use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Everything that a session can be told.
@@ -44,7 +42,7 @@ pub enum Report {
     /// The agent is up and waits for the message; nothing of it has left us.
     Ready { native: Option<Native> },
     /// The agent asks a person. We minted the approval's id for its question.
-    Asked { approval: ApprovalId, posed: Posed },
+    Asked { approval: ApprovalId, terms: ApprovalTerms },
     /// The agent no longer asks, and takes no answer.
     Withdrawn { approval: ApprovalId },
     /// The words of this message did not get into the turn, and nothing of them was acted on.
@@ -102,32 +100,6 @@ pub enum Delivery {
     Steer,
 }
 
-/// What is said to a question.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Answer {
-    /// Go ahead.
-    Yes,
-    /// Do not. Also the answer to a choice or a free question that nobody answers.
-    No,
-    /// This one of the options, counted from 0.
-    Chose(u16),
-    /// These words.
-    Said(String),
-}
-
-/// Who answers a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Answerer {
-    /// A person.
-    Person(PersonId),
-    /// A rule that somebody has made for such questions.
-    Rule(RuleId),
-    /// The policy for sessions that nobody attends.
-    Policy,
-    /// Nobody: its time was over.
-    Nobody,
-}
-
 /// Something that happened. Facts that rules depend on; words and tools are story facts, which the kernel never sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
@@ -165,7 +137,7 @@ pub enum Fact {
     /// The attempt failed before the message was handed over; it is tried again then.
     AttemptFailed { turn: Turn, attempt: Attempt, failure: Failure, again_at: Moment },
     /// The agent asks; without an answer by then it is a no.
-    Asked { approval: ApprovalId, turn: Turn, until: Moment, posed: Posed },
+    Asked { approval: ApprovalId, turn: Turn, until: Moment, terms: ApprovalTerms },
     /// Somebody answered, or nobody did in time. Final.
     Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer any more: its turn is over, or the agent took the question back. Final.
@@ -379,7 +351,7 @@ pub struct Running {
     /// How far it has come.
     pub stage: Stage,
     /// What the agent asked in it.
-    pub asks: Vec<Ask>,
+    pub approvals: Vec<TurnApproval>,
     /// What was said into it while it ran, in order.
     pub steered: Vec<Waiting>,
     /// What of that did not get there and waits again, in order.
@@ -423,17 +395,6 @@ impl Stage {
             }
         }
     }
-}
-
-/// A question of the agent within a running turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
-    /// Nobody has answered yet.
-    Open { approval: ApprovalId, until: Moment, asks: Asks },
-    /// It was answered.
-    Answered { approval: ApprovalId, answer: Answer },
-    /// The agent took it back.
-    Lapsed { approval: ApprovalId },
 }
 
 /// What a session may count on, decided by whoever configures it; values, never constants in the rules.

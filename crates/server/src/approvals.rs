@@ -6,16 +6,16 @@ use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{grantee_form, grantee_of, who};
 use crate::problem::{Answer, No};
-use crate::wire::{answer_form, answerer_word, at};
+use crate::wire::{answer_form, answer_of, answerer_word, at};
 use api::{
     Approval, ApprovalAnswer, ApprovalState, Choice, Code, Done, NewRule, OnlyThese, Page, PageQuery,
     QuestionForm, Rule, RuleEffect,
 };
 use axum::extract::State;
 use axum::response::Response;
-use engine::{ApprovalView, QuestionWords, RuleRow, who_changed};
+use engine::{ApprovalView, ApprovalWords, RuleRow, who_changed};
 use http::StatusCode;
-use kernel::{ApprovalId, Asks, Remember, Request, RuleId};
+use kernel::{ApprovalForm, ApprovalId, Remember, Request, RuleId};
 
 problems! {
     ListProblems = [Invalid, BadCursor, RightMissing];
@@ -106,12 +106,7 @@ pub(crate) async fn answer(
     Body(said): Body<ApprovalAnswer>,
 ) -> Answer<Response> {
     said.check()?;
-    let answer = match said.answer {
-        api::Answer::Yes => kernel::Answer::Yes,
-        api::Answer::No => kernel::Answer::No,
-        api::Answer::Chose(option) => kernel::Answer::Chose(option),
-        api::Answer::Said(words) => kernel::Answer::Said(words),
-    };
+    let answer = answer_of(said.answer);
     let remember = said.remember.map(|remember| match remember {
         api::Remember::Session => Remember::Session,
         api::Remember::Always => Remember::Always,
@@ -197,15 +192,15 @@ fn approval_form(view: ApprovalView) -> Approval {
         }
         engine::ApprovalState::Lapsed => (ApprovalState::Lapsed, None, None),
     };
-    let form = match row.posed.asks {
-        Asks::Permission => QuestionForm::Permission,
-        Asks::Choice { .. } => QuestionForm::Choice,
-        Asks::Words => QuestionForm::Words,
+    let form = match row.terms.form {
+        ApprovalForm::Permission => QuestionForm::Permission,
+        ApprovalForm::Choice { .. } => QuestionForm::Choice,
+        ApprovalForm::Words => QuestionForm::Words,
     };
-    let only = row.posed.only.map(|(rule, who)| OnlyThese { rule: rule.to_string(), who: grantee_form(who) });
+    let only = row.terms.only.map(|(rule, who)| OnlyThese { rule: rule.to_string(), who: grantee_form(who) });
     let options = words.as_ref().map(options_form).unwrap_or_default();
     let (agent, directory, tool, detail) = match words {
-        Some(QuestionWords { agent, directory, tool, detail, .. }) => {
+        Some(ApprovalWords { agent, directory, tool, detail, .. }) => {
             (Some(agent), Some(directory), Some(tool), Some(detail))
         }
         None => (None, None, None, None),
@@ -231,7 +226,7 @@ fn approval_form(view: ApprovalView) -> Approval {
     }
 }
 
-fn options_form(words: &QuestionWords) -> Vec<Choice> {
+fn options_form(words: &ApprovalWords) -> Vec<Choice> {
     let options = words.options.iter();
     options.map(|o| Choice { name: o.name.clone(), description: o.description.clone() }).collect()
 }

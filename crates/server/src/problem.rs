@@ -168,7 +168,7 @@ impl IntoResponse for No {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::{Asks, Grant, Right, Role, RuleId, Turn};
+    use kernel::{ApprovalForm, Grant, Right, Role, RuleId, Turn};
 
     #[test]
     fn every_refusal_has_its_status_and_the_engines_own_code() {
@@ -178,7 +178,7 @@ mod tests {
         let refusals = [
             (404, Refused::NotFound { what: "session" }),
             (403, Refused::NotYoursToAnswer { who: "ann".into(), rule: RuleId::from_bits(1) }),
-            (422, Refused::UnfitAnswer { takes: Asks::Words }),
+            (422, Refused::UnfitAnswer { takes: ApprovalForm::Words }),
             (409, Refused::AnsweredBefore(Box::new(settled))),
             (409, Refused::Lapsed { session, turn: Turn(1), interrupted: true }),
             (409, Refused::Lapsed { session, turn: Turn(1), interrupted: false }),

@@ -160,7 +160,7 @@ fn rule_fact(fact: &Fact) -> api::RuleFact {
             failure: failure_form(*failure),
             again_at: at(*again_at),
         },
-        Fact::Asked { approval, turn, until, posed: _ } => {
+        Fact::Asked { approval, turn, until, terms: _ } => {
             Wire::Asked { approval: text(approval), turn: turn.0, until: at(*until) }
         }
         Fact::Answered { approval, answer, by } => {
@@ -197,6 +197,16 @@ pub(crate) fn answer_form(answer: &Answer) -> api::Answer {
         Answer::No => api::Answer::No,
         Answer::Chose(option) => api::Answer::Chose(*option),
         Answer::Said(words) => api::Answer::Said(words.clone()),
+    }
+}
+
+/// The other way round.
+pub(crate) fn answer_of(answer: api::Answer) -> Answer {
+    match answer {
+        api::Answer::Yes => Answer::Yes,
+        api::Answer::No => Answer::No,
+        api::Answer::Chose(option) => Answer::Chose(option),
+        api::Answer::Said(words) => Answer::Said(words),
     }
 }
 

@@ -12,7 +12,7 @@ use engine::{
     Clock, EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
     TreesError, UndoneTurn,
 };
-use kernel::{NewWorktree, Fence, SessionId, Turn};
+use kernel::{Fence, NewWorktree, SessionId, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -243,7 +243,12 @@ fn file_of((_, turn): &Mark) -> String {
 }
 
 impl Trees for FaultyTrees {
-    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(
+        &self,
+        session: SessionId,
+        directory: String,
+        new: NewWorktree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             let grove = &self.grove;
             let what = format!("enter {} of {} from {}", new.name, short(session), directory);

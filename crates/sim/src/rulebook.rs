@@ -5,8 +5,8 @@
 //! the agent's asking and the append that says so; the checks look for such a moment.
 
 use kernel::{
-    Answer, Answerer, ApprovalId, Asks, Fact, Fence, Grantee, MessageId, Moment, OrgId, PersonId, Principal,
-    Record, Request, Role, RuleId, SessionId,
+    Answer, Answerer, ApprovalForm, ApprovalId, Fact, Fence, Grantee, MessageId, Moment, OrgId, PersonId,
+    Principal, Record, Request, Role, RuleId, SessionId,
 };
 use std::collections::{BTreeMap, VecDeque};
 use store::{Append, Entry, NewChange, NewRequest, PeopleChange, RememberedRule, RuleEffect, RuleRow};
@@ -48,7 +48,7 @@ pub(crate) struct Question {
     /// When the agent asked, and when the log said so.
     pub(crate) heard: At,
     pub(crate) written: At,
-    pub(crate) asks: Asks,
+    pub(crate) asks: ApprovalForm,
     /// Whom a rule leaves it to.
     pub(crate) only: Option<(RuleId, Grantee)>,
     /// What was answered in the same append, without asking anybody.
@@ -184,7 +184,7 @@ impl Rulebook {
             Fact::Steered { .. } | Fact::Missed { .. } => {
                 self.turns.entry(session).and_modify(|turn| turn.is_mixed = true);
             }
-            Fact::Asked { approval, posed, .. } => {
+            Fact::Asked { approval, terms, .. } => {
                 let Some(TurnNow { message, fence: Some(fence), is_mixed }) =
                     self.turns.get(&session).copied()
                 else {
@@ -192,7 +192,7 @@ impl Rulebook {
                 };
                 let heard = self.heard.get_mut(&(session, fence)).and_then(VecDeque::pop_front);
                 let (heard, tool) = heard.unwrap_or((at, String::new()));
-                let (approval, written, asks, only) = (*approval, at, posed.asks, posed.only);
+                let (approval, written, asks, only) = (*approval, at, terms.form, terms.only);
                 let (at_once, later, settled_ms) = (None, None, None);
                 self.questions.push(Question {
                     session,

@@ -5,7 +5,7 @@ use crate::error::SqliteError;
 use crate::people;
 use crate::projection::{Pending, apply};
 use crate::tx::{Sid, SqliteTx, StoredSession};
-use kernel::{Claim, Fact, Number, SessionId};
+use kernel::{Claim, Fact, Number, SessionId, Turn};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
 use store::project::project;
@@ -106,10 +106,16 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
     let mut number = append.after;
     for new in &append.facts {
         number = number.next();
-        write_fact(tx, kept.sid, number, new)?;
-        if let Entry::Rule(fact) = &new.entry {
-            for change in project(fact) {
-                apply(tx, kept, &mut pending, number, new.at, change)?;
+        match &new.entry {
+            Entry::Rule(fact) => {
+                write_rule(tx, kept.sid, number, new, fact)?;
+                for change in project(fact) {
+                    apply(tx, kept, &mut pending, number, new.at, change)?;
+                }
+            }
+            Entry::Story { turn, kind, body: words } => {
+                let body = write_story(tx, kept.sid, number, new, (*turn, kind), words)?;
+                pending.told.extend(record::approval_told(kind, words).map(|approval| (approval, body)));
             }
         }
     }
@@ -133,23 +139,38 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
     Ok(number)
 }
 
-fn write_fact(tx: &mut SqliteTx, sid: Sid, number: Number, new: &NewFact) -> Result<(), SqliteError> {
+fn write_rule(
+    tx: &SqliteTx,
+    sid: Sid,
+    number: Number,
+    new: &NewFact,
+    fact: &Fact,
+) -> Result<(), SqliteError> {
     let (number, at, cause) = (int(number.0), int(new.at.0), record::cause_text(new.cause));
-    match &new.entry {
-        Entry::Rule(fact) => tx.run(
-            "INSERT INTO facts (sid, number, at, cause, rule, fact) VALUES (?1, ?2, ?3, ?4, 1, ?5)",
-            params![sid, number, at, cause, Json(&record::encode_fact(fact))],
-        ),
-        Entry::Story { turn, kind, body } => {
-            let body = tx.keep_words(body)?;
-            tx.run(
-                "INSERT INTO facts (sid, number, at, cause, rule, turn, kind, body)
-                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
-                params![sid, number, at, cause, turn.0, kind, body],
-            )
-        }
-    }
+    tx.run(
+        "INSERT INTO facts (sid, number, at, cause, rule, fact) VALUES (?1, ?2, ?3, ?4, 1, ?5)",
+        params![sid, number, at, cause, Json(&record::encode_fact(fact))],
+    )
     .map(drop)
+}
+
+/// Says where its words are.
+fn write_story(
+    tx: &mut SqliteTx,
+    sid: Sid,
+    number: Number,
+    new: &NewFact,
+    (turn, kind): (Turn, &str),
+    words: &[u8],
+) -> Result<i64, SqliteError> {
+    let (number, at, cause) = (int(number.0), int(new.at.0), record::cause_text(new.cause));
+    let body = tx.keep_words(words)?;
+    tx.run(
+        "INSERT INTO facts (sid, number, at, cause, rule, turn, kind, body)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
+        params![sid, number, at, cause, turn.0, kind, body],
+    )?;
+    Ok(body)
 }
 
 /// A refused edit's words go; a granted one's become the message's.

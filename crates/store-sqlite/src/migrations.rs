@@ -18,11 +18,12 @@ struct Step {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Step; 4] = [
+const STEPS: [Step; 5] = [
     Step { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
     Step { sql: include_str!("../migrations/0004_scope.sql"), then: write_answers_out },
+    Step { sql: include_str!("../migrations/0005_approvals.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.
@@ -108,6 +109,24 @@ mod tests {
         }
         let version: u32 = fresh.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!(version, NEWEST);
+    }
+
+    #[test]
+    fn what_approvals_say_is_found_under_their_ids_after_the_step_that_does_so() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..4).for_each(|number| take(&mut db, number).unwrap());
+        db.execute_batch(
+            "INSERT INTO facts (sid, number, at, cause, rule, turn, kind, body) VALUES
+                (1, 5, 0, 'runner', 0, 1, 'question', 50), (1, 7, 0, 'runner', 0, 1, 'text', 70);
+             INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until, number) VALUES
+                (x'01', 1, 1, 1, 'open', 0, 0, 6), (x'02', 1, 1, 1, 'open', 0, 0, 8),
+                (x'03', 2, 1, 1, 'open', 0, 0, 6), (x'04', 1, 1, 1, 'lapsed', 0, 0, NULL);",
+        )
+        .unwrap();
+        migrate(&mut db, 4).unwrap();
+        let mut rows = db.prepare("SELECT body FROM approvals ORDER BY id").unwrap();
+        let bodies = rows.query_map([], |row| row.get::<_, Option<i64>>(0)).unwrap();
+        assert_eq!(bodies.collect::<Result<Vec<_>, _>>().unwrap(), [Some(50), None, None, None]);
     }
 
     #[test]

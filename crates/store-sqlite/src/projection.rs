@@ -6,6 +6,7 @@ use crate::tx::{SqliteTx, StoredSession};
 use crate::view::read_all;
 use kernel::{Answer, Answerer, ApprovalId, EndWhy, Epoch, MessageId, Moment, Number, Scope, Turn};
 use rusqlite::{OptionalExtension, Row, params};
+use std::collections::BTreeMap;
 use store::project::{Change, REVOKED};
 use store::{ReceiptState, record};
 
@@ -19,11 +20,13 @@ pub(crate) struct Pending {
     pub(crate) count: u32,
     pub(crate) touched_at: Moment,
     pub(crate) ended: bool,
+    /// The bodies with what approvals say that have not been asked yet: their words come before them.
+    pub(crate) told: BTreeMap<ApprovalId, i64>,
 }
 
 impl Pending {
     pub(crate) fn new(kept: &StoredSession) -> Self {
-        Self { count: kept.pending, touched_at: kept.touched_at, ended: false }
+        Self { count: kept.pending, touched_at: kept.touched_at, ended: false, told: BTreeMap::new() }
     }
 }
 
@@ -67,11 +70,12 @@ pub(crate) fn apply(
             }
             Ok(())
         }
-        Change::Asked { approval, turn, until, posed } => {
-            let posed = record::encode_posed(&posed);
+        Change::Asked { approval, turn, until, terms } => {
+            let posed = record::encode_terms(&terms);
+            let body = pending.told.get(&approval);
             let (id, asked_at, until) = (approval.stored(), int(at.0), int(until.0));
             let (posed, number) = (posed.as_deref().map(Json), int(number.0));
-            let row = params![id, kept.sid, kept.owner, turn.0, asked_at, until, posed, number];
+            let row = params![id, kept.sid, kept.owner, turn.0, asked_at, until, posed, number, body];
             tx.run(ASK, row).map(drop)
         }
         Change::Answered { approval, answer, by } => settle(tx, approval, &answer, by, at),
@@ -93,11 +97,11 @@ pub(crate) fn apply(
     }
 }
 
-const ASK: &str = "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until, posed, number)
-     VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7, ?8)
+const ASK: &str = "INSERT INTO approvals (id, sid, owner, turn, state, asked_at, until, posed, number, body)
+     VALUES (?1, ?2, ?3, ?4, 'open', ?5, ?6, ?7, ?8, ?9)
      ON CONFLICT (id) DO UPDATE SET state = 'open', answer = NULL, answerer = NULL, settled_at = NULL,
         turn = excluded.turn, asked_at = excluded.asked_at, until = excluded.until, owner = excluded.owner,
-        posed = excluded.posed, number = excluded.number";
+        posed = excluded.posed, number = excluded.number, body = excluded.body";
 
 /// A message as far as a change needs to know it.
 struct Found {

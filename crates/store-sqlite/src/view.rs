@@ -465,7 +465,7 @@ pub(crate) fn read_all<T>(
 }
 
 const APPROVAL: &str = "a.id, s.id, a.turn, a.state, a.answer, a.answerer, a.asked_at, a.until,
-    a.posed, a.number, a.settled_at";
+    a.posed, (SELECT b.words FROM bodies b WHERE b.body = a.body), a.settled_at";
 
 fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, SqliteError> {
     let row = Columns(row);
@@ -485,8 +485,8 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRow, SqliteError> {
         state,
         asked_at: row.moment(6)?,
         until: row.moment(7)?,
-        posed: record::decode_posed(row.bytes_maybe(8)?)?,
-        number: row.number_maybe(9)?,
+        terms: record::decode_terms(row.bytes_maybe(8)?)?,
+        words: row.bytes_maybe(9)?.map(Bytes::copy_from_slice),
         settled_at: row.moment_maybe(10)?,
     })
 }

@@ -29,7 +29,7 @@ pub use memory::{MemoryStore, Snapshot};
 pub use outcome::Outcome;
 pub use people::*;
 pub use ports::*;
-pub use rebuild::{Projection, Question, Standing, rebuild};
+pub use rebuild::{ApprovalStanding, Projection, Standing, rebuild};
 pub use rows::*;
 pub use way_in::*;
 pub use wrap::{Call, Sort, Wrapped};

@@ -5,8 +5,8 @@
 
 use crate::ReceiptState;
 use kernel::{
-    Answer, Answerer, ApprovalId, EndWhy, Epoch, Fact, Failure, HoldWhy, MessageId, Moment, Outcome, Posed,
-    RefusedWhy, Scope, StopWhy, Turn,
+    Answer, Answerer, ApprovalId, ApprovalTerms, EndWhy, Epoch, Fact, Failure, HoldWhy, MessageId, Moment,
+    Outcome, RefusedWhy, Scope, StopWhy, Turn,
 };
 
 /// One change of a projection.
@@ -26,7 +26,7 @@ pub enum Change {
     /// The turn ended with this fact, and its message stands so. Stopped without a word for why, it keeps the word it has.
     TurnOver { turn: Turn, state: ReceiptState, why: Option<&'static str> },
     /// The agent asks.
-    Asked { approval: ApprovalId, turn: Turn, until: Moment, posed: Posed },
+    Asked { approval: ApprovalId, turn: Turn, until: Moment, terms: ApprovalTerms },
     /// The question was answered.
     Answered { approval: ApprovalId, answer: Answer, by: Answerer },
     /// Nobody can answer the question any more.
@@ -76,8 +76,8 @@ pub fn project(fact: &Fact) -> Vec<Change> {
             let (state, why) = outcome_words(*outcome);
             vec![Change::TurnOver { turn: *turn, state, why }]
         }
-        Fact::Asked { approval, turn, until, posed } => {
-            vec![Change::Asked { approval: *approval, turn: *turn, until: *until, posed: *posed }]
+        Fact::Asked { approval, turn, until, terms } => {
+            vec![Change::Asked { approval: *approval, turn: *turn, until: *until, terms: *terms }]
         }
         Fact::Answered { approval, answer, by } => {
             vec![Change::Answered { approval: *approval, answer: answer.clone(), by: *by }]

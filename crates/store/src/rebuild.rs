@@ -4,8 +4,10 @@
 //! one per session; a backend with tables of its own is compared with one that was made anew from its log.
 
 use crate::project::{Change, REVOKED, project};
+use crate::record::approval_told;
 use crate::{ApprovalState, ReceiptState, StoredEntry, StoredFact};
-use kernel::{ApprovalId, EndWhy, Epoch, Fact, MessageId, Moment, Number, Posed, Scope, Turn};
+use bytes::Bytes;
+use kernel::{ApprovalId, ApprovalTerms, EndWhy, Epoch, Fact, MessageId, Moment, Number, Scope, Turn};
 use std::collections::BTreeMap;
 
 /// What the rule facts of one session come to, for lists and receipts.
@@ -16,13 +18,15 @@ pub struct Projection {
     /// The messages that wait or are held, in the order in which they will run.
     pub queue: Vec<MessageId>,
     /// The agent's questions.
-    pub approvals: BTreeMap<ApprovalId, Question>,
+    pub approvals: BTreeMap<ApprovalId, ApprovalStanding>,
     /// Why the session ended, if it has.
     pub ended: Option<EndWhy>,
     /// Where and how it acts, under each epoch until now.
     pub scopes: BTreeMap<Epoch, Scope>,
     /// When the agent last finished a turn.
     pub turn_over_at: Option<Moment>,
+    /// What approvals say that have not been asked yet: their words come before them.
+    told: BTreeMap<ApprovalId, Bytes>,
 }
 
 /// Where a message stands, as far as the log says.
@@ -62,9 +66,9 @@ impl Standing {
     }
 }
 
-/// Where a question stands, as far as the log says.
+/// Where an approval stands, as far as the log says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct ApprovalStanding {
     /// The turn that asks.
     pub turn: Turn,
     /// Where it stands.
@@ -74,9 +78,9 @@ pub struct Question {
     /// When it becomes a no.
     pub until: Moment,
     /// What its answers are judged by.
-    pub posed: Posed,
-    /// The number of the fact that it was asked with.
-    pub number: Number,
+    pub terms: ApprovalTerms,
+    /// What it says.
+    pub words: Option<Bytes>,
     /// When it was answered, or lapsed.
     pub settled_at: Option<Moment>,
 }
@@ -87,13 +91,21 @@ pub fn rebuild<'a>(log: impl IntoIterator<Item = &'a StoredFact>) -> Projection 
     for stored in log {
         match &stored.entry {
             StoredEntry::Rule(fact) => projection.fold(stored.number, stored.at, fact),
-            StoredEntry::Story { .. } => {}
+            StoredEntry::Story { kind, body: Some(body), .. } => projection.hear(kind, body),
+            StoredEntry::Story { body: None, .. } => {}
         }
     }
     projection
 }
 
 impl Projection {
+    /// Takes note of a story fact, which may have the words of an approval.
+    pub fn hear(&mut self, kind: &str, body: &Bytes) {
+        if let Some(approval) = approval_told(kind, body) {
+            self.told.insert(approval, body.clone());
+        }
+    }
+
     /// Applies one rule fact.
     pub fn fold(&mut self, number: Number, at: Moment, fact: &Fact) {
         for change in project(fact) {
@@ -131,10 +143,11 @@ impl Projection {
                 }
                 self.turn_over_at = self.turn_over_at.max(Some(at));
             }
-            Change::Asked { approval, turn, until, posed } => {
-                let (state, settled_at) = (ApprovalState::Open, None);
-                let question = Question { turn, state, asked_at: at, until, posed, number, settled_at };
-                self.approvals.insert(approval, question);
+            Change::Asked { approval, turn, until, terms } => {
+                let (state, words, settled_at) = (ApprovalState::Open, self.told.remove(&approval), None);
+                let standing =
+                    ApprovalStanding { turn, state, asked_at: at, until, terms, words, settled_at };
+                self.approvals.insert(approval, standing);
             }
             Change::Answered { approval, answer, by } => {
                 self.settle(approval, ApprovalState::Answered { answer, by }, at);
@@ -170,9 +183,9 @@ impl Projection {
     }
 
     fn settle(&mut self, approval: ApprovalId, state: ApprovalState, at: Moment) {
-        if let Some(question) = self.approvals.get_mut(&approval) {
-            question.state = state;
-            question.settled_at = Some(at);
+        if let Some(standing) = self.approvals.get_mut(&approval) {
+            standing.state = state;
+            standing.settled_at = Some(at);
         }
     }
 }

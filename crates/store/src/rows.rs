@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use kernel::{
-    Address, Answer, Answerer, ApprovalId, Delivery, EndWhy, Epoch, Fact, GroupId, MessageId, Moment, NodeId,
-    Number, OrgId, Origin, PersonId, Posed, Principal, Scope, SessionId, Term, Turn, Worktree,
+    Address, Answer, Answerer, ApprovalId, ApprovalTerms, Delivery, EndWhy, Epoch, Fact, GroupId, MessageId,
+    Moment, NodeId, Number, OrgId, Origin, PersonId, Principal, Scope, SessionId, Term, Turn, Worktree,
 };
 
 /// Where a message stands. The last five are final.
@@ -189,10 +189,9 @@ pub struct ApprovalRow {
     pub asked_at: Moment,
     pub until: Moment,
     /// What its answers are judged by.
-    pub posed: Posed,
-    /// The number of the fact that it was asked with; what it says is in the story fact before that. None of what was asked
-    /// before this was kept.
-    pub number: Option<Number>,
+    pub terms: ApprovalTerms,
+    /// What it says, encoded once; none if its words were forgotten, or it was asked before they were kept.
+    pub words: Option<Bytes>,
     /// When it was answered, or lapsed; none while it is open, and of what was settled before this was kept.
     pub settled_at: Option<Moment>,
 }

@@ -107,7 +107,12 @@ fn entered_form(name: &str, entered: EnteredWorktree) -> Result<EnteredTree, Tre
 }
 
 impl GitTrees {
-    async fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> Result<EnteredTree, TreesError> {
+    async fn enter(
+        &self,
+        session: SessionId,
+        directory: String,
+        new: NewWorktree,
+    ) -> Result<EnteredTree, TreesError> {
         let branch = new.branch.as_deref().map(str::parse::<BranchName>).transpose();
         let branch = branch.map_err(tree_error)?;
         let name = name_of(session, &new.name)?;
@@ -335,7 +340,12 @@ fn seen_form(session: SessionId, name: String, seen: crate::git::WorktreeStatus)
 }
 
 impl Trees for GitTrees {
-    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(
+        &self,
+        session: SessionId,
+        directory: String,
+        new: NewWorktree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(Self::enter(self, session, directory, new))
     }
 

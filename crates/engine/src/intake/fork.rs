@@ -1,6 +1,6 @@
 //! Forks: a new session with the conversation of another one up to a turn, and a tree of its own as it was then.
 
-use super::fresh::{check_title};
+use super::fresh::check_title;
 use super::{RESOLVE_MAX, check_trace};
 use crate::{Engine, Made, Refused, Trace};
 use kernel::{

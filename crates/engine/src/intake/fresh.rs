@@ -6,8 +6,7 @@
 use super::scope::check_worktree;
 use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
 use kernel::{
-    Address, Denied, EndWhy, Fresh, Principal, Scope, SessionId, agent_grant_of, authorize_new,
-    is_under,
+    Address, Denied, EndWhy, Fresh, Principal, Scope, SessionId, agent_grant_of, authorize_new, is_under,
 };
 use store::NewSession;
 

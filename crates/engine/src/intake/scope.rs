@@ -2,8 +2,8 @@
 
 use crate::{Engine, Inbound, MODEL_BYTES_MAX, Refused};
 use kernel::{
-    BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting, Turn,
-    authorize_new, grant_of,
+    BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting,
+    Turn, authorize_new, grant_of,
 };
 
 impl Engine {

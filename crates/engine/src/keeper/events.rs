@@ -3,7 +3,7 @@
 //! Nothing is decided here. What comes from an attempt that no longer counts is only counted.
 
 use super::attempt::{Fork, RunningAttempt};
-use super::plan::{News, Question};
+use super::plan::{NewApproval, News};
 use super::{Keeper, Phase, Stop};
 use crate::cluster::Happened;
 use crate::story::{Story, WordKind};
@@ -82,7 +82,7 @@ impl Keeper {
                 attempt.take_progress(&call, &output, bytes_max, &mut news.stories);
             }
             AgentEvent::Asked { question, tool, detail, form } => {
-                self.take_question(question, &tool, &detail, &form, news).await?;
+                self.take_approval(question, &tool, &detail, &form, news).await?;
             }
             AgentEvent::Withdrawn { question } => {
                 let (fence, withdrawn) = (attempt.fence(), attempt.runner.taken_back(&question));
@@ -109,7 +109,7 @@ impl Keeper {
         }
     }
 
-    async fn take_question(
+    async fn take_approval(
         &mut self,
         question: String,
         tool: &str,
@@ -117,14 +117,14 @@ impl Keeper {
         form: &Form,
         news: &mut News,
     ) -> Result<(), Stop> {
-        let (posed, answer) = self.judge(tool, form).await?;
+        let (terms, answer) = self.judge(tool, form).await?;
         let approval = self.engine.mint_approval();
         let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
         attempt.end_words(&mut news.stories);
         attempt.runner.asked(approval, question);
         let fence = attempt.fence();
-        let story = Story::question(approval, &self.scope, tool, detail, form).entry(fence.turn);
-        news.questions.push(Question { fence, approval, posed, story, answer });
+        let story = Story::approval(approval, &self.scope, tool, detail, form).entry(fence.turn);
+        news.approvals.push(NewApproval { fence, approval, terms, story, answer });
         Ok(())
     }
 

@@ -1,8 +1,8 @@
-//! What becomes of a question before a person sees it: the org's rules, and the policy for what nobody attends.
+//! What becomes of an approval before a person sees it: the org's rules, and the policy for what nobody attends.
 
 use super::{Keeper, Stop};
 use agent::Form;
-use kernel::{Answer, Answerer, Asks, Judgement, Posed, Question, Unattended, judge};
+use kernel::{Answer, Answerer, ApprovalForm, ApprovalSubject, ApprovalTerms, Judgement, Unattended, judge};
 
 impl Keeper {
     /// What its answers will be judged by, and what is answered without asking anybody. Rules come first: a session that
@@ -11,13 +11,13 @@ impl Keeper {
         &self,
         tool: &str,
         form: &Form,
-    ) -> Result<(Posed, Option<(Answer, Answerer)>), Stop> {
-        let asks = asks_of(form);
+    ) -> Result<(ApprovalTerms, Option<(Answer, Answerer)>), Stop> {
+        let form = form_of(form);
         let now = self.engine.now();
         let rows = self.engine.store().rules(self.org).await?;
         let mut rules: Vec<_> = rows.iter().filter_map(|rule| rule.in_force(now)).collect();
-        let question = Question {
-            asks,
+        let subject = ApprovalSubject {
+            form,
             agent: &self.scope.agent,
             tool,
             directory: &self.scope.directory,
@@ -25,7 +25,7 @@ impl Keeper {
             session: self.session,
         };
         let judgement = loop {
-            let judgement = judge(&rules, &question);
+            let judgement = judge(&rules, &subject);
             let Judgement::Allow(rule) = judgement else { break judgement };
             let row = rows.iter().find(|row| row.rule == rule);
             match row {
@@ -40,7 +40,7 @@ impl Keeper {
             Judgement::Deny(rule) => (None, Some((Answer::No, Answerer::Rule(rule)))),
             Judgement::Ask { who } => (who, self.unattended_answer().await?),
         };
-        Ok((Posed { asks, only }, answer))
+        Ok((ApprovalTerms { form, only }, answer))
     }
 
     async fn unattended_answer(&self) -> Result<Option<(Answer, Answerer)>, Stop> {
@@ -63,12 +63,12 @@ impl Keeper {
     }
 }
 
-fn asks_of(form: &Form) -> Asks {
+fn form_of(form: &Form) -> ApprovalForm {
     match form {
-        Form::Permission => Asks::Permission,
+        Form::Permission => ApprovalForm::Permission,
         Form::Choice { options } => {
-            Asks::Choice { options: u16::try_from(options.len()).unwrap_or(u16::MAX) }
+            ApprovalForm::Choice { options: u16::try_from(options.len()).unwrap_or(u16::MAX) }
         }
-        Form::Words => Asks::Words,
+        Form::Words => ApprovalForm::Words,
     }
 }

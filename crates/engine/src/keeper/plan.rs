@@ -7,9 +7,9 @@ use super::{Confirmation, Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
 use crate::turn::Runner;
 use kernel::{
-    Answer, Answerer, Ask, Claim, Command, Errand, Fact, Failure, Fence, Given, HoldWhy, KeptWhy, MessageId,
-    Moment, Number, Outcome, PersonId, Posed, RefusedWhy, Report, ReportKind, Request, RequestId, Return,
-    Session, Slot, StopWhy, Turn, needs_delivery,
+    Answer, Answerer, ApprovalTerms, Claim, Command, Effect, Errand, Fact, Failure, Fence, Given, HoldWhy,
+    KeptWhy, MessageId, Moment, Number, Outcome, PersonId, RefusedWhy, Report, ReportKind, Request,
+    RequestId, Return, Session, Slot, StopWhy, Turn, TurnApproval, needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
@@ -22,7 +22,7 @@ use store::{
 pub(super) struct News {
     pub(super) rows: Vec<InboxRow>,
     pub(super) stories: Vec<Entry>,
-    pub(super) questions: Vec<Question>,
+    pub(super) approvals: Vec<NewApproval>,
     pub(super) reports: Vec<(Fence, Report)>,
     pub(super) stale: Vec<(Fence, ReportKind)>,
     /// What was asked of the outside and has come back.
@@ -37,12 +37,12 @@ pub(super) struct News {
     pub(super) own_acts: Vec<&'static str>,
 }
 
-/// A question of the agent, and what rules and policy say to it.
+/// An approval that the agent asks for, and what rules and policy say to it.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct NewApproval {
     pub(super) fence: Fence,
     pub(super) approval: kernel::ApprovalId,
-    pub(super) posed: Posed,
+    pub(super) terms: ApprovalTerms,
     /// What it says.
     pub(super) story: Entry,
     /// What is answered without asking anybody.
@@ -108,8 +108,8 @@ impl Keeper {
         for (errand, came) in &news.returns {
             plan.tell(Command::Return { errand: *errand, came: came.clone() }, Cause::Runner);
         }
-        for question in &news.questions {
-            plan.question(question);
+        for approval in &news.approvals {
+            plan.approval(approval);
         }
         for (fence, report) in &news.reports {
             if is_last(report) {
@@ -253,11 +253,11 @@ impl Planning {
         }
     }
 
-    /// What it says stands right before the fact it is asked with: that is where it is looked for.
-    fn question(&mut self, question: &Question) {
-        let Question { fence, approval, posed, story, answer } = question;
+    /// What it says comes before the fact it is asked with, so that whoever follows knows the words when it is open.
+    fn approval(&mut self, new: &NewApproval) {
+        let NewApproval { fence, approval, terms, story, answer } = new;
         self.facts.push(NewFact { at: self.given.now, cause: Cause::Runner, entry: story.clone() });
-        let report = Report::Asked { approval: *approval, posed: *posed };
+        let report = Report::Asked { approval: *approval, terms: *terms };
         self.tell(Command::Report { fence: *fence, report }, Cause::Runner);
         if let Some((answer, by)) = answer.clone() {
             self.tell(Command::Answer { approval: *approval, answer, by }, Cause::Keeper);
@@ -324,8 +324,9 @@ impl Planning {
         let starts = self.after.running().filter(|_| starts).map(|running| (running.message, running.by));
         // What was answered at once asks nobody.
         let open = |wanted: &kernel::ApprovalId| {
-            let mut asks = self.after.running().into_iter().flat_map(|running| &running.asks);
-            asks.any(|ask| matches!(ask, Ask::Open { approval, .. } if approval == wanted))
+            let running = self.after.running().into_iter();
+            let mut approvals = running.flat_map(|running| &running.approvals);
+            approvals.any(|one| matches!(one, TurnApproval::Open { approval, .. } if approval == wanted))
         };
         let asked = rules().filter_map(|fact| match fact {
             Fact::Asked { approval, .. } => Some(*approval),
@@ -431,10 +432,10 @@ fn rule(fact: &NewFact) -> Option<&Fact> {
 /// The rule that comes with an answer.
 fn rule_with(request: &Request, resolved: &Resolved, by: PersonId, since: Moment) -> Option<RuleRow> {
     let (Request::Answer { answer, .. }, Some(remembered)) = (request, &resolved.rule) else { return None };
-    let effect = match answer {
-        Answer::Yes => RuleEffect::Allow,
-        Answer::No => RuleEffect::Deny,
-        Answer::Chose(_) | Answer::Said(_) => return None,
+    let effect = match answer.as_rule()? {
+        Effect::Allow => RuleEffect::Allow,
+        Effect::Deny => RuleEffect::Deny,
+        Effect::Ask { who } => RuleEffect::Ask(who),
     };
     let RememberedRule { rule, agent, tool, directory, session } = remembered.clone();
     Some(RuleRow { rule, by, since, agent, tool: Some(tool), directory, session, effect, until: None })

@@ -3,8 +3,8 @@
 use crate::world::{World, state_and_why, trace};
 use engine::{ApprovalState, Granted, Limits, NewRule, ReceiptState, Refused, RuleEffect, RuleRow, Settled};
 use kernel::{
-    Answer, Answerer, ApprovalId, Asks, Fact, Grant, Grantee, Policy, Principal, Remember, Request, Role,
-    SessionId, To, Unattended,
+    Answer, Answerer, ApprovalForm, ApprovalId, Fact, Grant, Grantee, Policy, Principal, Remember, Request,
+    Role, SessionId, To, Unattended,
 };
 
 fn says(approval: ApprovalId, answer: Answer) -> Request {
@@ -79,15 +79,15 @@ async fn a_question_shows_what_it_asks_in_every_form_and_takes_only_what_fits() 
     let said = world.say(To::New, text).await.unwrap().accepted;
     let unfit = async |approval, answer: Answer| world.ask(says(approval, answer)).await.unwrap_err();
     let forms = [
-        ("hammer", Asks::Permission, vec![Answer::Chose(0), Answer::Said("yes".into())], Answer::Yes),
-        ("paint", Asks::Choice { options: 2 }, vec![Answer::Yes, Answer::Chose(2)], Answer::Chose(1)),
-        ("name", Asks::Words, vec![Answer::Yes, Answer::Chose(0)], Answer::Said("Bob".into())),
+        ("hammer", ApprovalForm::Permission, vec![Answer::Chose(0), Answer::Said("yes".into())], Answer::Yes),
+        ("paint", ApprovalForm::Choice { options: 2 }, vec![Answer::Yes, Answer::Chose(2)], Answer::Chose(1)),
+        ("name", ApprovalForm::Words, vec![Answer::Yes, Answer::Chose(0)], Answer::Said("Bob".into())),
     ];
     for (tool, asks, unfitting, fitting) in forms {
         let approval = world.question().await;
         let view = world.engine.approval(&world.me, approval).await.unwrap();
         let words = view.words.expect("its words are kept");
-        assert_eq!((words.tool.as_str(), view.row.posed.asks), (tool, asks));
+        assert_eq!((words.tool.as_str(), view.row.terms.form), (tool, asks));
         assert_eq!((words.agent.as_str(), words.directory), ("scripted", format!("/own/{}", said.session)));
         let names: Vec<_> = words.options.iter().map(|option| option.name.as_str()).collect();
         assert_eq!(names, if tool == "paint" { vec!["red", "blue"] } else { vec![] });
@@ -130,7 +130,7 @@ async fn only_the_people_of_a_rule_answer_and_whoever_manages_can_say_no() {
         let said = world.say(To::Session(session), "!ask hammer").await.unwrap().accepted;
         let approval = world.question().await;
         let view = world.engine.approval(&world.me, approval).await.unwrap();
-        assert_eq!(view.row.posed.only, Some((rule, Grantee::Person(friend.person))));
+        assert_eq!(view.row.terms.only, Some((rule, Grantee::Person(friend.person))));
         match theirs {
             None => assert_eq!(world.ask(says(approval, mine)).await, Ok(Granted::Done)),
             Some(answer) => {

@@ -4,7 +4,7 @@ use engine::{
     EnteredTree, RemovedTree, Side, TreeChange, TreeChanges, TreeFiles, TreeReply, TreeSeen, Trees,
     TreesError, UndoneTurn,
 };
-use kernel::{NewWorktree, Moment, SessionId, Turn};
+use kernel::{Moment, NewWorktree, SessionId, Turn};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,7 +53,12 @@ fn entered(name: String) -> EnteredTree {
 }
 
 impl Trees for Grove {
-    fn enter(&self, session: SessionId, directory: String, new: NewWorktree) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
+    fn enter(
+        &self,
+        session: SessionId,
+        directory: String,
+        new: NewWorktree,
+    ) -> TreeReply<'_, Result<EnteredTree, TreesError>> {
         Box::pin(async move {
             self.act(format!("enter {} from {}", new.name, directory)).await;
             if new.name == "broken" {

@@ -11,7 +11,7 @@ use api::{Answer, Code, Explained, NewMessage, QuestionForm, Receipt, To};
 
 use crate::commands::stop::stop_message;
 use crate::exit::{Exit, Trouble};
-use crate::follow::{Asked, Follower, Step, conclude};
+use crate::follow::{Follower, OpenApproval, Step, conclude};
 use crate::keys::{Interrupts, Typed};
 use crate::remote::{Remote, Told};
 use crate::target::{MakeArgs, Target, TargetArgs};
@@ -170,7 +170,7 @@ impl Talk<'_> {
         }
     }
 
-    fn ask(&self, asked: Asked) -> Asked {
+    fn ask(&self, asked: OpenApproval) -> OpenApproval {
         self.remote.screen.say(asked.words());
         match (self.typed.by_hand, asked.form) {
             (true, QuestionForm::Permission) => self.remote.screen.say("type y or n"),
@@ -182,7 +182,7 @@ impl Talk<'_> {
     }
 
     /// Answers the agent's question, or asks again.
-    async fn answer(&mut self, asked: Asked, text: &str) -> Result<Option<Asked>> {
+    async fn answer(&mut self, asked: OpenApproval, text: &str) -> Result<Option<OpenApproval>> {
         let Some(answer) = answer_of(asked.form, text.trim()) else {
             self.remote.screen.say("the agent waits for y or n");
             return Ok(Some(asked));

@@ -22,7 +22,7 @@ pub(crate) enum Receipt {
 /// Where a question stands. The last two never change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Question {
-    Open { until: Moment, asks: Asks },
+    Open { until: Moment, asks: ApprovalForm },
     Answered(Answer),
     Lapsed,
 }
@@ -428,11 +428,11 @@ impl Ledger {
                     self.native = None;
                 }
             }
-            Fact::Asked { approval, turn, until, posed } => {
+            Fact::Asked { approval, turn, until, terms } => {
                 let now = Self::turn(&mut self.now, *turn)?;
                 promise(now.handed && now.stopping.is_none(), "only an agent at work asks")?;
                 let known =
-                    self.questions.insert(*approval, Question::Open { until: *until, asks: posed.asks });
+                    self.questions.insert(*approval, Question::Open { until: *until, asks: terms.form });
                 promise(known.is_none(), "a question is asked once")?;
             }
             Fact::Answered { approval, answer, by } => {

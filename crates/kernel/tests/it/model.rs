@@ -355,10 +355,10 @@ impl Model {
                     }
                 }
             }
-            Report::Asked { approval, posed } => {
+            Report::Asked { approval, terms } => {
                 if *handed && stop.is_none() && !self.questions.contains_key(approval) {
                     let until = self.clock.after_ms(self.policy.ask_ms_max);
-                    self.questions.insert(*approval, Question::Open { until, asks: posed.asks });
+                    self.questions.insert(*approval, Question::Open { until, asks: terms.form });
                 }
             }
             Report::Withdrawn { approval } => {
@@ -718,11 +718,11 @@ fn stopped(why: StopWhy) -> Outcome {
 }
 
 /// A no is an answer to everything; what else is one depends on what was asked.
-fn fits(asks: Asks, answer: &Answer) -> bool {
+fn fits(asks: ApprovalForm, answer: &Answer) -> bool {
     match answer {
         Answer::No => true,
-        Answer::Yes => asks == Asks::Permission,
-        Answer::Chose(option) => matches!(asks, Asks::Choice { options } if *option < options),
-        Answer::Said(_) => asks != Asks::Permission,
+        Answer::Yes => asks == ApprovalForm::Permission,
+        Answer::Chose(option) => matches!(asks, ApprovalForm::Choice { options } if *option < options),
+        Answer::Said(_) => asks != ApprovalForm::Permission,
     }
 }

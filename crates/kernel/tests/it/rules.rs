@@ -33,9 +33,9 @@ fn rule(text: &str) -> Rule {
     }
 }
 
-fn permission(tool: &str) -> Question<'_> {
-    Question {
-        asks: Asks::Permission,
+fn permission(tool: &str) -> ApprovalSubject<'_> {
+    ApprovalSubject {
+        form: ApprovalForm::Permission,
         agent: "claude",
         tool,
         directory: "/srv/shop/api",
@@ -123,8 +123,8 @@ fn of_equals_the_more_particular_is_named_and_then_the_older() {
 
 #[test]
 fn a_yes_is_an_answer_to_a_permission_and_to_nothing_else() {
-    for asks in [Asks::Choice { options: 2 }, Asks::Words] {
-        let question = Question { asks, ..permission("Bash") };
+    for form in [ApprovalForm::Choice { options: 2 }, ApprovalForm::Words] {
+        let question = ApprovalSubject { form, ..permission("Bash") };
         assert_eq!(judge(&[rule("1 allow")], &question), Judgement::Ask { who: None });
         assert_eq!(in_words(judge(&[rule("1 allow"), rule("2 ask")], &question)), "ask 2");
         assert_eq!(in_words(judge(&[rule("1 allow"), rule("2 deny")], &question)), "deny 2");
@@ -134,7 +134,7 @@ fn a_yes_is_an_answer_to_a_permission_and_to_nothing_else() {
 #[test]
 fn in_a_worktree_the_rules_of_the_directory_it_came_from_count_as_well() {
     let question =
-        Question { directory: "/worktrees/fix", home: Some("/srv/shop/api"), ..permission("Bash") };
+        ApprovalSubject { directory: "/worktrees/fix", home: Some("/srv/shop/api"), ..permission("Bash") };
     for (about, counts) in [("in /srv/shop", true), ("in /worktrees", true), ("in /srv/other", false)] {
         let judged = judge(&[rule(&format!("1 deny {about}"))], &question);
         assert_eq!(judged == Judgement::Deny(RuleId::from_bits(1)), counts, "{about}");
@@ -145,12 +145,12 @@ fn in_a_worktree_the_rules_of_the_directory_it_came_from_count_as_well() {
 fn an_answer_fits_what_was_asked_or_is_none() {
     let said = || Answer::Said("blue".into());
     let answers = [Answer::Yes, Answer::No, Answer::Chose(1), Answer::Chose(2), said()];
-    for (asks, fits) in [
-        (Asks::Permission, [true, true, false, false, false]),
-        (Asks::Choice { options: 2 }, [false, true, true, false, true]),
-        (Asks::Words, [false, true, false, false, true]),
+    for (form, fits) in [
+        (ApprovalForm::Permission, [true, true, false, false, false]),
+        (ApprovalForm::Choice { options: 2 }, [false, true, true, false, true]),
+        (ApprovalForm::Words, [false, true, false, false, true]),
     ] {
-        assert_eq!(answers.each_ref().map(|answer| asks.takes(answer)), fits, "{asks:?}");
+        assert_eq!(answers.each_ref().map(|answer| form.takes(answer)), fits, "{form:?}");
     }
 }
 

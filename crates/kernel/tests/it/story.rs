@@ -31,7 +31,7 @@ pub(crate) enum Step {
     /// All waiting messages are put back to front.
     BackToFront,
     /// The agent asks something new.
-    AskNext(Asks),
+    AskNext(ApprovalForm),
     /// The agent asks what it asked last, once more; something new if it has not asked yet.
     AskAgain,
     /// The agent takes back what it asked last; something it never asked if it has not asked yet.
@@ -162,7 +162,7 @@ impl World {
                 tell(Command::Report { fence: self.fence(Of::Latest), report: Report::Missed { message } })
             }
             Step::AnswerLast { answer, by } => {
-                let last = self.session.running().and_then(|running| running.asks.last());
+                let last = self.session.running().and_then(|running| running.approvals.last());
                 let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
                 tell(answers(approval, answer.clone(), *by))
             }
@@ -189,12 +189,12 @@ impl World {
             }
             Step::AskNext(asks) => tell(self.asks(self.ledger.next_approval(), *asks)),
             Step::AskAgain => {
-                let last = self.session.running().and_then(|running| running.asks.last());
+                let last = self.session.running().and_then(|running| running.approvals.last());
                 let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
-                tell(self.asks(approval, Asks::Permission))
+                tell(self.asks(approval, ApprovalForm::Permission))
             }
             Step::TakeBack => {
-                let last = self.session.running().and_then(|running| running.asks.last());
+                let last = self.session.running().and_then(|running| running.approvals.last());
                 let approval = last.map_or(self.ledger.next_approval(), |ask| ask.approval());
                 let report = Report::Withdrawn { approval };
                 tell(Command::Report { fence: self.fence(Of::Latest), report })
@@ -222,9 +222,9 @@ impl World {
         }
     }
 
-    fn asks(&self, approval: ApprovalId, asks: Asks) -> Command {
-        let posed = Posed { asks, only: None };
-        Command::Report { fence: self.fence(Of::Latest), report: Report::Asked { approval, posed } }
+    fn asks(&self, approval: ApprovalId, asks: ApprovalForm) -> Command {
+        let terms = ApprovalTerms { form: asks, only: None };
+        Command::Report { fence: self.fence(Of::Latest), report: Report::Asked { approval, terms } }
     }
 
     fn fence(&self, of: Of) -> Fence {
@@ -417,9 +417,9 @@ pub(crate) fn step(text: &str) -> Step {
             let ms = after.strip_prefix('+').unwrap_or_else(|| panic!("wake +MS, not {after}"));
             Step::Wake { after_ms: Some(number(ms) as u64) }
         }
-        ["asks"] => Step::AskNext(Asks::Permission),
-        ["offers", options] => Step::AskNext(Asks::Choice { options: number(options) as u16 }),
-        ["wonders"] => Step::AskNext(Asks::Words),
+        ["asks"] => Step::AskNext(ApprovalForm::Permission),
+        ["offers", options] => Step::AskNext(ApprovalForm::Choice { options: number(options) as u16 }),
+        ["wonders"] => Step::AskNext(ApprovalForm::Words),
         ["asks", "again"] => Step::AskAgain,
         ["takes", "back"] => Step::TakeBack,
         ["crash"] => Step::Crash,
@@ -445,7 +445,7 @@ fn report(words: &[&str], text: &str) -> Report {
         ["ready"] => Report::Ready { native: None },
         ["ready", "as", native] => Report::Ready { native: Some(Native::new(*native)) },
         ["missed", m] => Report::Missed { message: message(m) },
-        ["asks", a] => Report::Asked { approval: approval(a), posed: Posed::default() },
+        ["asks", a] => Report::Asked { approval: approval(a), terms: ApprovalTerms::default() },
         ["takes", "back", a] => Report::Withdrawn { approval: approval(a) },
         ["finished"] => Report::Finished { native: None },
         ["finished", "as", native] => Report::Finished { native: Some(Native::new(*native)) },

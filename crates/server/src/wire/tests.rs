@@ -71,7 +71,7 @@ fn every_rule_fact() -> Vec<Fact> {
         Fact::Confirmed { native: Native::new("n\"1"), epoch: Epoch(1) },
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: SOON },
-        Fact::Asked { approval: APPROVAL, turn, until: SOON, posed: kernel::Posed::default() },
+        Fact::Asked { approval: APPROVAL, turn, until: SOON, terms: kernel::ApprovalTerms::default() },
         Fact::Answered { approval: APPROVAL, answer: Answer::Yes, by: Answerer::Person(PERSON) },
         Fact::Answered { approval: APPROVAL, answer: Answer::No, by: Answerer::Nobody },
         Fact::Answered { approval: APPROVAL, answer: Answer::No, by: Answerer::Policy },

@@ -141,8 +141,8 @@ fn answers_fit(answer: &str, turn: &TurnTold, findings: &mut Findings) {
     let (mut allowed, mut denied, mut lapsed) = (0, 0, 0);
     for asked in turn.asks.values() {
         match asked {
-            Asked::Answered(Answer::Yes | Answer::Chose(_) | Answer::Said(_)) => allowed += 1,
             Asked::Answered(Answer::No) => denied += 1,
+            Asked::Answered(_) => allowed += 1,
             Asked::Lapsed => lapsed += 1,
             Asked::Open => {}
         }

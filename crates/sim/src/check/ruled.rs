@@ -3,7 +3,7 @@
 use super::{Findings, Scene};
 use crate::notes::short;
 use crate::rulebook::{Question, Standing};
-use kernel::{Answer, Answerer, ApprovalId, Asks, Grantee, OrgId, RuleId, Scope, Unattended};
+use kernel::{Answer, Answerer, ApprovalForm, ApprovalId, Grantee, OrgId, RuleId, Scope, Unattended};
 use store::RuleEffect;
 
 /// How long it takes until somebody looks for what a lost ring was about.
@@ -79,7 +79,7 @@ fn judged_by_what_stood(scene: &Scene<'_>, question: &Question, findings: &mut F
 }
 
 /// A no beats people, people beat a yes, and a yes is an answer only to whether something may be done.
-fn says<'a>(rules: impl Iterator<Item = &'a Standing>, asks: Asks) -> Says {
+fn says<'a>(rules: impl Iterator<Item = &'a Standing>, asks: ApprovalForm) -> Says {
     let (mut yes, mut no, mut people) = (Vec::new(), Vec::new(), Vec::new());
     for Standing { row, .. } in rules {
         match row.effect {
@@ -92,7 +92,7 @@ fn says<'a>(rules: impl Iterator<Item = &'a Standing>, asks: Asks) -> Says {
         Says::Answer(Answer::No, no)
     } else if !people.is_empty() {
         Says::People(people)
-    } else if !yes.is_empty() && asks == Asks::Permission {
+    } else if !yes.is_empty() && asks == ApprovalForm::Permission {
         Says::Answer(Answer::Yes, yes)
     } else {
         Says::Nothing

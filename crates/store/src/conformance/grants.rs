@@ -690,7 +690,12 @@ pub async fn a_new_session_is_shared_as_the_org_says<F: Fixture>() {
 }
 
 fn asked(n: u32) -> Fact {
-    Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000), posed: kernel::Posed::default() }
+    Fact::Asked {
+        approval: apr(n),
+        turn: Turn(1),
+        until: Moment(60_000),
+        terms: kernel::ApprovalTerms::default(),
+    }
 }
 
 /// How many sessions, bindings, questions and heads somebody is shown.

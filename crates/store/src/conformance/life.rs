@@ -354,7 +354,7 @@ impl Lives {
             },
             5 => {
                 self.approvals.push(apr(n));
-                Report::Asked { approval: apr(n), posed: kernel::Posed::default() }
+                Report::Asked { approval: apr(n), terms: kernel::ApprovalTerms::default() }
             }
             6..=8 => Report::Finished { native: None },
             9 => Report::Failed(Failure::ALL[self.dice.roll(4) as usize]),
@@ -414,7 +414,7 @@ impl Lives {
             assert_eq!((row.ended, row.awake), (projection.ended, state.is_awake()));
             assert_eq!((row.ended, row.at), (state.ended(), Number(log.len() as u64)));
             compare_receipts(store, &row, messages, &projection).await;
-            self.compare_questions(store, *session, &projection).await;
+            self.compare_approvals(store, *session, &projection).await;
             compare_deliveries(store, &log).await;
             compare_turns(store, *session, &projection).await;
             let other_agents = compare_scope(&row, &projection, &state, &log);
@@ -443,15 +443,14 @@ impl Lives {
         revoked
     }
 
-    async fn compare_questions(&self, store: &dyn Store, session: SessionId, projection: &Projection) {
+    async fn compare_approvals(&self, store: &dyn Store, session: SessionId, projection: &Projection) {
         let mut stored = BTreeMap::new();
         for approval in &self.approvals {
             let Some((_, row)) = store.approval(*approval).await.unwrap() else { continue };
-            let ApprovalRow { turn, state, asked_at, until, posed, number, settled_at, .. } = row;
-            let number = number.expect("it is kept");
+            let ApprovalRow { turn, state, asked_at, until, terms, words, settled_at, .. } = row;
             if row.session == session {
-                stored
-                    .insert(*approval, Question { turn, state, asked_at, until, posed, number, settled_at });
+                let standing = ApprovalStanding { turn, state, asked_at, until, terms, words, settled_at };
+                stored.insert(*approval, standing);
             }
         }
         assert_eq!(stored, projection.approvals);

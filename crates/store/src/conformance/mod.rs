@@ -174,6 +174,7 @@ macro_rules! conformance {
             bindings_are_paged_in_the_order_of_their_texts,
             questions_are_listed_until_they_are_settled,
             what_a_question_is_judged_by_is_kept_with_it,
+            what_an_approval_says_is_kept_under_its_id,
             whether_somebody_attends_is_kept_with_a_message,
             a_rule_that_comes_with_an_answer_is_there_with_it_and_goes_with_its_session,
             the_queue_has_the_order_in_which_messages_will_run,

@@ -3,7 +3,7 @@
 use super::Fixture;
 use super::story::*;
 use crate::*;
-use kernel::{Address, Fact, Grant, Grantee, Moment, Number, Posed, Principal, SessionId, To, Turn};
+use kernel::{Address, ApprovalTerms, Fact, Grant, Grantee, Moment, Number, Principal, SessionId, To, Turn};
 use std::collections::BTreeSet;
 
 async fn page(store: &dyn Store, after: Option<&SessionRow>, limit: usize) -> Vec<SessionRow> {
@@ -125,7 +125,7 @@ pub async fn a_record_says_who_may<F: Fixture>() {
 }
 
 fn asked(n: u32) -> Fact {
-    Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000), posed: Posed::default() }
+    Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000), terms: ApprovalTerms::default() }
 }
 
 pub async fn heads_name_each_changed_session_once<F: Fixture>() {
@@ -195,8 +195,8 @@ pub async fn questions_are_listed_until_they_are_settled<F: Fixture>() {
         state: ApprovalState::Open,
         asked_at: Moment(5_040),
         until: Moment(60_000),
-        posed: Posed::default(),
-        number: first[0].number,
+        terms: ApprovalTerms::default(),
+        words: None,
         settled_at: None,
     };
     assert_eq!(first, [expected]);

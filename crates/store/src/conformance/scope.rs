@@ -5,9 +5,9 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Act, Answer, Answerer, Asks, Claim, Delivery, Epoch, Fact, Grant, Grantee, HoldWhy, Moment, NewWorktree,
-    Number, Origin, Outcome, Posed, Request, RuleId, Scope, StopWhy, To, Turn, Worktree, authorize,
-    authorize_new,
+    Act, Answer, Answerer, ApprovalForm, ApprovalTerms, Claim, Delivery, Epoch, Fact, Grant, Grantee,
+    HoldWhy, Moment, NewWorktree, Number, Origin, Outcome, Request, RuleId, Scope, StopWhy, To, Turn,
+    Worktree, authorize, authorize_new,
 };
 
 fn steered(turn: u32, n: u32) -> Fact {
@@ -283,8 +283,12 @@ pub async fn every_answer_comes_back_as_it_was_given<F: Fixture>() {
         }
     }
     for (approval, answer, by) in given.clone() {
-        let asked =
-            Fact::Asked { approval, turn: Turn(1), until: Moment(60_000), posed: kernel::Posed::default() };
+        let asked = Fact::Asked {
+            approval,
+            turn: Turn(1),
+            until: Moment(60_000),
+            terms: kernel::ApprovalTerms::default(),
+        };
         write(on.store(), ses(1), vec![asked, Fact::Answered { approval, answer, by }]).await;
     }
     let on = on.reopen().await;
@@ -301,23 +305,49 @@ pub async fn what_a_question_is_judged_by_is_kept_with_it<F: Fixture>() {
     open(on.store(), 1).await;
     write(on.store(), ses(1), vec![started(1, 1), attempt(1)]).await;
     let only = |who| Some((RuleId::from_bits(0xabc), who));
-    let posed = [
-        Posed::default(),
-        Posed { asks: Asks::Choice { options: 65_535 }, only: None },
-        Posed { asks: Asks::Words, only: only(Grantee::Person(me().person)) },
-        Posed { asks: Asks::Permission, only: only(Grantee::Org) },
+    let terms = [
+        ApprovalTerms::default(),
+        ApprovalTerms { form: ApprovalForm::Choice { options: 65_535 }, only: None },
+        ApprovalTerms { form: ApprovalForm::Words, only: only(Grantee::Person(me().person)) },
+        ApprovalTerms { form: ApprovalForm::Permission, only: only(Grantee::Org) },
     ];
-    let mut numbers = vec![];
-    for (n, posed) in (1_u32..).zip(posed) {
-        let asked = Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000), posed };
-        numbers.push(write(on.store(), ses(1), vec![asked]).await);
+    for (n, terms) in (1_u32..).zip(terms) {
+        let asked = Fact::Asked { approval: apr(n), turn: Turn(1), until: Moment(60_000), terms };
+        write(on.store(), ses(1), vec![asked]).await;
     }
     let on = on.reopen().await;
-    for ((n, posed), number) in (1_u32..).zip(posed).zip(numbers) {
+    for (n, terms) in (1_u32..).zip(terms) {
         let (_, row) = on.store().approval(apr(n)).await.unwrap().unwrap();
-        assert_eq!((row.posed, row.number, row.settled_at), (posed, Some(number), None));
+        assert_eq!((row.terms, row.words, row.settled_at), (terms, None, None));
     }
-    assert_eq!(on.store().approvals(Seer::of(&me()), ALL).await.unwrap().len(), posed.len());
+    assert_eq!(on.store().approvals(Seer::of(&me()), ALL).await.unwrap().len(), terms.len());
+}
+
+/// Not by where they stand in the log, nor by what another session says of it.
+pub async fn what_an_approval_says_is_kept_under_its_id<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let says = |n: u32, detail: &str| format!(r#"{{"approval":"{}","detail":"{detail}"}}"#, apr(n));
+    let asked = |n| {
+        let (turn, until, terms) = (Turn(1), Moment(60_000), ApprovalTerms::default());
+        Fact::Asked { approval: apr(n), turn, until, terms }
+    };
+    let question = |append, n, detail: &str| told(append, 1, "question", says(n, detail).as_bytes());
+    open(on.store(), 1).await;
+    write(on.store(), ses(1), vec![started(1, 1), attempt(1)]).await;
+    let both = question(question(append_to(on.store(), ses(1)).await, 1, "one"), 2, "two");
+    let notice = told(both, 1, "notice", says(3, "is no question").as_bytes());
+    written(on.store(), with(notice, vec![asked(2), asked(1), asked(3)])).await;
+    open(on.store(), 2).await;
+    let lie = question(append_to(on.store(), ses(2)).await, 1, "a lie");
+    written(on.store(), told(lie, 1, "question", b"no object")).await;
+    let on = on.reopen().await;
+    for (n, words) in [(1, Some(says(1, "one"))), (2, Some(says(2, "two"))), (3, None)] {
+        let (_, row) = on.store().approval(apr(n)).await.unwrap().unwrap();
+        assert_eq!(row.words, words.map(bytes::Bytes::from));
+    }
+    let listed = on.store().approvals(Seer::of(&me()), ALL).await.unwrap();
+    let listed: Vec<_> = listed.into_iter().map(|row| (row.approval, row.words.is_some())).collect();
+    assert_eq!(listed, [(apr(2), true), (apr(1), true), (apr(3), false)], "the oldest first");
 }
 
 pub async fn whether_somebody_attends_is_kept_with_a_message<F: Fixture>() {

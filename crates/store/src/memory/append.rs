@@ -243,7 +243,10 @@ impl Kept {
                 self.follow(&fact);
                 StoredEntry::Rule(fact)
             }
-            Entry::Story { turn, kind, body } => StoredEntry::Story { turn, kind, body: Some(body) },
+            Entry::Story { turn, kind, body } => {
+                self.projection.hear(&kind, &body);
+                StoredEntry::Story { turn, kind, body: Some(body) }
+            }
         };
         self.facts.push(StoredFact { number, at, cause, entry });
     }

@@ -203,9 +203,9 @@ impl Kept {
 
     fn approval(&self, approval: ApprovalId) -> Option<ApprovalRow> {
         let asked = self.projection.approvals.get(&approval)?.clone();
-        let Question { turn, state, asked_at, until, posed, number, settled_at } = asked;
-        let (session, number) = (self.record.session, Some(number));
-        Some(ApprovalRow { approval, session, turn, state, asked_at, until, posed, number, settled_at })
+        let ApprovalStanding { turn, state, asked_at, until, terms, words, settled_at } = asked;
+        let session = self.record.session;
+        Some(ApprovalRow { approval, session, turn, state, asked_at, until, terms, words, settled_at })
     }
 }
 

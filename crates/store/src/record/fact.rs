@@ -1,10 +1,10 @@
 //! The stored form of rule facts, and of a checkpoint, which is a few of them under a version number.
 
-use super::posed::PosedRecord;
+use super::approval::{AnswerRecord, TermsRecord};
 use super::scope::{
     ChangeRecord, ErrandRecord, KeptRecord, NewWorktreeRecord, OriginRecord, ScopeRecord, WhatRecord,
 };
-use super::{AnswerRecord, Text, Unreadable, Word, decode, encode};
+use super::{Text, Unreadable, Word, decode, encode};
 use kernel::{
     Answerer, ApprovalId, Attempt, Delivery, EndWhy, Epoch, ErrandKind, Fact, Failure, Fence, HoldWhy,
     MessageId, Moment, Native, Outcome, PersonId, RefusedWhy, ReportKind, RuleId, Scope, StopWhy, Term, Turn,
@@ -167,7 +167,7 @@ enum FactRecord {
         turn: u32,
         until: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        posed: Option<PosedRecord>,
+        posed: Option<TermsRecord>,
     },
     Answered {
         approval: Text<ApprovalId>,
@@ -283,11 +283,11 @@ impl From<&Fact> for FactRecord {
                 failure: Word(*failure),
                 again_at: again_at.0,
             },
-            Fact::Asked { approval, turn, until, posed } => Self::Asked {
+            Fact::Asked { approval, turn, until, terms } => Self::Asked {
                 approval: Text(*approval),
                 turn: turn.0,
                 until: until.0,
-                posed: PosedRecord::of(posed),
+                posed: TermsRecord::of(terms),
             },
             Fact::Answered { approval, answer, by } => {
                 let (person, rule, policy) = match by {
@@ -364,7 +364,7 @@ impl From<FactRecord> for Fact {
                 approval: approval.0,
                 turn: Turn(turn),
                 until: Moment(until),
-                posed: posed.map(kernel::Posed::from).unwrap_or_default(),
+                terms: posed.map(kernel::ApprovalTerms::from).unwrap_or_default(),
             },
             R::Answered { approval, answer, by, rule, policy } => {
                 let by = match (by, rule, policy) {

@@ -6,14 +6,14 @@
 //! of one, that this version does not know would change what follows from the log, so it is `Unreadable`, and the
 //! session is not kept by this version.
 
+mod approval;
 mod fact;
-mod posed;
 mod request;
 mod scope;
 mod words;
 
+pub use approval::{approval_told, decode_answer, decode_terms, encode_answer, encode_terms};
 pub use fact::{decode_checkpoint, decode_fact, decode_scope, encode_checkpoint, encode_fact, encode_scope};
-pub use posed::{decode_posed, encode_posed};
 pub use request::{decode_request, encode_request, request_key_word, request_word};
 pub use scope::{decode_worktree, encode_worktree};
 pub use words::{
@@ -26,7 +26,6 @@ pub use words::{
 };
 
 use crate::StoreError;
-use kernel::Answer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -87,46 +86,4 @@ impl<'de, T: Worded> Deserialize<'de> for Word<T> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
         T::parse(&text).map(Self).ok_or_else(|| de::Error::custom(format_args!("unknown word `{text}`")))
     }
-}
-
-/// What was said to a question.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum AnswerRecord {
-    Yes,
-    No,
-    Chose(u16),
-    Said(String),
-}
-
-impl From<&Answer> for AnswerRecord {
-    fn from(answer: &Answer) -> Self {
-        match answer {
-            Answer::Yes => Self::Yes,
-            Answer::No => Self::No,
-            Answer::Chose(option) => Self::Chose(*option),
-            Answer::Said(words) => Self::Said(words.clone()),
-        }
-    }
-}
-
-impl From<AnswerRecord> for Answer {
-    fn from(record: AnswerRecord) -> Self {
-        match record {
-            AnswerRecord::Yes => Self::Yes,
-            AnswerRecord::No => Self::No,
-            AnswerRecord::Chose(option) => Self::Chose(option),
-            AnswerRecord::Said(words) => Self::Said(words),
-        }
-    }
-}
-
-/// The stored form of an answer.
-pub fn encode_answer(answer: &Answer) -> Vec<u8> {
-    encode(&AnswerRecord::from(answer))
-}
-
-/// An answer as it was stored.
-pub fn decode_answer(bytes: &[u8]) -> Result<Answer, Unreadable> {
-    decode::<AnswerRecord>("answer", bytes).map(Answer::from)
 }

@@ -1,8 +1,9 @@
 //! The stored form of a request that waits in the inbox, and the words under which requests are known in the audit and beside
 //! idempotency keys.
 
+use super::approval::AnswerRecord;
 use super::scope::{ChangeRecord, ScopeRecord};
-use super::{AnswerRecord, Text, Unreadable, decode, encode};
+use super::{Text, Unreadable, decode, encode};
 use crate::{RememberedRule, Resolved};
 use kernel::{ApprovalId, Epoch, MessageId, Remember, Request, RuleId, Scope, SessionId, Turn};
 use serde::{Deserialize, Serialize};

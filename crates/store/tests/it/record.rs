@@ -63,7 +63,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Handed { turn, attempt },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Busy, again_at: until },
         Fact::AttemptFailed { turn, attempt, failure: Failure::Gone, again_at: until },
-        Fact::Asked { approval, turn, until, posed: Posed::default() },
+        Fact::Asked { approval, turn, until, terms: ApprovalTerms::default() },
         Fact::Answered { approval, answer: Answer::Yes, by: Answerer::Person(usr(2)) },
         Fact::Answered { approval, answer: Answer::No, by: Answerer::Nobody },
         Fact::Lapsed { approval },
@@ -90,24 +90,24 @@ fn queued(delivery: Delivery, epoch: u32) -> Fact {
 }
 
 /// Every form of a question but the plain one, and everybody to whom it can be left.
-fn posed() -> [Posed; 5] {
+fn terms() -> [ApprovalTerms; 5] {
     let only = |who| Some((RuleId::from_bits(8), who));
     [
-        Posed { asks: Asks::Choice { options: 3 }, only: None },
-        Posed { asks: Asks::Words, only: None },
-        Posed { asks: Asks::Permission, only: only(Grantee::Org) },
-        Posed { asks: Asks::Permission, only: only(Grantee::Person(usr(2))) },
-        Posed { asks: Asks::Words, only: only(Grantee::Group(GroupId::from_bits(4))) },
+        ApprovalTerms { form: ApprovalForm::Choice { options: 3 }, only: None },
+        ApprovalTerms { form: ApprovalForm::Words, only: None },
+        ApprovalTerms { form: ApprovalForm::Permission, only: only(Grantee::Org) },
+        ApprovalTerms { form: ApprovalForm::Permission, only: only(Grantee::Person(usr(2))) },
+        ApprovalTerms { form: ApprovalForm::Words, only: only(Grantee::Group(GroupId::from_bits(4))) },
     ]
 }
 
 #[test]
 fn what_a_question_is_judged_by_is_read_back() {
-    assert_eq!(record::encode_posed(&Posed::default()), None);
-    assert_eq!(record::decode_posed(None), Ok(Posed::default()));
-    for posed in posed() {
-        let stored = record::encode_posed(&posed).unwrap();
-        assert_eq!(record::decode_posed(Some(&stored)), Ok(posed));
+    assert_eq!(record::encode_terms(&ApprovalTerms::default()), None);
+    assert_eq!(record::decode_terms(None), Ok(ApprovalTerms::default()));
+    for terms in terms() {
+        let stored = record::encode_terms(&terms).unwrap();
+        assert_eq!(record::decode_terms(Some(&stored)), Ok(terms));
     }
 }
 
@@ -134,7 +134,7 @@ fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
         Fact::ErrandFailed { errand },
         Fact::Undone { turn },
     ];
-    facts.extend(posed().map(|posed| Fact::Asked { approval, turn, until, posed }));
+    facts.extend(terms().map(|terms| Fact::Asked { approval, turn, until, terms }));
     let asked = |(after, change)| Fact::ChangeAsked { change, after, by };
     facts.extend([None, Some(msg(3))].into_iter().cycle().zip(changes()).map(asked));
     for change in changes() {
@@ -646,7 +646,7 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::AttemptFailed { failure, .. } => {
                 Fact::AttemptFailed { turn, attempt, failure, again_at: until }
             }
-            Fact::Asked { posed, .. } => Fact::Asked { approval, turn, until, posed },
+            Fact::Asked { terms, .. } => Fact::Asked { approval, turn, until, terms },
             Fact::Answered { answer, by: who, .. } => {
                 let answer = match answer {
                     Answer::Said(_) => Answer::Said(text),

@@ -15,7 +15,7 @@ pub use local::LocalCluster;
 use crate::errand::{Chore, Chored};
 use crate::fanout::{Live, Told};
 use crate::{Refused, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
-use kernel::{Authorized, Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
+use kernel::{Claim, Errand, MessageId, Principal, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -96,6 +96,15 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     fn rights_after(&self, seen: u64) -> ClusterReply<'_, ()>;
 }
 
+/// Who wants a chore done, and what the store is to write down of it.
+#[derive(Debug)]
+pub struct WantedBy {
+    /// Who it is.
+    pub by: Arc<Principal>,
+    /// What is written down once they may.
+    pub permit: Permit,
+}
+
 /// What one node does for the others: it keeps sessions, and has their directories.
 pub trait Node: Debug + Send + Sync + 'static {
     /// Looks at the inbox of a session, and keeps it if nobody does.
@@ -109,7 +118,7 @@ pub trait Node: Debug + Send + Sync + 'static {
         &self,
         session: SessionId,
         chore: Chore,
-        permit: Option<Authorized<Permit>>,
+        permit: Option<WantedBy>,
     ) -> ClusterReply<'_, Option<Result<Chored, Refused>>>;
 
     /// The files of a directory, at most so many.

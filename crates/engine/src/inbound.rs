@@ -6,14 +6,13 @@
 use crate::approvals::{Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalForm, Delivery, Denied, EndWhy, Epoch, Grant, NewWorktree, NoRoute, Principal, Refusal,
-    Right, Role, RuleId, SessionId, To, Turn,
+    Address, ApprovalForm, Delivery, Denied, EndWhy, Epoch, Grant, NewWorktree, Principal, Refusal, Right,
+    Role, RuleId, SessionId, To, Turn,
 };
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use sha2::{Digest, Sha256};
 use std::net::IpAddr;
-use store::{Accepted, StoreError};
+use store::{Accepted, Rejection, StoreError};
 
 /// A part's text may be this long; longer words belong into a file.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -128,12 +127,6 @@ pub(crate) fn plain_text(stored: &[u8]) -> Option<String> {
     let parts: Vec<Part> = serde_json::from_slice(stored).ok()?;
     let texts: Vec<String> = parts.into_iter().map(|Part::Text { text }| text).collect();
     Some(texts.join("\n"))
-}
-
-/// A hash of what was asked for, so that one key cannot stand for two wishes.
-pub(crate) fn body_hash(body: &impl Serialize) -> [u8; 32] {
-    let bytes = serde_json::to_vec(body).expect("wishes are plain data");
-    Sha256::digest(&bytes).into()
 }
 
 /// What a sender gets back at once.
@@ -399,10 +392,25 @@ impl Refused {
         }
     }
 
-    pub(crate) fn no_route(no_route: NoRoute) -> Self {
-        match no_route {
-            NoRoute::Unknown => Self::NotFound { what: "session" },
-            NoRoute::Ended(session, why) => Self::SessionEnded { session, why },
+    /// Why the store has refused a change of the way in.
+    pub(crate) fn rejected(why: Rejection) -> Self {
+        match why {
+            Rejection::Unauthenticated => Self::Unauthenticated,
+            Rejection::NotFound { what } => Self::NotFound { what },
+            Rejection::Denied(denied) => Self::denied(denied, "session"),
+            Rejection::Ended { session, why } => Self::SessionEnded { session, why },
+            Rejection::OtherScope => Self::OtherScope,
+            Rejection::QueueFull { limit } => Self::QueueFull { limit },
+            Rejection::TooManyOpen { limit } => Self::TooManyOpen { limit },
+            Rejection::OrgTooManyOpen { limit } => Self::OrgTooManyOpen { limit },
+            Rejection::AlreadyHere { session } => Self::AlreadyImported { session },
+            Rejection::Changed => Self::Changed,
+            Rejection::WouldBeNew { .. } => {
+                Self::Unavailable("the conversation keeps changing; try again".to_owned())
+            }
+            Rejection::Gone => {
+                Self::Unavailable("what was done under this key is not there any more".to_owned())
+            }
         }
     }
 

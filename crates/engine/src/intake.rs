@@ -1,33 +1,32 @@
-//! The only way in: resolve → authorize → accept.
+//! The only way in: what a door brings becomes one change of the store, which resolves, authorizes and accepts.
 //!
-//! Each step takes what the step before made. Whether the credential is good for such a wish at all is asked before
-//! anything is looked up. What was seen is compared again in the transaction of the write; if it has changed, who asks
-//! and what they ask about are looked up again, at most `RESOLVE_MAX` times.
+//! Whether a wish is well made, and whether the credential is good for such a wish at all, is asked here, before anything is
+//! looked up; so is what only this machine can tell (directories, agents, trees). Who may, which session, keys and limits are
+//! decided by `store::plan` in the transaction that writes, so that nothing is seen outside and compared again inside.
 
 mod fork;
 mod fresh;
 mod import;
 mod in_the_way;
+mod keys;
 mod scope;
+mod surely;
 
-use crate::inbound::{body_hash, encode_parts};
+use crate::inbound::encode_parts;
 use crate::*;
-use fresh::{check_title, chosen_directory};
+use fresh::check_title;
 use kernel::{
-    Act, Address, Authorized, Fresh, MessageId, NoRoute, Principal, Record, Request, Right, Route, SessionId,
-    To, authorize, authorize_address, authorize_new, authorize_right, grant_of, route,
+    Act, Address, MessageId, Principal, Record, Request, Right, SessionId, To, authorize, authorize_right,
 };
-use serde::Serialize;
+use std::sync::Arc;
 use store::{
-    Acceptance, Asking, AuditEntry, Create, Creation, Into, Key, NewMessage, NewRequest, Rebind, Rebinding,
-    Resolved, Retitle, Retitling, StoreError, Trail, Verdict,
+    Accepted, Asked, AuditEntry, Create, KeyAnswer, NewMessage, NewRequest, Outcome, Rebind, Rejection,
+    Resolved, Retitle, StoreError, Trail, Verdict,
     record::{request_key_word, request_word},
 };
 
-/// How often a wish is resolved before we give up: each further time means that somebody else was faster.
+/// How often a change of people is resolved before we give up: each further time means that somebody else was faster.
 pub(crate) const RESOLVE_MAX: usize = 3;
-/// How long an idempotency key is remembered.
-const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// A session that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,197 +37,130 @@ pub struct Made {
     pub repeated: bool,
 }
 
-/// An inbound message whose session has been decided.
-struct Routed {
-    inbound: Inbound,
-    route: Route,
-    record: Option<Record>,
-    /// It can only be a repetition; if it is not, this is the answer.
-    unless_repeated: Option<NoRoute>,
+/// A refusal, and whether it stands in the audit already.
+#[derive(Debug)]
+pub(crate) struct Declined {
+    refused: Refused,
+    in_audit: bool,
 }
 
-/// A request that somebody may ask for.
-struct Asked {
-    session: SessionId,
-    allowed: Authorized<NewRequest>,
-    /// It can only be a repetition; if it is not, this is the answer.
-    unless_repeated: Option<Refused>,
+impl From<Refused> for Declined {
+    fn from(refused: Refused) -> Self {
+        Self { refused, in_audit: false }
+    }
+}
+
+impl From<StoreError> for Declined {
+    fn from(error: StoreError) -> Self {
+        Refused::from(error).into()
+    }
+}
+
+impl Declined {
+    /// Refused by a plan of the store, which has written its audit entry.
+    pub(crate) fn by_store(refused: Refused) -> Self {
+        Self { refused, in_audit: true }
+    }
+}
+
+/// What was made, or the refusal that the store has written down.
+pub(crate) fn made<T>(outcome: Outcome<T, Rejection>) -> Result<(T, bool), Declined> {
+    match outcome {
+        Outcome::Done(made) => Ok((made, false)),
+        Outcome::Repeated(made) => Ok((made, true)),
+        Outcome::Conflict => Err(Declined::by_store(Refused::KeyReused)),
+        Outcome::Refused(why) => Err(Declined::by_store(Refused::rejected(why))),
+    }
 }
 
 impl Engine {
     /// Takes a message. When this answers, a power cut cannot lose it.
     pub async fn send(&self, inbound: Inbound) -> Result<Receipt, Refused> {
-        let (by, trace) = (inbound.by.clone(), inbound.trace.clone());
         let subject = to_text(&inbound.to);
+        let (org, person, trace) = (inbound.by.org, inbound.by.person, inbound.trace.clone());
         let result = self.send_now(inbound).await;
-        self.note_refusal(&by, "say", &trace, subject, result).await
+        self.note(org, person, "say", &trace, subject, result).await
     }
 
-    async fn send_now(&self, mut inbound: Inbound) -> Result<Receipt, Refused> {
+    async fn send_now(&self, inbound: Inbound) -> Result<Receipt, Declined> {
         authorize_right(&inbound.by, Act::Say).map_err(|denied| Refused::denied(denied, "session"))?;
         check_parts(&inbound.parts)?;
         check_trace(&inbound.trace)?;
-        // Minted once, so that "did it happen?" can be asked by id.
-        let message = self.mint_message();
-        for _ in 0..RESOLVE_MAX {
-            let routed = self.resolve(inbound.clone()).await?;
-            let unless_repeated = routed.unless_repeated;
-            let (allowed, unless_made) = self.authorize_message(routed, message).await?;
-            let engine = self.clone();
-            match self.surely(async move { engine.accept(allowed).await }).await? {
-                Acceptance::Done(accepted) => return Ok(Receipt { accepted, repeated: false }),
-                Acceptance::Before(accepted) => return Ok(Receipt { accepted, repeated: true }),
-                Acceptance::Conflict => return Err(Refused::KeyReused),
-                Acceptance::Moved => {
-                    if let Some(no_route) = unless_repeated {
-                        return Err(Refused::no_route(no_route));
-                    }
-                    inbound.by = self.again(&inbound.by).await?;
-                }
-                Acceptance::QueueFull => {
-                    return Err(Refused::QueueFull { limit: self.limits().pending_max });
-                }
-                Acceptance::TooManyOpen => {
-                    let limit = self.limits().open_max;
-                    return Err(unless_made.unwrap_or(Refused::TooManyOpen { limit }));
-                }
-                Acceptance::OrgTooManyOpen => {
-                    let limit = self.org_open_max(&inbound.by).await?;
-                    return Err(unless_made.unwrap_or(Refused::OrgTooManyOpen { limit }));
-                }
+        let mut new = self.new_message(&inbound);
+        let Inbound { by, if_new, .. } = inbound;
+        let mut by = Arc::new(by);
+        // A message into a session that is there takes one trip. One that needs a new session learns so, and comes again
+        // once somebody has looked at directory and agent.
+        let outcome = match self.accept(by.clone(), new.clone()).await? {
+            Outcome::Refused(Rejection::WouldBeNew { by: now }) => {
+                by = now.map_or(by, |now| Arc::new(*now));
+                let bind = address_of(&new.to);
+                new.fresh = Some(Box::new(self.new_session(&by, &if_new, bind)?));
+                self.accept(by, new).await?
             }
-        }
-        Err(Refused::Unavailable("the conversation keeps changing; try again".to_owned()))
+            outcome => outcome,
+        };
+        let (accepted, repeated) = made(outcome)?;
+        Ok(Receipt { accepted, repeated })
     }
 
-    /// Which session? Asked here, once per try, and nowhere else.
-    async fn resolve(&self, inbound: Inbound) -> Result<Routed, Refused> {
-        if let To::Conversation(address) = &inbound.to {
-            authorize_address(&inbound.by, address).map_err(|denied| Refused::denied(denied, "session"))?;
-        }
-        let finding = self.store().find(inbound.by.org, inbound.to.clone()).await?;
-        match route(&inbound.to, finding.found) {
-            Ok(route) => Ok(Routed { inbound, route, record: finding.record, unless_repeated: None }),
-            Err(no_route) => {
-                // An ended session that the caller may not see does not exist, either. A repeated wish whose session
-                // has ended since gets its receipt: the store looks the key up before anything else.
-                self.seen_or_unknown(&inbound.by, finding.record.as_ref())?;
-                self.repeated(&inbound, no_route).await?.ok_or(Refused::no_route(no_route))
-            }
-        }
-    }
-
-    fn seen_or_unknown(&self, by: &Principal, record: Option<&Record>) -> Result<(), Refused> {
-        match record {
-            Some(record) if grant_of(by, record).is_none() => Err(Refused::NotFound { what: "session" }),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Lets the store say whether this very wish was accepted before its session ended.
-    async fn repeated(&self, inbound: &Inbound, no_route: NoRoute) -> Result<Option<Routed>, Refused> {
-        let To::Session(session) = inbound.to else { return Ok(None) };
-        if inbound.trace.key.is_none() {
-            return Ok(None);
-        }
-        let Some((record, _)) = self.store().session(session).await? else { return Ok(None) };
-        Ok(Some(Routed {
-            inbound: inbound.clone(),
-            route: Route::Existing(session),
-            record: Some(record),
-            unless_repeated: Some(no_route),
-        }))
-    }
-
-    async fn authorize_message(
-        &self,
-        routed: Routed,
-        message: MessageId,
-    ) -> Result<(Authorized<NewMessage>, Option<Refused>), Refused> {
-        let Routed { inbound, route, record, unless_repeated: _ } = routed;
-        let denied = |denied| Refused::denied(denied, "session");
-        let wish = |into, if_new_ignored| NewMessage {
-            message,
-            into,
-            words: encode_parts(&inbound.parts),
+    fn new_message(&self, inbound: &Inbound) -> NewMessage {
+        let words = encode_parts(&inbound.parts);
+        NewMessage {
+            // Minted once, so that "did it happen?" can be asked by id.
+            message: self.mint_message(),
+            to: inbound.to.clone(),
+            fresh: None,
+            asks_for_new: !inbound.if_new.is_empty(),
+            key: self.key_with("say", &inbound.trace, || keys::hash_of_message(inbound, &words)),
+            words,
             delivery: inbound.delivery,
             under: inbound.under,
             unattended: inbound.unattended,
             reply: inbound.reply.clone(),
-            if_new_ignored,
-            key: self.key("say", &inbound.trace, &inbound_body(&inbound)),
             trail: self.trail("say", &inbound.trace),
             pending_max: self.limits().pending_max,
-        };
-        match (route, record) {
-            (Route::Existing(session), Some(record)) => {
-                self.check_under(&inbound, Some(&record)).await?;
-                let into = Into::Existing { session, through: through(&inbound.to) };
-                let wish = wish(into, !inbound.if_new.is_empty());
-                Ok((authorize(&inbound.by, Act::Say, &record, wish).map_err(denied)?, None))
-            }
-            (Route::Existing(_), None) => Err(Refused::NotFound { what: "session" }),
-            (Route::Create { bind, previous }, before) => {
-                self.check_under(&inbound, None).await?;
-                // A past that the sender may not see is none.
-                let seen = self.seen_or_unknown(&inbound.by, before.as_ref()).is_ok();
-                let previous = previous.filter(|_| seen);
-                let (session, unless_made) = self
-                    .new_or_made_before(&inbound.by, &inbound.if_new, bind.clone(), previous, &inbound.trace)
-                    .await?;
-                let chosen = chosen_directory(&inbound.if_new, &session);
-                let agent = session.scope.agent.clone();
-                let fresh = Fresh { address: bind.as_ref(), agent: &agent, directory: chosen.as_deref() };
-                let wish = wish(Into::Create(session), false);
-                Ok((authorize_new(&inbound.by, fresh, wish).map_err(denied)?, unless_made))
-            }
         }
     }
 
-    async fn accept(&self, allowed: Authorized<NewMessage>) -> Result<Acceptance, Refused> {
-        let message = allowed.wish().message;
-        let acceptance = match self.store().accept(allowed).await {
-            Ok(acceptance) => acceptance,
-            Err(StoreError::Unknown(cause)) => self.reconcile(message, cause).await?,
-            Err(error) => return Err(error.into()),
-        };
-        if let Acceptance::Done(accepted) = &acceptance {
-            self.keep_soon(accepted.session);
-            self.audited();
-        }
-        Ok(acceptance)
-    }
-
-    /// Whatever puts something into an inbox goes on to its end even if the caller hangs up: what is stored must not
-    /// wait for somebody else to come by.
-    pub(crate) async fn surely<T: Send + 'static>(
+    async fn accept(
         &self,
-        step: impl Future<Output = Result<T, Refused>> + Send + 'static,
-    ) -> Result<T, Refused> {
-        let (tell, told) = tokio::sync::oneshot::channel();
-        self.spawn(async move {
-            let _ = tell.send(step.await); // Whoever hung up does not want to know.
-        });
-        // The node goes down: the next start looks into every inbox.
-        told.await.unwrap_or(Err(Refused::Unclear))
+        by: Arc<Principal>,
+        new: NewMessage,
+    ) -> Result<Outcome<Accepted, Rejection>, Refused> {
+        let engine = self.clone();
+        self.surely(async move {
+            let message = new.message;
+            let outcome = match engine.store().accept(by, new).await {
+                Ok(outcome) => outcome,
+                Err(StoreError::Unknown(cause)) => Outcome::Done(engine.reconcile(message, cause).await?),
+                Err(error) => return Err(error.into()),
+            };
+            if let Outcome::Done(accepted) = &outcome {
+                engine.keep_soon(accepted.session);
+            }
+            engine.audited();
+            Ok(outcome)
+        })
+        .await
     }
 
     /// A commit that reports an error is unknown: look by id, then answer.
-    async fn reconcile(&self, message: MessageId, cause: String) -> Result<Acceptance, Refused> {
+    async fn reconcile(&self, message: MessageId, cause: String) -> Result<Accepted, Refused> {
         tracing::warn!(%message, cause, "looking whether a message was accepted");
         let looked = self.store().receipt(message).await;
         let Some((_, row)) = looked.map_err(|_| self.unclear(StoreError::Unknown(cause.clone())))? else {
             // It is not there now; a file that could not be settled may still bring it back with the next start.
             return Err(self.unclear(StoreError::Unknown(cause)));
         };
-        Ok(Acceptance::Done(Accepted {
+        Ok(Accepted {
             message,
             session: row.session,
             created: row.created,
             previous: row.previous,
             if_new_ignored: row.if_new_ignored,
             at: row.accepted_at,
-        }))
+        })
     }
 
     /// What may have got into an inbox is looked at, whether or not the caller asks again.
@@ -257,56 +189,46 @@ impl Engine {
         if_new: IfNew,
         bind: Option<Address>,
         trace: &Trace,
-    ) -> Result<Made, Refused> {
+    ) -> Result<Made, Declined> {
         check_trace(trace)?;
         let key = self.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            let (session, unless_made) =
-                self.new_or_made_before(&by, &if_new, bind.clone(), None, trace).await?;
-            let chosen = chosen_directory(&if_new, &session);
-            let agent = session.scope.agent.clone();
-            let fresh = Fresh { address: bind.as_ref(), agent: &agent, directory: chosen.as_deref() };
-            let wish = Create { session, past: None, key: key.clone(), trail: self.trail("make", trace) };
-            let allowed = authorize_new(&by, fresh, wish).map_err(|d| Refused::denied(d, "session"))?;
-            match self.create_surely(&by, allowed).await {
-                Ok(Some(made)) => return Ok(made),
-                // Who asks may have changed; a conversation that was bound in between stays so.
-                Ok(None) => by = self.again(&by).await?,
-                Err(refused @ (Refused::TooManyOpen { .. } | Refused::OrgTooManyOpen { .. })) => {
-                    return Err(unless_made.unwrap_or(refused));
-                }
-                Err(refused) => return Err(refused),
-            }
-        }
-        Err(Refused::Changed)
+        let session = match self.new_session(by, &if_new, bind) {
+            Ok(session) => session,
+            Err(refused) => return self.session_made_before(by, key, refused).await,
+        };
+        let (past, subject, trail) = (None, None, self.trail("make", trace));
+        self.create(by, Create { session, past, subject, key, trail }).await
     }
 
-    /// The session that was made; none if what was seen has changed, so that it has to be asked again.
-    async fn create_surely(
+    /// A session that cannot be made any more may have been made before, by this very wish.
+    async fn session_made_before(
         &self,
         by: &Principal,
-        allowed: Authorized<Create>,
-    ) -> Result<Option<Made>, Refused> {
-        let engine = self.clone();
-        match self.surely(async move { engine.create(allowed).await }).await? {
-            Creation::Done(session) => Ok(Some(Made { session, repeated: false })),
-            Creation::Before(session) => Ok(Some(Made { session, repeated: true })),
-            Creation::Already(session) => Err(Refused::AlreadyImported { session }),
-            Creation::Conflict => Err(Refused::KeyReused),
-            Creation::Moved => Ok(None),
-            Creation::TooManyOpen => Err(Refused::TooManyOpen { limit: self.limits().open_max }),
-            Creation::OrgTooManyOpen => Err(Refused::OrgTooManyOpen { limit: self.org_open_max(by).await? }),
+        key: Option<store::Key>,
+        refused: Refused,
+    ) -> Result<Made, Declined> {
+        let may_be = matches!(refused, Refused::UnknownAgent { .. } | Refused::BadDirectory { .. });
+        let Some(key) = key.filter(|_| may_be) else { return Err(refused.into()) };
+        match self.store().answer_for(by.org, by.person, key, self.now()).await? {
+            KeyAnswer::Never => Err(refused.into()),
+            KeyAnswer::Repeated(made) => Ok(Made { session: SessionId::from_bits(made), repeated: true }),
+            KeyAnswer::Conflict => Err(Refused::KeyReused.into()),
         }
     }
 
-    async fn create(&self, allowed: Authorized<Create>) -> Result<Creation, Refused> {
-        let creation = self.store().create(allowed).await.map_err(|error| self.unclear(error))?;
-        if let Creation::Done(session) = creation {
-            self.keep(session);
-            self.audited();
-        }
-        Ok(creation)
+    async fn create(&self, by: &Principal, new: Create) -> Result<Made, Declined> {
+        let (engine, by) = (self.clone(), Arc::new(by.clone()));
+        let outcome = self
+            .surely(async move {
+                let outcome = engine.store().create(by, new).await.map_err(|error| engine.unclear(error))?;
+                if let Outcome::Done(session) = outcome {
+                    engine.keep(session);
+                }
+                engine.audited();
+                Ok(outcome)
+            })
+            .await?;
+        made(outcome).map(|(session, repeated)| Made { session, repeated })
     }
 
     /// Asks something of a session that is not a message, and waits a little for the keeper's verdict.
@@ -344,51 +266,42 @@ impl Engine {
         wanted: &Request,
         parts: &[Part],
         trace: &Trace,
-    ) -> Result<Granted, Refused> {
+    ) -> Result<Granted, Declined> {
         check_trace(trace)?;
         right_for_request(by, wanted)?;
         if let Request::Edit { .. } = wanted {
             check_parts(parts)?;
         }
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            let id = self.mint_request();
-            let Asked { session, allowed, unless_repeated } =
-                self.authorize_request(&by, wanted, parts, id, trace).await?;
-            let engine = self.clone();
-            let asked = match self.surely(async move { engine.put(session, allowed).await }).await? {
-                Asking::Done(asked) | Asking::Before(asked) => asked,
-                Asking::Conflict => return Err(Refused::KeyReused),
-                Asking::Moved => {
-                    if let Some(refused) = unless_repeated {
-                        return Err(refused);
-                    }
-                    by = self.again(&by).await?;
-                    continue;
-                }
-                // Ending what has ended, or stopping in it, is what the person wanted.
-                Asking::Ended(_) if matches!(wanted, Request::End { .. } | Request::Stop { .. }) => {
-                    return Ok(Granted::Done);
-                }
-                Asking::Ended(why) => return Err(Refused::SessionEnded { session, why }),
-            };
-            return match (self.verdict_within(asked).await, wanted) {
-                (Err(Refused::TooLate), Request::Answer { approval, .. }) => {
-                    Err(self.too_late_to_answer(&by, *approval).await?)
-                }
-                (verdict, _) => verdict,
-            };
+        let request = match self.new_request(by, wanted, parts, trace).await? {
+            Wanted::New(new) => match self.put(by, *new).await? {
+                Asked::Waits { request, .. } => request,
+                Asked::Over => return Ok(Granted::Done),
+            },
+            Wanted::Before(request) => request,
+        };
+        match (self.verdict_within(request).await, wanted) {
+            (Err(Refused::TooLate), Request::Answer { approval, .. }) => {
+                Err(self.too_late_to_answer(by, *approval).await?.into())
+            }
+            (verdict, _) => Ok(verdict?),
         }
-        Err(Refused::Changed)
     }
 
-    async fn put(&self, session: SessionId, allowed: Authorized<NewRequest>) -> Result<Asking, Refused> {
-        let asking = self.store().ask(allowed).await.map_err(|error| self.unclear(error))?;
-        if let Asking::Done(_) | Asking::Before(_) = asking {
-            self.keep(session);
-            self.audited();
-        }
-        Ok(asking)
+    async fn put(&self, by: &Principal, new: NewRequest) -> Result<Asked, Declined> {
+        let (engine, by) = (self.clone(), Arc::new(by.clone()));
+        let outcome = self
+            .surely(async move {
+                let outcome = engine.store().ask(by, new).await.map_err(|error| engine.unclear(error))?;
+                if let Outcome::Done(Asked::Waits { session, .. })
+                | Outcome::Repeated(Asked::Waits { session, .. }) = outcome
+                {
+                    engine.keep(session);
+                }
+                engine.audited();
+                Ok(outcome)
+            })
+            .await?;
+        made(outcome).map(|(asked, _)| asked)
     }
 
     async fn verdict_within(&self, request: kernel::RequestId) -> Result<Granted, Refused> {
@@ -409,83 +322,79 @@ impl Engine {
         }
     }
 
-    /// A request's session and its rights come from the stored record, never from the request.
-    async fn authorize_request(
+    /// What is asked of the store. What needs no look at anything outside is looked up nowhere but in its transaction.
+    async fn new_request(
         &self,
         by: &Principal,
         wanted: &Request,
         parts: &[Part],
-        id: kernel::RequestId,
         trace: &Trace,
-    ) -> Result<Asked, Refused> {
-        let mut request = wanted.clone();
+    ) -> Result<Wanted, Declined> {
+        let (request, resolved) = self.resolved(by, wanted).await?;
+        let words = matches!(request, Request::Edit { .. }).then(|| encode_parts(parts));
+        let key = self.key_with(request_key_word(wanted), trace, || {
+            keys::hash_of_request(wanted, words.as_deref().unwrap_or_default())
+        });
+        if let Some(refused) = self.in_the_way(&request, &resolved).await? {
+            return self.asked_before(by, key, refused).await;
+        }
+        let (id, trail) = (self.mint_request(), self.trail(request_word(wanted), trace));
+        Ok(Wanted::New(Box::new(NewRequest { id, request, resolved, words, key, trail })))
+    }
+
+    /// The request with what has to be looked up for it. Nobody looks at anything for whoever may not ask.
+    async fn resolved(&self, by: &Principal, wanted: &Request) -> Result<(Request, Resolved), Refused> {
         let mut resolved = Resolved::default();
-        let (record, act, what) = match wanted {
-            Request::Edit { message, .. } => {
-                let (record, sender) = self.sender(*message).await?;
-                (record, Act::Reword { sender }, "message")
-            }
-            Request::Withdraw { message }
-            | Request::Hold { message }
-            | Request::Release { message, there: false } => {
-                let (record, sender) = self.sender(*message).await?;
-                (record, Act::Tend { sender }, "message")
-            }
-            // The session goes back with it, so it takes what any change of scope takes.
+        let request = match wanted {
             Request::Release { message, there: true } => {
                 let (record, scope) = self.written_for(by, *message).await?;
+                may(by, Act::Rule, &record, "message")?;
                 resolved.written_for = Some(scope);
-                (record, Act::Rule, "message")
+                wanted.clone()
             }
-            Request::Stop { message } => (self.sender(*message).await?.0, Act::Say, "message"),
             Request::Answer { approval, answer, remember } => {
                 let found = self.store().approval(*approval).await?;
                 let (record, row) = found.ok_or(Refused::NotFound { what: "approval" })?;
-                authorize(by, Act::Answer, &record, ())
-                    .map_err(|denied| Refused::denied(denied, "approval"))?;
+                may(by, Act::Answer, &record, "approval")?;
                 resolved.rule = self.check_answer(by, &record, &row, answer, *remember).await?;
-                (record, Act::Answer, "approval")
+                wanted.clone()
             }
-            Request::Reorder { session, .. }
-            | Request::ChangeScope { session, .. }
-            | Request::KeepScope { session }
-            | Request::End { session } => (self.record(*session).await?, Act::Rule, "session"),
+            Request::ChangeScope { session, change, .. } => {
+                may(by, Act::Rule, &self.record(*session).await?, "session")?;
+                self.check_change(by, change)?;
+                self.settled(by, wanted.clone())?
+            }
             Request::Undo { session, turn, under } => {
                 let record = self.record(*session).await?;
                 let of = self.epoch_for_undo(by, &record, *turn, *under).await?;
-                request = Request::Undo { session: *session, turn: *turn, under: Some(of) };
-                (record, Act::Say, "session")
+                may(by, Act::Say, &record, "session")?;
+                Request::Undo { session: *session, turn: *turn, under: Some(of) }
             }
+            Request::Edit { .. }
+            | Request::Withdraw { .. }
+            | Request::Hold { .. }
+            | Request::Release { there: false, .. }
+            | Request::Reorder { .. }
+            | Request::Stop { .. }
+            | Request::KeepScope { .. }
+            | Request::End { .. } => wanted.clone(),
         };
-        // Whose message it is decides which right it takes: that is told only of what the caller may see.
-        if grant_of(by, &record).is_none() {
-            return Err(Refused::NotFound { what });
-        }
-        if let Request::ChangeScope { change, .. } = wanted {
-            authorize(by, act, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
-            self.check_change(by, change)?;
-        }
-        let request = self.settled(by, request)?;
-        let key = self.key(request_key_word(wanted), trace, &request_body(wanted, parts));
-        let trail = self.trail(request_word(wanted), trace);
-        authorize(by, act, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
-        let session = record.session;
-        let (into, unless_repeated) = match self.in_the_way(session, &request, &resolved).await? {
-            None => (session, None),
-            Some(refused) if key.is_none() => return Err(refused),
-            // What was done once under this key stays done: the store looks the key up first. There is no such session.
-            Some(refused) => (self.mint_session(), Some(refused)),
-        };
-        let words = matches!(request, Request::Edit { .. }).then(|| encode_parts(parts));
-        let asked = NewRequest { id, session: into, request, resolved, words, key, trail };
-        let allowed = authorize(by, act, &record, asked).map_err(|denied| Refused::denied(denied, what))?;
-        Ok(Asked { session, allowed, unless_repeated })
+        Ok((request, resolved))
     }
 
-    async fn sender(&self, message: MessageId) -> Result<(Record, kernel::PersonId), Refused> {
-        let found = self.store().receipt(message).await?;
-        let (record, row) = found.ok_or(Refused::NotFound { what: "message" })?;
-        Ok((record, row.by))
+    /// What was done once under this key stays done, whatever is in the way by now.
+    async fn asked_before(
+        &self,
+        by: &Principal,
+        key: Option<store::Key>,
+        refused: Refused,
+    ) -> Result<Wanted, Declined> {
+        let Some(key) = key else { return Err(refused.into()) };
+        match self.store().answer_for(by.org, by.person, key, self.now()).await? {
+            KeyAnswer::Never => Err(refused.into()),
+            KeyAnswer::Repeated(made) => Ok(Wanted::Before(kernel::RequestId::from_bits(made))),
+            KeyAnswer::Conflict => Err(Refused::KeyReused.into()),
+        }
     }
 
     pub(crate) async fn record(&self, session: SessionId) -> Result<Record, Refused> {
@@ -511,37 +420,14 @@ impl Engine {
         address: Address,
         to: SessionId,
         trace: &Trace,
-    ) -> Result<(), Refused> {
-        let denied = |denied| Refused::denied(denied, "session");
+    ) -> Result<(), Declined> {
         check_trace(trace)?;
-        authorize_right(by, Act::Rule).map_err(denied)?;
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            authorize_address(&by, &address).map_err(denied)?;
-            let finding = self.store().find(by.org, To::Conversation(address.clone())).await?;
-            let from = match finding.found {
-                kernel::Found::Open(session) => Some(session),
-                kernel::Found::Ended(..) | kernel::Found::Nothing => None,
-            };
-            // Taking a conversation away from a session needs the right to rule that session, too.
-            if let (Some(_), Some(record)) = (from, &finding.record) {
-                authorize(&by, Act::Rule, record, ()).map_err(denied)?;
-            }
-            let record = self.record(to).await?;
-            let key = self.key("rebind", trace, &(address.to_string(), to.to_string()));
-            let trail = self.trail("rebind", trace);
-            let wish = Rebind { address: address.clone(), from, to, key, trail };
-            match self.store().rebind(authorize(&by, Act::Rule, &record, wish).map_err(denied)?).await? {
-                Rebinding::Done | Rebinding::Before => {
-                    self.audited();
-                    return Ok(());
-                }
-                Rebinding::Conflict => return Err(Refused::KeyReused),
-                Rebinding::Moved => by = self.again(&by).await?,
-                Rebinding::Ended(why) => return Err(Refused::SessionEnded { session: to, why }),
-            }
-        }
-        Err(Refused::Changed)
+        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
+        let key = self.key("rebind", trace, &(address.to_string(), to.to_string()));
+        let new = Rebind { address, to, key, trail: self.trail("rebind", trace) };
+        let outcome = self.store().rebind(Arc::new(by.clone()), new).await?;
+        self.audited();
+        made(outcome).map(|_| ())
     }
 
     /// Changes what a session is called, or whether lists show it.
@@ -564,56 +450,52 @@ impl Engine {
         title: Option<String>,
         archived: Option<bool>,
         trace: &Trace,
-    ) -> Result<(), Refused> {
-        let denied = |denied| Refused::denied(denied, "session");
-        authorize_right(by, Act::Rule).map_err(denied)?;
+    ) -> Result<(), Declined> {
+        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
         check_title(title.as_deref())?;
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            let record = self.record(session).await?;
-            let trail = self.trail("retitle", trace);
-            let wish = Retitle { session, title: title.clone(), archived, trail };
-            let allowed = authorize(&by, Act::Rule, &record, wish).map_err(denied)?;
-            match self.store().retitle(allowed).await? {
-                Retitling::Done => {
-                    self.audited();
-                    return Ok(());
-                }
-                Retitling::Moved => by = self.again(&by).await?,
-            }
-        }
-        Err(Refused::Changed)
+        let new = Retitle { session, title, archived, trail: self.trail("retitle", trace) };
+        let outcome = self.store().retitle(Arc::new(by.clone()), new).await?;
+        self.audited();
+        made(outcome).map(|_| ())
     }
 
-    /// One audit entry per command or refusal: commands write theirs in their own transaction.
+    /// One audit entry per command or refusal: whatever reaches the store writes its own, this is for the rest.
     pub(crate) async fn note_refusal<T>(
         &self,
         by: &Principal,
         verb: &'static str,
         trace: &Trace,
         subject: Option<String>,
-        result: Result<T, Refused>,
+        result: Result<T, impl Into<Declined>>,
     ) -> Result<T, Refused> {
-        let refused = match &result {
-            Ok(_) | Err(Refused::DiskFull | Refused::Unavailable(_) | Refused::Unclear) => return result,
-            Err(refused) => refused.code(),
-        };
-        let trail = self.trail(verb, trace);
-        let entry = AuditEntry { by: Some((by.org, by.person)), subject, trail, refused };
-        if let Err(error) = self.store().audit(entry).await {
-            // The refusal stands all the same: nothing was changed.
-            tracing::warn!(%error, refused, "a refusal is missing in the audit");
-        }
-        self.audited();
-        result
+        self.note(by.org, by.person, verb, trace, subject, result).await
     }
 
-    pub(crate) fn key(&self, verb: &'static str, trace: &Trace, body: &impl Serialize) -> Option<Key> {
-        let (key, expires) = match trace.key.as_ref()? {
-            CallerKey::Idempotency(key) => (key.clone(), Some(self.now().after_ms(KEY_MS_MAX))),
-            CallerKey::Delivery(id) => (id.clone(), None),
+    async fn note<T>(
+        &self,
+        org: kernel::OrgId,
+        person: kernel::PersonId,
+        verb: &'static str,
+        trace: &Trace,
+        subject: Option<String>,
+        result: Result<T, impl Into<Declined>>,
+    ) -> Result<T, Refused> {
+        let Declined { refused, in_audit } = match result {
+            Ok(done) => return Ok(done),
+            Err(declined) => declined.into(),
         };
-        Some(Key { verb, key, hash: body_hash(body), expires })
+        let unsaid = matches!(refused, Refused::DiskFull | Refused::Unavailable(_) | Refused::Unclear);
+        if unsaid || in_audit {
+            return Err(refused);
+        }
+        let trail = self.trail(verb, trace);
+        let entry = AuditEntry { by: Some((org, person)), subject, trail, refused: refused.code() };
+        if let Err(error) = self.store().audit(entry).await {
+            // The refusal stands all the same: nothing was changed.
+            tracing::warn!(%error, %refused, "a refusal is missing in the audit");
+        }
+        self.audited();
+        Err(refused)
     }
 
     pub(crate) fn trail(&self, verb: &'static str, trace: &Trace) -> Trail {
@@ -651,47 +533,21 @@ fn to_text(to: &To) -> Option<String> {
     }
 }
 
-fn through(to: &To) -> Option<Address> {
+/// What is asked of the store, or was asked before.
+enum Wanted {
+    New(Box<NewRequest>),
+    Before(kernel::RequestId),
+}
+
+/// Whether they may, as far as can be said before the store says it: nobody looks at anything for whoever may not.
+fn may(by: &Principal, act: Act, record: &Record, what: &'static str) -> Result<(), Refused> {
+    authorize(by, act, record, ()).map(drop).map_err(|denied| Refused::denied(denied, what))
+}
+
+fn address_of(to: &To) -> Option<Address> {
     match to {
         To::Conversation(address) => Some(address.clone()),
         To::Session(_) | To::New => None,
-    }
-}
-
-fn inbound_body(inbound: &Inbound) -> impl Serialize {
-    let to = match &inbound.to {
-        To::Session(session) => format!("session {session}"),
-        To::Conversation(address) => format!("conversation {address}"),
-        To::New => "new".to_owned(),
-    };
-    // What is said as ever is hashed as ever, so that a key outlives an update of ours.
-    let to = match (inbound.delivery, inbound.under) {
-        (kernel::Delivery::Queue, None) => to,
-        (delivery, under) => format!("{to} {delivery:?} {under:?}"),
-    };
-    let to = if inbound.unattended { format!("{to} unattended") } else { to };
-    (to, inbound.if_new.clone(), inbound.parts.clone(), inbound.reply.as_ref().map(Address::to_string))
-}
-
-/// What of a request makes two of them the same.
-fn request_body(request: &Request, parts: &[Part]) -> String {
-    match request {
-        Request::Edit { message, revision } => {
-            format!("{message} {revision} {}", String::from_utf8_lossy(&encode_parts(parts)))
-        }
-        Request::Withdraw { message } | Request::Hold { message } | Request::Stop { message } => {
-            message.to_string()
-        }
-        Request::Release { message, there } => format!("{message} {there}"),
-        Request::ChangeScope { session, change, now } => format!("{session} {change:?} {now}"),
-        Request::Undo { session, turn, under } => format!("{session} {turn} {under:?}"),
-        Request::KeepScope { session } => session.to_string(),
-        Request::Reorder { session, order } => format!("{session} {order:?}"),
-        Request::Answer { approval, answer, remember: None } => format!("{approval} {answer:?}"),
-        Request::Answer { approval, answer, remember: Some(remember) } => {
-            format!("{approval} {answer:?} {remember:?}")
-        }
-        Request::End { session } => session.to_string(),
     }
 }
 

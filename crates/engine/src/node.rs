@@ -2,12 +2,11 @@
 //!
 //! It holds the engine weakly: a cluster that is still there when the engine has gone finds nobody.
 
-use crate::cluster::{ClusterReply, Node, Ring};
+use crate::cluster::{ClusterReply, Node, Ring, WantedBy};
 use crate::engine::WeakEngine;
 use crate::errand::{Chore, Chored};
 use crate::{Engine, Refused, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
-use kernel::{Authorized, Errand, Return, SessionId, Turn};
-use store::Permit;
+use kernel::{Errand, Return, SessionId, Turn};
 
 /// What whoever asks is told when the engine has gone.
 const GONE: &str = "this node has gone down";
@@ -37,7 +36,7 @@ impl Node for LocalNode {
         &self,
         session: SessionId,
         chore: Chore,
-        permit: Option<Authorized<Permit>>,
+        permit: Option<WantedBy>,
     ) -> ClusterReply<'_, Option<Result<Chored, Refused>>> {
         Box::pin(async move { self.engine().ok()?.do_chore(session, chore, permit).await.ok() })
     }

@@ -3,12 +3,13 @@
 //! A worktree belongs to its session, so whoever may see or manage the session may see or manage it. Removing keeps
 //! everything on a hidden ref; it is done by the session's keeper (`keeper/chores.rs`), so that nobody walks in meanwhile.
 
+use crate::cluster::WantedBy;
 use crate::errand::{Chore, Chored};
-use crate::intake::RESOLVE_MAX;
 use crate::view::{may_read, readable};
 use crate::{Collecting, Engine, EnteredTree, Refused, RemovedTree, Trace, TreeSeen};
 use kernel::{Act, Moment, Principal, SessionId, authorize, authorize_right};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use store::{Permit, SessionRow};
 
@@ -221,7 +222,7 @@ impl Engine {
         Ok(removed)
     }
 
-    /// The right is compared again when the keeper begins.
+    /// Whether they may is asked again when the keeper begins, in the transaction that writes it down.
     async fn chore(
         &self,
         by: &Principal,
@@ -229,25 +230,16 @@ impl Engine {
         chore: Chore,
         trace: &Trace,
     ) -> Result<Chored, Refused> {
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            let record = self.record(session).await?;
-            let (subject, trail) = (chore.name().to_owned(), self.trail(chore.verb(), trace));
-            let permit = authorize(&by, Act::Rule, &record, Permit { session, subject, trail });
-            let permit = permit.map_err(|denied| Refused::denied(denied, "session"))?;
-            match self.done_by_keeper(session, chore.clone(), Some(permit)).await {
-                Err(Refused::Changed) => by = self.again(&by).await?,
-                done => return done,
-            }
-        }
-        Err(Refused::Changed)
+        let (subject, trail) = (chore.name().to_owned(), self.trail(chore.verb(), trace));
+        let (by, permit) = (Arc::new(by.clone()), Permit { session, subject, trail });
+        self.done_by_keeper(session, chore, Some(WantedBy { by, permit })).await
     }
 
     async fn done_by_keeper(
         &self,
         session: SessionId,
         chore: Chore,
-        permit: Option<kernel::Authorized<Permit>>,
+        permit: Option<WantedBy>,
     ) -> Result<Chored, Refused> {
         let node = self.cluster().node_of(session);
         match tokio::time::timeout(CHORE_WAIT, node.chore(session, chore, permit)).await {

@@ -74,11 +74,13 @@ pub enum Bug {
     RingLost,
     /// Nobody looks into the inbox of a session while a worktree of it is removed.
     ChoreBeforeStop,
+    /// A full queue refuses a message that it has in it: the key is looked up after the limits.
+    KeyAfterLimits,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -113,6 +115,7 @@ impl Bug {
         Self::ImportsMixed,
         Self::RingLost,
         Self::ChoreBeforeStop,
+        Self::KeyAfterLimits,
     ];
 
     /// What goes wrong, in words for a table.
@@ -152,6 +155,7 @@ impl Bug {
             Self::ImportsMixed => "an import mixed with its origin",
             Self::RingLost => "a ring lost, and nobody looks again",
             Self::ChoreBeforeStop => "a stop waits behind a chore",
+            Self::KeyAfterLimits => "a key looked up after the limits",
         }
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct Said {
     /// Whether they said that nobody attends it.
     pub(crate) unattended: bool,
     pub(crate) answers: Vec<Result<Accepted, Refused>>,
+    /// Refusals that somebody got who had a receipt before they asked.
+    pub(crate) forgotten: Vec<Refused>,
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,
     /// Whether some delivery got no answer at all: then it may or may not have been taken.

@@ -182,6 +182,7 @@ impl Person {
             under: inbound.under,
             unattended: inbound.unattended,
             answers: Vec::new(),
+            forgotten: Vec::new(),
             edits: Vec::new(),
             unanswered: false,
         };
@@ -207,7 +208,11 @@ impl MessageSender {
     async fn go(mut self) {
         tokio::time::sleep(Duration::from_millis(self.wait_ms)).await;
         loop {
+            let known = self.town.notes.seen().said[self.code].answers.iter().any(Result::is_ok);
             let answer = self.once().await;
+            if known && let Some(Err(refused)) = &answer {
+                self.forgotten(refused);
+            }
             let again = self.note(answer);
             if !again || self.town.is_enough(&mut self.tries) {
                 return;
@@ -226,6 +231,13 @@ impl MessageSender {
             0 => tokio::time::timeout(patience, daemon.call(call)).await.ok().flatten(),
             1 => tokio::time::timeout(patience, daemon.call_while_here(call)).await.ok().flatten(),
             _ => daemon.call(call).await,
+        }
+    }
+
+    /// Whoever has a receipt gets it again, or no answer for now; nothing else.
+    fn forgotten(&self, refused: &Refused) {
+        if !matches!(refused, Refused::Unclear | Refused::Unavailable(_) | Refused::DiskFull) {
+            self.town.notes.seen().said[self.code].forgotten.push(refused.clone());
         }
     }
 

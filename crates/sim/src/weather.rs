@@ -209,33 +209,44 @@ impl Weather {
         std::future::pending().await
     }
 
-    async fn take_message(&self, wish: Authorized<NewMessage>) -> Result<Acceptance, StoreError> {
-        let acceptance = match self.lie_about_message(wish).await? {
-            Ok(wish) => self.inner.accept(wish).await?,
-            Err(acceptance) => acceptance,
+    async fn take_message(
+        &self,
+        by: Arc<Principal>,
+        new: NewMessage,
+    ) -> Result<store::Outcome<Accepted, Rejection>, StoreError> {
+        let outcome = match self.lie_about_message(by, new).await? {
+            Ok((by, new)) => self.inner.accept(by, new).await?,
+            Err(outcome) => outcome,
         };
-        if let Acceptance::Done(accepted) = &acceptance {
+        if let store::Outcome::Done(accepted) = &outcome {
             self.sky.notes.seen().accepted.push((accepted.session, accepted.message));
         }
-        Ok(acceptance)
+        Ok(outcome)
     }
 
-    async fn take_session(&self, wish: Authorized<Create>) -> Result<Creation, StoreError> {
-        let wish = self.lie_about_past(wish);
-        let facts = wish.wish().past.as_ref().map_or(0, |past| past.facts.len());
-        let creation = self.inner.create(wish).await?;
-        if let Creation::Done(session) = &creation {
+    async fn take_session(
+        &self,
+        by: Arc<Principal>,
+        mut new: Create,
+    ) -> Result<store::Outcome<SessionId, Rejection>, StoreError> {
+        self.lie_about_past(&mut new);
+        let facts = new.past.as_ref().map_or(0, |past| past.facts.len());
+        let outcome = self.inner.create(by, new).await?;
+        if let store::Outcome::Done(session) = &outcome {
             self.sky.ledger.brought(*session, facts);
         }
-        Ok(creation)
+        Ok(outcome)
     }
 
-    async fn take_request(&self, wish: Authorized<NewRequest>) -> Result<Asking, StoreError> {
-        let wish = self.lie_about_request(wish).await?;
-        let (by, new) = (wish.by().clone(), wish.wish().clone());
-        let asking = self.inner.ask(wish).await?;
-        if matches!(asking, Asking::Done(_)) {
-            let record = self.inner.session(new.session).await?.map(|(record, _)| record);
+    async fn take_request(
+        &self,
+        by: Arc<Principal>,
+        mut new: NewRequest,
+    ) -> Result<store::Outcome<Asked, Rejection>, StoreError> {
+        let by = self.lie_about_request(by, &mut new);
+        let asking = self.inner.ask(by.clone(), new.clone()).await?;
+        if let store::Outcome::Done(Asked::Waits { session, .. }) = asking {
+            let record = self.inner.session(session).await?.map(|(record, _)| record);
             self.sky.notes.seen().rulebook.promise(&by, &new, record.as_ref());
             self.sky.notes.seen().requests.insert(new.id, new.request);
         }
@@ -310,17 +321,17 @@ impl Wrap for Weather {
         })
     }
 
-    fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
-        Box::pin(self.take_message(wish))
+    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, store::Outcome<Accepted, Rejection>> {
+        Box::pin(self.take_message(by, new))
     }
-    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        Box::pin(self.take_session(wish))
+    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, store::Outcome<SessionId, Rejection>> {
+        Box::pin(self.take_session(by, new))
     }
     fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<kernel::Named>> {
         Box::pin(self.named_or_others(org, id))
     }
-    fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
-        Box::pin(self.take_request(wish))
+    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, store::Outcome<Asked, Rejection>> {
+        Box::pin(self.take_request(by, new))
     }
     fn change(&self, by: Principal, new: NewChange) -> Reply<'_, store::Outcome<(), PeopleRefusal>> {
         Box::pin(self.take_change(by, new))

@@ -7,12 +7,13 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Command, Delivery, Fact, Fence, Fresh, Given, MessageId, Moment, Native, NodeId, Number, OrgId, PersonId,
-    Policy, Principal, Report, Role, Scope, Session, SessionId, Slot, Turn, authorize_new,
+    Command, Delivery, Fact, Fence, Given, MessageId, Moment, Native, NodeId, Number, OrgId, PersonId,
+    Policy, Principal, Report, Role, Scope, Session, SessionId, Slot, To, Turn,
 };
 use std::path::Path;
+use std::sync::Arc;
 use store::{
-    Append, Appending, Cause, Entry, Into, NewFact, NewMessage, NewOrg, NewPerson, NewSession, Trail,
+    Append, Appending, Cause, Chosen, Entry, NewFact, NewMessage, NewOrg, NewPerson, NewSession, Trail,
 };
 use store::{Credentials, Log as _, Store, WayIn};
 
@@ -112,26 +113,26 @@ impl Filler {
             enter: None,
             title,
             bind: None,
-            previous: None,
+            chosen: Chosen { agent: scope.agent.clone(), directory: None },
             open_max: u32::MAX,
             org_open_max: u32::MAX,
         };
         let wish = NewMessage {
             message,
-            into: Into::Create(fresh),
+            to: To::New,
+            fresh: Some(Box::new(fresh)),
+            asks_for_new: false,
             words: Bytes::from_static(br#"[{"type":"text","text":"Please have a look at this."}]"#),
             delivery: Delivery::Queue,
             unattended: false,
             under: None,
             reply: None,
-            if_new_ignored: false,
             key: None,
             trail: Trail { verb: "say", door: "bench", correlation: String::new(), address: None, at },
             pending_max: 1,
         };
-        let fresh = Fresh { address: None, agent: &scope.agent, directory: None };
-        let allowed = authorize_new(&self.owner, fresh, wish).expect("a session of their own");
-        self.store.accept(allowed).await.expect("the store works");
+        let accepted = self.store.accept(Arc::new(self.owner.clone()), wish).await.expect("the store works");
+        assert!(matches!(accepted, store::Outcome::Done(_)), "{accepted:?}");
     }
 }
 

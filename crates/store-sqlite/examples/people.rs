@@ -16,14 +16,15 @@
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
 use kernel::{
-    Act, Authorized, Delivery, Found, Fresh, Grant, Grantee, GroupId, MessageId, Moment, NodeId, OrgId,
-    PersonId, Principal, Record, Role, Scope, SessionId, To, TokenId, authorize, authorize_new,
+    Act, Delivery, Found, Grant, Grantee, GroupId, MessageId, Moment, NodeId, OrgId, PersonId, Principal,
+    Record, Role, Scope, SessionId, To, TokenId, authorize,
 };
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 use store::{
-    Acceptance, Credentials, Finding, Into, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson,
-    NewSession, Outcome, People, PeopleChange, Purpose, Resource, TokenRow, Trail, WayIn,
+    Chosen, Credentials, Finding, Key, NewChange, NewLink, NewMessage, NewOrg, NewPerson, NewSession,
+    Outcome, People, PeopleChange, Purpose, Resource, TokenRow, Trail, Views, WayIn,
 };
 
 const PEOPLE: u128 = 20;
@@ -107,14 +108,12 @@ impl House {
             mode: None,
             worktree: None,
         };
-        let (origin, enter, title, bind, previous, open_max, org_open_max) =
-            (None, None, None, None, None, 2, 2);
-        let fresh =
-            NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max };
-        let seen = Fresh { address: None, agent: "scripted", directory: Some("/srv/a") };
-        let wish = self.message(Into::Create(fresh));
-        let allowed = authorize_new(&self.owner, seen, wish).expect("an owner may");
-        self.accept(allowed).await;
+        let chosen = Chosen { agent: "scripted".into(), directory: Some("/srv/a".into()) };
+        let (origin, enter, title, bind, open_max, org_open_max) = (None, None, None, None, 2, 2);
+        let fresh = NewSession { session, scope, origin, enter, title, bind, chosen, open_max, org_open_max };
+        let new = NewMessage { fresh: Some(Box::new(fresh)), ..self.message(To::New) };
+        let owner = self.owner.clone();
+        self.accept(&owner, new).await;
     }
 
     /// In turns, each beginning one time in three: whatever else the machine does meets all of them.
@@ -127,70 +126,64 @@ impl House {
             let record = self.find(SHARED).await.record.expect("a session");
             for turn in 0..3 {
                 match (round + turn) % 3 {
-                    0 => self.ask_and_accept(&by, &mut took).await,
-                    1 => self.find_and_accept(&by, &record, &mut took).await,
-                    _ => self.accept_alone(&by, &record, &mut took).await,
+                    0 => self.ask_and_accept(&by, &record, &mut took).await,
+                    1 => self.find_and_accept(&by, &mut took).await,
+                    _ => self.accept_alone(&mut took).await,
                 }
             }
         }
         took.print()
     }
 
-    async fn ask_and_accept(&mut self, by: &Principal, took: &mut Took) {
-        let wish = self.message(Into::Existing { session: SHARED, through: None });
-        let began = Instant::now();
-        let finding = self.find(SHARED).await;
-        assert_eq!(finding.found, Found::Open(SHARED));
-        let record = finding.record.expect("a session");
+    async fn ask_and_accept(&mut self, by: &Principal, record: &Record, took: &mut Took) {
         let asking = Instant::now();
-        let allowed = authorize(by, Act::Say, &record, wish).expect("it was shared with their group");
+        authorize(by, Act::Say, record, ()).expect("it was shared with their group");
         took.rule.push(us(asking));
-        self.accept(allowed).await;
+        let new = self.message(To::Session(SHARED));
+        let began = Instant::now();
+        self.accept(by, new).await;
         took.asked.push(us(began));
     }
 
-    async fn find_and_accept(&mut self, by: &Principal, record: &Record, took: &mut Took) {
-        let allowed = self.allowed_before(by, record);
+    async fn find_and_accept(&mut self, by: &Principal, took: &mut Took) {
+        let new = self.message(To::Session(SHARED));
         let began = Instant::now();
         assert_eq!(self.find(PRIVATE).await.found, Found::Open(PRIVATE));
-        self.accept(allowed).await;
+        self.accept(by, new).await;
         took.found.push(us(began));
     }
 
-    async fn accept_alone(&mut self, by: &Principal, record: &Record, took: &mut Took) {
-        let allowed = self.allowed_before(by, record);
+    /// By whoever owns the session: nothing has to be given to them.
+    async fn accept_alone(&mut self, took: &mut Took) {
+        let (owner, new) = (self.owner.clone(), self.message(To::Session(PRIVATE)));
         let began = Instant::now();
-        self.accept(allowed).await;
+        self.accept(&owner, new).await;
         took.alone.push(us(began));
-    }
-
-    fn allowed_before(&mut self, by: &Principal, record: &Record) -> Authorized<NewMessage> {
-        let wish = self.message(Into::Existing { session: SHARED, through: None });
-        authorize(by, Act::Say, record, wish).expect("it was shared with their group")
     }
 
     async fn find(&self, session: SessionId) -> Finding {
         self.store.find(ORG, To::Session(session)).await.expect("the store works")
     }
 
-    async fn accept(&self, allowed: Authorized<NewMessage>) {
-        let accepted = self.store.accept(allowed).await.expect("the store works");
-        assert!(matches!(accepted, Acceptance::Done(_)), "{accepted:?}");
+    async fn accept(&self, by: &Principal, new: NewMessage) {
+        let accepted = self.store.accept(Arc::new(by.clone()), new).await.expect("the store works");
+        assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
     }
 
-    fn message(&mut self, into: Into) -> NewMessage {
+    fn message(&mut self, to: To) -> NewMessage {
         self.number += 1;
         let (number, expires) = (self.number, Some(Moment(u64::MAX >> 1)));
         let text = "x".repeat(WORDS_BYTES);
         NewMessage {
             message: MessageId::from_bits(number),
-            into,
+            to,
+            fresh: None,
+            asks_for_new: false,
             words: Bytes::from(format!(r#"[{{"type":"text","text":"{text}"}}]"#)),
             delivery: Delivery::Queue,
             unattended: false,
             under: None,
             reply: None,
-            if_new_ignored: false,
             key: Some(Key { verb: "say", key: format!("key {number}"), hash: [7; 32], expires }),
             trail: trail("say"),
             pending_max: u32::MAX,

@@ -7,14 +7,12 @@
 
 use bytes::Bytes;
 use homing_store_sqlite::{Options, SqliteStore};
-use kernel::{
-    Act, Delivery, Fresh, MessageId, Moment, NodeId, OrgId, PersonId, Record, Role, Scope, SessionId,
-    authorize, authorize_new,
-};
+use kernel::{Delivery, MessageId, Moment, NodeId, OrgId, PersonId, Role, Scope, SessionId, To};
 use rusqlite::{Connection, params};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Acceptance, Into, Key, NewMessage, NewOrg, NewPerson, NewSession, Trail};
+use store::{Chosen, Key, NewMessage, NewOrg, NewPerson, NewSession, Outcome, Trail};
 use store::{Credentials, WayIn};
 
 const MIGRATIONS: [&str; 3] = [
@@ -196,15 +194,16 @@ async fn accept(store: &SqliteStore, number: u64) {
     let fresh = NewOrg { org, name: "bench".into(), owner, roots: vec![] };
     let by = store.host(fresh).await.expect("the store works");
     let session = SessionId::from_bits(3);
-    let new = |into| NewMessage {
+    let new = |to, fresh| NewMessage {
         message: MessageId::from_bits(u128::from(number + 1)),
-        into,
+        to,
+        fresh,
+        asks_for_new: false,
         words: Bytes::from(words()),
         delivery: Delivery::Queue,
         unattended: false,
         under: None,
         reply: None,
-        if_new_ignored: false,
         key: Some(Key {
             verb: "say",
             key: format!("key-{number}"),
@@ -220,7 +219,7 @@ async fn accept(store: &SqliteStore, number: u64) {
         },
         pending_max: u32::MAX,
     };
-    let allowed = if number == 0 {
+    let new = if number == 0 {
         let scope = Scope {
             directory: "/srv/work".into(),
             agent: "scripted".into(),
@@ -228,17 +227,13 @@ async fn accept(store: &SqliteStore, number: u64) {
             mode: None,
             worktree: None,
         };
-        let (origin, enter, title, bind, previous, open_max, org_open_max) =
-            (None, None, None, None, None, 1, 1);
-        let fresh =
-            NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max };
-        let seen = Fresh { address: None, agent: "scripted", directory: None };
-        authorize_new(&by, seen, new(Into::Create(fresh)))
+        let chosen = Chosen { agent: "scripted".into(), directory: None };
+        let (origin, enter, title, bind, open_max, org_open_max) = (None, None, None, None, 1, 1);
+        let fresh = NewSession { session, scope, origin, enter, title, bind, chosen, open_max, org_open_max };
+        new(To::New, Some(Box::new(fresh)))
     } else {
-        let agent = "scripted".into();
-        let record = Record { session, org, owner: person, agent, grants: vec![], revision: 1 };
-        authorize(&by, Act::Say, &record, new(Into::Existing { session, through: None }))
+        new(To::Session(session), None)
     };
-    let accepted = store.accept(allowed.expect("it is their own")).await.expect("the store works");
-    assert!(matches!(accepted, Acceptance::Done(_)), "{accepted:?}");
+    let accepted = store.accept(Arc::new(by), new).await.expect("the store works");
+    assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
 }

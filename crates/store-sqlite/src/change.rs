@@ -2,20 +2,22 @@
 
 use crate::columns::{Columns, Id, grantee, int};
 use crate::error::SqliteError;
-use crate::intake::{Item, Known, known, put_into_inbox, remember};
 use crate::people::{self, key_of};
 use crate::rules;
 use crate::tokens;
 use crate::tx::{Oid, Pid, SqliteTx, StoredSession, oid};
 use crate::view;
+use crate::way_in::{key_row, put_into_inbox, put_key};
 use kernel::people::{
     CredentialState, HostState, LinkState, LinksToDrop, PeopleWrite, PersonState, RuleState, SessionState,
     SessionsOf, TokenHolder, TokenRow, TokensToDrop,
 };
 use kernel::{Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use store::plan::key_answer;
 use store::{
-    About, AuditEntry, AuditRow, Key, KeyUse, LoginRow, OrgSettings, PeopleTx, RootRow, Trail, record,
+    About, AuditEntry, AuditRow, InboxItem, Key, KeyAnswer, KeyUse, LoginRow, OrgSettings, PeopleTx, RootRow,
+    Trail, record,
 };
 
 type Read<T> = Result<T, SqliteError>;
@@ -47,10 +49,11 @@ impl PeopleTx for SqliteTx {
 
     fn key_use(&mut self, by: &Principal, key: &Key, now: Moment) -> Read<KeyUse> {
         let Some(who) = self.who(by.org, by.person)? else { return Ok(KeyUse::Never) };
-        Ok(match known(self, who.pid, Some(key), now)? {
-            Known::Never => KeyUse::Never,
-            Known::Before(_) => KeyUse::Repeated,
-            Known::Conflict => KeyUse::Conflict,
+        let row = key_row(self.db(), who.pid, key)?;
+        Ok(match key_answer(Some(key), row.as_ref(), now) {
+            KeyAnswer::Never => KeyUse::Never,
+            KeyAnswer::Repeated(_) => KeyUse::Repeated,
+            KeyAnswer::Conflict => KeyUse::Conflict,
         })
     }
 
@@ -159,7 +162,7 @@ impl PeopleTx for SqliteTx {
     }
 
     fn recheck(&mut self, session: SessionId, person: PersonId, at: Moment) -> Read<()> {
-        put_into_inbox(self, session, at, Item::Recheck(person)).map(drop)
+        put_into_inbox(self, session, at, &InboxItem::Recheck { person }).map(drop)
     }
 
     fn write_people(&mut self, write: PeopleWrite) -> Read<()> {
@@ -286,7 +289,7 @@ impl PeopleTx for SqliteTx {
 
     fn remember_change(&mut self, by: &Principal, key: &Key, now: Moment) -> Read<()> {
         let who = self.who_at_first_sight(by.org, by.person)?;
-        remember(self, who.pid, Some(key), [0; 16], now)
+        put_key(self, who.pid, key, 0, now)
     }
 
     fn audit_done(&mut self, org: OrgId, person: PersonId, about: About, trail: &Trail) -> Read<()> {

@@ -1,6 +1,6 @@
 //! The port on one SQLite file: one writer that commits in groups, a few readers, and an OS lock on the directory.
 //!
-//! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises). `intake`, `append`
+//! Begin with `open` (what a start looks at, in which order), then `writer` (what a commit promises). `way_in`, `append`
 //! and `projection` are what is written, `change` how it changes who may do what; `view`, `log`, `outbox`, `timer`,
 //! `people`, `tokens` and `audit` are what is read or small;
 //! `migrations` is how the tables came to be, `backup` how they are carried elsewhere and back. Nothing of SQLite leaves this room.
@@ -12,7 +12,6 @@ mod change;
 mod columns;
 mod error;
 mod files;
-mod intake;
 mod lock;
 mod log;
 mod migrations;
@@ -30,6 +29,7 @@ mod tokens;
 mod tx;
 mod view;
 mod wal;
+mod way_in;
 mod writer;
 
 pub use backup::{CopyError, Restored, backup, restore};

@@ -18,12 +18,13 @@ struct Step {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
     Step { sql: include_str!("../migrations/0004_scope.sql"), then: write_answers_out },
     Step { sql: include_str!("../migrations/0005_approvals.sql"), then: |_| Ok(()) },
+    Step { sql: include_str!("../migrations/0006_keys.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.

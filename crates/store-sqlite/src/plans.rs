@@ -3,7 +3,6 @@
 use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
 use crate::files::plan_once;
-use crate::intake::{CLEAR_KEYS, IMPORTED, LIMITS};
 use crate::log::{INBOX, RULE_FACTS, facts_sql};
 use crate::migrations::migrate;
 use crate::people::{self, somebody_sql};
@@ -15,6 +14,7 @@ use crate::tx::{STORED_SESSION, WHO};
 use crate::view::{
     self, BINDINGS_OWNED, HEADS_OWNED, approvals_owned_sql, owned_sql, queue_shown_sql, queue_sql,
 };
+use crate::way_in::{self, CLEAR_KEYS};
 use rusqlite::{Connection, StatementStatus};
 
 fn plan(db: &Connection, sql: &str) -> Vec<String> {
@@ -45,7 +45,13 @@ fn statements() -> Vec<(String, &'static str)> {
         (STORED_SESSION.into(), "sqlite_autoindex_sessions_1"),
         ("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL".into(), "sessions_wake"),
         (WHO.into(), "sqlite_autoindex_persons_1"),
-        (LIMITS.into(), "INTEGER PRIMARY KEY"),
+        (way_in::ROOM.into(), "INTEGER PRIMARY KEY"),
+        (way_in::BY_ID.into(), "sqlite_autoindex_sessions_1"),
+        (way_in::BOUND.into(), "bindings_open"),
+        (way_in::BOUND_BEFORE.into(), "bindings_past"),
+        (way_in::OF_MESSAGE.into(), "sqlite_autoindex_messages_1"),
+        (way_in::OF_APPROVAL.into(), "sqlite_autoindex_approvals_1"),
+        (way_in::CREDENTIAL.into(), "PRIMARY KEY"),
         (somebody_sql(people::BY_ID), "persons_named"),
         (somebody_sql(people::BY_PID), "INTEGER PRIMARY KEY"),
         (somebody_sql(people::BY_HANDLE), "persons_login"),
@@ -70,7 +76,6 @@ fn statements() -> Vec<(String, &'static str)> {
         (view::WORKTREES.into(), "sessions_in_worktree"),
         (view::NAMED[0].into(), "sqlite_autoindex_sessions_1"),
         (view::NAMED[1].into(), "sessions_imported"),
-        (IMPORTED.into(), "sessions_imported"),
         (rules::RULES.into(), "rules_of_org"),
         (rules::CLEAR_RULES.into(), "rules_of_org"),
         (token_sql(tokens::BY_HASH), "sqlite_autoindex_tokens_2"),

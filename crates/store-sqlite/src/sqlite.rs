@@ -5,16 +5,17 @@ use crate::lock::Lock;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
 use crate::writer::Writer;
-use crate::{append, audit, intake, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view};
+use crate::{append, audit, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view, way_in};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
-    Principal, Record, RequestId, Scope, SessionId, To, TokenId, Turn,
+    Address, ApprovalId, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId, Principal,
+    Record, RequestId, Scope, SessionId, To, TokenId, Turn,
 };
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use store::plan::drive;
 use store::*;
 
 /// One directory with one SQLite file, held by this process.
@@ -44,9 +45,23 @@ impl SqliteStore {
     fn write<'a, T, F>(&'a self, bytes: usize, work: F) -> Reply<'a, T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
+        F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
     {
         Box::pin(self.writer.change(bytes, work))
+    }
+
+    /// The same for what changes people or credentials: what the writer remembers of them is read again.
+    fn write_people<'a, T, F>(&'a self, bytes: usize, mut work: F) -> Reply<'a, T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
+    {
+        self.write(bytes, move |tx| {
+            tx.forget_people();
+            let done = work(tx);
+            tx.forget_people();
+            done
+        })
     }
 
     fn ask_reader<'a, T, F>(&'a self, work: F) -> Reply<'a, T>
@@ -70,40 +85,40 @@ impl SqliteStore {
 }
 
 impl WayIn for SqliteStore {
-    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
-        self.ask_reader(move |db| view::find(db, org, &to))
-    }
     fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
         if !self.has_imports.load(Ordering::Acquire) {
             return Box::pin(std::future::ready(Ok(Vec::new())));
         }
         self.ask_reader(move |db| view::named(db, org, id))
     }
-    fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
-        self.write(wish.wish().words.len(), move |tx| intake::accept(tx, &wish))
+    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, Outcome<Accepted, Rejection>> {
+        self.write(new.words.len(), move |tx| drive::say(tx, &by, new.clone()))
     }
-    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        let bytes = wish.wish().past.as_ref().map_or(0, Past::bytes);
-        if wish.wish().past.is_some() {
+    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, Outcome<SessionId, Rejection>> {
+        let bytes = new.past.as_ref().map_or(0, Past::bytes);
+        if new.past.is_some() {
             self.has_imports.store(true, Ordering::Release); // Before it is there, so that nobody misses it.
         }
-        self.write(bytes, move |tx| intake::create(tx, &wish))
+        self.write(bytes, move |tx| drive::make(tx, &by, new.clone()))
     }
-    fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
-        let bytes = wish.wish().words.as_ref().map_or(0, Bytes::len);
-        self.write(bytes, move |tx| intake::ask(tx, &wish))
+    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, Outcome<Asked, Rejection>> {
+        let bytes = new.words.as_ref().map_or(0, Bytes::len);
+        self.write(bytes, move |tx| drive::ask(tx, &by, new.clone()))
+    }
+    fn answer_for(&self, org: OrgId, person: PersonId, key: Key, now: Moment) -> Reply<'_, KeyAnswer> {
+        self.ask_reader(move |db| way_in::answer_for(db, org, person, &key, now))
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
         self.ask_reader(move |db| log::verdict(db, request))
     }
-    fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
-        self.write(0, move |tx| intake::rebind(tx, &wish))
+    fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, Outcome<(), Rejection>> {
+        self.write(0, move |tx| drive::rebind(tx, &by, new.clone()))
     }
-    fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
-        self.write(0, move |tx| intake::retitle(tx, &wish))
+    fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, Outcome<(), Rejection>> {
+        self.write(0, move |tx| drive::retitle(tx, &by, new.clone()))
     }
-    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
-        self.write(0, move |tx| intake::permit(tx, &wish))
+    fn permit(&self, by: Arc<Principal>, new: Permit) -> Reply<'_, Outcome<(), Rejection>> {
+        self.write(0, move |tx| drive::permit(tx, &by, new.clone()))
     }
 }
 
@@ -130,6 +145,9 @@ impl Log for SqliteStore {
 }
 
 impl Views for SqliteStore {
+    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
+        self.ask_reader(move |db| view::find(db, org, &to))
+    }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.ask_reader(move |db| view::session(db, session))
     }
@@ -201,8 +219,8 @@ impl Views for SqliteStore {
 impl Credentials for SqliteStore {
     fn host(&self, fresh: NewOrg) -> Reply<'_, Principal> {
         let now = self.node().since;
-        self.write(0, move |tx| {
-            let host = store::change::host(tx, fresh, now)?;
+        self.write_people(0, move |tx| {
+            let host = store::change::host(tx, fresh.clone(), now)?;
             host.ok_or_else(|| SqliteError::Damaged("the machine's person is gone".into()))
         })
     }
@@ -213,10 +231,10 @@ impl Credentials for SqliteStore {
         self.ask_reader(move |db| tokens::principal(db, credential, now))
     }
     fn add_token(&self, token: TokenRow) -> Reply<'_, ()> {
-        self.write(0, move |tx| store::change::add_token(tx, token))
+        self.write_people(0, move |tx| store::change::add_token(tx, token.clone()))
     }
     fn touch_tokens(&self, used: Vec<(TokenId, Moment)>) -> Reply<'_, ()> {
-        self.write(0, move |tx| tokens::touch_tokens(tx, &used))
+        self.write_people(0, move |tx| tokens::touch_tokens(tx, &used))
     }
     fn rotate_token(
         &self,
@@ -225,13 +243,13 @@ impl Credentials for SqliteStore {
         now: Moment,
         old_until: Moment,
     ) -> Reply<'_, bool> {
-        self.write(0, move |tx| store::change::rotate_token(tx, token, hash, now, old_until))
+        self.write_people(0, move |tx| store::change::rotate_token(tx, token, hash, now, old_until))
     }
     fn login(&self, typed: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| people::login(db, &typed))
     }
     fn sign_in(&self, sign_in: SignedIn) -> Reply<'_, bool> {
-        self.write(0, move |tx| store::change::sign_in(tx, sign_in))
+        self.write_people(0, move |tx| store::change::sign_in(tx, sign_in.clone()))
     }
     fn link(&self, hash: [u8; 32], now: Moment) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::link(db, hash, now))
@@ -242,7 +260,7 @@ impl Credentials for SqliteStore {
         token: Option<NewToken>,
         trail: Trail,
     ) -> Reply<'_, Option<LoginRow>> {
-        self.write(0, move |tx| store::change::spend_link(tx, hash, token, &trail))
+        self.write_people(0, move |tx| store::change::spend_link(tx, hash, token.clone(), &trail))
     }
     fn identity(&self, issuer: String, subject: String) -> Reply<'_, Option<LoginRow>> {
         self.ask_reader(move |db| tokens::identity(db, &issuer, &subject))
@@ -260,7 +278,7 @@ impl Credentials for SqliteStore {
 
 impl People for SqliteStore {
     fn change(&self, by: Principal, new: NewChange) -> Reply<'_, Outcome<(), PeopleRefusal>> {
-        self.write(0, move |tx| store::change::change(tx, &by, new))
+        self.write_people(0, move |tx| store::change::change(tx, &by, new.clone()))
     }
     fn orgs(&self) -> Reply<'_, Vec<OrgRow>> {
         self.ask_reader(people::orgs)
@@ -296,7 +314,7 @@ impl People for SqliteStore {
 
 impl AuditLog for SqliteStore {
     fn audit(&self, entry: AuditEntry) -> Reply<'_, ()> {
-        self.write(0, move |tx| intake::audit(tx, &entry))
+        self.write(0, move |tx| way_in::audit(tx, &entry))
     }
     fn audit_page(&self, query: AuditQuery) -> Reply<'_, Vec<AuditRow>> {
         self.ask_reader(move |db| audit::page(db, &query))

@@ -2,10 +2,11 @@
 
 use crate::columns::{Columns, Id, int, rows};
 use crate::error::SqliteError;
-use crate::intake::{Item, put_into_inbox};
 use crate::tx::SqliteTx;
+use crate::way_in::put_into_inbox;
 use kernel::{Moment, SessionId};
 use rusqlite::{Connection, params};
+use store::InboxItem;
 
 pub(crate) fn next_wake(db: &Connection) -> Result<Option<Moment>, SqliteError> {
     let mut query = db.prepare_cached("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL")?;
@@ -27,7 +28,7 @@ pub(crate) fn wake(tx: &mut SqliteTx, now: Moment, limit: usize) -> Result<Vec<S
     };
     for session in &due {
         tx.run("UPDATE sessions SET wake_at = NULL WHERE id = ?1", [session.stored()])?;
-        put_into_inbox(tx, *session, now, Item::Wake)?;
+        put_into_inbox(tx, *session, now, &InboxItem::Wake)?;
     }
     Ok(due)
 }

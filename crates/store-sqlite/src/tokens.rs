@@ -80,6 +80,16 @@ pub(crate) fn principal(
     found.map_or(Ok(None), |token| principal_by(db, &token, None, now))
 }
 
+/// Somebody, as who they are with this credential.
+pub(crate) fn with_credential(
+    db: &Connection,
+    credential: TokenId,
+    person: Principal,
+) -> Result<Option<Principal>, SqliteError> {
+    let token = find(db, BY_ID, params![credential.stored()])?;
+    Ok(token.map(|token| token.row.of(person)))
+}
+
 /// A credential, with what decides whether it lets its person in.
 pub(crate) fn credential(
     db: &Connection,
@@ -118,7 +128,7 @@ fn principal_by(
 pub(crate) const UNDER_WAY: &str = "SELECT 1 FROM sessions s CROSS JOIN messages m ON m.sid = s.sid
     WHERE s.id = ?1 AND m.turn IS NOT NULL AND m.turn = ?2 AND m.state = 'running'";
 
-fn is_under_way(db: &Connection, session: SessionId, turn: Turn) -> Result<bool, SqliteError> {
+pub(crate) fn is_under_way(db: &Connection, session: SessionId, turn: Turn) -> Result<bool, SqliteError> {
     Ok(db.prepare_cached(UNDER_WAY)?.exists(params![session.stored(), turn.0])?)
 }
 

@@ -2,11 +2,13 @@
 
 use crate::columns::{Columns, Id, int};
 use crate::error::SqliteError;
+use crate::way_in;
 use crate::writer::Tally;
-use kernel::{EndWhy, Moment, Number, OrgId, PersonId, SessionId, Term, Witness};
+use kernel::{EndWhy, Moment, Number, OrgId, PersonId, Record, SessionId, Term, TokenId};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::sync::Arc;
+use store::plan::CredentialRow;
 use store::{About, AuditRow, NodeRow, Trail, record};
 
 /// A person's small number in the file.
@@ -16,8 +18,10 @@ pub(crate) type Oid = i64;
 /// A session's small number in the file.
 pub(crate) type Sid = i64;
 
-/// People who are remembered between changes.
+/// People, and credentials, that are remembered between changes.
 const PEOPLE_MAX: usize = 1_024;
+/// Sessions of which it is remembered who may touch them.
+const RECORDS_MAX: usize = 1_024;
 
 /// What the writer reads of a session, in the order of `StoredSession`.
 pub(crate) const STORED_SESSION: &str =
@@ -32,6 +36,10 @@ pub(crate) struct SqliteTx {
     stored: Counters,
     /// As they are in the file: whatever changes them empties this.
     people: HashMap<(OrgId, PersonId), PersonRef>,
+    /// Credentials that are for no turn, and whose they are. Emptied together with `people`.
+    credentials: HashMap<TokenId, (CredentialRow, Pid)>,
+    /// What was last read of who may touch a session. It counts while the session's revision is the same.
+    records: HashMap<SessionId, (Sid, Record)>,
     /// Tells whether another connection has written since.
     version: i64,
     tally: Arc<Tally>,
@@ -54,19 +62,11 @@ pub(crate) struct PersonRef {
     pub(crate) standing: Option<u64>,
 }
 
-impl PersonRef {
-    /// What was seen of them when the right was found is still so.
-    pub(crate) fn stands(self, witness: Witness) -> bool {
-        self.standing == Some(witness.standing)
-    }
-}
-
 /// A session as the writer sees it.
 pub(crate) struct StoredSession {
     pub(crate) sid: Sid,
     pub(crate) owner: Pid,
     pub(crate) org: OrgId,
-    pub(crate) revision: u64,
     pub(crate) ended: Option<EndWhy>,
     pub(crate) awake: bool,
     pub(crate) pending: u32,
@@ -81,7 +81,16 @@ impl SqliteTx {
         let stored = db.query_row("SELECT inbox, body, place FROM counters", [], |row| {
             Ok(Counters { inbox: row.get(0)?, body: row.get(1)?, place: row.get(2)? })
         })?;
-        Ok(Self { db, counters: stored, stored, people: HashMap::new(), version: 0, tally })
+        Ok(Self {
+            db,
+            counters: stored,
+            stored,
+            people: HashMap::new(),
+            credentials: HashMap::new(),
+            records: HashMap::new(),
+            version: 0,
+            tally,
+        })
     }
 
     pub(crate) fn db(&self) -> &Connection {
@@ -105,7 +114,7 @@ impl SqliteTx {
         // Nobody else writes while we hold the directory; if somebody does all the same (by hand, say), we look again.
         if version != self.version {
             self.version = version;
-            self.people.clear();
+            self.forget_all();
         }
         Ok(())
     }
@@ -118,7 +127,7 @@ impl SqliteTx {
 
     /// Whatever state the transaction is in, there is none after this. Numbers that were given out are not used again.
     pub(crate) fn roll_back(&mut self) {
-        self.people.clear();
+        self.forget_all();
         if !self.db.is_autocommit()
             && let Err(error) = self.db.execute_batch("ROLLBACK")
         {
@@ -135,7 +144,7 @@ impl SqliteTx {
     }
 
     pub(crate) fn take_back(&mut self) -> Result<(), SqliteError> {
-        self.people.clear();
+        self.forget_all();
         self.run("ROLLBACK TO change", [])?;
         self.keep()
     }
@@ -228,6 +237,59 @@ impl SqliteTx {
     /// What is remembered of people may no longer be so.
     pub(crate) fn forget_people(&mut self) {
         self.people.clear();
+        self.credentials.clear();
+    }
+
+    fn forget_all(&mut self) {
+        self.forget_people();
+        self.records.clear();
+    }
+
+    /// A credential, and whose it is.
+    pub(crate) fn credential_row(
+        &mut self,
+        token: TokenId,
+    ) -> Result<Option<(CredentialRow, Pid)>, SqliteError> {
+        if let Some(known) = self.credentials.get(&token) {
+            return Ok(Some(*known));
+        }
+        let Some((row, pid, is_bound)) = way_in::credential(&self.db, token)? else { return Ok(None) };
+        if !is_bound {
+            if self.credentials.len() >= PEOPLE_MAX {
+                self.credentials.clear();
+            }
+            self.credentials.insert(token, (row, pid));
+        }
+        Ok(Some((row, pid)))
+    }
+
+    /// What was read of a session, if it is still so.
+    pub(crate) fn known_record(&self, session: SessionId, revision: u64) -> Option<Record> {
+        self.records
+            .get(&session)
+            .map(|(_, record)| record)
+            .filter(|record| record.revision == revision)
+            .cloned()
+    }
+
+    pub(crate) fn remember_record(&mut self, sid: Sid, record: &Record) {
+        match self.records.get(&record.session) {
+            Some((_, known)) if known.revision == record.revision => return,
+            _ => {}
+        }
+        if self.records.len() >= RECORDS_MAX {
+            self.records.clear();
+        }
+        self.records.insert(record.session, (sid, record.clone()));
+    }
+
+    /// A session's small number.
+    pub(crate) fn sid(&self, session: SessionId) -> Result<Sid, SqliteError> {
+        if let Some((sid, _)) = self.records.get(&session) {
+            return Ok(*sid);
+        }
+        let mut query = self.db.prepare_cached("SELECT sid FROM sessions WHERE id = ?1")?;
+        Ok(query.query_row([session.stored()], |row| row.get(0))?)
     }
 
     pub(crate) fn stored_session(&self, session: SessionId) -> Result<Option<StoredSession>, SqliteError> {
@@ -239,7 +301,6 @@ impl SqliteTx {
             sid: row.int(0)?,
             owner: row.int(1)?,
             org: row.id(2)?,
-            revision: row.count(3)?,
             ended: row.word_maybe(4, record::end_parse)?,
             awake: row.flag(5)?,
             pending: row.small(6)?,
@@ -267,10 +328,21 @@ impl SqliteTx {
 
     /// Writes down that somebody did something.
     pub(crate) fn done(&self, who: PersonRef, about: &About, trail: &Trail) -> Result<(), SqliteError> {
+        self.put_entry(who, about, trail, None)
+    }
+
+    /// Writes down that somebody did something, or was refused it.
+    pub(crate) fn put_entry(
+        &self,
+        who: PersonRef,
+        about: &About,
+        trail: &Trail,
+        refused: Option<&'static str>,
+    ) -> Result<(), SqliteError> {
         let address = trail.address.map(|address| address.to_string());
         self.run(
-            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO audit (at, oid, by, verb, door, address, correlation, session, subject, refused)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 int(trail.at.0),
                 who.oid,
@@ -281,6 +353,7 @@ impl SqliteTx {
                 trail.correlation,
                 about.session.map(Id::stored),
                 about.subject,
+                refused,
             ],
         )
         .map(drop)

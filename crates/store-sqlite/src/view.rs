@@ -7,12 +7,13 @@
 use crate::columns::{Bits, Columns, Id, grantee, int, rows};
 use crate::error::SqliteError;
 use crate::tx::{Pid, Sid, who};
+use crate::way_in::{BOUND, BOUND_BEFORE};
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Claim, Epoch, Found, Grant, Grantee, MessageId, Moment, Named, Number, OrgId,
     Principal, Record, Scope, SessionId, To, Turn, grant_of,
 };
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, Row, ToSql, params};
 use store::{
     ApprovalRow, ApprovalState, BindingRow, Finding, Head, Import, QueuedRow, ReceiptRow, ReceiptState, Seer,
     SessionRow, SessionsQuery, Which, WorktreeRow, record,
@@ -21,7 +22,14 @@ use store::{
 pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, SqliteError> {
     let session = match to {
         To::Session(session) => Some(*session),
-        To::Conversation(address) => bound_now_or_before(db, org, address)?,
+        To::Conversation(address) => {
+            let params = params![org.stored(), address.to_string()];
+            let look = |sql| read_all(db, sql, params, |row| Columns(row).id::<SessionId>(1));
+            match look(BOUND)?.pop() {
+                Some(bound) => Some(bound),
+                None => look(BOUND_BEFORE)?.pop(),
+            }
+        }
         To::New => None,
     };
     let nothing = Finding { found: Found::Nothing, record: None };
@@ -32,31 +40,6 @@ pub(crate) fn find(db: &Connection, org: OrgId, to: &To) -> Result<Finding, Sqli
             Ok(Finding { found, record: Some(record) })
         }
         _ => Ok(nothing),
-    }
-}
-
-/// The session this conversation is bound to, or the last one that ended while it was.
-fn bound_now_or_before(
-    db: &Connection,
-    org: OrgId,
-    address: &Address,
-) -> Result<Option<SessionId>, SqliteError> {
-    let (org, address) = (org.stored(), address.to_string());
-    let look = |sql: &str| -> Result<Option<SessionId>, SqliteError> {
-        let mut query = db.prepare_cached(sql)?;
-        let found = query.query_row(params![org, address], |row| row.get(0).map(SessionId::read));
-        Ok(found.optional()?)
-    };
-    let bound = look(
-        "SELECT s.id FROM bindings b JOIN sessions s ON s.sid = b.sid
-         WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NULL",
-    )?;
-    match bound {
-        Some(session) => Ok(Some(session)),
-        None => look(
-            "SELECT s.id FROM bindings b JOIN sessions s ON s.sid = b.sid
-             WHERE b.org = ?1 AND b.address = ?2 AND b.until IS NOT NULL ORDER BY b.bid DESC LIMIT 1",
-        ),
     }
 }
 
@@ -133,7 +116,7 @@ pub(crate) fn session(
 
 pub(crate) const GRANTS: &str = "SELECT kind, grantee, granted FROM grants WHERE sid = ?1";
 
-fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>, SqliteError> {
+pub(crate) fn grants(db: &Connection, sid: Sid) -> Result<Vec<(Grantee, Grant)>, SqliteError> {
     let mut grants = read_all(db, GRANTS, params![sid], |row| {
         let row = Columns(row);
         Ok((row.grantee(0)?, row.word(2, record::grant_parse)?))

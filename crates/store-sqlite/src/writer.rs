@@ -1,8 +1,8 @@
 //! The one thread that writes.
 //!
-//! Changes wait in a bounded queue. The thread takes what is there into one transaction, each change under a savepoint
-//! of its own so that one that fails takes nobody along, commits once (one fsync for all of them), and only then
-//! answers. A commit that ends in an error is neither a yes nor a no: everybody in it hears *unknown*, the connection
+//! Changes wait in a bounded queue. The thread takes what is there into one transaction, commits once (one fsync for all of
+//! them), and only then answers. A change decides before it writes, so it hardly ever fails; if one does, the whole group
+//! is run again, each under a savepoint of its own so that it takes nobody along. A commit that ends in an error is neither a yes nor a no: everybody in it hears *unknown*, the connection
 //! is replaced, and a commit of our own settles what the file holds before the next change is looked at.
 
 use crate::error::SqliteError;
@@ -52,19 +52,18 @@ trait Work: Send {
 }
 
 struct Change<F, T> {
-    work: Option<F>,
+    work: F,
     made: Option<T>,
     waits: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<F, T> Work for Change<F, T>
 where
-    F: FnOnce(&mut SqliteTx) -> Result<T, SqliteError> + Send,
+    F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send,
     T: Send,
 {
     fn run(&mut self, tx: &mut SqliteTx) -> Result<(), SqliteError> {
-        let work = self.work.take().expect("a change is run once");
-        self.made = Some(work(tx)?);
+        self.made = Some((self.work)(tx)?);
         Ok(())
     }
 
@@ -94,14 +93,15 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread), tally })
     }
 
-    /// Makes a change durable, then answers. `bytes` is about what it adds to the file.
+    /// Makes a change durable, then answers. `bytes` is about what it adds to the file. The change may be run more than once;
+    /// what all runs but the last did is undone.
     pub(crate) async fn change<T, F>(&self, bytes: usize, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
+        F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
     {
         let (waits, answer) = oneshot::channel();
-        let work = Box::new(Change { work: Some(work), made: None, waits });
+        let work = Box::new(Change { work, made: None, waits });
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         queue.send(Item { bytes, work }).await.map_err(|_| closed())?;
         // The thread went away with the change in its hands: only the file knows.
@@ -179,7 +179,7 @@ impl WriterThread {
         match outcome {
             Ok(outcomes) => {
                 let changed =
-                    outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Changed)).count() as u64;
+                    outcomes.iter().filter(|outcome| matches!(outcome, Ran::Changed)).count() as u64;
                 self.tally.commits.fetch_add(u64::from(changed > 0), Ordering::Relaxed);
                 self.tally.changes.fetch_add(changed, Ordering::Relaxed);
                 group.into_iter().zip(outcomes).for_each(|(work, outcome)| work.answer(outcome.failed()));
@@ -214,14 +214,14 @@ impl WriterThread {
 }
 
 /// What came of one change in a group that was committed.
-enum Outcome {
+enum Ran {
     Changed,
     /// It only looked, and answers with what it saw.
     Unchanged,
     Failed(StoreError),
 }
 
-impl Outcome {
+impl Ran {
     fn failed(self) -> Option<StoreError> {
         match self {
             Self::Changed | Self::Unchanged => None,
@@ -231,18 +231,13 @@ impl Outcome {
 }
 
 /// Runs a group in one transaction. If the whole group failed, nothing of it is there, unless the error is *unknown*.
-fn transact(tx: &mut SqliteTx, group: &mut [Box<dyn Work>]) -> Result<Vec<Outcome>, StoreError> {
-    tx.begin().map_err(|error| error.unchanged())?;
-    let mut outcomes = Vec::with_capacity(group.len());
-    for work in group.iter_mut() {
-        match apart(tx, work.as_mut()) {
-            Ok(outcome) => outcomes.push(outcome),
-            Err(error) => {
-                tx.roll_back();
-                return Err(error.unchanged());
-            }
-        }
-    }
+fn transact(tx: &mut SqliteTx, group: &mut [Box<dyn Work>]) -> Result<Vec<Ran>, StoreError> {
+    let outcomes = match run_all(tx, group, together) {
+        Ok(outcomes) => outcomes,
+        // SQLite itself rolled everything back (a full disk, an I/O error): it would do so again.
+        Err((error, true)) => return Err(error.unchanged()),
+        Err((_, false)) => run_all(tx, group, apart).map_err(|(error, _)| error.unchanged())?,
+    };
     if let Err(error) = tx.write_counters() {
         tx.roll_back();
         return Err(error.unchanged());
@@ -254,21 +249,47 @@ fn transact(tx: &mut SqliteTx, group: &mut [Box<dyn Work>]) -> Result<Vec<Outcom
     Ok(outcomes)
 }
 
-/// Runs one change so that its failure is its own. An error here is everybody's: the transaction is gone.
-fn apart(tx: &mut SqliteTx, work: &mut dyn Work) -> Result<Outcome, SqliteError> {
-    tx.set_apart()?;
-    let before = tx.db().total_changes();
-    match work.run(tx) {
-        Ok(()) => {
-            tx.keep()?;
-            let changed = tx.db().total_changes() > before;
-            Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+/// Runs each change of a group in a new transaction. With an error there is none any more; it says, too, whether that was
+/// SQLite's own doing.
+fn run_all(
+    tx: &mut SqliteTx,
+    group: &mut [Box<dyn Work>],
+    run: fn(&mut SqliteTx, &mut dyn Work) -> Result<Ran, SqliteError>,
+) -> Result<Vec<Ran>, (SqliteError, bool)> {
+    tx.begin().map_err(|error| (error, true))?;
+    let mut outcomes = Vec::with_capacity(group.len());
+    for work in group.iter_mut() {
+        match run(tx, work.as_mut()) {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(error) => {
+                let is_gone = tx.db().is_autocommit();
+                tx.roll_back();
+                return Err((error, is_gone));
+            }
         }
-        // SQLite itself rolled everything back (a full disk, an I/O error).
+    }
+    Ok(outcomes)
+}
+
+/// Runs one change in the transaction of all: its failure is everybody's.
+fn together(tx: &mut SqliteTx, work: &mut dyn Work) -> Result<Ran, SqliteError> {
+    let before = tx.db().total_changes();
+    work.run(tx)?;
+    Ok(if tx.db().total_changes() > before { Ran::Changed } else { Ran::Unchanged })
+}
+
+/// Runs one change so that its failure is its own. An error here is everybody's: the transaction is gone.
+fn apart(tx: &mut SqliteTx, work: &mut dyn Work) -> Result<Ran, SqliteError> {
+    tx.set_apart()?;
+    match together(tx, work) {
+        Ok(ran) => {
+            tx.keep()?;
+            Ok(ran)
+        }
         Err(error) if tx.db().is_autocommit() => Err(error),
         Err(error) => {
             tx.take_back()?;
-            Ok(Outcome::Failed(error.unchanged()))
+            Ok(Ran::Failed(error.unchanged()))
         }
     }
 }

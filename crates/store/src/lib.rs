@@ -1,7 +1,7 @@
 //! What we need from a database without naming one.
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
-//! `people` and `audit` what goes in and comes back, `change` how it changes who may do what, `chain` the seals of the audit, `record`
+//! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `chain` the seals of the audit, `record`
 //! the stored form of facts, `project` how facts become lists and receipts (`rebuild` does it for a whole log), `memory` a
 //! store that forgets when it is dropped, `conformance` the suite every store must pass.
 
@@ -13,6 +13,7 @@ mod log;
 mod memory;
 mod outcome;
 mod people;
+pub mod plan;
 mod ports;
 pub mod project;
 mod rebuild;
@@ -28,6 +29,7 @@ pub use log::*;
 pub use memory::{MemoryStore, Snapshot};
 pub use outcome::Outcome;
 pub use people::*;
+pub use plan::{KeyAnswer, Plan, WriteTx};
 pub use ports::*;
 pub use rebuild::{ApprovalStanding, Projection, Standing, rebuild};
 pub use rows::*;

@@ -1,6 +1,6 @@
 //! The ports: every question and every change that the engine has for a database, by who asks.
 //!
-//! A method is one transaction. What may happen is an answer (`Acceptance`, `Appending` …), what went wrong is a
+//! A method is one transaction. What may happen is an answer (`Outcome`, `Appending` …), what went wrong is a
 //! `StoreError`, by remedy. Nothing here names a database, and no method is optional. `Store` is all ports together;
 //! whoever stands between the engine and a store (faults, weather) is a `Wrap`, and sees every call in one place
 //! (`wrap.rs`).
@@ -10,16 +10,18 @@ use crate::chain::{ChainHead, ChainKey};
 use crate::log::*;
 use crate::outcome::Outcome;
 use crate::people::*;
+use crate::plan::KeyAnswer;
 use crate::rows::*;
 use crate::way_in::*;
 use crate::wrap::{Call, Sort, Wrapped, ports};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Authorized, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
-    Principal, Record, RequestId, Scope, SessionId, To, TokenId, Turn,
+    Address, ApprovalId, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId, Principal,
+    Record, RequestId, Scope, SessionId, To, TokenId, Turn,
 };
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// An answer that takes a while.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -47,38 +49,39 @@ pub const TERMS_PER_START: u64 = 1 << 32;
 ports! {
     /// The way in: what doors and verbs bring, each one transaction.
     pub trait WayIn {
-        /// What is there for this `To`, in this org; with the session's access record if there is a session.
-        Read fn find(org: OrgId, to: To) -> Finding;
-
         /// Every session of this org that answers to an id: the one whose own it is, and those that came here under it. A store
         /// into which none ever came need not look.
         Read fn named(org: OrgId, id: SessionId) -> Vec<Named>;
 
         /// Promises a message. When this answers `Done`, a power cut cannot lose it.
         ///
-        /// One transaction: the key is looked up (before anything else), the witness is compared, the limits are counted,
-        /// then session row and binding if new, message row and its words, inbox row, audit entry.
-        Door fn accept(wish: Authorized<NewMessage>) -> Acceptance;
+        /// One transaction (`plan::say`): who asks, the key, the session, the right, the limits; then session row and binding
+        /// if new, message row and its words, inbox row, audit entry. A message whose session would be a new one is refused
+        /// as that until it brings one.
+        Door fn accept(by: Arc<Principal>, new: NewMessage) -> Outcome<Accepted, Rejection>;
 
         /// Makes a session that nobody has said anything to yet. One transaction, like `accept`; a `Wake` in its inbox lets
         /// the keeper open it. One that was imported has its past from the beginning: the facts that open it are in it.
-        Door fn create(wish: Authorized<Create>) -> Creation;
+        Door fn create(by: Arc<Principal>, new: Create) -> Outcome<SessionId, Rejection>;
 
         /// Promises that the keeper will see a wish that is not a message. One transaction, like `accept`.
-        Door fn ask(wish: Authorized<NewRequest>) -> Asking;
+        Door fn ask(by: Arc<Principal>, new: NewRequest) -> Outcome<Asked, Rejection>;
+
+        /// What was done under this key, for whoever cannot even ask any more for what they asked for then.
+        Read fn answer_for(org: OrgId, person: PersonId, key: Key, now: Moment) -> KeyAnswer;
 
         /// What the keeper said to a wish; none while it has not.
         Read fn verdict(request: RequestId) -> Option<Verdict>;
 
         /// Lets another open session be the one that a conversation is bound to. One transaction with its audit entry.
-        Write fn rebind(wish: Authorized<Rebind>) -> Rebinding;
+        Write fn rebind(by: Arc<Principal>, new: Rebind) -> Outcome<(), Rejection>;
 
         /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
-        Write fn retitle(wish: Authorized<Retitle>) -> Retitling;
+        Write fn retitle(by: Arc<Principal>, new: Retitle) -> Outcome<(), Rejection>;
 
-        /// Writes down that somebody was allowed to do something to a session that is not done in the store. Compares the
-        /// witness, so that whoever does it then was still allowed to. One transaction with its audit entry.
-        Write fn permit(wish: Authorized<Permit>) -> Permitting;
+        /// Writes down that somebody may do something to a session that is not done in the store. One transaction with its
+        /// audit entry.
+        Write fn permit(by: Arc<Principal>, new: Permit) -> Outcome<(), Rejection>;
     }
 
     /// The log of a session, as its keeper reads and writes it.
@@ -105,6 +108,9 @@ ports! {
 
     /// What people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query language.
     pub trait Views {
+        /// The session that this `To` finds now, for whoever asks where something would go; with its access record.
+        Read fn find(org: OrgId, to: To) -> Finding;
+
         /// The access record and the list row of a session.
         Read fn session(session: SessionId) -> Option<(Record, SessionRow)>;
 

@@ -328,3 +328,12 @@ pub struct Gauges {
     /// Appends refused because of an old number.
     pub moved: u64,
 }
+
+/// The session that was found for a `To`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// As `kernel::route` wants it.
+    pub found: kernel::Found,
+    /// Who may touch it.
+    pub record: Option<kernel::Record>,
+}

@@ -4,27 +4,22 @@ use crate::log::NewFact;
 use crate::rows::Import;
 use bytes::Bytes;
 use kernel::{
-    Address, Delivery, EndWhy, Epoch, MessageId, Moment, NewWorktree, Origin, Record, Refusal, Remember,
-    Request, RequestId, RuleId, Scope, SessionId,
+    Address, Delivery, Denied, EndWhy, Epoch, MessageId, Moment, NewWorktree, Origin, Principal, Refusal,
+    Remember, Request, RequestId, RuleId, Scope, SessionId, To,
 };
 use std::net::IpAddr;
-
-/// What was found for a `To`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// As `kernel::route` wants it.
-    pub found: kernel::Found,
-    /// Who may touch the session that was found.
-    pub record: Option<Record>,
-}
 
 /// A message to be accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
     /// Minted by us.
     pub message: MessageId,
-    /// Where it goes.
-    pub into: Into,
+    /// Where its sender wants it.
+    pub to: To,
+    /// The session that is made for it if there is none; none as long as nobody has looked at its directory and agent.
+    pub fresh: Option<Box<NewSession>>,
+    /// Its sender named an agent or a directory for a new session.
+    pub asks_for_new: bool,
     /// Its parts, encoded once; opaque here.
     pub words: Bytes,
     /// How it is to reach a session whose turn is under way.
@@ -35,25 +30,12 @@ pub struct NewMessage {
     pub unattended: bool,
     /// Where replies go; fixed from here on.
     pub reply: Option<Address>,
-    /// The sender named an agent or a directory, and a session was there already.
-    pub if_new_ignored: bool,
     /// The same key gets the same receipt.
     pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
     /// How many messages of one session may be unfinished.
     pub pending_max: u32,
-}
-
-/// Where a message goes. Decided by `kernel::route`; compared again in the transaction.
-// It is made once per message and never kept in numbers, so its size costs nothing.
-#[allow(clippy::large_enum_variant)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Into {
-    /// Into this session, if it is still open (and still bound to this conversation, if one was named).
-    Existing { session: SessionId, through: Option<Address> },
-    /// Into a session made for it, if the conversation is still unbound.
-    Create(NewSession),
 }
 
 /// A session to be made.
@@ -69,14 +51,23 @@ pub struct NewSession {
     pub enter: Option<NewWorktree>,
     /// What people call it.
     pub title: Option<String>,
-    /// The conversation it belongs to.
+    /// The conversation it belongs to. That of a message comes from where the message is sent.
     pub bind: Option<Address>,
-    /// The session this conversation had before, and why it ended.
-    pub previous: Option<(SessionId, EndWhy)>,
+    /// What somebody chose for it, which has to be theirs to choose.
+    pub chosen: Chosen,
     /// How many sessions one person may have open.
     pub open_max: u32,
-    /// How many sessions the whole org may have open.
+    /// How many sessions the whole org may have open; it may want fewer.
     pub org_open_max: u32,
+}
+
+/// What somebody chose for a new session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The agent that it will talk to.
+    pub agent: String,
+    /// The directory, canonical; none if it gets one of its own.
+    pub directory: Option<String>,
 }
 
 /// A session to be made without a message.
@@ -86,6 +77,8 @@ pub struct Create {
     pub session: NewSession,
     /// What it brings along from elsewhere.
     pub past: Option<Past>,
+    /// What it is made of, for the audit of a refusal: the session that is forked, or the name it had elsewhere.
+    pub subject: Option<String>,
     /// The same key gets the same session.
     pub key: Option<Key>,
     /// What the audit entry says.
@@ -122,25 +115,6 @@ pub struct PastMessage {
     pub delivery: Delivery,
 }
 
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Creation {
-    /// It is there.
-    Done(SessionId),
-    /// This person has brought it here before, and still owns it.
-    Already(SessionId),
-    /// It was made before, under the same key.
-    Before(SessionId),
-    /// The key was used for something else.
-    Conflict,
-    /// The conversation it was to be bound to has been bound in between: resolve again.
-    Moved,
-    /// This person has too many open sessions.
-    TooManyOpen,
-    /// The org has too many open sessions.
-    OrgTooManyOpen,
-}
-
 /// What makes a repeated wish the same wish. The scope is org, person and verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -148,10 +122,19 @@ pub struct Key {
     pub verb: &'static str,
     /// The caller's key, or a door's delivery id.
     pub key: String,
-    /// Of the parsed body; another one under the same key is a conflict.
+    /// Of the stored form of what is asked for; another one under the same key is a conflict.
     pub hash: [u8; 32],
     /// Until when it is remembered; none keeps it as long as the message.
     pub expires: Option<Moment>,
+}
+
+/// Of what a stored hash was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashForm {
+    /// Of whatever the version that wrote it printed. It cannot be made again.
+    Debug,
+    /// Of the stored form.
+    Stored,
 }
 
 /// What an audit entry says besides who.
@@ -167,25 +150,6 @@ pub struct Trail {
     pub address: Option<IpAddr>,
     /// When.
     pub at: Moment,
-}
-
-/// What came of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Acceptance {
-    /// It is safe now.
-    Done(Accepted),
-    /// It was accepted before, under the same key: the same receipt.
-    Before(Accepted),
-    /// The key was used for something else.
-    Conflict,
-    /// What was seen when it was routed or authorized has changed: resolve again.
-    Moved,
-    /// Too many messages of this session are unfinished.
-    QueueFull,
-    /// This person has too many open sessions.
-    TooManyOpen,
-    /// The org has too many open sessions.
-    OrgTooManyOpen,
 }
 
 /// A receipt as it was when the message was accepted.
@@ -205,13 +169,11 @@ pub struct Accepted {
     pub at: Moment,
 }
 
-/// A request on its way into a session's inbox.
+/// A request on its way into a session's inbox. Its session comes from the stored record of what it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRequest {
     /// Minted by us.
     pub id: RequestId,
-    /// The session, from the stored record.
-    pub session: SessionId,
     /// What is asked.
     pub request: Request,
     /// What was looked up for it.
@@ -231,6 +193,15 @@ pub struct Resolved {
     pub written_for: Option<Scope>,
     /// The rule that an answer to be remembered becomes.
     pub rule: Option<RememberedRule>,
+}
+
+/// What came of a request, at the door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// It is in the inbox of this session, and its keeper will say yes or no.
+    Waits { request: RequestId, session: SessionId },
+    /// There is nothing left to ask for: the session is over.
+    Over,
 }
 
 /// An answer that is to hold for such questions from now on: a yes allows, a no denies. It becomes a rule together with the
@@ -259,21 +230,6 @@ impl RememberedRule {
     }
 }
 
-/// What came of a wish, at the door.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asking {
-    /// It is in the inbox.
-    Done(RequestId),
-    /// It was asked before, under the same key.
-    Before(RequestId),
-    /// The key was used for something else.
-    Conflict,
-    /// What was seen when it was authorized has changed: look again.
-    Moved,
-    /// The session has ended: nothing can be wished of it any more.
-    Ended(EndWhy),
-}
-
 /// What the keeper said to a wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -288,29 +244,12 @@ pub enum Verdict {
 pub struct Rebind {
     /// The conversation.
     pub address: Address,
-    /// The session it belongs to now, as the caller saw it; none if it is unbound.
-    pub from: Option<SessionId>,
-    /// The session it shall belong to (whose record was authorized).
+    /// The session it shall belong to.
     pub to: SessionId,
     /// What makes a repetition harmless.
     pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
-}
-
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rebinding {
-    /// It is so.
-    Done,
-    /// The key has been used for this; it was so then, and nothing is changed now.
-    Before,
-    /// The key has been used for something else.
-    Conflict,
-    /// Somebody was faster, or the right is gone: look again.
-    Moved,
-    /// The session has ended.
-    Ended(EndWhy),
 }
 
 /// Something that is done to what a session has outside of the store.
@@ -322,15 +261,6 @@ pub struct Permit {
     pub subject: String,
     /// What the audit entry says.
     pub trail: Trail,
-}
-
-/// Whether it may be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permitting {
-    /// It may, and that is written down.
-    Done,
-    /// The right is gone, or changed: look again.
-    Moved,
 }
 
 /// Changes what a session is called, or whether lists show it.
@@ -346,11 +276,77 @@ pub struct Retitle {
     pub trail: Trail,
 }
 
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retitling {
-    /// It is so.
-    Done,
-    /// The right is gone, or changed: look again.
-    Moved,
+/// Why a change of the way in is refused. Nothing was changed but the audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rejection {
+    /// The credential is good for nothing any more, or its person cannot come in.
+    Unauthenticated,
+    /// There is no such thing, or not for whoever asks.
+    NotFound { what: &'static str },
+    /// They may not.
+    Denied(Denied),
+    /// The session has ended.
+    Ended { session: SessionId, why: EndWhy },
+    /// What was asked for belongs to a scope that has not been.
+    OtherScope,
+    /// Too many messages of the session are unfinished.
+    QueueFull { limit: u32 },
+    /// The person has too many open sessions.
+    TooManyOpen { limit: u32 },
+    /// The org has too many open sessions.
+    OrgTooManyOpen { limit: u32 },
+    /// The conversation that it came with is here already.
+    AlreadyHere { session: SessionId },
+    /// Somebody was faster.
+    Changed,
+    /// Its session would be a new one: look at directory and agent, and come again with it. `by` is there if the
+    /// principal has changed since the caller looked.
+    WouldBeNew { by: Option<Box<Principal>> },
+    /// What was done under the key is not there any more.
+    Gone,
+}
+
+impl Rejection {
+    /// The code in the audit of a key that stands for something else.
+    pub const CONFLICT: &'static str = "idempotency_conflict";
+
+    /// What `kernel` says of it. What may not be seen is not there.
+    pub fn denied(denied: Denied, what: &'static str) -> Self {
+        match denied {
+            Denied::Unseen => Self::NotFound { what },
+            other => Self::Denied(other),
+        }
+    }
+
+    /// The stable code of this refusal in the audit; none if it is none.
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unauthenticated => "unauthenticated",
+            Self::NotFound { .. } => "not_found",
+            Self::Denied(denied) => denied_code(*denied),
+            Self::Ended { .. } => "session_ended",
+            Self::OtherScope => "other_scope",
+            Self::QueueFull { .. } => "queue_full",
+            Self::TooManyOpen { .. } => "too_many_open_sessions",
+            Self::OrgTooManyOpen { .. } => "too_many_org_sessions",
+            Self::AlreadyHere { .. } => "already_imported",
+            Self::Changed => "changed",
+            Self::WouldBeNew { .. } | Self::Gone => return None,
+        })
+    }
+}
+
+/// The stable code of what may not be.
+pub fn denied_code(denied: Denied) -> &'static str {
+    match denied {
+        Denied::Unseen => "not_found",
+        Denied::Needs(_) => "not_allowed",
+        Denied::NeedsRight(_) => "right_missing",
+        Denied::NeedsRole(_) => "role_too_low",
+        Denied::NotYourWords => "not_your_words",
+        Denied::AddressNotYours => "address_not_yours",
+        Denied::DirectoryNotYours => "directory_not_yours",
+        Denied::AgentNotYours => "agent_not_yours",
+        Denied::BoundElsewhere => "bound_elsewhere",
+    }
 }

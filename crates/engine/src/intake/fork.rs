@@ -1,13 +1,13 @@
 //! Forks: a new session with the conversation of another one up to a turn, and a tree of its own as it was then.
 
 use super::fresh::check_title;
-use super::{RESOLVE_MAX, check_trace};
+use super::{Declined, check_trace};
 use crate::{Engine, Made, Refused, Trace};
 use kernel::{
     Act, Fresh, NewWorktree, Origin, Principal, Scope, SessionId, Turn, authorize, authorize_new,
     authorize_right,
 };
-use store::{Create, NewSession};
+use store::{Chosen, Create, NewSession};
 
 impl Engine {
     /// Makes a fork of a session, after a turn of it or after its last one.
@@ -30,38 +30,24 @@ impl Engine {
         at: Option<Turn>,
         title: Option<String>,
         trace: &Trace,
-    ) -> Result<Made, Refused> {
+    ) -> Result<Made, Declined> {
         let denied = |denied| Refused::denied(denied, "session");
         check_trace(trace)?;
         check_title(title.as_deref())?;
         authorize_right(by, Act::Say).map_err(denied)?;
         let key = self.key("fork", trace, &(session.to_string(), at.map(|turn| turn.0), &title));
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            let record = self.record(session).await?;
-            // Whoever forks gets a shell where the origin has one, so they must have it there.
-            authorize(&by, Act::Say, &record, ()).map_err(denied)?;
-            let fresh = Fresh { address: None, agent: &record.agent, directory: None };
-            authorize_new(&by, fresh, ()).map_err(denied)?;
-            let new = self.forked(&by, session, at, title.clone()).await?;
-            // What was given on the origin can be taken back, and a fork stays: its place has to be theirs to choose.
-            let chosen = (record.owner != by.person).then(|| new.scope.directory.clone());
-            let agent = new.scope.agent.clone();
-            let fresh = Fresh { address: None, agent: &agent, directory: chosen.as_deref() };
-            let wish =
-                Create { session: new, past: None, key: key.clone(), trail: self.trail("fork", trace) };
-            let allowed = authorize_new(&by, fresh, wish).map_err(denied)?;
-            match self.create_surely(&by, allowed).await? {
-                Some(made) => return Ok(made),
-                None => by = self.again(&by).await?,
-            }
-        }
-        Err(Refused::Changed)
+        let record = self.record(session).await?;
+        // Asked before anything of it is looked at; asked again where it is made.
+        authorize(by, Act::Say, &record, ()).map_err(denied)?;
+        let fresh = Fresh { address: None, agent: &record.agent, directory: None };
+        authorize_new(by, fresh, ()).map_err(denied)?;
+        let new = self.forked(session, at, title).await?;
+        let (past, subject, trail) = (None, Some(session.to_string()), self.trail("fork", trace));
+        self.create(by, Create { session: new, past, subject, key, trail }).await
     }
 
     async fn forked(
         &self,
-        by: &Principal,
         of: SessionId,
         at: Option<Turn>,
         title: Option<String>,
@@ -82,6 +68,7 @@ impl Engine {
             Some(worktree) => worktree.home.clone(),
             None => ran_in.directory.clone(),
         };
+        let chosen = Chosen { agent: ran_in.agent.clone(), directory: Some(directory.clone()) };
         Ok(NewSession {
             session,
             scope: Scope { directory, worktree: None, ..ran_in },
@@ -89,9 +76,9 @@ impl Engine {
             enter,
             title,
             bind: None,
-            previous: None,
+            chosen,
             open_max: self.limits().open_max,
-            org_open_max: self.org_open_max(by).await?,
+            org_open_max: self.limits().org_open_max,
         })
     }
 

@@ -4,70 +4,34 @@
 //! not even whether they are there.
 
 use super::scope::check_worktree;
-use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
-use kernel::{
-    Address, Denied, EndWhy, Fresh, Principal, Scope, SessionId, agent_grant_of, authorize_new, is_under,
-};
-use store::NewSession;
+use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX};
+use kernel::{Address, Denied, Fresh, Principal, Scope, agent_grant_of, authorize_new, is_under};
+use store::{Chosen, NewSession};
 
 impl Engine {
-    /// A session that cannot be made any more may have been made before, by this very wish. The store looks the key up
-    /// before anything else, and makes nothing where none may be open: then the refusal is the answer.
-    pub(super) async fn new_or_made_before(
+    /// The session that would be made, if agent and directory are there and theirs to choose.
+    pub(super) fn new_session(
         &self,
         by: &Principal,
         if_new: &IfNew,
         bind: Option<Address>,
-        previous: Option<(SessionId, EndWhy)>,
-        trace: &Trace,
-    ) -> Result<(NewSession, Option<Refused>), Refused> {
-        match self.new_session(by, if_new, bind.clone(), previous).await {
-            Ok(session) => Ok((session, None)),
-            Err(refused @ (Refused::UnknownAgent { .. } | Refused::BadDirectory { .. }))
-                if trace.key.is_some() =>
-            {
-                let (directory, agent) = (String::new(), String::new());
-                let scope = Scope { directory, agent, model: None, mode: None, worktree: None };
-                let (session, open_max, org_open_max) = (self.mint_session(), 0, 0);
-                let (title, previous, origin, enter) = (None, None, None, None);
-                let never = NewSession {
-                    session,
-                    scope,
-                    origin,
-                    enter,
-                    title,
-                    bind,
-                    previous,
-                    open_max,
-                    org_open_max,
-                };
-                Ok((never, Some(refused)))
-            }
-            Err(refused) => Err(refused),
-        }
-    }
-
-    async fn new_session(
-        &self,
-        by: &Principal,
-        if_new: &IfNew,
-        bind: Option<Address>,
-        previous: Option<(SessionId, EndWhy)>,
     ) -> Result<NewSession, Refused> {
         let agent = self.agent_for(by, if_new.agent.as_deref(), bind.as_ref())?;
         check_if_new(if_new)?;
         let session = self.mint_session();
-        let directory = match &if_new.directory {
-            Some(directory) => self.directory_for(by, directory)?,
-            None => self.ground().own(session),
+        let chosen = match &if_new.directory {
+            Some(directory) => Some(self.directory_for(by, directory)?),
+            None => None,
         };
+        let directory = chosen.clone().unwrap_or_else(|| self.ground().own(session));
+        let chosen = Chosen { agent: agent.clone(), directory: chosen };
         let (model, mode, worktree) = (if_new.model.clone(), if_new.mode.clone(), None);
         let scope = Scope { directory, agent, model, mode, worktree };
-        let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
-        let org_open_max = self.org_open_max(by).await?;
         let (origin, enter) = (None, if_new.worktree.clone());
         enter.as_ref().map_or(Ok(()), check_worktree)?;
-        Ok(NewSession { session, scope, origin, enter, title, bind, previous, open_max, org_open_max })
+        let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
+        let org_open_max = self.limits().org_open_max;
+        Ok(NewSession { session, scope, origin, enter, title, bind, chosen, open_max, org_open_max })
     }
 
     /// The agent of a new session. One that the caller may not see is called unknown, like any that is not there.
@@ -108,12 +72,6 @@ impl Engine {
             if near { Refused::BadDirectory { reason: why.into() } } else { Refused::DirectoryNotYours }
         })
     }
-
-    /// How many sessions the caller's org may have open.
-    pub(super) async fn org_open_max(&self, by: &Principal) -> Result<u32, Refused> {
-        let most = self.limits().org_open_max;
-        Ok(self.settings_of(by.org).await?.open_max.map_or(most, |wanted| wanted.min(most)))
-    }
 }
 
 /// What was asked for of a session that may be made.
@@ -134,10 +92,4 @@ pub(super) fn check_title(title: Option<&str>) -> Result<(), Refused> {
         return Err(Refused::Invalid { field: "title", reason });
     }
     Ok(())
-}
-
-/// The directory that somebody chose, canonical. What a session gets for itself nobody has chosen.
-pub(super) fn chosen_directory(if_new: &IfNew, session: &NewSession) -> Option<String> {
-    let chosen = if_new.directory.is_some() && !session.scope.directory.is_empty();
-    chosen.then(|| session.scope.directory.clone())
 }

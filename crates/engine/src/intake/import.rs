@@ -7,17 +7,15 @@
 //! The turns ran with an agent that has no name here. Then the scope changes to the one that was asked for, and so the
 //! agent of now is told the conversation again with the next message, as after any change of agents.
 
-use super::fresh::chosen_directory;
-use super::{RESOLVE_MAX, check_trace};
+use super::{Declined, check_trace};
 use crate::cluster::Happened;
 use crate::export::{Export, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastTurn};
 use crate::inbound::encode_parts;
 use crate::story::{Imported, SaidThere, Story, retold};
 use crate::{Engine, IfNew, Made, Refused, TEXT_BYTES_MAX, Trace};
 use kernel::{
-    Change, Command, Delivery, Fact, Failure, Fence, Fresh, Given, MessageId, Moment, Named, Outcome,
-    PersonId, Policy, Principal, Refusal, Report, Request, Scope, Session, SessionId, Setting, Slot, Term,
-    Turn, authorize_new, grant_of,
+    Change, Command, Delivery, Fact, Failure, Fence, Given, MessageId, Moment, Outcome, PersonId, Policy,
+    Principal, Refusal, Report, Request, Scope, Session, SessionId, Setting, Slot, Term, Turn,
 };
 use store::{Cause, Create, Entry, Import, NewFact, Past, PastMessage};
 
@@ -46,52 +44,23 @@ impl Engine {
         if_new: IfNew,
         digest: [u8; 32],
         trace: &Trace,
-    ) -> Result<Made, Refused> {
+    ) -> Result<Made, Declined> {
         check_trace(trace)?;
         check(export)?;
         let key = self.key("import", trace, &(&if_new, &digest));
         let if_new = IfNew { title: if_new.title.or_else(|| export.title.clone()), ..if_new };
-        let mut by = by.clone();
-        for _ in 0..RESOLVE_MAX {
-            let (mut session, mut unless_made) =
-                self.new_or_made_before(&by, &if_new, None, None, trace).await?;
-            if let Some(there) = self.seen_here(&by, export.session).await? {
-                // Made before by this very wish, or not at all.
-                session.open_max = 0;
-                unless_made = unless_made.or(Some(Refused::AlreadyImported { session: there }));
-            }
-            let (chosen, here) = (chosen_directory(&if_new, &session), session.scope.clone());
-            let agent = here.agent.clone();
-            let fresh = Fresh { address: None, agent: &agent, directory: chosen.as_deref() };
-            authorize_new(&by, fresh, ()).map_err(|denied| Refused::denied(denied, "session"))?;
-            // Until the log says where it acts, it does so without an agent that has a name here.
-            session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
-            let past = Retelling::new(self, by.person).tell(export, here)?;
-            let trail = self.trail("import", trace);
-            let wish = Create { session, past: Some(past), key: key.clone(), trail };
-            let allowed = authorize_new(&by, fresh, wish).map_err(|d| Refused::denied(d, "session"))?;
-            match self.create_surely(&by, allowed).await {
-                Ok(Some(made)) => {
-                    self.cluster().tell(Happened::Facts(made.session, Vec::new()));
-                    return Ok(made);
-                }
-                Ok(None) => by = self.again(&by).await?,
-                Err(refused @ (Refused::TooManyOpen { .. } | Refused::OrgTooManyOpen { .. })) => {
-                    return Err(unless_made.unwrap_or(refused));
-                }
-                Err(refused) => return Err(refused),
-            }
-        }
-        Err(Refused::Changed)
-    }
-
-    /// What the caller can see under this name is what they would get: a second one would only be in its way.
-    async fn seen_here(&self, by: &Principal, id: SessionId) -> Result<Option<SessionId>, Refused> {
-        let record = self.store().session(id).await?.map(|(record, _)| record);
-        let own = record.into_iter().map(|record| Named { record, imported_by: None });
-        let named = self.store().named(by.org, id).await?;
-        let seen = named.into_iter().chain(own).find(|named| grant_of(by, &named.record).is_some());
-        Ok(seen.map(|named| named.record.session))
+        let mut session = match self.new_session(by, &if_new, None) {
+            Ok(session) => session,
+            Err(refused) => return self.session_made_before(by, key, refused).await,
+        };
+        let here = session.scope.clone();
+        // Until the log says where it acts, it does so without an agent that has a name here.
+        session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
+        let past = Some(Retelling::new(self, by.person).tell(export, here)?);
+        let (subject, trail) = (Some(export.session.to_string()), self.trail("import", trace));
+        let made = self.create(by, Create { session, past, subject, key, trail }).await?;
+        self.cluster().tell(Happened::Facts(made.session, Vec::new()));
+        Ok(made)
     }
 }
 

@@ -14,12 +14,13 @@ impl Engine {
     /// The refusal of what would come to nothing as far as can be seen.
     pub(super) async fn in_the_way(
         &self,
-        session: SessionId,
         request: &Request,
         resolved: &Resolved,
     ) -> Result<Option<Refused>, Refused> {
         match (request, &resolved.written_for) {
-            (Request::Undo { turn, under: Some(of), .. }, _) => self.touched_since(session, *turn, *of).await,
+            (Request::Undo { session, turn, under: Some(of) }, _) => {
+                self.touched_since(*session, *turn, *of).await
+            }
             (Request::Release { there: true, .. }, Some(scope)) => Ok(self.no_way_back(scope)),
             _ => Ok(None),
         }

@@ -1,6 +1,6 @@
 //! Whether a session may come to act there and so: the same questions as for a new session.
 
-use crate::{Engine, Inbound, MODEL_BYTES_MAX, Refused};
+use crate::{Engine, MODEL_BYTES_MAX, Refused};
 use kernel::{
     BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting,
     Turn, authorize_new, grant_of,
@@ -56,17 +56,6 @@ impl Engine {
         let Some(epoch) = row.epoch else { return Err(Refused::Changed) };
         let scope = self.store().scope(record.session, epoch).await?.ok_or(Refused::Changed)?;
         Ok((record, scope))
-    }
-
-    /// Nobody can have seen an epoch that has not been: such a message would be held for a scope that there is none of.
-    pub(super) async fn check_under(&self, inbound: &Inbound, into: Option<&Record>) -> Result<(), Refused> {
-        let Some(under) = inbound.under else { return Ok(()) };
-        let now = match into {
-            Some(record) if grant_of(&inbound.by, record).is_none() => return Ok(()), // Refused as unseen, next.
-            Some(record) => self.store().session(record.session).await?.map(|(_, row)| row.epoch),
-            None => None,
-        };
-        if under > now.unwrap_or(Epoch(0)) { Err(Refused::OtherScope) } else { Ok(()) }
     }
 
     /// The epoch in which a turn can be undone: that of now while the session acts where the turn did, whatever else has

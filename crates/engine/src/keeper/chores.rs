@@ -8,9 +8,9 @@ use super::plan::News;
 use super::registry::WantedChore;
 use super::{Keeper, Phase, Stop};
 use crate::Refused;
+use crate::cluster::WantedBy;
 use crate::errand::{Chore, Chored, ErrandOutput, RunningChore};
-use kernel::Authorized;
-use store::{Entry, Permit, Permitting};
+use store::{Entry, Outcome};
 use tokio::sync::oneshot;
 
 /// The chore that is under way.
@@ -57,18 +57,17 @@ impl Keeper {
         Ok(())
     }
 
-    async fn may_begin(
-        &self,
-        chore: &Chore,
-        permit: Option<Authorized<Permit>>,
-    ) -> Result<Result<(), Refused>, Stop> {
-        let (Ok(()), Some(permit)) = (self.is_still(chore), permit) else { return Ok(self.is_still(chore)) };
-        Ok(match self.engine.store().permit(permit).await? {
-            Permitting::Done => {
+    async fn may_begin(&self, chore: &Chore, permit: Option<WantedBy>) -> Result<Result<(), Refused>, Stop> {
+        let (Ok(()), Some(WantedBy { by, permit })) = (self.is_still(chore), permit) else {
+            return Ok(self.is_still(chore));
+        };
+        Ok(match self.engine.store().permit(by, permit).await? {
+            Outcome::Done(()) | Outcome::Repeated(()) => {
                 self.engine.audited();
                 Ok(())
             }
-            Permitting::Moved => Err(Refused::Changed),
+            Outcome::Conflict => Err(Refused::KeyReused),
+            Outcome::Refused(why) => Err(Refused::rejected(why)),
         })
     }
 

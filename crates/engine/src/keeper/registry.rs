@@ -3,15 +3,15 @@
 //! A ring that has reached this node is never lost: a keeper that wants to rest gives its keepership up under the same lock
 //! under which it is rung, and only if nobody has rung since it last looked at the inbox.
 
-use crate::cluster::Ring;
+use crate::cluster::{Ring, WantedBy};
 use crate::errand::{Chore, Chored};
 use crate::{Engine, Refused};
-use kernel::{Authorized, Errand, Return, SessionId};
+use kernel::{Errand, Return, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{Permit, StoreError};
+use store::StoreError;
 use tokio::sync::{Notify, oneshot};
 
 /// Unfinished sessions looked up at once.
@@ -56,8 +56,8 @@ impl Confirmation {
 #[derive(Debug)]
 pub(crate) struct WantedChore {
     pub(crate) chore: Chore,
-    /// Who may have it done; nobody if it is our own doing.
-    pub(crate) permit: Option<Authorized<Permit>>,
+    /// Who wants it done; nobody if it is our own doing.
+    pub(crate) permit: Option<WantedBy>,
     pub(crate) tell: oneshot::Sender<Result<Chored, Refused>>,
 }
 
@@ -165,7 +165,7 @@ impl Engine {
         &self,
         session: SessionId,
         chore: Chore,
-        permit: Option<Authorized<Permit>>,
+        permit: Option<WantedBy>,
     ) -> oneshot::Receiver<Result<Chored, Refused>> {
         let (tell, told) = oneshot::channel();
         self.ring_keeper(session, Ring::Now, Bring::Chore(Box::new(WantedChore { chore, permit, tell })));

@@ -77,12 +77,6 @@ impl Engine {
         known.ok_or(Refused::Unauthenticated)
     }
 
-    /// What was seen has changed: the principal as they are at this very moment.
-    pub(crate) async fn again(&self, by: &Principal) -> Result<Principal, Refused> {
-        let Some(credential) = by.credential else { return Ok(by.clone()) };
-        self.store().principal(credential, self.now()).await?.ok_or(Refused::Unauthenticated)
-    }
-
     /// Whether they may still read this session.
     pub(crate) async fn may_still_read(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
         let by = self.refreshed(by).await?;

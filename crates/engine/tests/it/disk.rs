@@ -34,17 +34,21 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    async fn make(&self, wish: Authorized<Create>) -> Result<Creation, StoreError> {
+    async fn make(
+        &self,
+        by: std::sync::Arc<Principal>,
+        new: Create,
+    ) -> Result<store::Outcome<SessionId, Rejection>, StoreError> {
         let lost = self.faults.loses_create.lock().unwrap().take();
         match lost {
             Some(Lost::Write) => return Err(StoreError::Unknown("it never got there".to_owned())),
             Some(Lost::Answer) => {
-                self.inner.create(wish).await?;
+                self.inner.create(by, new).await?;
                 return Err(StoreError::Unknown("the answer got lost".to_owned()));
             }
             None => {}
         }
-        self.inner.create(wish).await
+        self.inner.create(by, new).await
     }
 
     async fn write(&self, append: Append) -> Result<Appending, StoreError> {
@@ -74,7 +78,11 @@ impl Wrap for Disk {
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         Box::pin(self.write(append))
     }
-    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        Box::pin(self.make(wish))
+    fn create(
+        &self,
+        by: std::sync::Arc<Principal>,
+        new: Create,
+    ) -> Reply<'_, store::Outcome<SessionId, Rejection>> {
+        Box::pin(self.make(by, new))
     }
 }

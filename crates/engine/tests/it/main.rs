@@ -469,8 +469,7 @@ async fn somebody_elses_address_and_session_do_not_exist() {
     let foreign = To::Conversation("web:bob/1".parse().unwrap());
     assert_eq!(world.say(foreign, "x").await.unwrap_err(), Refused::AddressNotYours);
     let mut bob = world.inbound(To::Session(session), "x", None);
-    bob.by.person = kernel::PersonId::from_bits(2);
-    bob.by.handle = "bob".to_owned();
+    bob.by = world.let_in("bob", kernel::Role::Member).await;
     assert_eq!(world.engine.send(bob.clone()).await.unwrap_err(), Refused::NotFound { what: "session" });
     assert_eq!(
         world.engine.session(&bob.by, session).await.unwrap_err(),

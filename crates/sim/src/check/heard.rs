@@ -48,6 +48,10 @@ fn exactly_once(scene: &Scene<'_>, code: usize, said: &Said, findings: &mut Find
         let same = acknowledged[0] == *accepted;
         findings.must(same, "the same key gets the same receipt", || format!("w{code} {acknowledged:?}"));
     }
+    let kept = said.forgotten.is_empty();
+    findings.must(kept, "a receipt is given again, whatever is full by now", || {
+        format!("w{code} {:?}", said.forgotten)
+    });
     let unclear = said.unanswered || said.answers.contains(&Err(Refused::Unclear));
     let unexpected = !stored.is_empty() && acknowledged.is_empty() && !unclear;
     findings.must(!unexpected, "what was refused changes nothing", || format!("w{code} {:?}", said.answers));

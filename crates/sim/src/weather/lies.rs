@@ -3,6 +3,7 @@
 use super::{Weather, lock};
 use crate::bug::Bug;
 use kernel::*;
+use std::sync::Arc;
 use store::*;
 
 /// So much later somebody looks who has forgotten a deadline.
@@ -14,81 +15,65 @@ type Told<T, A> = Result<Result<T, A>, StoreError>;
 impl Weather {
     pub(super) async fn lie_about_message(
         &self,
-        wish: Authorized<NewMessage>,
-    ) -> Told<Authorized<NewMessage>, Acceptance> {
-        let mut new = wish.wish().clone();
+        by: Arc<Principal>,
+        mut new: NewMessage,
+    ) -> Told<(Arc<Principal>, NewMessage), store::Outcome<Accepted, Rejection>> {
         if self.sky.lies(Bug::NoDedupe, 1_000) {
             new.key = None;
+        } else if self.sky.lies(Bug::KeyAfterLimits, 1_000) {
+            if let Some(why) = self.limits_first(&by, &new).await? {
+                return Ok(Err(store::Outcome::Refused(why)));
+            }
         } else if self.sky.lies(Bug::AckBeforeDurable, 100) {
-            return Ok(Err(Acceptance::Done(unkept(&new))));
+            if let Some(accepted) = self.unkept(&by, &new).await? {
+                return Ok(Err(store::Outcome::Done(accepted)));
+            }
         } else if self.sky.lies(Bug::EpochIgnored, 1_000) {
             new.under = None;
         } else if self.sky.lies(Bug::ImportsMixed, 1_000) {
-            let Some((owner, session)) = self.origin_of(wish.by(), &new).await? else {
-                return Ok(Ok(wish));
-            };
-            new.into = Into::Existing { session, through: None };
-            return Ok(Ok(self.authorize_again(&owner, new).await?));
-        } else if self.sky.lies(Bug::Misrouted, 300) {
-            match self.other_session(wish.by(), &new).await? {
-                Some(session) => new.into = Into::Existing { session, through: None },
-                None => return Ok(Ok(wish)),
+            if let Some((owner, session)) = self.origin_of(&by, &new).await? {
+                new.to = To::Session(session);
+                return Ok(Ok((Arc::new(owner), new)));
             }
-        } else {
-            return Ok(Ok(wish));
+        } else if self.sky.lies(Bug::Misrouted, 300)
+            && let Some(session) = self.other_session(&by, &new).await?
+        {
+            new.to = To::Session(session);
         }
-        Ok(Ok(self.authorize_again(wish.by(), new).await?))
+        Ok(Ok((by, new)))
     }
 
-    async fn authorize_again(
-        &self,
-        by: &Principal,
-        new: NewMessage,
-    ) -> Result<Authorized<NewMessage>, StoreError> {
-        let allowed = match &new.into {
-            Into::Create(fresh) => {
-                let agent = fresh.scope.agent.clone();
-                authorize_new(by, Fresh { address: None, agent: &agent, directory: None }, new)
-            }
-            Into::Existing { session, .. } => {
-                let (record, _) = self.inner.session(*session).await?.expect("it was routed there");
-                authorize(by, Act::Say, &record, new)
-            }
+    /// What the limits say of a message before anybody has looked whether it is there already.
+    async fn limits_first(&self, by: &Principal, new: &NewMessage) -> Result<Option<Rejection>, StoreError> {
+        let Found::Open(session) = self.inner.find(by.org, new.to.clone()).await?.found else {
+            return Ok(None);
         };
-        Ok(allowed.expect("it was allowed before"))
+        let row = self.inner.session(session).await?;
+        let full = row.is_some_and(|(_, row)| row.pending >= new.pending_max);
+        Ok(full.then_some(Rejection::QueueFull { limit: new.pending_max }))
     }
 
-    /// An answer is remembered for good, whoever gave it.
-    pub(super) async fn lie_about_request(
-        &self,
-        wish: Authorized<NewRequest>,
-    ) -> Result<Authorized<NewRequest>, StoreError> {
-        let mut new = wish.wish().clone();
+    /// An answer is remembered for good, whoever gave it: nobody asks whether they may make rules.
+    pub(super) fn lie_about_request(&self, by: Arc<Principal>, new: &mut NewRequest) -> Arc<Principal> {
         let Request::Answer { approval, answer: Answer::Yes | Answer::No, .. } = &new.request else {
-            return Ok(wish);
+            return by;
         };
         if !self.sky.lies(Bug::RulesByAnybody, 1_000) {
-            return Ok(wish);
+            return by;
         }
         let (tool, agent, directory, session) = ("shell".to_owned(), None, None, None);
         let own = RuleId::from_bits(approval.bits());
         new.resolved.rule = Some(RememberedRule { rule: own, agent, tool, directory, session });
-        let (record, _) = self.inner.session(new.session).await?.expect("it was asked there");
-        Ok(authorize(wish.by(), Act::Answer, &record, new).expect("it was allowed before"))
+        Arc::new(Principal { role: Role::Owner, rights: Rights::ALL, bound: None, ..(*by).clone() })
     }
 
     /// Of an import only what was before its last turn is written.
-    pub(super) fn lie_about_past(&self, wish: Authorized<Create>) -> Authorized<Create> {
-        let mut new = wish.wish().clone();
+    pub(super) fn lie_about_past(&self, new: &mut Create) {
         let starts = |fact: &NewFact| matches!(fact.entry, Entry::Rule(Fact::TurnStarted { .. }));
-        let Some(past) = new.past.as_mut().filter(|_| self.sky.lies(Bug::ImportCut, 1_000)) else {
-            return wish;
-        };
-        let Some(cut) = past.facts.iter().rposition(starts) else { return wish };
-        past.facts.truncate(cut);
-        let agent = new.session.scope.agent.clone();
-        let fresh = Fresh { address: None, agent: &agent, directory: None };
-        authorize_new(wish.by(), fresh, new).expect("it was allowed before")
+        let Some(past) = new.past.as_mut().filter(|_| self.sky.lies(Bug::ImportCut, 1_000)) else { return };
+        if let Some(cut) = past.facts.iter().rposition(starts) {
+            past.facts.truncate(cut);
+        }
     }
 
     /// Where an id is looked for in all orgs, whoever had it first has it.
@@ -131,23 +116,43 @@ impl Weather {
         by: &Principal,
         new: &NewMessage,
     ) -> Result<Option<(Principal, SessionId)>, StoreError> {
-        let Into::Existing { session, .. } = &new.into else { return Ok(None) };
-        let row = self.inner.session(*session).await?.and_then(|(_, row)| row.import);
+        let To::Session(session) = new.to else { return Ok(None) };
+        let row = self.inner.session(session).await?.and_then(|(_, row)| row.import);
         let Some(import) = row else { return Ok(None) };
         let Some((record, row)) = self.inner.session(import.id).await? else { return Ok(None) };
-        let owner = Principal { org: record.org, person: record.owner, ..by.clone() };
+        // Whoever that is by now is for the store to read.
+        let (credential, standing) = (None, u64::MAX);
+        let owner = Principal { org: record.org, person: record.owner, credential, standing, ..by.clone() };
         Ok(row.ended.is_none().then_some((owner, import.id)))
     }
 
     async fn other_session(&self, by: &Principal, new: &NewMessage) -> Result<Option<SessionId>, StoreError> {
-        let own = match &new.into {
-            Into::Existing { session, .. } => Some(*session),
-            Into::Create(_) => None,
+        let own = match self.inner.find(by.org, new.to.clone()).await?.found {
+            Found::Open(session) => Some(session),
+            Found::Ended(..) | Found::Nothing => None,
         };
         let query = SessionsQuery { by: Seer::of(by), which: Which::Open, after: None, limit: 10 };
         let rows = self.inner.sessions(query).await?;
         let other = rows.into_iter().find(|row| Some(row.session) != own && row.owner == by.person);
         Ok(other.map(|row| row.session))
+    }
+
+    /// The receipt of a message that nobody keeps; none if it would not have been taken now.
+    async fn unkept(&self, by: &Principal, new: &NewMessage) -> Result<Option<Accepted>, StoreError> {
+        let session = match (self.inner.find(by.org, new.to.clone()).await?.found, &new.fresh) {
+            (Found::Open(session), _) => Some((session, false)),
+            (_, Some(fresh)) => Some((fresh.session, true)),
+            (_, None) => None,
+        };
+        let (message, if_new_ignored, previous, at) = (new.message, false, None, new.trail.at);
+        Ok(session.map(|(session, created)| Accepted {
+            message,
+            session,
+            created,
+            previous,
+            if_new_ignored,
+            at,
+        }))
     }
 
     pub(super) async fn lie_about_facts(&self, mut append: Append) -> Told<Append, Appending> {
@@ -241,15 +246,6 @@ impl Weather {
         let lies = !self.sky.is_clear() && self.sky.lies(Bug::OldReceipts, 300);
         Ok(Some(if lies { first } else { now }))
     }
-}
-
-fn unkept(new: &NewMessage) -> Accepted {
-    let (session, created, previous) = match &new.into {
-        Into::Existing { session, .. } => (*session, false, None),
-        Into::Create(fresh) => (fresh.session, true, fresh.previous),
-    };
-    let (message, if_new_ignored, at) = (new.message, new.if_new_ignored, new.trail.at);
-    Accepted { message, session, created, previous, if_new_ignored, at }
 }
 
 /// The number stays taken, by a story that says nothing.

@@ -127,6 +127,7 @@ planted! {
     finds_that_an_import_is_not_whole: ImportCut;
     finds_that_names_are_looked_for_in_other_orgs: NamesShared;
     finds_that_an_import_is_mixed_with_its_origin: ImportsMixed;
+    finds_that_a_key_is_looked_up_after_the_limits: KeyAfterLimits;
 }
 
 #[test]

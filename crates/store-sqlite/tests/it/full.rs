@@ -4,7 +4,7 @@ use crate::world::*;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use store::{Appending, StoreError};
-use store::{Log, Views, WayIn};
+use store::{Log, Views};
 
 /// A file system of two megabytes, gone when this is.
 struct Small {
@@ -56,7 +56,7 @@ async fn a_full_disk_refuses_keeps_reading_and_recovers_without_a_restart() {
     };
     assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
     for number in 10..20 {
-        match store.accept(next(session(1), number)).await {
+        match accept(&store, next(session(1), number)).await {
             Ok(_) | Err(StoreError::Full) => {}
             other => panic!("{other:?}"),
         }

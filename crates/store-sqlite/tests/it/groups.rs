@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use std::sync::Arc;
-use store::{Acceptance, Log, Store, StoreError, Views, WayIn};
+use store::{Log, Outcome, Store, StoreError, Views};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_at_once_share_commits_and_none_is_lost() {
@@ -40,18 +40,17 @@ async fn a_change_that_fails_takes_nobody_in_its_group_along() {
             tokio::spawn(async move {
                 // Every third one names a message that is there already: its session is made, then it fails.
                 if number % 3 == 0 {
-                    return store
-                        .accept(first_with(session(1_000 + number), 0, |wish| wish.key = None))
+                    return accept(&store, first_with(session(1_000 + number), 0, |wish| wish.key = None))
                         .await;
                 }
-                store.accept(next(session(1), number)).await
+                accept(&store, next(session(1), number)).await
             })
         })
         .collect();
     let (mut done, mut failed) = (0, 0);
     for task in tasks {
         match task.await.unwrap() {
-            Ok(Acceptance::Done(_)) => done += 1,
+            Ok(Outcome::Done(_)) => done += 1,
             Err(StoreError::Unavailable(_)) => failed += 1,
             other => panic!("{other:?}"),
         }

@@ -7,7 +7,7 @@ use kernel::Number;
 use rusqlite::ffi;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::{Acceptance, Appending, Log, StoreError, Views, WayIn};
+use store::{Appending, Log, Outcome, StoreError, Views};
 
 /// Writers at once, so that commits carry several changes.
 const WRITERS: u64 = 4;
@@ -151,14 +151,14 @@ async fn store_on_shim() -> (tempfile::TempDir, Arc<Mutex<Disk>>, SqliteStore) {
 async fn a_commit_that_fails_is_unknown_and_the_store_goes_on() {
     let (dir, disk, store) = store_on_shim().await;
     lock(&disk).failing_syncs = 1;
-    let answer = store.accept(next(session(1), 2)).await;
+    let answer = accept(&store, next(session(1), 2)).await;
     assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
 
     // Looked up by its id it is there or it is not, and the same wish again makes exactly one of it.
     let there = store.receipt(message(2)).await.unwrap().is_some();
-    match store.accept(next(session(1), 2)).await.unwrap() {
-        Acceptance::Done(_) => assert!(!there),
-        Acceptance::Before(_) => assert!(there),
+    match accept(&store, next(session(1), 2)).await.unwrap() {
+        Outcome::Done(_) => assert!(!there),
+        Outcome::Repeated(_) => assert!(there),
         other => panic!("{other:?}"),
     }
     said(&store, next(session(1), 3)).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_disk_that_fails_for_a_while_poisons_nothing() {
     for code in [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR] {
         lock(&disk).write_says = Some(code);
         for number in 10..13 {
-            let answer = store.accept(next(session(1), number)).await;
+            let answer = accept(&store, next(session(1), number)).await;
             assert!(
                 matches!(answer, Err(StoreError::Unknown(_) | StoreError::Unavailable(_))),
                 "{number}: {answer:?}"
@@ -195,7 +195,7 @@ async fn without_room_nothing_is_changed_and_with_room_it_goes_on() {
     let (_dir, disk, store) = store_on_shim().await;
     lock(&disk).write_says = Some(ffi::SQLITE_FULL);
     for number in 2..5 {
-        let answer = store.accept(next(session(1), number)).await;
+        let answer = accept(&store, next(session(1), number)).await;
         assert!(matches!(answer, Err(StoreError::Full)), "{answer:?}");
         assert!(store.receipt(message(number)).await.unwrap().is_none());
     }

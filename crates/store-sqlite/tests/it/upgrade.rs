@@ -2,11 +2,11 @@
 //! could.
 
 use crate::world::*;
-use kernel::{Act, Grant, Grantee, Moment, PersonId, Rights, Role, SessionId, To, authorize};
+use kernel::{Grant, Grantee, Moment, PersonId, Rights, Role, SessionId, To};
 use rusqlite::{Connection, params};
 use std::path::Path;
-use store::{Acceptance, AuditQuery, ChainKey, Purpose, Resource, Seer, SessionsQuery, TokenRow, Which};
-use store::{AuditLog, Credentials, Log, People, Views, WayIn};
+use store::{AuditLog, Credentials, Log, People, Views};
+use store::{AuditQuery, ChainKey, Outcome, Purpose, Resource, Seer, SessionsQuery, TokenRow, Which};
 
 const FIRST: &str = include_str!("../../migrations/0001_begin.sql");
 const SECOND: &str = include_str!("../../migrations/0002_accounts.sql");
@@ -150,8 +150,8 @@ async fn sessions_keys_grants_and_sign_ins_are_kept() {
     assert!(!store.may_say(session(1), DISABLED).await.unwrap());
 
     // The same wish again is still the same wish, and the next one is taken.
-    let again = authorize(&host, Act::Say, &record, next(session(1), 1).wish().clone()).unwrap();
-    assert!(matches!(store.accept(again).await.unwrap(), Acceptance::Before(_)));
+    let again = (std::sync::Arc::new(host), next(session(1), 1).1);
+    assert!(matches!(accept(&store, again).await.unwrap(), Outcome::Repeated(_)));
     said(&store, next(session(1), 2)).await.unwrap();
     assert!(store.find(ORG, To::Session(session(2))).await.unwrap().record.is_some());
     let account = store.account(ORG, PERSON, "claude".into()).await.unwrap().unwrap();

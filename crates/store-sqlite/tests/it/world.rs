@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};
 use kernel::{
-    Act, Address, Authorized, Delivery, Fresh, MessageId, Moment, NodeId, OrgId, Part, PersonId, Principal,
-    Record, Role, Scope, SessionId, Term, authorize, authorize_new,
+    Delivery, MessageId, Moment, NodeId, OrgId, PersonId, Principal, Role, Scope, SessionId, Term, To,
 };
 use std::path::Path;
+use std::sync::Arc;
 use store::{
-    Acceptance, Append, Cause, Entry, FIRST_STANDING, Into, Key, NewFact, NewMessage, NewOrg, NewPerson,
-    NewSession, StoreError, Trail,
+    Accepted, Append, Cause, Chosen, Entry, FIRST_STANDING, Key, NewFact, NewMessage, NewOrg, NewPerson,
+    NewSession, Outcome, Rejection, StoreError, Trail,
 };
 use store::{Credentials, WayIn};
 
@@ -55,17 +55,18 @@ pub(crate) fn message(number: u64) -> MessageId {
     MessageId::from_bits(0x3e5 << 64 | u128::from(number))
 }
 
-fn wish(number: u64, into: Into) -> NewMessage {
+fn wish(number: u64, to: To) -> NewMessage {
     let key = Key { verb: "say", key: format!("key-{number}"), hash: [number as u8; 32], expires: None };
     NewMessage {
         message: message(number),
-        into,
+        to,
+        fresh: None,
+        asks_for_new: false,
         words: Bytes::from(format!(r#"[{{"text":"message {number}"}}]"#)),
         delivery: Delivery::Queue,
         unattended: false,
         under: None,
         reply: None,
-        if_new_ignored: false,
         key: Some(key),
         trail: trail("say", number),
         pending_max: u32::MAX,
@@ -77,53 +78,51 @@ fn scope() -> Scope {
     Scope { directory, agent, model: None, mode: None, worktree: None }
 }
 
+/// A message, and who says it.
+pub(crate) type Line = (Arc<Principal>, NewMessage);
+
 /// A message that makes its session.
-pub(crate) fn first(session: SessionId, number: u64) -> Authorized<NewMessage> {
+pub(crate) fn first(session: SessionId, number: u64) -> Line {
     first_with(session, number, |_| {})
 }
 
 /// The same, with something changed about it.
-pub(crate) fn first_with(
-    session: SessionId,
-    number: u64,
-    change: impl Fn(&mut NewMessage),
-) -> Authorized<NewMessage> {
-    let bind = Address::Api {
-        client: Part::new("test").unwrap(),
-        key: Part::new(format!("{}", session.bits() as u64)).unwrap(),
-    };
+pub(crate) fn first_with(session: SessionId, number: u64, change: impl Fn(&mut NewMessage)) -> Line {
+    let bind = format!("api:test/{}", session.bits() as u64).parse().unwrap();
     let fresh = NewSession {
         session,
         scope: scope(),
         origin: None,
         enter: None,
         title: None,
-        bind: Some(bind),
-        previous: None,
+        bind: None,
+        chosen: Chosen { agent: "scripted".into(), directory: None },
         open_max: u32::MAX,
         org_open_max: u32::MAX,
     };
-    let bind = fresh.bind.clone();
-    let mut wish = wish(number, Into::Create(fresh));
-    change(&mut wish);
-    let fresh = Fresh { address: bind.as_ref(), agent: "scripted", directory: None };
-    authorize_new(&somebody(), fresh, wish).unwrap()
+    let mut new = NewMessage { fresh: Some(Box::new(fresh)), ..wish(number, To::Conversation(bind)) };
+    change(&mut new);
+    (Arc::new(somebody()), new)
 }
 
 /// A message to a session that is there.
-pub(crate) fn next(session: SessionId, number: u64) -> Authorized<NewMessage> {
-    let agent = "scripted".into();
-    let record = Record { session, org: ORG, owner: PERSON, agent, grants: vec![], revision: 1 };
-    let into = Into::Existing { session, through: None };
-    authorize(&somebody(), Act::Say, &record, wish(number, into)).unwrap()
+pub(crate) fn next(session: SessionId, number: u64) -> Line {
+    (Arc::new(somebody()), wish(number, To::Session(session)))
 }
 
-pub(crate) async fn said(store: &SqliteStore, wish: Authorized<NewMessage>) -> Result<(), StoreError> {
-    if matches!(wish.wish().into, Into::Create(_)) {
+pub(crate) async fn accept(
+    store: &SqliteStore,
+    (by, new): Line,
+) -> Result<Outcome<Accepted, Rejection>, StoreError> {
+    store.accept(by, new).await
+}
+
+pub(crate) async fn said(store: &SqliteStore, line: Line) -> Result<(), StoreError> {
+    if line.1.fresh.is_some() {
         store.host(home()).await?;
     }
-    match store.accept(wish).await? {
-        Acceptance::Done(_) => Ok(()),
+    match accept(store, line).await? {
+        Outcome::Done(_) => Ok(()),
         other => panic!("not accepted: {other:?}"),
     }
 }

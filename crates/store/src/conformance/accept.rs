@@ -1,9 +1,11 @@
-//! What `accept`, `create` and `find` promise.
+//! What `accept`, `create` and `answer_for` promise.
 
 use super::Fixture;
 use super::story::*;
 use crate::*;
-use kernel::{EndWhy, Fact, Found, Grant, Moment, Number, To, authorize_new};
+use kernel::{
+    Denied, EndWhy, Epoch, Fact, Found, Grant, Grantee, Moment, Number, Principal, Right, Rights, Role, To,
+};
 
 pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture>() {
     let on = peopled::<F>().await;
@@ -57,9 +59,8 @@ pub async fn accepting_writes_no_fact<F: Fixture>() {
 pub async fn words_come_back_byte_for_byte<F: Fixture>() {
     let on = peopled::<F>().await;
     let words = bytes::Bytes::from_static("\u{0}\"\\ \u{1F54A}\u{fe0f} {\"a\" : 1.0}\n".as_bytes());
-    let wish = aim(on.store(), &me(), To::New, line(1)).await;
-    let new = NewMessage { words: words.clone(), ..wish.wish().clone() };
-    on.store().accept(authorize_new(&me(), anywhere(None), new).unwrap()).await.unwrap();
+    let (by, new) = aim(&me(), To::New, line(1));
+    on.store().accept(by, NewMessage { words: words.clone(), ..new }).await.unwrap();
     assert_eq!(on.store().words(msg(1)).await.unwrap(), Some(words));
     assert_eq!(on.store().words(msg(2)).await.unwrap(), None);
 }
@@ -70,7 +71,7 @@ pub async fn the_same_key_gets_the_same_receipt<F: Fixture>() {
     let before = picture(&on).await;
     // Sent again, it would go into the session that it has made; it must not be told so.
     let again = send(on.store(), &me(), conversation("a"), line(2).keyed("k", 7)).await;
-    assert_eq!(again, Acceptance::Before(first));
+    assert_eq!(again, Outcome::Repeated(first));
     assert_eq!(picture(&on).await, before);
     assert!(on.store().receipt(msg(2)).await.unwrap().is_none());
 }
@@ -80,20 +81,19 @@ pub async fn the_same_key_gets_the_same_receipt_after_a_restart<F: Fixture>() {
     let first = say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     let on = on.reopen().await;
     let again = send(on.store(), &me(), conversation("a"), line(2).keyed("k", 7)).await;
-    assert_eq!(again, Acceptance::Before(first));
+    assert_eq!(again, Outcome::Repeated(first));
 }
 
 pub async fn concurrent_uses_of_one_key_are_one_message<F: Fixture>() {
     let on = peopled::<F>().await;
     let mut sends = vec![];
     for n in 1..=8 {
-        let wish = aim(on.store(), &me(), To::New, line(n).keyed("k", 7)).await;
-        sends.push(on.store().accept(wish));
+        sends.push(accept(on.store(), aim(&me(), To::New, line(n).keyed("k", 7))));
     }
     let answers = together(sends).await;
-    let done = |answer: &&Result<Acceptance, _>| matches!(answer, Ok(Acceptance::Done(_)));
-    assert_eq!(answers.iter().filter(done).count(), 1);
-    let before = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::Before(_))));
+    let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_)));
+    assert_eq!(done.count(), 1);
+    let before = answers.iter().filter(|answer| matches!(answer, Outcome::Repeated(_)));
     assert_eq!(before.count(), 7);
     assert_eq!(list(on.store(), &me(), Which::All).await.len(), 1);
 }
@@ -103,7 +103,7 @@ pub async fn the_same_key_with_another_body_is_a_conflict<F: Fixture>() {
     say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     let before = picture(&on).await;
     let other = send(on.store(), &me(), conversation("b"), line(2).keyed("k", 8)).await;
-    assert_eq!(other, Acceptance::Conflict);
+    assert_eq!(other, Outcome::Conflict);
     assert_eq!(picture(&on).await, before);
 }
 
@@ -120,27 +120,162 @@ pub async fn a_key_belongs_to_an_org_a_person_and_a_verb<F: Fixture>() {
 pub async fn a_key_is_looked_up_before_anything_else<F: Fixture>() {
     let on = peopled::<F>().await;
     let first = say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
-    let late = aim(on.store(), &me(), conversation("a"), line(2).keyed("k", 7)).await;
-    let full =
-        aim(on.store(), &me(), To::New, Line { open_max: 0, pending_max: 0, ..line(3).keyed("k", 7) }).await;
-    let conflict = aim(on.store(), &me(), conversation("a"), line(4).keyed("k", 8)).await;
+    let late = aim(&me(), conversation("a"), line(2).keyed("k", 7));
+    let full = aim(&me(), To::New, Line { open_max: 0, pending_max: 0, ..line(3).keyed("k", 7) });
+    let gone = aim(&me(), To::Session(ses(9)), line(4).keyed("k", 7));
+    let conflict = aim(&me(), conversation("a"), line(4).keyed("k", 8));
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
     write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
-    assert_eq!(on.store().accept(late).await.unwrap(), Acceptance::Before(first.clone()));
-    assert_eq!(on.store().accept(full).await.unwrap(), Acceptance::Before(first));
-    assert_eq!(on.store().accept(conflict).await.unwrap(), Acceptance::Conflict);
+    for again in [late, full, gone] {
+        assert_eq!(accept(on.store(), again).await, Outcome::Repeated(first.clone()));
+    }
+    assert_eq!(accept(on.store(), conflict).await, Outcome::Conflict);
+    // Nor does it matter what has become of whoever asks.
+    let nobody = Principal { rights: Rights::NONE, standing: 0, ..me() };
+    let again = send(on.store(), &nobody, To::New, line(5).keyed("k", 7)).await;
+    assert_eq!(again, Outcome::Repeated(first));
+}
+
+/// A queue and a person's sessions are full: whoever repeats gets the answer of then, whoever asks anew is refused.
+pub async fn a_key_is_looked_up_before_the_limits<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let first = say(store, &me(), conversation("a"), line(1).keyed("k", 7)).await;
+    let full = |n| Line { pending_max: 1, open_max: 1, org_open_max: 1, ..line(n) };
+    assert_eq!(send(store, &me(), conversation("a"), full(2)).await, queue_full(1));
+    assert_eq!(send(store, &me(), To::New, full(2)).await, too_many_open(1));
+    assert_eq!(send(store, &friend(), To::New, full(2)).await, org_too_many_open(1));
+    for to in [conversation("a"), To::New, To::Session(ses(1))] {
+        assert_eq!(send(store, &me(), to, full(2).keyed("k", 7)).await, Outcome::Repeated(first.clone()));
+    }
+    let made = |n, max| {
+        let session = NewSession { open_max: max, ..fresh_session(n, None) };
+        Create { key: Some(key("make", "k", 1)), ..create_of("make", session) }
+    };
+    assert_eq!(create(store, &me(), made(3, 2)).await, Outcome::Done(ses(3)));
+    assert_eq!(create(store, &me(), made(4, 2)).await, Outcome::Repeated(ses(3)));
+}
+
+/// Asked for its own sake, by whoever cannot ask for the thing itself any more.
+pub async fn what_was_done_under_a_key_can_be_asked<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let first = say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
+    let until = Key { expires: Some(Moment(2_000)), ..key("make", "k", 1) };
+    let made = Create { key: Some(until.clone()), ..create_of("make", fresh_session(2, None)) };
+    assert_eq!(create(on.store(), &me(), made).await, Outcome::Done(ses(2)));
+    let on = on.reopen().await;
+    let answer = async |by: Principal, key: Key, now| {
+        on.store().answer_for(by.org, by.person, key, Moment(now)).await.unwrap()
+    };
+    let said = KeyAnswer::Repeated(first.message.bits());
+    assert_eq!(answer(me(), key("say", "k", 7), 1_500).await, said);
+    assert_eq!(answer(me(), key("say", "k", 8), 1_500).await, KeyAnswer::Conflict);
+    assert_eq!(answer(me(), key("say", "l", 7), 1_500).await, KeyAnswer::Never);
+    assert_eq!(answer(friend(), key("say", "k", 7), 1_500).await, KeyAnswer::Never);
+    assert_eq!(answer(me(), until.clone(), 1_999).await, KeyAnswer::Repeated(ses(2).bits()));
+    assert_eq!(answer(me(), until, 2_000).await, KeyAnswer::Never, "it is forgotten");
+}
+
+/// Which session it would be is said before anybody has looked at a directory; nothing is written, not even that it was asked.
+pub async fn a_message_that_needs_a_new_session_is_told_so_before_it_brings_one<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let first_trip = |by: &Principal, to| {
+        let (by, new) = aim(by, to, line(1));
+        (by, NewMessage { fresh: None, ..new })
+    };
+    for to in [conversation("a"), To::New] {
+        assert_eq!(accept(store, first_trip(&me(), to)).await, no(Rejection::WouldBeNew { by: None }));
+    }
+    assert_eq!(acts(store).await, 0);
+    say(store, &me(), conversation("a"), line(2)).await;
+    assert_eq!(
+        accept(store, first_trip(&me(), conversation("a"))).await.map(|it| it.created),
+        Outcome::Done(false)
+    );
+    // Who they are by now is said with it, so that whoever looks does not look with old eyes.
+    let old = me();
+    set(store, PeopleChange::AddRoot(RootRow { directory: "/new".into(), to: Grantee::Person(me().person) }))
+        .await;
+    let Outcome::Refused(Rejection::WouldBeNew { by: Some(by) }) =
+        accept(store, first_trip(&old, To::New)).await
+    else {
+        panic!("somebody has changed")
+    };
+    assert!(by.roots.contains(&"/new".to_owned()) && by.standing > old.standing);
+}
+
+/// Whatever the caller thought they were: the rule is asked with who they are in the transaction.
+pub async fn whoever_asks_is_who_they_are_now<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let old = friend();
+    say(store, &old, To::New, line(1)).await;
+    let member = friend().person;
+    let become_viewer =
+        PeopleChange::ChangePerson { person: member, name: None, email: None, role: Some(Role::Viewer) };
+    set(store, become_viewer).await;
+    let needs = no(Rejection::Denied(Denied::Needs(Grant::Prompt)));
+    assert_eq!(send(store, &old, To::Session(ses(1)), line(2)).await, needs);
+    let role = Rejection::Denied(Denied::NeedsRole(Role::Member));
+    assert_eq!(send(store, &old, To::New, line(2)).await, no(role));
+    // And what they were given in between counts, too.
+    say(store, &me(), conversation("b"), line(3)).await;
+    assert_eq!(send(store, &stranger(), To::Session(ses(3)), line(4)).await, not_found("session"));
+    let unknown = Principal { person: per(77), ..friend() };
+    assert_eq!(send(store, &unknown, To::New, line(4)).await, no(Rejection::Unauthenticated));
+    let read_only = Principal { rights: [Right::Read].into_iter().collect(), ..me() };
+    let right = Rejection::Denied(Denied::NeedsRight(Right::Prompt));
+    assert_eq!(send(store, &read_only, conversation("b"), line(4)).await, no(right.clone()));
+    assert_eq!(send(store, &read_only, To::New, line(4)).await, no(right));
+}
+
+pub async fn an_epoch_that_has_not_been_is_no_scope<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    open(store, 1).await;
+    let under = |n, epoch| Line { under: Some(Epoch(epoch)), ..line(n) };
+    assert_eq!(send(store, &me(), To::Session(ses(1)), under(2, 1)).await, no(Rejection::OtherScope));
+    assert_eq!(send(store, &me(), To::New, under(2, 1)).await, no(Rejection::OtherScope));
+    assert_eq!(send(store, &friend(), To::Session(ses(1)), under(2, 1)).await, not_found("session"));
+    say(store, &me(), To::Session(ses(1)), under(2, 0)).await;
+    say(store, &me(), To::New, under(3, 0)).await;
+}
+
+pub async fn a_refusal_is_in_the_audit_with_its_code<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    say(store, &me(), conversation("a"), line(1).keyed("k", 1)).await;
+    send(store, &me(), conversation("a"), Line { pending_max: 1, ..line(2) }).await;
+    send(store, &friend(), To::Session(ses(1)), line(3)).await;
+    send(store, &me(), To::New, line(4).keyed("k", 2)).await;
+    send(store, &me(), To::New, Line { open_max: 1, ..line(5) }).await;
+    let rows = acted(store).await;
+    let told: Vec<_> = rows.iter().rev().map(|row| (row.by, row.session, row.refused.as_deref())).collect();
+    let (mine, theirs) = (Some(me().person), Some(friend().person));
+    assert_eq!(
+        told,
+        [
+            (mine, Some(ses(1)), None),
+            (mine, None, Some("queue_full")),
+            (theirs, Some(ses(1)), Some("not_found")),
+            (mine, None, Some("idempotency_conflict")),
+            (mine, None, Some("too_many_open_sessions")),
+        ]
+    );
+    assert_eq!(rows[3].subject, Some(address("a").to_string()), "what it was sent to");
 }
 
 pub async fn a_refusal_is_not_remembered_under_its_key<F: Fixture>() {
     let on = peopled::<F>().await;
     let crowded = Line { open_max: 0, ..line(1).keyed("k", 7) };
-    assert_eq!(send(on.store(), &me(), To::New, crowded).await, Acceptance::TooManyOpen);
+    assert_eq!(send(on.store(), &me(), To::New, crowded).await, too_many_open(0));
     let full = Line { pending_max: 0, ..line(1).keyed("full", 7) };
     say(on.store(), &me(), conversation("a"), line(2)).await;
-    assert_eq!(send(on.store(), &me(), conversation("a"), full).await, Acceptance::QueueFull);
-    let late = aim(on.store(), &me(), conversation("a"), line(1).keyed("late", 7)).await;
-    share(on.store(), ses(2), &friend(), Some(Grant::View)).await;
-    assert_eq!(on.store().accept(late).await.unwrap(), Acceptance::Moved);
+    assert_eq!(send(on.store(), &me(), conversation("a"), full).await, queue_full(0));
+    let unseen = send(on.store(), &friend(), To::Session(ses(2)), line(1).keyed("late", 7)).await;
+    assert_eq!(unseen, not_found("session"));
+    say(on.store(), &friend(), To::New, line(6).keyed("late", 8)).await;
     // Another body under the same key is no conflict either: the key was never used.
     for (n, key) in [(3, "k"), (4, "full"), (5, "late")] {
         say(on.store(), &me(), conversation("a"), line(n).keyed(key, 8)).await;
@@ -152,80 +287,77 @@ pub async fn a_key_is_free_again_once_it_has_expired<F: Fixture>() {
     let until = |moment| Some(Key { expires: Some(Moment(moment)), ..key("say", "k", 7) });
     say(on.store(), &me(), To::New, Line { key: until(2_000), at: 1_000, ..line(1) }).await;
     let early = Line { key: until(2_999), at: 1_999, ..line(2) };
-    assert!(matches!(send(on.store(), &me(), To::New, early).await, Acceptance::Before(_)));
+    assert!(matches!(send(on.store(), &me(), To::New, early).await, Outcome::Repeated(_)));
     let late = Line { key: until(3_000), at: 2_000, ..line(3) };
     say(on.store(), &me(), To::New, late).await;
     let again = Line { key: until(3_500), at: 2_500, ..line(4) };
-    let Acceptance::Before(known) = send(on.store(), &me(), To::New, again).await else { panic!() };
+    let Outcome::Repeated(known) = send(on.store(), &me(), To::New, again).await else { panic!() };
     assert_eq!(known.message, msg(3));
 }
 
-pub async fn a_right_that_has_changed_since_it_was_seen_does_not_count<F: Fixture>() {
+pub async fn a_right_that_was_taken_away_does_not_count<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
     share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
-    let late = aim(on.store(), &friend(), conversation("a"), line(2)).await;
+    let late = aim(&friend(), conversation("a"), line(2));
     share(on.store(), ses(1), &friend(), None).await;
     let before = picture(&on).await;
-    assert_eq!(on.store().accept(late).await.unwrap(), Acceptance::Moved);
+    assert_eq!(accept(on.store(), late).await, not_found("session"));
     assert_eq!(picture(&on).await, before);
     assert!(on.store().receipt(msg(2)).await.unwrap().is_none());
     assert_eq!(on.store().words(msg(2)).await.unwrap(), None);
+    share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
+    let needs = Rejection::Denied(Denied::Needs(Grant::Prompt));
+    assert_eq!(send(on.store(), &friend(), conversation("a"), line(2)).await, no(needs));
 }
 
-pub async fn a_session_that_has_ended_since_it_was_seen_takes_nothing<F: Fixture>() {
+pub async fn a_session_that_has_ended_takes_nothing<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
-    let late = aim(on.store(), &me(), To::Session(ses(1)), line(2)).await;
+    let late = aim(&me(), To::Session(ses(1)), line(2));
     write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
     let before = picture(&on).await;
-    assert_eq!(on.store().accept(late).await.unwrap(), Acceptance::Moved);
+    assert_eq!(accept(on.store(), late).await, is_ended(ses(1), EndWhy::Asked));
+    assert_eq!(send(on.store(), &friend(), To::Session(ses(1)), line(2)).await, not_found("session"));
+    assert_eq!(send(on.store(), &me(), To::Session(ses(9)), line(2)).await, not_found("session"));
     assert_eq!(picture(&on).await, before);
 }
 
-pub async fn a_conversation_that_was_bound_in_between_is_resolved_again<F: Fixture>() {
+pub async fn a_conversation_that_was_bound_in_between_gets_no_second_session<F: Fixture>() {
     let on = peopled::<F>().await;
-    let late = aim(on.store(), &me(), conversation("a"), line(2)).await;
+    let late = aim(&me(), conversation("a"), Line { asks_for_new: true, ..line(2) });
     say(on.store(), &me(), conversation("a"), line(1)).await;
-    let before = picture(&on).await;
-    assert_eq!(on.store().accept(late).await.unwrap(), Acceptance::Moved);
-    assert_eq!(picture(&on).await, before);
+    let Outcome::Done(accepted) = accept(on.store(), late).await else { panic!() };
+    assert_eq!((accepted.session, accepted.created, accepted.if_new_ignored), (ses(1), false, true));
     assert!(on.store().session(ses(2)).await.unwrap().is_none());
 }
 
 pub async fn concurrent_first_messages_share_one_session<F: Fixture>() {
     let on = peopled::<F>().await;
-    let mut firsts = vec![];
-    for n in 1..=20 {
-        firsts.push(aim(on.store(), &me(), conversation("a"), line(n)).await);
-    }
-    let firsts = firsts.into_iter().map(|first| on.store().accept(first)).collect();
-    let answers: Vec<_> = together(firsts).await.into_iter().map(Result::unwrap).collect();
-    let done = answers.iter().filter(|answer| matches!(answer, Acceptance::Done(_))).count();
-    let moved = answers.iter().filter(|answer| **answer == Acceptance::Moved).count();
-    assert_eq!((done, moved), (1, 19));
+    let firsts = (1..=20).map(|n| accept(on.store(), aim(&me(), conversation("a"), line(n)))).collect();
+    let answers: Vec<_> = together(firsts).await;
+    let accepted = |answer| match answer {
+        Outcome::Done(accepted) => accepted,
+        other => panic!("not accepted: {other:?}"),
+    };
+    let accepted: Vec<Accepted> = answers.into_iter().map(accepted).collect();
+    assert_eq!(accepted.iter().filter(|accepted| accepted.created).count(), 1);
     let sessions = list(on.store(), &me(), Which::All).await;
     assert_eq!(sessions.len(), 1);
-    // Resolved again, the others go where the first one went.
-    for (n, answer) in (1..=20).zip(&answers) {
-        if *answer == Acceptance::Moved {
-            let accepted = say(on.store(), &me(), conversation("a"), line(n)).await;
-            assert_eq!((accepted.session, accepted.created), (sessions[0].session, false));
-        }
-    }
+    assert!(accepted.iter().all(|accepted| accepted.session == sessions[0].session));
     assert_eq!(row(on.store(), sessions[0].session).await.pending, 20);
 }
 
 pub async fn a_receipt_says_that_a_wish_for_a_new_session_was_ignored<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
-    let second = Line { if_new_ignored: true, ..line(2).keyed("k", 1) };
+    let second = Line { asks_for_new: true, ..line(2).keyed("k", 1) };
     let accepted = say(on.store(), &me(), conversation("a"), second.clone()).await;
     assert!(accepted.if_new_ignored && receipt(on.store(), 2).await.if_new_ignored);
     assert!(!receipt(on.store(), 1).await.if_new_ignored);
     let on = on.reopen().await;
     let again = send(on.store(), &me(), conversation("a"), Line { n: 3, ..second }).await;
-    assert_eq!(again, Acceptance::Before(accepted));
+    assert_eq!(again, Outcome::Repeated(accepted));
 }
 
 pub async fn one_address_in_two_orgs_is_two_conversations<F: Fixture>() {
@@ -268,6 +400,32 @@ pub async fn find_does_not_look_into_other_orgs<F: Fixture>() {
     }
 }
 
+pub async fn an_address_of_somebody_else_is_not_used<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let theirs = To::Conversation("web:friend/1".parse().unwrap());
+    let denied = no(Rejection::Denied(Denied::AddressNotYours));
+    assert_eq!(send(on.store(), &me(), theirs.clone(), line(1)).await, denied);
+    say(on.store(), &friend(), theirs.clone(), line(1)).await;
+    assert_eq!(send(on.store(), &me(), theirs, line(2)).await, denied, "bound or not");
+}
+
+pub async fn a_session_of_another_org_is_not_found<F: Fixture>() {
+    let on = peopled::<F>().await;
+    say(on.store(), &me(), conversation("a"), line(1)).await;
+    assert_eq!(send(on.store(), &stranger(), To::Session(ses(1)), line(2)).await, not_found("session"));
+    write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
+    assert_eq!(send(on.store(), &stranger(), To::Session(ses(1)), line(2)).await, not_found("session"));
+}
+
+/// A past that somebody may not see is none.
+pub async fn a_previous_session_is_told_only_to_whom_it_may_be_shown<F: Fixture>() {
+    let on = peopled::<F>().await;
+    say(on.store(), &me(), conversation("a"), line(1)).await;
+    write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
+    let theirs = say(on.store(), &friend(), conversation("a"), line(2)).await;
+    assert_eq!((theirs.created, theirs.previous), (true, None));
+}
+
 pub async fn a_conversation_whose_session_has_ended_gets_a_new_one_and_is_told<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
@@ -279,12 +437,12 @@ pub async fn a_conversation_whose_session_has_ended_gets_a_new_one_and_is_told<F
     let receipt = receipt(on.store(), 2).await;
     assert_eq!((receipt.created, receipt.previous), (true, previous));
     let again = send(on.store(), &me(), conversation("a"), line(3).keyed("k", 1)).await;
-    assert_eq!(again, Acceptance::Before(accepted));
-    assert_eq!(on.store().find(me().org, conversation("a")).await.unwrap().found, Found::Open(ses(2)));
+    assert_eq!(again, Outcome::Repeated(accepted));
+    assert_eq!(bound(on.store(), &me(), "a").await, Some(ses(2)));
     // Of several that have ended, the last one is the previous one.
     write(on.store(), ses(2), vec![opened(), refused(2), ended()]).await;
-    let finding = on.store().find(me().org, conversation("a")).await.unwrap();
-    assert_eq!(finding.found, Found::Ended(ses(2), EndWhy::Asked));
+    let accepted = say(on.store(), &me(), conversation("a"), line(4)).await;
+    assert_eq!(accepted.previous, Some((ses(2), EndWhy::Asked)));
 }
 
 pub async fn the_inbox_has_the_order_of_acceptance<F: Fixture>() {
@@ -292,9 +450,9 @@ pub async fn the_inbox_has_the_order_of_acceptance<F: Fixture>() {
     say(on.store(), &me(), conversation("a"), line(1)).await;
     let mut rest = vec![];
     for n in 2..=30 {
-        rest.push(on.store().accept(aim(on.store(), &me(), conversation("a"), line(n)).await));
+        rest.push(accept(on.store(), aim(&me(), conversation("a"), line(n))));
     }
-    together(rest).await.into_iter().for_each(|answer| assert!(matches!(answer, Ok(Acceptance::Done(_)))));
+    together(rest).await.into_iter().for_each(|answer| assert!(matches!(answer, Outcome::Done(_))));
     say(on.store(), &me(), conversation("a"), line(31)).await;
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
     assert!(inbox.is_sorted_by(|a, b| a.number < b.number));
@@ -310,32 +468,55 @@ pub async fn the_inbox_has_the_order_of_acceptance<F: Fixture>() {
 
 pub async fn a_session_can_be_made_before_anybody_says_anything<F: Fixture>() {
     let on = peopled::<F>().await;
-    let create = |n, body| Create {
-        session: fresh_session(n, Some(address("a")), None),
-        past: None,
+    let new = |n, body| Create {
         key: Some(key("create", "k", body)),
-        trail: trail("create", 1_000 + u64::from(n)),
+        ..create_of("create", fresh_session(n, Some(address("a"))))
     };
-    let wish = |n, body| authorize_new(&me(), anywhere(Some(&address("a"))), create(n, body)).unwrap();
-    assert_eq!(on.store().create(wish(1, 7)).await.unwrap(), Creation::Done(ses(1)));
+    assert_eq!(create(on.store(), &me(), new(1, 7)).await, Outcome::Done(ses(1)));
     let inbox = on.store().inbox(ses(1), ALL).await.unwrap();
     assert_eq!((inbox.len(), &inbox[0].item), (1, &InboxItem::Wake));
     assert_eq!(acts(on.store()).await, 1);
     let before = picture(&on).await;
-    assert_eq!(on.store().create(wish(2, 7)).await.unwrap(), Creation::Before(ses(1)));
-    assert_eq!(on.store().create(wish(2, 8)).await.unwrap(), Creation::Conflict);
-    let keyless = Create { key: None, ..create(2, 7) };
-    let moved = authorize_new(&me(), anywhere(Some(&address("a"))), keyless).unwrap();
-    assert_eq!(on.store().create(moved).await.unwrap(), Creation::Moved);
-    let mut crowded = Create { key: Some(key("create", "k2", 1)), ..create(2, 7) };
+    assert_eq!(create(on.store(), &me(), new(2, 7)).await, Outcome::Repeated(ses(1)));
+    assert_eq!(create(on.store(), &me(), new(2, 8)).await, Outcome::Conflict);
+    let keyless = Create { key: None, ..new(2, 7) };
+    assert_eq!(create(on.store(), &me(), keyless).await, no(Rejection::Changed), "it is bound by now");
+    let mut crowded = Create { key: Some(key("create", "k2", 1)), ..new(2, 7) };
     (crowded.session.bind, crowded.session.open_max) = (None, 1);
-    let crowded = authorize_new(&me(), anywhere(None), crowded).unwrap();
-    assert_eq!(on.store().create(crowded).await.unwrap(), Creation::TooManyOpen);
+    assert_eq!(create(on.store(), &me(), crowded).await, too_many_open(1));
     assert_eq!(picture(&on).await, before);
     let on = on.reopen().await;
-    assert_eq!(on.store().create(wish(2, 7)).await.unwrap(), Creation::Before(ses(1)));
+    assert_eq!(create(on.store(), &me(), new(2, 7)).await, Outcome::Repeated(ses(1)));
     let accepted = say(on.store(), &me(), conversation("a"), line(5)).await;
     assert_eq!((accepted.session, accepted.created), (ses(1), false));
+}
+
+/// Agent and directory have to be theirs to choose, as things are when it is made.
+pub async fn a_session_is_made_of_what_is_theirs_to_choose<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let chosen = |n, agent: &str, directory: Option<&str>| {
+        let chosen = Chosen { agent: agent.into(), directory: directory.map(String::from) };
+        create_of("make", NewSession { chosen, ..fresh_session(n, None) })
+    };
+    let elsewhere = no(Rejection::Denied(Denied::DirectoryNotYours));
+    assert_eq!(create(store, &me(), chosen(1, "scripted", Some("/etc"))).await, elsewhere);
+    assert_eq!(create(store, &me(), chosen(1, "scripted", Some("/srv/x"))).await, Outcome::Done(ses(1)));
+    assert_eq!(create(store, &friend(), chosen(2, "scripted", Some("/srv/x"))).await, elsewhere);
+    let give = PeopleChange::Give {
+        on: Resource::Agent("closed".into()),
+        to: Grantee::Person(me().person),
+        grant: Grant::Prompt,
+    };
+    set(store, give).await;
+    let agent = no(Rejection::Denied(Denied::AgentNotYours));
+    assert_eq!(create(store, &friend(), chosen(2, "closed", None)).await, agent);
+    assert_eq!(create(store, &me(), chosen(2, "closed", None)).await, Outcome::Done(ses(2)));
+    let (by, new) = aim(&friend(), To::New, line(3));
+    let closed = Chosen { agent: "closed".into(), directory: None };
+    let fresh = NewSession { chosen: closed, ..fresh_session(3, None) };
+    let new = NewMessage { fresh: Some(Box::new(fresh)), ..new };
+    assert_eq!(store.accept(by, new).await.unwrap(), no(Rejection::Denied(Denied::AgentNotYours)));
 }
 
 /// A minted id that is there already is a bug of the caller; the store must not pour two into one.
@@ -343,9 +524,9 @@ pub async fn an_id_is_used_once<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
     let before = picture(&on).await;
-    let twice = aim(on.store(), &me(), conversation("a"), line(1)).await;
-    assert!(on.store().accept(twice).await.is_err());
-    let twice = aim(on.store(), &me(), To::New, line(1)).await;
-    assert!(on.store().accept(twice).await.is_err());
+    for to in [conversation("a"), To::New] {
+        let (by, twice) = aim(&me(), to, line(1));
+        assert!(on.store().accept(by, twice).await.is_err());
+    }
     assert_eq!(picture(&on).await, before);
 }

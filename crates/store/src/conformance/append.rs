@@ -83,7 +83,7 @@ pub async fn inbox_rows_go_with_the_facts_that_answer_them<F: Fixture>() {
 pub async fn an_append_without_facts_only_empties_the_inbox<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
-    ask(on.store(), ses(1), 1, Request::Stop { message: msg(9) }).await;
+    ask(on.store(), 1, Request::Stop { message: msg(1) }).await;
     let mut idle = drain(on.store(), ses(1)).await;
     idle.verdicts = vec![(req(1), Verdict::Done)];
     assert_eq!(written(on.store(), idle).await, Number(2));
@@ -269,20 +269,19 @@ pub async fn an_end_and_a_message_never_pass_each_other<F: Fixture>() {
         let end = with(drain(store, ses(1)).await, vec![refused(1), ended()]);
         let mut messages = vec![];
         for n in 2..=7 {
-            messages.push(aim(store, &me(), To::Session(ses(1)), line(n)).await);
+            messages.push(aim(&me(), To::Session(ses(1)), line(n)));
         }
         let mut race: Vec<Pin<Box<dyn Future<Output = Raced>>>> = vec![];
         for message in messages {
-            let accept = store.accept(message);
-            race.push(Box::pin(async { Raced::Message(accept.await.unwrap()) }));
+            race.push(Box::pin(async { Raced::Message(accept(store, message).await) }));
         }
         let end = store.append(end);
         race.insert(before_end, Box::pin(async { Raced::End(end.await.unwrap()) }));
         let (mut safe, mut over) = (0, false);
         for raced in together(race).await {
             match raced {
-                Raced::Message(Acceptance::Done(_)) => safe += 1,
-                Raced::Message(Acceptance::Moved) => {}
+                Raced::Message(crate::Outcome::Done(_)) => safe += 1,
+                Raced::Message(crate::Outcome::Refused(Rejection::Ended { .. })) => {}
                 Raced::End(Appending::Done(_)) => over = true,
                 Raced::End(Appending::Undrained) => {}
                 other => panic!("{other:?}"),
@@ -296,6 +295,6 @@ pub async fn an_end_and_a_message_never_pass_each_other<F: Fixture>() {
 
 #[derive(Debug)]
 enum Raced {
-    Message(Acceptance),
+    Message(crate::Outcome<Accepted, Rejection>),
     End(Appending),
 }

@@ -122,8 +122,7 @@ pub async fn the_audit_is_found_by_time_person_verb_and_subject<F: Fixture>() {
     say(store, &me(), conversation("a"), line(1)).await;
     share(store, ses(1), &friend(), Some(kernel::Grant::Prompt)).await;
     say(store, &friend(), To::Session(ses(1)), line(2)).await;
-    let stop = want(store, &me(), ses(1), 1, Request::Stop { message: msg(2) }).await;
-    store.ask(stop).await.unwrap();
+    ask(store, 1, Request::Stop { message: msg(2) }).await;
     set(store, PeopleChange::MakeGroup { group: grp(1), name: "ours".into() }).await;
     let join = PeopleChange::Join { group: grp(1), person: friend().person };
     assert_eq!(change(store, &me(), join).await, "done");

@@ -671,10 +671,8 @@ pub async fn a_new_session_is_shared_as_the_org_says<F: Fixture>() {
         (Some(Grant::Prompt), Some(7), None)
     );
     open(store, 2).await;
-    let created =
-        Create { session: fresh_session(3, None, None), past: None, key: None, trail: trail("create", 1) };
-    let created = kernel::authorize_new(&me(), anywhere(None), created).unwrap();
-    assert_eq!(store.create(created).await.unwrap(), Creation::Done(ses(3)));
+    let created = create_of("create", fresh_session(3, None));
+    assert_eq!(create(store, &me(), created).await, Outcome::Done(ses(3)));
     say(store, &stranger(), To::New, line(4)).await;
     set(store, share(None)).await;
     open(store, 5).await;
@@ -727,11 +725,11 @@ pub async fn a_session_that_is_handed_over_is_the_others_in_every_list_and_count
     assert_eq!(shown(store, &friend()).await, [1, 1, 1, 1]);
     assert_eq!(shown(store, &me()).await, [1, 0, 0, 1]);
     let one = |n| Line { open_max: 1, ..line(n) };
-    assert_eq!(send(store, &friend(), To::New, one(3)).await, Acceptance::TooManyOpen);
-    assert_eq!(send(store, &me(), To::New, one(3)).await, Acceptance::TooManyOpen);
+    assert_eq!(send(store, &friend(), To::New, one(3)).await, too_many_open(1));
+    assert_eq!(send(store, &me(), To::New, one(3)).await, too_many_open(1));
     write(store, ses(1), vec![answered(1), ended()]).await;
     say(store, &friend(), To::New, one(3)).await;
-    assert_eq!(send(store, &me(), To::New, one(4)).await, Acceptance::TooManyOpen);
+    assert_eq!(send(store, &me(), To::New, one(4)).await, too_many_open(1));
 }
 
 pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() {
@@ -751,11 +749,7 @@ pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() 
     assert_eq!(shown(store, &stranger()).await[0], 1);
     assert!(revision(1).await > before.0 && revision(4).await == before.1);
     let few = |n| Line { open_max: 3, ..line(n) };
-    assert_eq!(
-        send(store, &me(), To::New, few(6)).await,
-        Acceptance::TooManyOpen,
-        "two of theirs and one of mine"
-    );
+    assert_eq!(send(store, &me(), To::New, few(6)).await, too_many_open(3), "two of theirs and one of mine");
     say(store, &friend(), To::New, Line { open_max: 1, ..line(6) }).await;
 }
 

@@ -5,8 +5,8 @@ use super::story::*;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
-    Authorized, Change, Delivery, Fact, Grantee, Moment, Named, Number, Principal, Scope, SessionId, Setting,
-    To, Turn, authorize_new,
+    Change, Delivery, Fact, Grant, Grantee, Moment, Named, Number, Principal, Scope, SessionId, Setting, To,
+    Turn,
 };
 
 /// The id that everything here had elsewhere.
@@ -37,16 +37,12 @@ fn past(n: u32, by: &Principal) -> Past {
 
 fn bring(n: u32, by: &Principal) -> Create {
     let elsewhere = Scope { agent: String::new(), ..scope() };
-    let session = NewSession { scope: elsewhere, ..fresh_session(n, None, None) };
-    Create { session, past: Some(past(n, by)), key: None, trail: trail("import", 1_000) }
-}
-
-fn allowed(by: &Principal, create: Create) -> Authorized<Create> {
-    authorize_new(by, anywhere(None), create).unwrap()
+    let session = NewSession { scope: elsewhere, ..fresh_session(n, None) };
+    Create { past: Some(past(n, by)), ..create_of("import", session) }
 }
 
 async fn brought(store: &dyn Store, n: u32, by: &Principal) {
-    assert_eq!(store.create(allowed(by, bring(n, by))).await.unwrap(), Creation::Done(ses(n)));
+    assert_eq!(create(store, by, bring(n, by)).await, Outcome::Done(ses(n)));
 }
 
 async fn named(store: &dyn Store, by: &Principal) -> Vec<(SessionId, bool)> {
@@ -108,19 +104,21 @@ pub async fn what_somebody_has_imported_they_import_once<F: Fixture>() {
     let store = on.store();
     brought(store, 1, &me()).await;
     let before = picture(&on).await;
-    let again = store.create(allowed(&me(), bring(2, &me()))).await.unwrap();
-    assert_eq!(again, Creation::Already(ses(1)));
-    let crowded = |mut create: Create| {
-        create.session.open_max = 0;
-        create
-    };
-    let refused = store.create(allowed(&me(), crowded(bring(2, &me())))).await.unwrap();
-    assert_eq!(refused, Creation::TooManyOpen);
+    let here = || no(Rejection::AlreadyHere { session: ses(1) });
+    assert_eq!(create(store, &me(), bring(2, &me())).await, here());
+    let mut crowded = bring(2, &me());
+    crowded.session.open_max = 0;
+    assert_eq!(create(store, &me(), crowded).await, here(), "whether or not there is room");
     assert_eq!(picture(&on).await, before, "nothing of it is left");
     assert!(store.receipt(msg(2)).await.unwrap().is_none());
     let keyed = |n| Create { key: Some(key("import", "k", 1)), ..bring(n, &stranger()) };
-    assert_eq!(store.create(allowed(&stranger(), keyed(3))).await.unwrap(), Creation::Done(ses(3)));
-    assert_eq!(store.create(allowed(&stranger(), keyed(4))).await.unwrap(), Creation::Before(ses(3)));
+    assert_eq!(create(store, &stranger(), keyed(3)).await, Outcome::Done(ses(3)));
+    assert_eq!(create(store, &stranger(), keyed(4)).await, Outcome::Repeated(ses(3)));
+    // What somebody else has brought is in the way of whoever sees it, and of nobody else.
+    share(store, ses(1), &friend(), Some(Grant::View)).await;
+    assert_eq!(create(store, &friend(), bring(5, &friend())).await, here());
+    share(store, ses(1), &friend(), None).await;
+    assert_eq!(create(store, &friend(), bring(5, &friend())).await, Outcome::Done(ses(5)));
 }
 
 pub async fn an_import_is_nobody_elses_whatever_the_org_shares<F: Fixture>() {

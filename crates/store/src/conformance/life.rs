@@ -232,7 +232,7 @@ impl Lives {
             5..=9 if open => {
                 let request = self.request(session, &messages, &row);
                 let (resolved, words) = beside(&request);
-                ask_with(store, session, n, request, resolved, words).await;
+                ask_with(store, n, request, resolved, words).await;
                 self.keep(store, session, false).await;
             }
             10 if open => {

@@ -11,8 +11,8 @@ pub async fn only_open_sessions_count_as_open<F: Fixture>() {
     say(on.store(), &me(), To::New, two(1)).await;
     say(on.store(), &me(), conversation("a"), two(2)).await;
     let before = picture(&on).await;
-    assert_eq!(send(on.store(), &me(), To::New, two(3)).await, Acceptance::TooManyOpen);
-    assert_eq!(send(on.store(), &me(), conversation("b"), two(3)).await, Acceptance::TooManyOpen);
+    assert_eq!(send(on.store(), &me(), To::New, two(3)).await, too_many_open(2));
+    assert_eq!(send(on.store(), &me(), conversation("b"), two(3)).await, too_many_open(2));
     assert_eq!(picture(&on).await, before);
     // A session that is there takes messages; others have their own count.
     say(on.store(), &me(), conversation("a"), two(4)).await;
@@ -25,12 +25,14 @@ pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() 
     let on = peopled::<F>().await;
     let mut sends = vec![];
     for n in 1..=12 {
-        let wish = aim(on.store(), &me(), To::New, Line { open_max: 3, ..line(n) }).await;
-        sends.push(on.store().accept(wish));
+        sends.push(accept(on.store(), aim(&me(), To::New, Line { open_max: 3, ..line(n) })));
     }
     let answers = together(sends).await;
-    let done = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::Done(_)))).count();
-    let refused = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::TooManyOpen))).count();
+    let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_))).count();
+    let refused = answers
+        .iter()
+        .filter(|answer| matches!(answer, Outcome::Refused(Rejection::TooManyOpen { .. })))
+        .count();
     assert_eq!((done, refused), (3, 9));
     assert_eq!(list(on.store(), &me(), Which::All).await.len(), 3);
 }
@@ -41,14 +43,12 @@ pub async fn an_org_has_only_so_many_open_sessions<F: Fixture>() {
     let three = |n| Line { org_open_max: 3, open_max: 2, ..line(n) };
     say(store, &me(), To::New, three(1)).await;
     say(store, &me(), To::New, three(2)).await;
-    assert_eq!(send(store, &me(), To::New, three(3)).await, Acceptance::TooManyOpen, "their own limit first");
+    assert_eq!(send(store, &me(), To::New, three(3)).await, too_many_open(2), "their own limit first");
     say(store, &friend(), conversation("a"), three(3)).await;
     let before = picture(&on).await;
-    assert_eq!(send(store, &friend(), To::New, three(4)).await, Acceptance::OrgTooManyOpen);
-    let fresh = NewSession { org_open_max: 3, ..fresh_session(4, None, None) };
-    let create = Create { session: fresh, past: None, key: None, trail: trail("create", 1) };
-    let create = kernel::authorize_new(&friend(), anywhere(None), create).unwrap();
-    assert_eq!(store.create(create).await.unwrap(), Creation::OrgTooManyOpen);
+    assert_eq!(send(store, &friend(), To::New, three(4)).await, org_too_many_open(3));
+    let fresh = NewSession { org_open_max: 3, ..fresh_session(4, None) };
+    assert_eq!(create(store, &friend(), create_of("create", fresh)).await, org_too_many_open(3));
     assert_eq!(picture(&on).await, before);
     // Another org has its own count; a session that is there takes messages; one that has ended makes room.
     say(store, &stranger(), To::New, three(5)).await;
@@ -56,7 +56,7 @@ pub async fn an_org_has_only_so_many_open_sessions<F: Fixture>() {
     let on = on.reopen().await;
     write(on.store(), ses(1), vec![opened(), refused(1), ended()]).await;
     say(on.store(), &friend(), To::New, three(7)).await;
-    assert_eq!(send(on.store(), &me(), To::New, three(8)).await, Acceptance::OrgTooManyOpen);
+    assert_eq!(send(on.store(), &me(), To::New, three(8)).await, org_too_many_open(3));
 }
 
 pub async fn the_orgs_limit_holds_against_all_at_once<F: Fixture>() {
@@ -64,12 +64,14 @@ pub async fn the_orgs_limit_holds_against_all_at_once<F: Fixture>() {
     let mut sends = vec![];
     for n in 1..=12 {
         let by = if n % 2 == 0 { me() } else { friend() };
-        let wish = aim(on.store(), &by, To::New, Line { org_open_max: 5, ..line(n) }).await;
-        sends.push(on.store().accept(wish));
+        sends.push(accept(on.store(), aim(&by, To::New, Line { org_open_max: 5, ..line(n) })));
     }
     let answers = together(sends).await;
-    let done = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::Done(_)))).count();
-    let refused = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::OrgTooManyOpen))).count();
+    let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_))).count();
+    let refused = answers
+        .iter()
+        .filter(|answer| matches!(answer, Outcome::Refused(Rejection::OrgTooManyOpen { .. })))
+        .count();
     assert_eq!((done, refused), (5, 7));
 }
 
@@ -79,13 +81,13 @@ pub async fn only_unfinished_messages_count_as_pending<F: Fixture>() {
     say(on.store(), &me(), conversation("a"), two(1)).await;
     say(on.store(), &me(), conversation("a"), two(2)).await;
     let before = picture(&on).await;
-    assert_eq!(send(on.store(), &me(), conversation("a"), two(3)).await, Acceptance::QueueFull);
+    assert_eq!(send(on.store(), &me(), conversation("a"), two(3)).await, queue_full(2));
     assert_eq!(picture(&on).await, before);
     assert_eq!(on.store().words(msg(3)).await.unwrap(), None);
     // Seen by the keeper, or even running, it is unfinished all the same.
     write(on.store(), ses(1), vec![opened(), queued(1), queued(2), started(1, 1), attempt(1)]).await;
     assert_eq!(row(on.store(), ses(1)).await.pending, 2);
-    assert_eq!(send(on.store(), &me(), conversation("a"), two(3)).await, Acceptance::QueueFull);
+    assert_eq!(send(on.store(), &me(), conversation("a"), two(3)).await, queue_full(2));
     write(on.store(), ses(1), vec![answered(1)]).await;
     assert_eq!(row(on.store(), ses(1)).await.pending, 1);
     say(on.store(), &me(), conversation("a"), two(3)).await;
@@ -96,11 +98,13 @@ pub async fn the_limit_of_pending_messages_holds_against_all_at_once<F: Fixture>
     say(on.store(), &me(), conversation("a"), line(1)).await;
     let mut sends = vec![];
     for n in 2..=12 {
-        let wish = aim(on.store(), &me(), conversation("a"), Line { pending_max: 4, ..line(n) }).await;
-        sends.push(on.store().accept(wish));
+        sends.push(accept(on.store(), aim(&me(), conversation("a"), Line { pending_max: 4, ..line(n) })));
     }
     let answers = together(sends).await;
-    let full = answers.iter().filter(|answer| matches!(answer, Ok(Acceptance::QueueFull))).count();
+    let full = answers
+        .iter()
+        .filter(|answer| matches!(answer, Outcome::Refused(Rejection::QueueFull { .. })))
+        .count();
     assert_eq!((row(on.store(), ses(1)).await.pending, full), (4, 8));
 }
 
@@ -203,4 +207,20 @@ pub async fn a_claim_is_raced_for_by_all_and_won_by_so_many<F: Fixture>() {
     let done = answers.iter().filter(|answer| matches!(answer, Ok(Appending::Done(_)))).count();
     let refused = answers.iter().filter(|answer| matches!(answer, Ok(Appending::Claimed(_)))).count();
     assert_eq!((done, refused), (3, 5));
+}
+
+/// An org may want fewer sessions than the machine allows, and never gets more.
+pub async fn an_orgs_own_limit_counts_if_it_is_lower<F: Fixture>() {
+    let on = peopled::<F>().await;
+    let store = on.store();
+    let wants = |open_max| PeopleChange::Settings(OrgSettings { open_max, ..OrgSettings::default() });
+    set(store, wants(Some(1))).await;
+    say(store, &me(), To::New, line(1)).await;
+    assert_eq!(send(store, &me(), To::New, line(2)).await, org_too_many_open(1));
+    assert_eq!(create(store, &me(), create_of("create", fresh_session(2, None))).await, org_too_many_open(1));
+    say(store, &stranger(), To::New, line(2)).await;
+    set(store, wants(Some(9))).await;
+    let few = |n| Line { org_open_max: 2, ..line(n) };
+    say(store, &me(), To::New, few(3)).await;
+    assert_eq!(send(store, &me(), To::New, few(4)).await, org_too_many_open(2));
 }

@@ -195,22 +195,22 @@ pub async fn nobody_says_anything_where_they_are_not<F: Fixture>() {
     }
 }
 
-pub async fn a_disabled_persons_wishes_are_moved<F: Fixture>() {
+pub async fn a_disabled_persons_wishes_are_refused<F: Fixture>() {
     let on = busy::<F>().await;
     let store = on.store();
     let by = Principal { groups: vec![grp(1)], ..now(store, &friend()).await };
-    let message = aim(store, &by, To::Session(ses(1)), line(20)).await;
-    let first = aim(store, &by, To::New, line(21)).await;
-    let wish = want(store, &by, ses(1), 1, Request::Withdraw { message: msg(11) }).await;
+    let message = aim(&by, To::Session(ses(1)), line(20));
+    let first = aim(&by, To::New, line(21));
+    let wish = want(1, Request::Withdraw { message: msg(11) });
     set(store, PeopleChange::Disable { person: friend().person }).await;
     let before = picture(&on).await;
-    assert_eq!(store.accept(message).await.unwrap(), Acceptance::Moved);
-    assert_eq!(store.accept(first).await.unwrap(), Acceptance::Moved);
-    assert_eq!(store.ask(wish).await.unwrap(), Asking::Moved);
+    let nobody = || Rejection::Unauthenticated;
+    assert_eq!(accept(store, message).await, no(nobody()));
+    assert_eq!(accept(store, first).await, no(nobody()));
+    assert_eq!(ask_as(store, &by, wish).await, no(nobody()));
     assert_eq!(picture(&on).await, before);
     // Not even if they knew their standing.
     let by = Principal { standing: now(store, &friend()).await.standing, ..by };
-    let message = aim(store, &by, To::New, line(21)).await;
-    assert_eq!(store.accept(message).await.unwrap(), Acceptance::Moved);
+    assert_eq!(send(store, &by, To::New, line(21)).await, no(nobody()));
     assert_eq!(picture(&on).await, before);
 }

@@ -5,9 +5,9 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Act, Answer, Answerer, ApprovalForm, ApprovalTerms, Claim, Delivery, Epoch, Fact, Grant, Grantee,
+    Answer, Answerer, ApprovalForm, ApprovalTerms, Claim, Delivery, Denied, Epoch, Fact, Grant, Grantee,
     HoldWhy, Moment, NewWorktree, Number, Origin, Outcome, Request, RuleId, Scope, StopWhy, To, Turn,
-    Worktree, authorize, authorize_new,
+    Worktree,
 };
 
 fn steered(turn: u32, n: u32) -> Fact {
@@ -171,23 +171,14 @@ pub async fn another_agent_is_another_record<F: Fixture>() {
     write(store, ses(1), vec![opened(), queued_by(1, friend().person)]).await;
     let (to, person) = (Grantee::Person(me().person), friend().person);
     set(store, PeopleChange::Give { on: Resource::Agent("closed".into()), to, grant: Grant::Prompt }).await;
-    let by = now(store, &friend()).await;
-    let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
-    let request = |n| NewRequest {
-        id: req(n),
-        session: ses(1),
-        request: Request::End { session: ses(1) },
-        resolved: Resolved::default(),
-        words: None,
-        key: None,
-        trail: trail("ask", 2_000),
-    };
-    let late = authorize(&by, Act::Rule, &record, request(1)).unwrap();
+    let by = friend();
+    let stop = |n| want(n, Request::Stop { message: msg(1) });
     assert!(store.may_say(ses(1), person).await.unwrap());
     write(store, ses(1), vec![moved(1, Scope { agent: "closed".into(), ..scope() })]).await;
     let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
     assert_eq!((record.agent.as_str(), record.revision), ("closed", 2));
-    assert_eq!(store.ask(late).await.unwrap(), Asking::Moved, "what was seen before does not count");
+    let denied = no(Rejection::Denied(Denied::AgentNotYours));
+    assert_eq!(ask_as(store, &by, stop(1)).await, denied, "what was seen before does not count");
     assert!(!store.may_say(ses(1), person).await.unwrap(), "this agent is not open to them");
     let append = Append { starts: Some((msg(1), person)), ..append_to(store, ses(1)).await };
     assert_eq!(store.append(append).await.unwrap(), Appending::Revoked(msg(1)));
@@ -195,17 +186,17 @@ pub async fn another_agent_is_another_record<F: Fixture>() {
     let (record, _) = store.session(ses(1)).await.unwrap().unwrap();
     assert_eq!((record.agent.as_str(), record.revision), ("scripted", 3), "back is a change, too");
     assert!(store.may_say(ses(1), person).await.unwrap());
-    let again = authorize(&by, Act::Rule, &record, request(2)).unwrap();
-    assert_eq!(store.ask(again).await.unwrap(), Asking::Done(req(2)));
+    assert_eq!(ask_as(store, &by, stop(2)).await, crate::Outcome::Done(waits(2, ses(1))));
 }
 
 pub async fn a_message_says_how_and_for_which_scope_it_was_written<F: Fixture>() {
     let on = peopled::<F>().await;
     open(on.store(), 1).await;
+    write(on.store(), ses(1), vec![moved(1, within("a")), moved(2, scope())]).await;
     let wanted = [
         (2, Delivery::Queue, None),
         (3, Delivery::Interrupt, Some(Epoch(0))),
-        (4, Delivery::Steer, Some(Epoch(7))),
+        (4, Delivery::Steer, Some(Epoch(1))),
     ];
     for (n, delivery, under) in wanted {
         say(on.store(), &me(), To::Session(ses(1)), Line { delivery, under, ..line(n) }).await;
@@ -235,7 +226,7 @@ pub async fn a_message_says_how_and_for_which_scope_it_was_written<F: Fixture>()
         }
         epochs
     };
-    assert_eq!(epochs(store).await, [Some(Epoch(2)), Some(Epoch(0)), Some(Epoch(7))]);
+    assert_eq!(epochs(store).await, [Some(Epoch(2)), Some(Epoch(0)), Some(Epoch(1))]);
     assert_eq!(receipt(store, 4).await.why, Some("other_scope"));
     write(store, ses(1), vec![Fact::Released { message: msg(4), epoch: Epoch(2) }]).await;
     let on = on.reopen().await;
@@ -250,10 +241,20 @@ pub async fn a_fork_knows_what_it_came_from<F: Fixture>() {
     let origin = Some(Origin { session: ses(1), turn: Turn(3) });
     let (base, branch) = (Some("main".into()), None);
     let enter = Some(NewWorktree { name: "fork".into(), base, branch });
-    let fork = NewSession { origin, enter: enter.clone(), ..fresh_session(2, None, None) };
-    let create = Create { session: fork, past: None, key: None, trail: trail("fork", 1_100) };
-    let wish = authorize_new(&me(), anywhere(None), create).unwrap();
-    assert_eq!(on.store().create(wish).await.unwrap(), Creation::Done(ses(2)));
+    let fork = |n| {
+        // Its place was chosen by whoever made the origin.
+        let chosen = Chosen { agent: scope().agent, directory: Some("/elsewhere".into()) };
+        let session = NewSession { origin, enter: enter.clone(), chosen, ..fresh_session(n, None) };
+        Create { trail: trail("fork", 1_100), ..create_of("fork", session) }
+    };
+    assert_eq!(create(on.store(), &friend(), fork(2)).await, not_found("session"));
+    share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
+    let needs = no(Rejection::Denied(Denied::Needs(Grant::Prompt)));
+    assert_eq!(create(on.store(), &friend(), fork(2)).await, needs, "a shell where the origin has one");
+    share(on.store(), ses(1), &friend(), Some(Grant::Prompt)).await;
+    let elsewhere = no(Rejection::Denied(Denied::DirectoryNotYours));
+    assert_eq!(create(on.store(), &friend(), fork(2)).await, elsewhere);
+    assert_eq!(create(on.store(), &me(), fork(2)).await, crate::Outcome::Done(ses(2)));
     let on = on.reopen().await;
     let store = on.store();
     let loaded = store.load(ses(2)).await.unwrap().unwrap();
@@ -389,12 +390,13 @@ pub async fn worktrees_are_in_use_until_they_are_left<F: Fixture>() {
     }
     say(store, &stranger(), To::New, line(3)).await;
     let create = Create {
-        session: NewSession { scope: within("made"), ..fresh_session(4, None, None) },
+        session: NewSession { scope: within("made"), ..fresh_session(4, None) },
         past: None,
+        subject: None,
         key: None,
         trail: trail("create", 1_100),
     };
-    store.create(authorize_new(&me(), anywhere(None), create).unwrap()).await.unwrap();
+    store.create(arc(&me()), create).await.unwrap();
     let used = async |store: &dyn Store| {
         let rows = store.worktrees_in_use().await.unwrap();
         rows.into_iter().map(|row| (row.session, row.name)).collect::<Vec<_>>()

@@ -1,18 +1,19 @@
 //! The language the promises are told in: people, lines that they say, and what a keeper writes.
 //!
-//! Everything has a small number: `msg(3)` makes `ses(3)` if it has nowhere else to go. A line finds its way as it does
-//! in the engine (`find`, `route`, `authorize`, `accept`); `aim` stops before the last step, for those who come too late.
+//! Everything has a small number: `msg(3)` makes `ses(3)` if it has nowhere else to go. `aim` is a line that is not said yet,
+//! for those who come too late.
 
 use super::Fixture;
 use crate::*;
 use bytes::Bytes;
 use kernel::{
-    Act, Address, ApprovalId, Attempt, Authorized, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Fresh, Grant,
-    Grantee, GroupId, MessageId, Moment, Number, OrgId, Outcome, PersonId, Principal, Request, RequestId,
-    Role, Route, Scope, SessionId, To, TokenId, Turn, authorize, authorize_new, route,
+    Address, ApprovalId, Attempt, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Grant, Grantee, GroupId,
+    MessageId, Moment, Number, OrgId, PersonId, Principal, Request, RequestId, Role, Scope, SessionId, To,
+    TokenId, Turn,
 };
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// A page that holds everything a promise can make.
@@ -148,10 +149,6 @@ pub(super) fn audit_of(org: OrgId) -> AuditQuery {
     AuditQuery { org, since, until, who, what, subject, before, limit: ALL }
 }
 
-pub(super) fn anywhere(address: Option<&Address>) -> Fresh<'_> {
-    Fresh { address, agent: "scripted", directory: None }
-}
-
 pub(super) fn msg(n: u32) -> MessageId {
     MessageId::from_bits(u128::from(n) << 64 | 0xabc)
 }
@@ -216,7 +213,7 @@ pub(super) struct Line {
     pub(super) unattended: bool,
     pub(super) under: Option<Epoch>,
     pub(super) reply: Option<Address>,
-    pub(super) if_new_ignored: bool,
+    pub(super) asks_for_new: bool,
     pub(super) pending_max: u32,
     pub(super) open_max: u32,
     pub(super) org_open_max: u32,
@@ -232,7 +229,7 @@ pub(super) fn line(n: u32) -> Line {
         unattended: false,
         under: None,
         reply: None,
-        if_new_ignored: false,
+        asks_for_new: false,
         pending_max: 1_000,
         open_max: 1_000,
         org_open_max: 10_000,
@@ -248,16 +245,22 @@ impl Line {
         Bytes::from(format!(r#"[{{"text":"line {}"}}]"#, self.n))
     }
 
-    fn message(&self, into: Into) -> NewMessage {
+    fn message(&self, to: To) -> NewMessage {
+        let fresh = NewSession {
+            open_max: self.open_max,
+            org_open_max: self.org_open_max,
+            ..fresh_session(self.n, None)
+        };
         NewMessage {
             message: msg(self.n),
-            into,
+            to,
+            fresh: Some(Box::new(fresh)),
+            asks_for_new: self.asks_for_new,
             words: self.words(),
             delivery: self.delivery,
             unattended: self.unattended,
             under: self.under,
             reply: self.reply.clone(),
-            if_new_ignored: self.if_new_ignored,
             key: self.key.clone(),
             trail: trail("say", self.at),
             pending_max: self.pending_max,
@@ -265,11 +268,7 @@ impl Line {
     }
 }
 
-pub(super) fn fresh_session(
-    n: u32,
-    bind: Option<Address>,
-    previous: Option<(SessionId, EndWhy)>,
-) -> NewSession {
+pub(super) fn fresh_session(n: u32, bind: Option<Address>) -> NewSession {
     let title = Some(format!("session {n}"));
     NewSession {
         session: ses(n),
@@ -278,44 +277,80 @@ pub(super) fn fresh_session(
         enter: None,
         title,
         bind,
-        previous,
+        chosen: Chosen { agent: scope().agent, directory: None },
         open_max: 1_000,
         org_open_max: 10_000,
     }
 }
 
-/// Resolves and authorizes a line as the store is now.
-pub(super) async fn aim(store: &dyn Store, by: &Principal, to: To, line: Line) -> Authorized<NewMessage> {
-    let finding = store.find(by.org, to.clone()).await.unwrap();
-    match route(&to, finding.found).expect("the promise sends it somewhere") {
-        Route::Existing(session) => {
-            let through = match to {
-                To::Conversation(address) => Some(address),
-                To::Session(_) | To::New => None,
-            };
-            let record = finding.record.expect("a session has a record");
-            authorize(by, Act::Say, &record, line.message(Into::Existing { session, through })).unwrap()
-        }
-        Route::Create { bind, previous } => {
-            let fresh = NewSession {
-                open_max: line.open_max,
-                org_open_max: line.org_open_max,
-                ..fresh_session(line.n, bind.clone(), previous)
-            };
-            authorize_new(by, anywhere(bind.as_ref()), line.message(Into::Create(fresh))).unwrap()
-        }
-    }
+pub(super) fn create_of(verb: &'static str, session: NewSession) -> Create {
+    Create { session, past: None, subject: None, key: None, trail: trail(verb, 1_000) }
 }
 
-pub(super) async fn send(store: &dyn Store, by: &Principal, to: To, line: Line) -> Acceptance {
-    let wish = aim(store, by, to, line).await;
-    store.accept(wish).await.unwrap()
+pub(super) fn arc(by: &Principal) -> Arc<Principal> {
+    Arc::new(by.clone())
+}
+
+pub(super) async fn create(store: &dyn Store, by: &Principal, new: Create) -> Outcome<SessionId, Rejection> {
+    store.create(arc(by), new).await.unwrap()
+}
+
+/// A line on its way, and who says it.
+pub(super) type Aimed = (Arc<Principal>, NewMessage);
+
+/// A line that is not said yet.
+pub(super) fn aim(by: &Principal, to: To, line: Line) -> Aimed {
+    (arc(by), line.message(to))
+}
+
+pub(super) async fn accept(store: &dyn Store, (by, new): Aimed) -> Outcome<Accepted, Rejection> {
+    store.accept(by, new).await.unwrap()
+}
+
+pub(super) async fn send(
+    store: &dyn Store,
+    by: &Principal,
+    to: To,
+    line: Line,
+) -> Outcome<Accepted, Rejection> {
+    accept(store, aim(by, to, line)).await
+}
+
+/// What a refused change answers.
+pub(super) fn no<T>(why: Rejection) -> Outcome<T, Rejection> {
+    Outcome::Refused(why)
+}
+
+pub(super) fn not_found<T>(what: &'static str) -> Outcome<T, Rejection> {
+    no(Rejection::NotFound { what })
+}
+
+pub(super) fn is_ended<T>(session: SessionId, why: EndWhy) -> Outcome<T, Rejection> {
+    no(Rejection::Ended { session, why })
+}
+
+pub(super) fn queue_full<T>(limit: u32) -> Outcome<T, Rejection> {
+    no(Rejection::QueueFull { limit })
+}
+
+pub(super) fn too_many_open<T>(limit: u32) -> Outcome<T, Rejection> {
+    no(Rejection::TooManyOpen { limit })
+}
+
+pub(super) fn org_too_many_open<T>(limit: u32) -> Outcome<T, Rejection> {
+    no(Rejection::OrgTooManyOpen { limit })
+}
+
+/// The session that a conversation is bound to, of those that somebody sees.
+pub(super) async fn bound(store: &dyn Store, by: &Principal, key: &str) -> Option<SessionId> {
+    let bindings = store.bindings(Seer::of(by), None, ALL).await.unwrap();
+    bindings.into_iter().find(|row| row.address == address(key)).map(|row| row.session)
 }
 
 /// Sends a line that must be accepted.
 pub(super) async fn say(store: &dyn Store, by: &Principal, to: To, line: Line) -> Accepted {
     match send(store, by, to, line).await {
-        Acceptance::Done(accepted) => accepted,
+        Outcome::Done(accepted) => accepted,
         other => panic!("not accepted: {other:?}"),
     }
 }
@@ -327,39 +362,34 @@ pub(super) async fn open(store: &dyn Store, n: u32) -> SessionId {
     session
 }
 
-/// A wish of `by`, ready to be asked.
-pub(super) async fn want(
-    store: &dyn Store,
-    by: &Principal,
-    session: SessionId,
-    n: u32,
-    request: Request,
-) -> Authorized<NewRequest> {
-    let (record, _) = store.session(session).await.unwrap().unwrap();
-    let at = 2_000 + u64::from(n);
-    let (id, resolved, trail) = (req(n), Resolved::default(), trail("ask", at));
-    let asked = NewRequest { id, session, request, resolved, words: None, key: None, trail };
-    authorize(by, Act::Say, &record, asked).unwrap()
+/// A request, ready to be asked.
+pub(super) fn want(n: u32, request: Request) -> NewRequest {
+    let (id, resolved, trail) = (req(n), Resolved::default(), trail("ask", 2_000 + u64::from(n)));
+    NewRequest { id, request, resolved, words: None, key: None, trail }
 }
 
-pub(super) async fn ask(store: &dyn Store, session: SessionId, n: u32, request: Request) -> Asking {
-    let wish = want(store, &me(), session, n, request).await;
-    store.ask(wish).await.unwrap()
+pub(super) async fn ask_as(store: &dyn Store, by: &Principal, new: NewRequest) -> Outcome<Asked, Rejection> {
+    store.ask(arc(by), new).await.unwrap()
+}
+
+pub(super) async fn ask(store: &dyn Store, n: u32, request: Request) -> Outcome<Asked, Rejection> {
+    ask_as(store, &me(), want(n, request)).await
 }
 
 /// The same, with what comes beside it.
 pub(super) async fn ask_with(
     store: &dyn Store,
-    session: SessionId,
     n: u32,
     request: Request,
     resolved: Resolved,
     words: Option<Bytes>,
-) -> Asking {
-    let plain = want(store, &me(), session, n, request).await;
-    let asked = NewRequest { resolved, words, ..plain.wish().clone() };
-    let (record, _) = store.session(session).await.unwrap().unwrap();
-    store.ask(authorize(&me(), Act::Say, &record, asked).unwrap()).await.unwrap()
+) -> Outcome<Asked, Rejection> {
+    ask_as(store, &me(), NewRequest { resolved, words, ..want(n, request) }).await
+}
+
+/// That request `n` waits in this session.
+pub(super) fn waits(n: u32, session: SessionId) -> Asked {
+    Asked::Waits { request: req(n), session }
 }
 
 /// An append that goes on where the log is, under this node's term, and changes nothing yet.
@@ -456,7 +486,7 @@ pub(super) fn attempt(turn: u32) -> Fact {
 }
 
 pub(super) fn answered(turn: u32) -> Fact {
-    Fact::TurnEnded { turn: Turn(turn), outcome: Outcome::Answered }
+    Fact::TurnEnded { turn: Turn(turn), outcome: kernel::Outcome::Answered }
 }
 
 pub(super) fn ended() -> Fact {
@@ -491,7 +521,8 @@ pub(super) async fn list(store: &dyn Store, by: &Principal, which: Which) -> Vec
 /// Everything that the port shows of everybody's sessions, to see that nothing has changed.
 pub(super) async fn picture<F: Fixture>(on: &F) -> String {
     let store = on.store();
-    let mut lines = vec![format!("audit {}", acts(store).await)];
+    let done = acted(store).await.into_iter().filter(|row| row.refused.is_none()).count();
+    let mut lines = vec![format!("done {done}")];
     for by in [me(), friend(), stranger()] {
         for row in list(store, &by, Which::All).await {
             let session = row.session;

@@ -66,7 +66,7 @@ pub async fn only_unfinished_sessions_are_listed_as_unfinished<F: Fixture>() {
     };
     awake(4).await;
     awake(2).await;
-    ask(store, ses(5), 1, Request::End { session: ses(5) }).await;
+    ask(store, 1, Request::End { session: ses(5) }).await;
     say(store, &me(), kernel::To::New, line(6)).await;
     due(store, ses(3), Some(100)).await;
     assert_eq!(store.unfinished(None, ALL).await.unwrap(), [ses(2), ses(4), ses(5), ses(6)]);

@@ -1,7 +1,6 @@
 //! The rows of people in the memory store, as `change` reads and writes them. There is no rule here.
 
-use super::accept::Known;
-use super::contents::{Contents, Kept, Outcome};
+use super::contents::{Contents, Kept};
 use super::people::Token;
 use crate::*;
 use kernel::people::{
@@ -32,10 +31,11 @@ impl PeopleTx for Contents {
     }
 
     fn key_use(&mut self, by: &Principal, key: &Key, now: Moment) -> Read<KeyUse> {
-        Ok(match self.known(by, Some(key), now) {
-            Known::Never => KeyUse::Never,
-            Known::Before(Outcome::Change) => KeyUse::Repeated,
-            Known::Before(_) | Known::Conflict => KeyUse::Conflict,
+        let row = self.key_row(by.org, by.person, key);
+        Ok(match plan::key_answer(Some(key), row.as_ref(), now) {
+            KeyAnswer::Never => KeyUse::Never,
+            KeyAnswer::Repeated(_) => KeyUse::Repeated,
+            KeyAnswer::Conflict => KeyUse::Conflict,
         })
     }
 
@@ -237,7 +237,7 @@ impl PeopleTx for Contents {
     }
 
     fn remember_change(&mut self, by: &Principal, key: &Key, _: Moment) -> Read<()> {
-        self.remember(by, Some(key), Outcome::Change);
+        self.remember(by.org, by.person, key, 0);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Claim, Fact, Grantee, MessageId, Moment, Number, OrgId, PersonId, Principal, Record, RequestId, Scope,
-    SessionId, Term, Witness,
+    SessionId, Term,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,16 +102,8 @@ pub(super) struct Said {
 pub(super) struct Remembered {
     pub(super) hash: [u8; 32],
     pub(super) expires: Option<Moment>,
-    pub(super) outcome: Outcome,
-}
-
-/// What came of the wish that used a key.
-#[derive(Clone, Copy)]
-pub(super) enum Outcome {
-    Message(MessageId),
-    Session(SessionId),
-    Request(RequestId),
-    Change,
+    /// The id of what came of it.
+    pub(super) made: u128,
 }
 
 /// A reply, and when it is next to be sent.
@@ -131,11 +123,6 @@ impl Kept {
 
     pub(super) fn standing(&self, message: MessageId, accepted_at: Moment) -> Standing {
         self.projection.receipts.get(&message).copied().unwrap_or(Standing::accepted(accepted_at))
-    }
-
-    /// What was seen of the session when the right was found is still so.
-    pub(super) fn bears(&self, witness: Witness) -> bool {
-        witness.session == Some(self.record.session) && witness.revision == self.record.revision
     }
 }
 

@@ -2,25 +2,26 @@
 //!
 //! Everything is in ordered maps behind one lock, so the same calls give the same answers in the same order. A handle is
 //! one start of a node: `reopen` makes another one, under a higher term, on the same contents, as if the process had
-//! been killed in between. `contents` says what is kept, `accept`, `append`, `read`, `people` with `change`, and `audit` are
+//! been killed in between. `contents` says what is kept, `way_in`, `append`, `read`, `people` with `change`, and `audit` are
 //! the port's methods, each one step under the lock: first everything that may refuse, then everything that changes.
 
-mod accept;
 mod append;
 mod audit;
 mod change;
 mod contents;
 mod people;
 mod read;
+mod way_in;
 
 pub use contents::Snapshot;
 
+use crate::plan::drive;
 use crate::*;
 use bytes::Bytes;
 use contents::Contents;
 use kernel::{
-    Address, ApprovalId, Authorized, Claim, Fact, Grant, Grantee, MessageId, Moment, Named, NodeId, Number,
-    OrgId, PersonId, Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
+    Address, ApprovalId, Claim, Fact, Grant, Grantee, MessageId, Moment, Named, NodeId, Number, OrgId,
+    PersonId, Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -111,32 +112,35 @@ impl MemoryStore {
 }
 
 impl WayIn for MemoryStore {
-    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
-        self.step(move |contents| contents.find(org, &to))
-    }
     fn named(&self, org: OrgId, id: SessionId) -> Reply<'_, Vec<Named>> {
         self.step(move |contents| contents.named(org, id))
     }
-    fn accept(&self, wish: Authorized<NewMessage>) -> Reply<'_, Acceptance> {
-        self.try_step(move |contents| contents.accept(&wish))
+    fn accept(&self, by: Arc<Principal>, new: NewMessage) -> Reply<'_, Outcome<Accepted, Rejection>> {
+        self.try_step(move |contents| drive::say(contents, &by, new))
     }
-    fn create(&self, wish: Authorized<Create>) -> Reply<'_, Creation> {
-        self.try_step(move |contents| contents.create(&wish))
+    fn create(&self, by: Arc<Principal>, new: Create) -> Reply<'_, Outcome<SessionId, Rejection>> {
+        self.try_step(move |contents| drive::make(contents, &by, new))
     }
-    fn ask(&self, wish: Authorized<NewRequest>) -> Reply<'_, Asking> {
-        self.try_step(move |contents| contents.ask(&wish))
+    fn ask(&self, by: Arc<Principal>, new: NewRequest) -> Reply<'_, Outcome<Asked, Rejection>> {
+        self.try_step(move |contents| drive::ask(contents, &by, new))
+    }
+    fn answer_for(&self, org: OrgId, person: PersonId, key: Key, now: Moment) -> Reply<'_, KeyAnswer> {
+        self.step(move |contents| {
+            let row = contents.key_row(org, person, &key);
+            plan::key_answer(Some(&key), row.as_ref(), now)
+        })
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
         self.step(move |contents| contents.verdicts.get(&request).copied())
     }
-    fn rebind(&self, wish: Authorized<Rebind>) -> Reply<'_, Rebinding> {
-        self.step(move |contents| contents.rebind(&wish))
+    fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, Outcome<(), Rejection>> {
+        self.try_step(move |contents| drive::rebind(contents, &by, new))
     }
-    fn retitle(&self, wish: Authorized<Retitle>) -> Reply<'_, Retitling> {
-        self.step(move |contents| contents.retitle(&wish))
+    fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, Outcome<(), Rejection>> {
+        self.try_step(move |contents| drive::retitle(contents, &by, new))
     }
-    fn permit(&self, wish: Authorized<Permit>) -> Reply<'_, Permitting> {
-        self.step(move |contents| contents.permit(&wish))
+    fn permit(&self, by: Arc<Principal>, new: Permit) -> Reply<'_, Outcome<(), Rejection>> {
+        self.try_step(move |contents| drive::permit(contents, &by, new))
     }
 }
 
@@ -162,6 +166,9 @@ impl Log for MemoryStore {
 }
 
 impl Views for MemoryStore {
+    fn find(&self, org: OrgId, to: To) -> Reply<'_, Finding> {
+        self.step(move |contents| contents.find(org, &to))
+    }
     fn session(&self, session: SessionId) -> Reply<'_, Option<(Record, SessionRow)>> {
         self.step(move |contents| contents.session(session))
     }

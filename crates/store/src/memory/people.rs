@@ -4,8 +4,7 @@ use super::contents::{Contents, Kept};
 use crate::*;
 use kernel::people::{CredentialState, LinkState, PersonState, lets_in, link_lets_in};
 use kernel::{
-    Act, Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, TokenId, Turn, Witness,
-    authorize,
+    Act, Grantee, GroupId, Moment, OrgId, PersonId, Principal, SessionId, TokenId, Turn, authorize,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,19 +73,6 @@ impl Somebody {
 impl People {
     pub(super) fn hosts_org(&self) -> Option<OrgId> {
         self.people.values().find(|kept| kept.row.is_host).map(|host| host.row.org)
-    }
-
-    /// What was seen of this person when the right was found is still so. Homing itself is always as it was.
-    pub(super) fn stands(&self, by: &Principal, witness: Witness) -> bool {
-        if by.person == PersonId::ENGINE {
-            return self.orgs.contains_key(&by.org);
-        }
-        self.of(by.org, by.person)
-            .is_some_and(|kept| kept.standing == witness.standing && !kept.is_disabled())
-    }
-
-    pub(super) fn share_new(&self, org: OrgId) -> Option<Grant> {
-        self.orgs.get(&org)?.settings.share_new
     }
 
     /// One of an org's people.
@@ -245,7 +231,7 @@ impl Contents {
         Some(token.row.of(person))
     }
 
-    fn is_under_way(&self, session: SessionId, turn: Turn) -> bool {
+    pub(super) fn is_under_way(&self, session: SessionId, turn: Turn) -> bool {
         let running =
             |standing: &Standing| standing.turn == Some(turn) && standing.state == ReceiptState::Running;
         self.sessions.get(&session).is_some_and(|kept| kept.projection.receipts.values().any(running))

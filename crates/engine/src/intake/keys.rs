@@ -1,0 +1,65 @@
+//! What makes a repeated wish the same wish: the caller's key, and a hash of the stored form of what is asked for.
+//!
+//! The hash outlives this version, so it is made of what is written down for good (`store::record`, texts of ids, stable
+//! words), never of how a type prints itself.
+
+use crate::{CallerKey, Engine, Inbound, Trace};
+use kernel::{Address, Remember, Request, To};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use store::record::{delivery_word, encode_request};
+use store::{Key, Resolved};
+
+/// How long an idempotency key is remembered.
+const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
+
+impl Engine {
+    /// The key of a wish that is the same if this is; `body` is plain data.
+    pub(crate) fn key(&self, verb: &'static str, trace: &Trace, body: &impl Serialize) -> Option<Key> {
+        self.key_with(verb, trace, || hash_of(body, &[]))
+    }
+
+    pub(super) fn key_with(
+        &self,
+        verb: &'static str,
+        trace: &Trace,
+        hash: impl FnOnce() -> [u8; 32],
+    ) -> Option<Key> {
+        let (key, expires) = match trace.key.as_ref()? {
+            CallerKey::Idempotency(key) => (key.clone(), Some(self.now().after_ms(KEY_MS_MAX))),
+            CallerKey::Delivery(id) => (id.clone(), None),
+        };
+        Some(Key { verb, key, hash: hash(), expires })
+    }
+}
+
+/// Of a message: where to, how, and its words as they are stored.
+pub(super) fn hash_of_message(inbound: &Inbound, words: &[u8]) -> [u8; 32] {
+    let to = match &inbound.to {
+        To::Session(session) => ("session", session.to_string()),
+        To::Conversation(address) => ("conversation", address.to_string()),
+        To::New => ("new", String::new()),
+    };
+    let how = (delivery_word(inbound.delivery), inbound.under.map(|epoch| epoch.0), inbound.unattended);
+    let reply = inbound.reply.as_ref().map(Address::to_string);
+    hash_of(&(to, how, &inbound.if_new, reply), words)
+}
+
+/// Of a request: what it names, and its stored form, without whatever is looked up for it; and the words of an edit.
+pub(super) fn hash_of_request(request: &Request, words: &[u8]) -> [u8; 32] {
+    let more = match request {
+        Request::Answer { remember: Some(Remember::Session), .. } => Some("session"),
+        Request::Answer { remember: Some(Remember::Always), .. } => Some("always"),
+        Request::Release { there: true, .. } => Some("there"),
+        Request::Undo { under: Some(_), .. } => Some("under"),
+        _ => None,
+    };
+    let stored = encode_request(request, &Resolved::default());
+    hash_of(&(request.subject().to_string(), String::from_utf8_lossy(&stored), more), words)
+}
+
+/// Of plain data, and of bytes that were encoded before.
+fn hash_of(body: &impl Serialize, words: &[u8]) -> [u8; 32] {
+    let head = serde_json::to_vec(body).expect("wishes are plain data");
+    Sha256::new().chain_update(&head).chain_update(b"\n").chain_update(words).finalize().into()
+}

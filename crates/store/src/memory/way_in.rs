@@ -1,0 +1,262 @@
+//! The way in of the memory store: the rows that plans are made of, and the rows that they write. No rule stands here.
+
+use super::contents::{Contents, Kept, Remembered, Said};
+use crate::plan::{
+    AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
+    RoomSeen, SaySeen, SessionSeen, SessionWrite, Write, WriteTx,
+};
+use crate::*;
+use kernel::{
+    Address, Grantee, MessageId, Moment, Named, OrgId, PersonId, Principal, Record, Request, SessionId,
+    Subject, Term, To,
+};
+use std::collections::BTreeMap;
+
+impl WriteTx for Contents {
+    type Error = StoreError;
+
+    fn read_asker(&mut self, by: &Principal) -> Result<AskerRow, StoreError> {
+        let somebody = self.people.of(by.org, by.person).filter(|kept| !kept.is_disabled());
+        let standing = somebody.map(|kept| kept.standing);
+        let token = by.credential.and_then(|credential| self.people.tokens.get(&credential));
+        let token = token.filter(|token| token.row.person == by.person);
+        let credential = token.map(|token| CredentialRow {
+            made_at: token.row.made_at,
+            expires: token.row.expires,
+            idle_ms_max: token.row.idle_ms_max,
+            last_used: token.last_used,
+            is_over: token.row.bound.is_some_and(|(session, turn)| !self.is_under_way(session, turn)),
+        });
+        let is_other = standing.is_some_and(|standing| standing != by.standing);
+        let principal = is_other.then(|| self.people.principal_of(by.person)).flatten();
+        let principal = principal.map(|now| match token {
+            Some(token) => token.row.of(now),
+            None => Principal { rights: by.rights, bound: by.bound, client: by.client.clone(), ..now },
+        });
+        Ok(AskerRow { credential, standing, principal })
+    }
+
+    fn read_key(&mut self, by: &Principal, key: &Key) -> Result<Option<KeyRow>, StoreError> {
+        Ok(self.key_row(by.org, by.person, key))
+    }
+
+    fn read_session(&mut self, session: SessionId) -> Result<Option<SessionSeen>, StoreError> {
+        Ok(self.seen_session(session))
+    }
+
+    fn read_say(&mut self, by: &Principal, new: &NewMessage) -> Result<SaySeen, StoreError> {
+        let key = self.row_of(by, new.key.as_ref());
+        let said = key.and_then(|row| self.messages.get(&MessageId::from_bits(row.made)));
+        let before = said.map(|said| said.accepted.clone());
+        let found = self.meant_by(by.org, &new.to).and_then(|session| self.seen_session(session));
+        let room = new.fresh.is_some().then(|| self.room(by));
+        Ok(SaySeen { asker: self.read_asker(by)?, key, before, found, room })
+    }
+
+    fn read_make(&mut self, by: &Principal, new: &Create) -> Result<MakeSeen, StoreError> {
+        let origin = new.session.origin.and_then(|origin| self.seen_session(origin.session));
+        Ok(MakeSeen {
+            asker: self.read_asker(by)?,
+            key: self.row_of(by, new.key.as_ref()),
+            bound: new.session.bind.as_ref().and_then(|address| self.bound_to(by.org, address)),
+            origin,
+            named: new.past.as_ref().map(|past| self.named(by.org, past.import.id)).unwrap_or_default(),
+            room: self.room(by),
+        })
+    }
+
+    fn read_ask(&mut self, by: &Principal, new: &NewRequest) -> Result<AskSeen, StoreError> {
+        let (session, sender) = match new.request.subject() {
+            Subject::Message(message) => {
+                let said = self.messages.get(&message);
+                (said.map(|said| said.accepted.session), said.map(|said| said.by))
+            }
+            Subject::Approval(approval) => (self.approval(approval).map(|(record, _)| record.session), None),
+            Subject::Session(session) => (Some(session), None),
+        };
+        let session = session.and_then(|session| self.seen_session(session));
+        Ok(AskSeen { asker: self.read_asker(by)?, key: self.row_of(by, new.key.as_ref()), session, sender })
+    }
+
+    fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, StoreError> {
+        let bound = self.bound_to(by.org, &new.address).and_then(|session| self.seen_session(session));
+        let to = self.seen_session(new.to);
+        Ok(RebindSeen { asker: self.read_asker(by)?, key: self.row_of(by, new.key.as_ref()), bound, to })
+    }
+
+    fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        // There is no way back from half of a plan, so whatever a database would stumble over is asked first.
+        writes.iter().try_for_each(|write| self.is_free(write))?;
+        writes.into_iter().for_each(|write| self.put_row(write));
+        self.committed();
+        Ok(())
+    }
+}
+
+impl Contents {
+    pub(super) fn key_row(&self, org: OrgId, person: PersonId, key: &Key) -> Option<KeyRow> {
+        let remembered = self.keys.get(&(org, person, key.verb, key.key.clone()))?;
+        let Remembered { hash, expires, made } = *remembered;
+        Some(KeyRow { hash, form: HashForm::Stored, made, expires })
+    }
+
+    fn row_of(&self, by: &Principal, key: Option<&Key>) -> Option<KeyRow> {
+        key.and_then(|key| self.key_row(by.org, by.person, key))
+    }
+
+    fn seen_session(&self, session: SessionId) -> Option<SessionSeen> {
+        let kept = self.sessions.get(&session)?;
+        let (record, ended) = (kept.record.clone(), kept.projection.ended);
+        Some(SessionSeen { record, ended, epoch: epoch_of(kept), pending: self.pending(session) })
+    }
+
+    fn bound_to(&self, org: OrgId, address: &Address) -> Option<SessionId> {
+        self.bound.get(&(org, address.to_string())).map(|binding| binding.session)
+    }
+
+    /// The session that was named, that the conversation is bound to, or that ended last while it was.
+    fn meant_by(&self, org: OrgId, to: &To) -> Option<SessionId> {
+        match to {
+            To::Session(session) => Some(*session),
+            To::Conversation(address) => {
+                let before = || self.bound_before.get(&(org, address.to_string())).copied();
+                self.bound_to(org, address).or_else(before)
+            }
+            To::New => None,
+        }
+    }
+
+    pub(super) fn find(&self, org: OrgId, to: &To) -> Finding {
+        let seen = self.meant_by(org, to).and_then(|session| self.seen_session(session));
+        let seen = seen.filter(|seen| seen.record.org == org);
+        let found = seen.as_ref().map_or(kernel::Found::Nothing, SessionSeen::found);
+        Finding { found, record: seen.map(|seen| seen.record) }
+    }
+
+    fn room(&self, by: &Principal) -> RoomSeen {
+        let open = || self.sessions.values().filter(|kept| kept.is_open() && kept.record.org == by.org);
+        let own = open().filter(|kept| kept.record.owner == by.person).count() as u32;
+        let settings = self.people.orgs.get(&by.org).map(|row| row.settings).unwrap_or_default();
+        RoomSeen { own, all: open().count() as u32, settings }
+    }
+
+    pub(super) fn named(&self, org: OrgId, id: SessionId) -> Vec<Named> {
+        let here = self.sessions.values().filter(|kept| kept.record.org == org);
+        let named = here.filter_map(|kept| {
+            let by = kept.import.as_ref().filter(|(import, _)| import.id == id).map(|(_, by)| *by);
+            let answers = kept.record.session == id || by.is_some();
+            answers.then(|| Named { record: kept.record.clone(), imported_by: by })
+        });
+        named.collect()
+    }
+
+    /// A minted id that is there already is a mistake of the caller's.
+    fn is_free(&self, write: &Write) -> Result<(), StoreError> {
+        let there = match write {
+            Write::Session(new) => self.sessions.contains_key(&new.session).then(|| new.session.to_string()),
+            Write::Message(new) => {
+                let message = new.accepted.message;
+                self.messages.contains_key(&message).then(|| message.to_string())
+            }
+            _ => None,
+        };
+        there.map_or(Ok(()), |id| Err(StoreError::Unavailable(format!("{id} is there already"))))
+    }
+
+    fn put_row(&mut self, write: Write) {
+        match write {
+            Write::Session(new) => self.put_session(*new),
+            Write::Bind { org, address, session, at, .. }
+            | Write::Rebind { org, address, session, at, .. } => {
+                let place = (org, address.to_string());
+                self.bound.insert(place, BindingRow { address, session, since: at });
+            }
+            Write::Message(new) => self.put_message(*new),
+            Write::Request(new) => {
+                let RequestWrite { id, session, at, by, request, resolved, words } = *new;
+                if let (Request::Edit { message, .. }, Some(words)) = (&request, words) {
+                    self.edits.insert(id, (*message, words));
+                }
+                self.put_into_inbox(session, at, InboxItem::Request { id, by, request, resolved });
+            }
+            Write::Inbox { session, at, item } => self.put_into_inbox(session, at, item),
+            Write::Past { session, by, past, at, .. } => self.put_past(by, session, *past, at),
+            Write::Title { session, title, archived } => {
+                let Some(kept) = self.sessions.get_mut(&session) else { return };
+                kept.title = title.or(kept.title.take());
+                kept.archived = archived.unwrap_or(kept.archived);
+            }
+            Write::Key { org, person, key, made, .. } => self.remember(org, person, &key, made),
+            Write::Audit(AuditWrite { org, by, about, trail, refused }) => {
+                let refused = refused.map(str::to_owned);
+                self.write_down(AuditRow { refused, ..AuditRow::done(org, by, about, &trail) });
+            }
+        }
+    }
+
+    pub(super) fn remember(&mut self, org: OrgId, person: PersonId, key: &Key, made: u128) {
+        let remembered = Remembered { hash: key.hash, expires: key.expires, made };
+        self.keys.insert((org, person, key.verb, key.key.clone()), remembered);
+    }
+
+    fn put_session(&mut self, new: SessionWrite) {
+        let SessionWrite { session, org, owner, scope, origin, enter, title, pending: _, shared, at } = new;
+        let given =
+            shared.map(|grant| (Grantee::Org, GrantRow { to: Grantee::Org, grant, by: owner, since: at }));
+        let grants = shared.map(|grant| (Grantee::Org, grant)).into_iter().collect();
+        let agent = scope.agent.clone();
+        let kept = Kept {
+            record: Record { session, org, owner, agent, grants, revision: 1 },
+            given: given.into_iter().collect(),
+            title,
+            scope,
+            origin,
+            import: None,
+            enter,
+            archived: false,
+            made_at: at,
+            touched_at: at,
+            term: Term(0),
+            facts: Vec::new(),
+            projection: Projection::default(),
+            checkpoint: None,
+            awake: false,
+            wake_at: None,
+            place: 0,
+            inbox: BTreeMap::new(),
+            messages: Vec::new(),
+        };
+        self.sessions.insert(session, kept);
+    }
+
+    fn put_message(&mut self, new: MessageWrite) {
+        let MessageWrite { accepted, org: _, by, words, delivery, under, unattended, reply } = new;
+        let (message, session, at) = (accepted.message, accepted.session, accepted.at);
+        self.messages.insert(message, Said { by, delivery, unattended, reply, accepted, words });
+        if let Some(kept) = self.sessions.get_mut(&session) {
+            kept.messages.push(message);
+            kept.touched_at = kept.touched_at.max(at);
+        }
+        self.put_into_inbox(session, at, InboxItem::Say { message, by, delivery, under });
+    }
+
+    fn put_past(&mut self, by: PersonId, session: SessionId, past: Past, at: Moment) {
+        let Past { import, messages, facts } = past;
+        for PastMessage { message, words, delivery } in messages {
+            let (created, previous, if_new_ignored) = (false, None, false);
+            let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
+            let said = Said { by, delivery, unattended: false, reply: None, accepted, words };
+            self.messages.insert(message, said);
+            self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));
+        }
+        let place = self.next_place();
+        let Some(kept) = self.sessions.get_mut(&session) else { return };
+        kept.import = Some((import, by));
+        kept.place = place;
+        facts.into_iter().for_each(|new| kept.write(new));
+    }
+}
+
+fn epoch_of(kept: &Kept) -> kernel::Epoch {
+    kept.projection.scopes.keys().next_back().copied().unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+//! A request: something asked of a session that is not a message. The keeper says yes or no to it.
+
+use super::{AskerRow, AuditWrite, KeyRow, Plan, RequestWrite, SessionSeen, Write, asker, planned};
+use crate::{About, Asked, NewRequest, Rejection, Resolved};
+use kernel::{
+    Act, Change, Denied, Fresh, OrgAct, PersonId, Principal, Request, RequestId, Subject, authorize,
+    authorize_new, authorize_rule, grant_of,
+};
+
+/// The rows that a request is planned with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskSeen {
+    /// Who asks.
+    pub asker: AskerRow,
+    /// The row of the key.
+    pub key: Option<KeyRow>,
+    /// The session of what it is about, from the stored record.
+    pub session: Option<SessionSeen>,
+    /// Who said the message that it is about.
+    pub sender: Option<PersonId>,
+}
+
+/// Promises that the keeper will see a request.
+pub fn ask(seen: &AskSeen, by: &Principal, new: NewRequest) -> Plan<Asked> {
+    let (key, at) = (new.key.clone(), new.trail.at);
+    let refused = (About::named(new.request.subject()), new.trail.clone());
+    planned(
+        key.as_ref(),
+        seen.key.as_ref(),
+        at,
+        |made| {
+            let session = seen.session.as_ref()?.record.session;
+            Some(Asked::Waits { request: RequestId::from_bits(made), session })
+        },
+        || asked(seen, by, new),
+        |code| AuditWrite::refused(by, refused.0, refused.1, code),
+    )
+}
+
+fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>, Rejection> {
+    let NewRequest { id, request, resolved, words, key, trail } = new;
+    let what = match request.subject() {
+        Subject::Message(_) => "message",
+        Subject::Approval(_) => "approval",
+        Subject::Session(_) => "session",
+    };
+    let denied = |denied| Rejection::denied(denied, what);
+    let now = asker(&seen.asker, by, trail.at)?;
+    // Whose message it is decides which right it takes: that is told only of what the caller may see.
+    let there = seen.session.as_ref().filter(|there| grant_of(now, &there.record).is_some());
+    let there = there.ok_or(Rejection::NotFound { what })?;
+    let act = act_of(&request, seen.sender.unwrap_or(PersonId::ENGINE));
+    let allowed = authorize(now, act, &there.record, ()).map_err(denied)?;
+    also(now, there, &request, &resolved).map_err(denied)?;
+    let session = there.record.session;
+    match there.ended {
+        // Ending what has ended, or stopping in it, is what the person wanted.
+        Some(_) if matches!(request, Request::End { .. } | Request::Stop { .. }) => {
+            return Ok(Plan::done(&allowed, Vec::new(), Asked::Over));
+        }
+        Some(why) => return Err(Rejection::Ended { session, why }),
+        None => {}
+    }
+    let about = About::request(session, &request);
+    let (at, by) = (trail.at, now.person);
+    let row = RequestWrite { id, session, at, by, request, resolved, words };
+    let mut writes = Vec::with_capacity(3);
+    writes.push(Write::Request(Box::new(row)));
+    writes.extend(Write::key(now, key, id.bits(), at));
+    writes.push(Write::Audit(AuditWrite::done(now, about, trail)));
+    Ok(Plan::done(&allowed, writes, Asked::Waits { request: id, session }))
+}
+
+/// The right that a request takes; who said the message that it is about has a say in some.
+fn act_of(request: &Request, sender: PersonId) -> Act {
+    match request {
+        Request::Edit { .. } => Act::Reword { sender },
+        Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { there: false, .. } => {
+            Act::Tend { sender }
+        }
+        // The session goes back with it, so it takes what any change of scope takes.
+        Request::Release { there: true, .. }
+        | Request::Reorder { .. }
+        | Request::ChangeScope { .. }
+        | Request::KeepScope { .. }
+        | Request::End { .. } => Act::Rule,
+        Request::Stop { .. } | Request::Undo { .. } => Act::Say,
+        Request::Answer { .. } => Act::Answer,
+    }
+}
+
+/// What some requests need besides: the same questions as for a new session, and as for a rule.
+fn also(now: &Principal, there: &SessionSeen, request: &Request, resolved: &Resolved) -> Result<(), Denied> {
+    let fresh = |agent, directory| Fresh { address: None, agent, directory };
+    match request {
+        Request::ChangeScope { change: Change::Set { agent: Some(agent), .. }, .. } => {
+            authorize_new(now, fresh(agent, None), ()).map(drop)?;
+        }
+        // The agent is the session's own and was asked about when it was chosen.
+        Request::ChangeScope { change: Change::Relink { directory }, .. } => {
+            authorize_new(now, fresh("", Some(directory)), ()).map(drop)?;
+        }
+        _ => {}
+    }
+    match &resolved.rule {
+        Some(rule) if rule.session.is_some() => authorize(now, Act::Rule, &there.record, ()).map(drop),
+        Some(_) => authorize_rule(now, OrgAct::Rules, ()).map(drop),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,145 @@
+//! The rules of a change, once for every store: read set → plan → write set, in one transaction.
+//!
+//! A backend reads the rows that a change names (`WriteTx::read_…`), a pure function of this folder turns them into a
+//! `Plan` (`say`, `make`, `ask`, `rebind`, `session`), and the backend applies it. No backend has a rule of its own: not which
+//! of key, right and limit comes first, not which rows belong together. Who may and which session is meant say
+//! `kernel::authorize…` and `kernel::route`, asked here, on the rows as they are in the transaction that writes.
+//!
+//! `asker` is who asks, `keys` what makes a repetition harmless, `write` the rows that a plan writes. The functions of `drive`
+//! are the three steps in a row, for any backend.
+
+mod ask;
+mod asker;
+pub mod drive;
+mod keys;
+mod make;
+mod rebind;
+mod say;
+mod session;
+mod write;
+
+pub use ask::{AskSeen, ask};
+pub use asker::{AskerRow, CredentialRow, asker};
+pub use keys::{KeyAnswer, KeyRow, key_answer};
+pub use make::{MakeSeen, make};
+pub use rebind::{RebindSeen, rebind};
+pub use say::{SaySeen, say};
+pub use session::{SessionSeen, ThisSession, permit, retitle};
+pub use write::{AuditWrite, MessageWrite, RequestWrite, SessionWrite, Write};
+
+use crate::{Create, Key, NewMessage, NewRequest, OrgSettings, Outcome, Rebind, Rejection};
+use kernel::{Authorized, Moment, Principal, SessionId};
+
+/// A transaction that reads rows and applies plans. What is read in it stays so until its writes are there.
+pub trait WriteTx {
+    /// What can go wrong with the database itself.
+    type Error;
+
+    /// The rows of whoever asks.
+    fn read_asker(&mut self, by: &Principal) -> Result<AskerRow, Self::Error>;
+
+    /// The row of a key that this person has used.
+    fn read_key(&mut self, by: &Principal, key: &Key) -> Result<Option<KeyRow>, Self::Error>;
+
+    /// One session.
+    fn read_session(&mut self, session: SessionId) -> Result<Option<SessionSeen>, Self::Error>;
+
+    /// The rows that a message is planned with.
+    fn read_say(&mut self, by: &Principal, new: &NewMessage) -> Result<SaySeen, Self::Error>;
+
+    /// The rows that a new session is planned with.
+    fn read_make(&mut self, by: &Principal, new: &Create) -> Result<MakeSeen, Self::Error>;
+
+    /// The rows that a request is planned with.
+    fn read_ask(&mut self, by: &Principal, new: &NewRequest) -> Result<AskSeen, Self::Error>;
+
+    /// The rows that another binding is planned with.
+    fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, Self::Error>;
+
+    /// Writes what a plan says, in its order: all of it, or the transaction is given up.
+    fn write(&mut self, writes: Vec<Write>) -> Result<(), Self::Error>;
+
+    /// Applies a plan, and says what came of it.
+    fn apply<T, R>(&mut self, plan: Plan<T, R>) -> Result<Outcome<T, R>, Self::Error> {
+        if !plan.writes.is_empty() {
+            self.write(plan.writes)?;
+        }
+        Ok(plan.outcome)
+    }
+}
+
+/// How many sessions are open, and what the org decides for itself: read for whoever makes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoomSeen {
+    /// Open sessions of the person.
+    pub own: u32,
+    /// Open sessions of the org.
+    pub all: u32,
+    /// The settings of the org.
+    pub settings: OrgSettings,
+}
+
+/// A change that was decided: the rows that it writes, and its answer. A refusal is one, too: it writes its audit entry.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Plan<T, R = Rejection> {
+    writes: Vec<Write>,
+    outcome: Outcome<T, R>,
+}
+
+impl<T, R> Plan<T, R> {
+    /// Writes these rows. Only what was found to be allowed can be planned: that is what `allowed` is for.
+    pub fn done<W>(_allowed: &Authorized<W>, writes: Vec<Write>, made: T) -> Self {
+        Self { writes, outcome: Outcome::Done(made) }
+    }
+
+    /// It was done before.
+    pub fn repeated(made: T) -> Self {
+        Self { writes: Vec::new(), outcome: Outcome::Repeated(made) }
+    }
+
+    /// Writes nothing but that it was refused.
+    pub fn refused(why: R, entry: Option<AuditWrite>) -> Self {
+        Self { writes: entry.into_iter().map(Write::Audit).collect(), outcome: Outcome::Refused(why) }
+    }
+
+    /// The key stands for something else.
+    pub fn conflict(entry: AuditWrite) -> Self {
+        Self { writes: vec![Write::Audit(entry)], outcome: Outcome::Conflict }
+    }
+
+    /// The rows that it writes.
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// The answer.
+    pub fn outcome(&self) -> &Outcome<T, R> {
+        &self.outcome
+    }
+}
+
+/// Plans a change of the way in: its key first, because a repeated wish gets its answer whatever has happened since; then
+/// `decide`, with who asks as they are now. Whatever it says, a refusal brings its audit entry.
+fn planned<T>(
+    key: Option<&Key>,
+    known: Option<&KeyRow>,
+    now: Moment,
+    before: impl FnOnce(u128) -> Option<T>,
+    decide: impl FnOnce() -> Result<Plan<T>, Rejection>,
+    entry: impl FnOnce(&'static str) -> AuditWrite,
+) -> Plan<T> {
+    match key_answer(key, known, now) {
+        KeyAnswer::Never => {}
+        KeyAnswer::Repeated(made) => {
+            return match before(made) {
+                Some(made) => Plan::repeated(made),
+                None => Plan::refused(Rejection::Gone, None),
+            };
+        }
+        KeyAnswer::Conflict => return Plan::conflict(entry(Rejection::CONFLICT)),
+    }
+    decide().unwrap_or_else(|why| {
+        let code = why.code();
+        Plan::refused(why, code.map(entry))
+    })
+}

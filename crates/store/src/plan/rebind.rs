@@ -1,0 +1,60 @@
+//! Another session for a conversation.
+
+use super::{AskerRow, AuditWrite, KeyRow, Plan, SessionSeen, Write, asker, planned};
+use crate::{About, Rebind, Rejection};
+use kernel::{Act, Principal, authorize, authorize_address};
+
+/// The rows that another binding is planned with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RebindSeen {
+    /// Who asks.
+    pub asker: AskerRow,
+    /// The row of the key.
+    pub key: Option<KeyRow>,
+    /// The open session that the conversation is bound to.
+    pub bound: Option<SessionSeen>,
+    /// The session that it shall be bound to.
+    pub to: Option<SessionSeen>,
+}
+
+/// Lets a conversation belong to another open session.
+pub fn rebind(seen: &RebindSeen, by: &Principal, new: Rebind) -> Plan<()> {
+    let (key, at) = (new.key.clone(), new.trail.at);
+    let (refused, trail) = (About::session(new.to), new.trail.clone());
+    planned(
+        key.as_ref(),
+        seen.key.as_ref(),
+        at,
+        |_| Some(()),
+        || moved(seen, by, new),
+        |code| AuditWrite::refused(by, refused, trail, code),
+    )
+}
+
+fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rejection> {
+    let Rebind { address, to, key, trail } = new;
+    let denied = |denied| Rejection::denied(denied, "session");
+    let now = asker(&seen.asker, by, trail.at)?;
+    authorize_address(now, &address).map_err(denied)?;
+    // Taking a conversation away from a session needs the right to rule that session, too.
+    if let Some(bound) = &seen.bound {
+        authorize(now, Act::Rule, &bound.record, ()).map_err(denied)?;
+    }
+    let there = seen.to.as_ref().ok_or(Rejection::NotFound { what: "session" })?;
+    let allowed = authorize(now, Act::Rule, &there.record, ()).map_err(denied)?;
+    if let Some(why) = there.ended {
+        return Err(Rejection::Ended { session: to, why });
+    }
+    let (org, owner, at) = (now.org, there.record.owner, trail.at);
+    let about = About::session(to).and(Some(&address));
+    let mut writes = Vec::with_capacity(3);
+    match &seen.bound {
+        Some(bound) if bound.record.session == to => {}
+        // A conversation has one row for as long as it is bound at all; who had it before and goes on is no past of it.
+        Some(_) => writes.push(Write::Rebind { org, address, session: to, owner, at }),
+        None => writes.push(Write::Bind { org, address, session: to, owner, at }),
+    }
+    writes.extend(Write::key(now, key, to.bits(), at));
+    writes.push(Write::Audit(AuditWrite::done(now, about, trail)));
+    Ok(Plan::done(&allowed, writes, ()))
+}

@@ -1,0 +1,70 @@
+//! A session as plans see it, and the small changes that need no keeper.
+
+use super::{AskerRow, AuditWrite, Plan, Write, asker};
+use crate::{About, Permit, Rejection, Retitle, Trail};
+use kernel::{Act, Authorized, EndWhy, Epoch, Found, Principal, Record, authorize};
+
+/// A session as plans see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSeen {
+    /// Who may touch it.
+    pub record: Record,
+    /// Why it has ended, if it has.
+    pub ended: Option<EndWhy>,
+    /// The epoch of its scope.
+    pub epoch: Epoch,
+    /// How many of its messages are unfinished.
+    pub pending: u32,
+}
+
+impl SessionSeen {
+    /// As `kernel::route` wants it.
+    pub fn found(&self) -> Found {
+        let session = self.record.session;
+        self.ended.map_or(Found::Open(session), |why| Found::Ended(session, why))
+    }
+}
+
+/// The rows that a change of one session is planned with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThisSession {
+    /// Who asks.
+    pub asker: AskerRow,
+    /// The session, if there is one.
+    pub session: Option<SessionSeen>,
+}
+
+/// What a session is called, or whether lists show it.
+pub fn retitle(seen: &ThisSession, by: &Principal, new: Retitle) -> Plan<()> {
+    let Retitle { session, title, archived, trail } = new;
+    let about = About::session(session);
+    match may_rule(seen, by, &trail) {
+        Ok(allowed) => {
+            let title = Write::Title { session, title, archived };
+            Plan::done(&allowed, vec![title, Write::Audit(AuditWrite::done(by, about, trail))], ())
+        }
+        Err(why) => {
+            let entry = why.code().map(|code| AuditWrite::refused(by, about, trail, code));
+            Plan::refused(why, entry)
+        }
+    }
+}
+
+/// That somebody may do something to a session that is not done in the store. It is a part of what they asked for, which
+/// may be refused for other reasons, too: whoever refuses it writes that down.
+pub fn permit(seen: &ThisSession, by: &Principal, new: Permit) -> Plan<()> {
+    let Permit { session, subject, trail } = new;
+    match may_rule(seen, by, &trail) {
+        Ok(allowed) => {
+            let about = About::session(session).and(Some(subject));
+            Plan::done(&allowed, vec![Write::Audit(AuditWrite::done(by, about, trail))], ())
+        }
+        Err(why) => Plan::refused(why, None),
+    }
+}
+
+fn may_rule(seen: &ThisSession, by: &Principal, trail: &Trail) -> Result<Authorized<()>, Rejection> {
+    let by = asker(&seen.asker, by, trail.at)?;
+    let session = seen.session.as_ref().ok_or(Rejection::NotFound { what: "session" })?;
+    authorize(by, Act::Rule, &session.record, ()).map_err(|denied| Rejection::denied(denied, "session"))
+}

@@ -179,7 +179,7 @@ impl Contents {
                 }
                 self.put_into_inbox(session, at, InboxItem::Request { id, by, request, resolved });
             }
-            Write::Inbox { session, at, item } => self.put_into_inbox(session, at, item),
+            Write::Inbox { session, at, item } => self.put_into_inbox(session, at, *item),
             Write::Past { session, by, past, at, .. } => self.put_past(by, session, *past, at),
             Write::Title { session, title, archived } => {
                 let Some(kept) = self.sessions.get_mut(&session) else { return };

@@ -56,7 +56,7 @@ fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>,
     writes.extend(Write::session(now, fresh, pending, shared, at));
     writes.push(match past {
         Some(past) => Write::Past { session, by: now.person, org: now.org, past: Box::new(past), at },
-        None => Write::Inbox { session, at, item: InboxItem::Wake },
+        None => Write::Inbox { session, at, item: Box::new(InboxItem::Wake) },
     });
     writes.extend(Write::key(now, key, session.bits(), at));
     writes.push(Write::Audit(AuditWrite::done(now, About::session(session), trail)));

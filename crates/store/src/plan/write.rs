@@ -21,7 +21,7 @@ pub enum Write {
     /// A request with its row in the inbox. An edit's words are kept apart under its id.
     Request(Box<RequestWrite>),
     /// Anything else for the keeper.
-    Inbox { session: SessionId, at: Moment, item: InboxItem },
+    Inbox { session: SessionId, at: Moment, item: Box<InboxItem> },
     /// A conversation that was had elsewhere: its messages, then the log that tells of them.
     Past { session: SessionId, org: OrgId, by: PersonId, past: Box<Past>, at: Moment },
     /// What a session is called, or whether lists show it; none leaves it as it is.

@@ -318,6 +318,11 @@ impl Rejection {
         }
     }
 
+    /// Whether it says what somebody may not see or do, and nothing of what there is.
+    pub(crate) fn is_of_rights(&self) -> bool {
+        matches!(self, Self::Unauthenticated | Self::NotFound { .. } | Self::Denied(_))
+    }
+
     /// The stable code of this refusal in the audit; none if it is none.
     pub fn code(&self) -> Option<&'static str> {
         Some(match self {

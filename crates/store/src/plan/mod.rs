@@ -119,7 +119,7 @@ impl<T, R> Plan<T, R> {
 }
 
 /// Plans a change of the way in: its key first, because a repeated wish gets its answer whatever has happened since; then
-/// `decide`, with who asks as they are now. Whatever it says, a refusal brings its audit entry.
+/// `decide`, with who asks as they are now. That a key stands for something else is told only to whom the rest is, too. Whatever it says, a refusal brings its audit entry.
 fn planned<T>(
     key: Option<&Key>,
     known: Option<&KeyRow>,
@@ -136,7 +136,13 @@ fn planned<T>(
                 None => Plan::refused(Rejection::Gone, None),
             };
         }
-        KeyAnswer::Conflict => return Plan::conflict(entry(Rejection::CONFLICT)),
+        // What somebody may not see or do is refused as such, under whatever key: else a key would say that it is there.
+        KeyAnswer::Conflict => {
+            return match decide() {
+                Err(why) if why.is_of_rights() => Plan::refused(why.clone(), why.code().map(entry)),
+                Ok(_) | Err(_) => Plan::conflict(entry(Rejection::CONFLICT)),
+            };
+        }
     }
     decide().unwrap_or_else(|why| {
         let code = why.code();

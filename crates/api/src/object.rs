@@ -10,12 +10,12 @@ use std::marker::PhantomData;
 
 /// Reads a `T` that is written as an object.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(OnlyMap(PhantomData))
+    deserializer.deserialize_map(ObjectVisitor(PhantomData))
 }
 
-struct OnlyMap<T>(PhantomData<T>);
+struct ObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,13 +31,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
 pub(crate) fn object_maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    let read = Option::<ReadWhole<T>>::deserialize(deserializer)?;
-    Ok(read.map(|ReadWhole(value)| value))
+    let read = Option::<WholeObject<T>>::deserialize(deserializer)?;
+    Ok(read.map(|WholeObject(value)| value))
 }
 
-struct ReadWhole<T>(T);
+struct WholeObject<T>(T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for ReadWhole<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for WholeObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         object(deserializer).map(Self)
     }

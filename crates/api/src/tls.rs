@@ -23,7 +23,7 @@ pub enum Trust {
 
 /// Why a server is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Distrust {
+pub enum TlsRefusal {
     /// Name the authority's certificate, if it is a good one.
     #[error("its certificate is signed by nobody we trust")]
     UnknownIssuer,
@@ -49,7 +49,7 @@ pub enum Distrust {
     Other(String),
 }
 
-impl Distrust {
+impl TlsRefusal {
     /// If this is why a connection failed.
     pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut cause = Some(error);
@@ -66,7 +66,7 @@ impl Distrust {
     }
 }
 
-impl From<&Error> for Distrust {
+impl From<&Error> for TlsRefusal {
     fn from(error: &Error) -> Self {
         let certificate = match error {
             Error::InvalidCertificate(certificate) => certificate,
@@ -112,7 +112,7 @@ pub fn client_config(trust: &Trust) -> Result<ClientConfig, String> {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
         Trust::Exactly(known) => {
-            let verifier = Exactly { known: known.clone(), provider };
+            let verifier = PinnedCertificates { known: known.clone(), provider };
             builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
     };
@@ -132,12 +132,12 @@ fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 
 /// Believes whoever has one of a few certificates and proves that the key is theirs. Names and dates do not matter.
 #[derive(Debug)]
-struct Exactly {
+struct PinnedCertificates {
     known: Vec<[u8; 32]>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Exactly {
+impl ServerCertVerifier for PinnedCertificates {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

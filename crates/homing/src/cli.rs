@@ -9,8 +9,8 @@ use clap::{Parser, Subcommand};
 use tokio::runtime;
 
 use crate::commands::*;
-use crate::exit::{Exit, HELP, Trouble};
-use crate::place::Place;
+use crate::data_dir::DataDir;
+use crate::exit::{CliError, Exit, HELP};
 use crate::remote::Remote;
 use crate::screen::Screen;
 
@@ -83,43 +83,43 @@ pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     let screen = Screen::new(cli.json);
     let ca = cli.ca.or_else(|| std::env::var_os("HOMING_CA").filter(|ca| !ca.is_empty()).map(PathBuf::from));
-    let ended = Place::find(cli.data, ca).and_then(|place| dispatch(cli.command, &place, screen));
+    let ended = DataDir::find(cli.data, ca).and_then(|data_dir| dispatch(cli.command, &data_dir, screen));
     match ended {
         Ok(exit) => exit.into(),
         // Whoever read our output has read enough.
         Err(error) if is_broken_pipe(&error) => Exit::Done.into(),
         Err(error) => {
-            let trouble = error.downcast::<Trouble>().unwrap_or_else(|error| {
-                Trouble::new(Exit::Failed, format!("{error:#}"))
+            let error = error.downcast::<CliError>().unwrap_or_else(|error| {
+                CliError::new(Exit::Failed, format!("{error:#}"))
                     .hint("`homing doctor` looks for what is wrong")
             });
-            screen.trouble(&trouble);
-            trouble.exit.into()
+            screen.cli_error(&error);
+            error.exit.into()
         }
     }
 }
 
-fn dispatch(command: Command, place: &Place, screen: Screen) -> Result<Exit> {
+fn dispatch(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
     let server = || runtime::Builder::new_multi_thread().worker_threads(SERVER_THREADS).enable_all().build();
     match command {
-        Command::Up(args) => server()?.block_on(up::up(args, place, screen)),
-        Command::Serve(args) => server()?.block_on(serve::serve(args, place, screen)),
-        Command::Backup(args) => backup::backup(&args, place, screen),
-        Command::Restore(args) => restore::restore(&args, place, screen),
-        Command::Doctor(args) => client_runtime()?.block_on(doctor::doctor(&args, place, screen)),
-        Command::Login(args) => client_runtime()?.block_on(login::login(args, place, screen)),
+        Command::Up(args) => server()?.block_on(up::up(args, data_dir, screen)),
+        Command::Serve(args) => server()?.block_on(serve::serve(args, data_dir, screen)),
+        Command::Backup(args) => backup::backup(&args, data_dir, screen),
+        Command::Restore(args) => restore::restore(&args, data_dir, screen),
+        Command::Doctor(args) => client_runtime()?.block_on(doctor::doctor(&args, data_dir, screen)),
+        Command::Login(args) => client_runtime()?.block_on(login::login(args, data_dir, screen)),
         Command::Logout(args) => client_runtime()?.block_on(logout::logout(args, screen)),
         Command::Config(args) => config::config(&args, screen),
         Command::Completions(args) => {
             completions::completions(&args, &mut <Cli as clap::CommandFactory>::command())
         }
-        other => client_runtime()?.block_on(ask(other, place, screen)),
+        other => client_runtime()?.block_on(ask(other, data_dir, screen)),
     }
 }
 
 /// The commands that are clients of the server.
-async fn ask(command: Command, place: &Place, screen: Screen) -> Result<Exit> {
-    let remote = Remote::find(place, screen)?;
+async fn ask(command: Command, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    let remote = Remote::find(data_dir, screen)?;
     match command {
         Command::Send(args) => send::send(args, &remote).await,
         Command::Chat(args) => chat::chat(args, &remote).await,

@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use api::Secret;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Exit, Trouble};
-use crate::place::write_whole;
+use crate::data_dir::write_whole;
+use crate::exit::{CliError, Exit};
 
 /// Every server that somebody has signed in to.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,13 +25,13 @@ pub(crate) struct Credentials {
     current: Option<String>,
     /// By their URLs.
     #[serde(default)]
-    servers: BTreeMap<String, Kept>,
+    servers: BTreeMap<String, StoredCredential>,
 }
 
 /// What is kept of one sign-in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
+pub(crate) struct StoredCredential {
     /// What to send.
     pub(crate) token: Secret,
     /// Who that is, for people.
@@ -54,7 +54,7 @@ impl Credentials {
             Err(why) => return Err(why).with_context(|| path.display().to_string()),
         };
         if mode & 0o077 != 0 {
-            return Err(Trouble::new(Exit::Usage, format!("{} can be read by others", path.display()))
+            return Err(CliError::new(Exit::Usage, format!("{} can be read by others", path.display()))
                 .hint(format!(
                     "chmod 600 {}, and if somebody may have read it: `homing logout` and sign in again",
                     path.display()
@@ -64,25 +64,25 @@ impl Credentials {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         // What serde says about it may quote what stands there.
         serde_json::from_str(&text).map_err(|_| {
-            Trouble::new(Exit::Usage, format!("{} is not what `homing login` writes", path.display()))
+            CliError::new(Exit::Usage, format!("{} is not what `homing login` writes", path.display()))
                 .hint("remove it and sign in again with `homing login`")
                 .into()
         })
     }
 
     /// The server that is used if none is named.
-    pub(crate) fn current(&self) -> Option<(&str, &Kept)> {
+    pub(crate) fn current(&self) -> Option<(&str, &StoredCredential)> {
         let url = self.current.as_deref()?;
         Some((url, self.servers.get(url)?))
     }
 
     /// The sign-in at this server.
-    pub(crate) fn at(&self, url: &str) -> Option<&Kept> {
+    pub(crate) fn at(&self, url: &str) -> Option<&StoredCredential> {
         self.servers.get(plain(url))
     }
 
     /// Keeps a sign-in, in place of the one that this server had; it is the one that is used from now on.
-    pub(crate) fn keep(&mut self, url: &str, kept: Kept) -> Result<()> {
+    pub(crate) fn keep(&mut self, url: &str, kept: StoredCredential) -> Result<()> {
         self.servers.insert(plain(url).to_owned(), kept);
         self.current = Some(plain(url).to_owned());
         self.write()
@@ -99,7 +99,7 @@ impl Credentials {
 
     fn write(&self) -> Result<()> {
         let path = path().ok_or_else(|| {
-            Trouble::new(Exit::Usage, "there is no home directory to keep a sign-in in")
+            CliError::new(Exit::Usage, "there is no home directory to keep a sign-in in")
                 .hint("set HOME, or use HOMING_URL and HOMING_TOKEN")
         })?;
         if let Some(dir) = path.parent() {

@@ -1,10 +1,10 @@
-//! How the program ends: exit codes, and troubles that say what to do.
+//! Exit codes, and errors that say what to do.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use api::client::ClientError;
-use api::tls::Distrust;
+use api::tls::TlsRefusal;
 use api::{Code, Problem};
 use serde_json::json;
 
@@ -55,16 +55,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command cannot do what it was asked for, and what to do about it.
+/// An error of a command: why it cannot do what it was asked for, and what to do about it.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct CliError {
     pub(crate) exit: Exit,
     pub(crate) what: String,
     pub(crate) hint: Option<String>,
     problem: Option<Box<Problem>>,
 }
 
-impl Trouble {
+impl CliError {
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, what: what.into(), hint: None, problem: None }
     }
@@ -99,15 +99,15 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for CliError {}
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Refused(problem) => refused(problem),
@@ -123,24 +123,24 @@ impl From<ClientError> for Trouble {
     }
 }
 
-fn distrust_hint(why: &Distrust) -> &'static str {
+fn distrust_hint(why: &TlsRefusal) -> &'static str {
     match why {
-        Distrust::UnknownIssuer => {
+        TlsRefusal::UnknownIssuer => {
             "if the server is yours, name the certificate of its authority with --ca FILE or HOMING_CA"
         }
-        Distrust::WrongName { .. } => "call the server by a name that its certificate has",
-        Distrust::Expired => {
+        TlsRefusal::WrongName { .. } => "call the server by a name that its certificate has",
+        TlsRefusal::Expired => {
             "whoever runs the server has to renew it; if this machine's clock is wrong, set it"
         }
-        Distrust::NotYetValid => "compare the clocks of this machine and the server",
-        Distrust::AuthoritysOwn => "make the server a certificate of its own, one without `CA:TRUE`",
-        Distrust::Another => "somebody else may listen there; `homing doctor` looks",
-        Distrust::NotTls => "is it http:// instead of https://, or another program?",
-        Distrust::Other(_) => "`homing doctor` looks for what is wrong",
+        TlsRefusal::NotYetValid => "compare the clocks of this machine and the server",
+        TlsRefusal::AuthoritysOwn => "make the server a certificate of its own, one without `CA:TRUE`",
+        TlsRefusal::Another => "somebody else may listen there; `homing doctor` looks",
+        TlsRefusal::NotTls => "is it http:// instead of https://, or another program?",
+        TlsRefusal::Other(_) => "`homing doctor` looks for what is wrong",
     }
 }
 
-fn refused(problem: Box<Problem>) -> Trouble {
+fn refused(problem: Box<Problem>) -> CliError {
     let exit = match problem.code {
         Code::Unauthenticated
         | Code::WrongSignIn
@@ -158,7 +158,7 @@ fn refused(problem: Box<Problem>) -> Trouble {
         code => hint(code).map(str::to_owned),
     };
     let hint = hint.unwrap_or_else(|| problem.hint.clone());
-    Trouble { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }
+    CliError { exit, what: problem.detail.clone(), hint: Some(hint), problem: Some(problem) }
 }
 
 /// Where to look for something of that kind.

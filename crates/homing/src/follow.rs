@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use api::client::{Follow, Heard};
+use api::client::{FactStream, FollowItem};
 use api::{Answer, Fact, MessageQuery, QuestionForm, Receipt, ReceiptState, RuleFact, Story, What};
 use tokio::time::{Instant, timeout_at};
 
+use crate::describe::{self, AutomaticAnswerer};
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::screen::{Look, Screen, tame};
-use crate::words::{self, Instead};
+use crate::remote::{OrCliError, Remote};
+use crate::screen::{Screen, TextStyle, tame};
 
 /// The longest single wait for the last word about a message; its fact has been seen already.
 const FINAL_WAIT_S: u64 = 10;
@@ -27,8 +27,8 @@ pub(crate) struct Follower<'a> {
     remote: &'a Remote,
     message: String,
     turn: Option<u32>,
-    facts: Follow,
-    shown: Shown,
+    facts: FactStream,
+    shown: ShownParts,
     /// The last question.
     asked: Option<OpenApproval>,
     /// Until when a rule may answer it, if nobody was told of it yet.
@@ -39,7 +39,7 @@ pub(crate) struct Follower<'a> {
 
 /// What happened while following.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum FollowStep {
     /// Something was shown, or was not for us.
     On,
     /// The agent asks a person.
@@ -80,13 +80,13 @@ impl<'a> Follower<'a> {
     pub(crate) async fn begin(remote: &'a Remote, receipt: &Receipt) -> Result<Self> {
         let (after, over) = if receipt.new { (0, false) } else { place_of(remote, receipt).await? };
         let facts = remote.client.follow(&receipt.session, after);
-        let (message, mut shown) = (receipt.id.clone(), Shown::new(remote.screen));
+        let (message, mut shown) = (receipt.id.clone(), ShownParts::new(remote.screen));
         shown.wait_for("waiting for the agent …");
         Ok(Self { remote, message, turn: None, facts, shown, asked: None, untold: None, over })
     }
 
     /// The next thing that happens. May be cancelled and called again.
-    pub(crate) async fn step(&mut self) -> Result<Step> {
+    pub(crate) async fn step(&mut self) -> Result<FollowStep> {
         if self.over {
             return self.end().await;
         }
@@ -94,16 +94,16 @@ impl<'a> Follower<'a> {
             None => self.facts.next().await,
             Some(until) => match timeout_at(until, self.facts.next()).await {
                 Ok(heard) => heard,
-                Err(_) => return Ok(self.untold_question().map_or(Step::On, Step::Question)),
+                Err(_) => return Ok(self.untold_question().map_or(FollowStep::On, FollowStep::Question)),
             },
         };
-        match heard.told()? {
-            Heard::Live(live) if Some(live.turn) == self.turn && live.kind == "text" => {
+        match heard.or_cli_error()? {
+            FollowItem::Live(live) if Some(live.turn) == self.turn && live.kind == "text" => {
                 self.shown.text(live.part, live.offset, &live.text)?;
-                Ok(Step::On)
+                Ok(FollowStep::On)
             }
-            Heard::Live(_) => Ok(Step::On),
-            Heard::Fact(fact) => self.fact(&fact).await,
+            FollowItem::Live(_) => Ok(FollowStep::On),
+            FollowItem::Fact(fact) => self.fact(&fact).await,
         }
     }
 
@@ -112,12 +112,12 @@ impl<'a> Follower<'a> {
         self.untold.take().and(self.asked.clone())
     }
 
-    async fn fact(&mut self, fact: &Fact) -> Result<Step> {
+    async fn fact(&mut self, fact: &Fact) -> Result<FollowStep> {
         if let What::Rule(rule) = &fact.what {
             self.find_turn(rule)?;
         }
         if !self.is_ours(fact) {
-            return Ok(Step::On);
+            return Ok(FollowStep::On);
         }
         if self.remote.screen.json {
             self.remote.screen.object(fact)?;
@@ -137,10 +137,10 @@ impl<'a> Follower<'a> {
             }
             What::Rule(rule @ (RuleFact::AttemptFailed { .. } | RuleFact::Crowded { .. })) => {
                 let fact = Fact { what: What::Rule(rule.clone()), ..fact.clone() };
-                self.shown.progress(&words::fact(&fact))?;
-                Ok(Step::On)
+                self.shown.progress(&describe::fact(&fact))?;
+                Ok(FollowStep::On)
             }
-            What::Rule(_) | What::Other(_) => Ok(Step::On),
+            What::Rule(_) | What::Other(_) => Ok(FollowStep::On),
         }
     }
 
@@ -163,12 +163,12 @@ impl<'a> Follower<'a> {
     }
 
     /// Says what became of a question that no person has answered. Who did knows it.
-    fn answered(&mut self, answer: &Answer, by: Option<&str>) -> Result<Step> {
-        let answer = words::answer(answer);
-        let told = Instead::of(by).map(|instead| match instead {
-            Instead::Nobody => format!("nobody answered in time: {answer}"),
-            Instead::Policy => format!("nobody attends: {answer}"),
-            Instead::Rule(rule) => format!("answered by rule {rule}: {answer}"),
+    fn answered(&mut self, answer: &Answer, by: Option<&str>) -> Result<FollowStep> {
+        let answer = describe::answer(answer);
+        let told = AutomaticAnswerer::of(by).map(|instead| match instead {
+            AutomaticAnswerer::Nobody => format!("nobody answered in time: {answer}"),
+            AutomaticAnswerer::Policy => format!("nobody attends: {answer}"),
+            AutomaticAnswerer::Rule(rule) => format!("answered by rule {rule}: {answer}"),
         });
         if let Some(asked) = self.untold_question() {
             self.shown.aside(&asked.words())?;
@@ -176,16 +176,16 @@ impl<'a> Follower<'a> {
         if let Some(told) = told {
             self.shown.aside(&told)?;
         }
-        Ok(Step::On)
+        Ok(FollowStep::On)
     }
 
-    fn story(&mut self, story: &Story) -> Result<Step> {
+    fn story(&mut self, story: &Story) -> Result<FollowStep> {
         match story {
             Story::Text { part, offset, text } => self.shown.text(*part, *offset, text)?,
             Story::Notice { text } | Story::Memory { text, .. } => self.shown.aside(text)?,
             Story::ToolCall { tool, input, .. } => self.shown.progress(&format!("· {tool}: {input}"))?,
             Story::Plan { .. } | Story::FileChanged { .. } => {
-                self.shown.progress(&format!("· {}", words::story(story)))?;
+                self.shown.progress(&format!("· {}", describe::story(story)))?;
             }
             Story::Question { approval, tool, detail, form, options } => {
                 self.shown.end_line()?;
@@ -194,7 +194,7 @@ impl<'a> Follower<'a> {
                 let before = self.untold_question();
                 self.asked = Some(OpenApproval { approval: approval.clone(), detail, form: *form, options });
                 self.untold = Some(Instant::now() + RULE_WAIT);
-                return Ok(before.map_or(Step::On, Step::Question));
+                return Ok(before.map_or(FollowStep::On, FollowStep::Question));
             }
             Story::Launch(_)
             | Story::About(_)
@@ -212,7 +212,7 @@ impl<'a> Follower<'a> {
             | Story::Other { .. }
             | Story::Forgotten { .. } => {}
         }
-        Ok(Step::On)
+        Ok(FollowStep::On)
     }
 
     /// Whether a fact is about this message or its turn.
@@ -251,26 +251,26 @@ impl<'a> Follower<'a> {
         self.shown.end_line()
     }
 
-    async fn end(&mut self) -> Result<Step> {
+    async fn end(&mut self) -> Result<FollowStep> {
         self.shown.end_line()?;
         let query = MessageQuery { wait: Some(FINAL_WAIT_S), words: None };
         let held_or_final =
             |receipt: &Receipt| receipt.state.is_final() || receipt.state == ReceiptState::Held;
-        let now = self.remote.client.receipt(&self.message, &MessageQuery::default()).await.told()?;
+        let now = self.remote.client.receipt(&self.message, &MessageQuery::default()).await.or_cli_error()?;
         let receipt = if held_or_final(&now) {
             now
         } else {
-            self.remote.client.receipt(&self.message, &query).await.told()?
+            self.remote.client.receipt(&self.message, &query).await.or_cli_error()?
         };
-        Ok(Step::Over(Box::new(receipt)))
+        Ok(FollowStep::Over(Box::new(receipt)))
     }
 }
 
 /// Where to begin to read: right before the turn, if it has begun; else where the log ends. And whether it is all over.
 async fn place_of(remote: &Remote, receipt: &Receipt) -> Result<(u64, bool)> {
     // In this order: a turn that begins in between has a higher number.
-    let number = remote.client.session(&receipt.session).await.told()?.number;
-    let now = remote.client.receipt(&receipt.id, &MessageQuery::default()).await.told()?;
+    let number = remote.client.session(&receipt.session).await.or_cli_error()?.number;
+    let now = remote.client.receipt(&receipt.id, &MessageQuery::default()).await.or_cli_error()?;
     match now.first {
         Some(first) => Ok((first.saturating_sub(1), false)),
         None => Ok((number, now.state.is_final() || now.state == ReceiptState::Held)),
@@ -285,16 +285,16 @@ pub(crate) fn conclude(receipt: &Receipt, screen: Screen) -> Result<Exit> {
     if receipt.state == ReceiptState::Answered {
         return Ok(Exit::Done);
     }
-    screen.say(format!("{} {}", screen.err(Look::Bad, &words::standing(receipt)), receipt.id));
-    if let Some(hint) = words::hint(receipt) {
-        screen.say(format!("{} {hint}", screen.err(Look::Good, "hint:")));
+    screen.say(format!("{} {}", screen.err(TextStyle::Bad, &describe::standing(receipt)), receipt.id));
+    if let Some(hint) = describe::hint(receipt) {
+        screen.say(format!("{} {hint}", screen.err(TextStyle::Good, "hint:")));
     }
     Ok(Exit::Failed)
 }
 
 /// What has been shown of a turn.
 #[derive(Debug)]
-struct Shown {
+struct ShownParts {
     screen: Screen,
     /// Bytes of each part.
     parts: BTreeMap<u32, u64>,
@@ -306,7 +306,7 @@ struct Shown {
     joins: bool,
 }
 
-impl Shown {
+impl ShownParts {
     fn new(screen: Screen) -> Self {
         Self { screen, parts: BTreeMap::new(), open: None, passing: false, joins: false }
     }

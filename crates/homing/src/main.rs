@@ -1,32 +1,32 @@
 //! Homing: every message finds its own session. One binary: the server, its commands, and the far side of its agents.
 //!
-//! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `place` (the data
-//! directory), `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is
-//! meant), `naming` (which person or group), `follow` (watching a turn), `ask` and `keys` (what is typed), `words` (facts
-//! for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents), `wall` (what they
-//! must not see), `call_back`, `seal` and `world`.
+//! Read in this order: `cli` (what a person can type), `commands` (a file each), and what they share: `data_dir`,
+//! `credentials` (what a sign-in leaves), `remote` (finding and asking the server), `target` (which session is meant),
+//! `people_lookup` (which person or group), `follow` (watching a turn), `terminal_prompt` and `keyboard` (what is typed),
+//! `describe` (facts for people), `screen` and `exit`. The server's side is `wiring`, with `config`, `roster` (the agents),
+//! `wall` (what they must not see), `call_back`, `seal` and `system` (clock, ids, and who we are).
 
-mod ask;
 mod call_back;
 mod cli;
 mod commands;
 mod config;
 mod credentials;
+mod data_dir;
+mod describe;
 mod exit;
 mod follow;
-mod keys;
-mod naming;
-mod place;
+mod keyboard;
+mod people_lookup;
 mod remote;
 mod roster;
 mod screen;
 mod seal;
+mod system;
 mod target;
+mod terminal_prompt;
 mod time;
 mod wall;
 mod wiring;
-mod words;
-mod world;
 
 use std::process::ExitCode;
 

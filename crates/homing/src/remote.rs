@@ -10,8 +10,8 @@ use api::tls::Trust;
 use serde::Serialize;
 
 use crate::credentials::Credentials;
-use crate::exit::{Exit, Trouble};
-use crate::place::Place;
+use crate::data_dir::DataDir;
+use crate::exit::{CliError, Exit};
 use crate::screen::Screen;
 
 /// How long the first look for the server may take. Later requests are patient; this one only asks if it is there.
@@ -28,19 +28,19 @@ pub(crate) struct Remote {
 
 /// Where a server is said to be, and how to get in.
 #[derive(Debug)]
-pub(crate) struct Pointer {
+pub(crate) struct ServerLocation {
     pub(crate) url: String,
     token: Secret,
     trust: Trust,
     /// What said so.
-    pub(crate) source: Source,
+    pub(crate) source: LocationSource,
 }
 
 /// What says which server is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum LocationSource {
     /// The files of a data directory.
-    Place,
+    DataDir,
     /// `HOMING_URL`.
     Environment,
     /// What `homing login` keeps.
@@ -49,14 +49,14 @@ pub(crate) enum Source {
 
 impl Remote {
     /// The server that is meant.
-    pub(crate) fn find(place: &Place, screen: Screen) -> Result<Self> {
-        let pointer = Pointer::read(place)?;
-        if !pointer.answers() {
-            return Err(nobody(place, Some(&pointer)).into());
+    pub(crate) fn find(data_dir: &DataDir, screen: Screen) -> Result<Self> {
+        let location = ServerLocation::read(data_dir)?;
+        if !location.answers() {
+            return Err(nobody(data_dir, Some(&location)).into());
         }
-        let is_elsewhere = pointer.is_elsewhere();
-        let client = Client::trusting(pointer.url, pointer.token.into_inner(), pointer.trust)
-            .map_err(Trouble::from)?;
+        let is_elsewhere = location.is_elsewhere();
+        let client = Client::trusting(location.url, location.token.into_inner(), location.trust)
+            .map_err(CliError::from)?;
         Ok(Self { client, screen, is_elsewhere })
     }
 
@@ -71,7 +71,7 @@ impl Remote {
     }
 }
 
-impl Pointer {
+impl ServerLocation {
     /// Which server is meant, and with which token. The first that says so:
     ///
     /// 1. `--data DIR`: the server of that directory, by the files in it.
@@ -82,33 +82,38 @@ impl Pointer {
     /// 5. What `homing login` keeps: the server of the last sign-in.
     ///
     /// `HOMING_TOKEN` alone comes before the token of a data directory.
-    pub(crate) fn read(place: &Place) -> Result<Self> {
-        if !place.named
+    pub(crate) fn read(data_dir: &DataDir) -> Result<Self> {
+        if !data_dir.named
             && let Some(url) = variable("HOMING_URL")
         {
             check(&url)?;
             let token = token_for(&url)?;
-            let trust = Trust::Authorities { more: place.ca.clone() };
-            return Ok(Self { url, token, trust, source: Source::Environment });
+            let trust = Trust::Authorities { more: data_dir.ca.clone() };
+            return Ok(Self { url, token, trust, source: LocationSource::Environment });
         }
-        let is_here = file(place.url(), place, "url")?;
-        let credentials = if place.named || place.chosen || is_here.is_some() {
+        let is_here = file(data_dir.url(), data_dir, "url")?;
+        let credentials = if data_dir.named || data_dir.chosen || is_here.is_some() {
             Credentials::default()
         } else {
             Credentials::load()?
         };
         if let Some((url, kept)) = credentials.current() {
             let token = variable("HOMING_TOKEN").map_or_else(|| kept.token.clone(), Secret::from);
-            let trust = Trust::Authorities { more: place.ca.clone() };
-            return Ok(Self { url: url.to_owned(), token, trust, source: Source::Login });
+            let trust = Trust::Authorities { more: data_dir.ca.clone() };
+            return Ok(Self { url: url.to_owned(), token, trust, source: LocationSource::Login });
         }
-        let url = is_here.ok_or_else(|| nobody(place, None))?;
-        let own = variable("HOMING_TOKEN").filter(|_| !place.named);
+        let url = is_here.ok_or_else(|| nobody(data_dir, None))?;
+        let own = variable("HOMING_TOKEN").filter(|_| !data_dir.named);
         let token = match own {
             Some(token) => token,
-            None => file(place.token(), place, "token")?.ok_or_else(|| nobody(place, None))?,
+            None => file(data_dir.token(), data_dir, "token")?.ok_or_else(|| nobody(data_dir, None))?,
         };
-        Ok(Self { url, token: Secret::from(token), trust: trust_of(place), source: Source::Place })
+        Ok(Self {
+            url,
+            token: Secret::from(token),
+            trust: trust_of(data_dir),
+            source: LocationSource::DataDir,
+        })
     }
 
     /// Whether it is on another machine. Whoever is reached by a name that is this machine's own alone is not.
@@ -118,7 +123,7 @@ impl Pointer {
         let name = name.trim_start_matches('[').trim_end_matches(']');
         let is_local = name.eq_ignore_ascii_case("localhost")
             || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        self.source != Source::Place && !is_local
+        self.source != LocationSource::DataDir && !is_local
     }
 
     /// Whether somebody listens there. A refused connection is known at once, without the client's patience.
@@ -142,7 +147,7 @@ fn token_for(url: &str) -> Result<Secret> {
     }
     if let Some(path) = variable("HOMING_TOKEN_FILE") {
         let token = std::fs::read_to_string(&path).map_err(|why| {
-            Trouble::new(Exit::Unreachable, format!("{path}: {why}"))
+            CliError::new(Exit::Unreachable, format!("{path}: {why}"))
                 .hint("HOMING_TOKEN_FILE names it; an agent's token is there only while its turn lasts")
         })?;
         return Ok(Secret::from(token.trim().to_owned()));
@@ -150,16 +155,20 @@ fn token_for(url: &str) -> Result<Secret> {
     if let Some(kept) = Credentials::load()?.at(url) {
         return Ok(kept.token.clone());
     }
-    Err(Trouble::new(Exit::Usage, "HOMING_URL is set and HOMING_TOKEN is not")
+    Err(CliError::new(Exit::Usage, "HOMING_URL is set and HOMING_TOKEN is not")
         .hint(
             "sign in with `homing login`, or set HOMING_TOKEN to a token that `homing token make` has shown",
         )
         .into())
 }
 
-fn file(read: std::io::Result<Option<String>>, place: &Place, name: &str) -> Result<Option<String>, Trouble> {
+fn file(
+    read: std::io::Result<Option<String>>,
+    data_dir: &DataDir,
+    name: &str,
+) -> Result<Option<String>, CliError> {
     read.map_err(|why| {
-        Trouble::new(Exit::Unreachable, format!("{}: {why}", place.dir.join(name).display())).hint(
+        CliError::new(Exit::Unreachable, format!("{}: {why}", data_dir.path.join(name).display())).hint(
             "the file belongs to the user who runs the server; sign in with `homing login --url URL`, or use HOMING_URL and HOMING_TOKEN",
         )
     })
@@ -167,10 +176,10 @@ fn file(read: std::io::Result<Option<String>>, place: &Place, name: &str) -> Res
 
 /// A server of this machine has written down its certificate where only its user can write; so the name in it, which need
 /// not be this machine's, does not matter.
-fn trust_of(place: &Place) -> Trust {
-    let known = place.certificates();
-    if place.ca.is_some() || known.is_empty() {
-        return Trust::Authorities { more: place.ca.clone() };
+fn trust_of(data_dir: &DataDir) -> Trust {
+    let known = data_dir.certificates();
+    if data_dir.ca.is_some() || known.is_empty() {
+        return Trust::Authorities { more: data_dir.ca.clone() };
     }
     Trust::Exactly(known)
 }
@@ -187,40 +196,40 @@ fn host_of(url: &str) -> &str {
 }
 
 /// Whether this is the address of a server.
-pub(crate) fn check(url: &str) -> Result<(), Trouble> {
+pub(crate) fn check(url: &str) -> Result<(), CliError> {
     if (url.starts_with("http://") || url.starts_with("https://")) && !host_of(url).is_empty() {
         return Ok(());
     }
-    Err(Trouble::new(Exit::Usage, format!("{url:?} is not the address of a server"))
+    Err(CliError::new(Exit::Usage, format!("{url:?} is not the address of a server"))
         .hint("write https://HOST or http://HOST:PORT"))
 }
 
 /// Nobody is there. The one trouble that every newcomer meets, so it says what to do, and how to point elsewhere.
-fn nobody(place: &Place, pointer: Option<&Pointer>) -> Trouble {
-    let at = pointer.map(|pointer| format!(" at {}", pointer.url)).unwrap_or_default();
-    let no_answer = || Trouble::new(Exit::Unreachable, format!("no server answers{at}"));
-    match pointer.map(|pointer| pointer.source) {
-        Some(Source::Environment) => {
+fn nobody(data_dir: &DataDir, location: Option<&ServerLocation>) -> CliError {
+    let at = location.map(|location| format!(" at {}", location.url)).unwrap_or_default();
+    let no_answer = || CliError::new(Exit::Unreachable, format!("no server answers{at}"));
+    match location.map(|location| location.source) {
+        Some(LocationSource::Environment) => {
             no_answer().hint("HOMING_URL points there; unset it to use the server of this machine")
         }
-        Some(Source::Login) => no_answer()
+        Some(LocationSource::Login) => no_answer()
             .hint("`homing login` was for that server; `homing logout --forget` forgets it, `homing up` starts one here"),
-        Some(Source::Place) | None => {
-            Trouble::new(Exit::Unreachable, format!("no server is running for {}{at}", place.dir.display())).hint(
+        Some(LocationSource::DataDir) | None => {
+            CliError::new(Exit::Unreachable, format!("no server is running for {}{at}", data_dir.path.display())).hint(
                 "start one with `homing up`, sign in elsewhere with `homing login --url URL`, or point elsewhere with --data DIR, or with HOMING_URL and HOMING_TOKEN",
             )
         }
     }
 }
 
-/// Lets `?` turn what the client says into a trouble.
-pub(crate) trait Told<T> {
-    fn told(self) -> Result<T>;
+/// Lets `?` turn what the client says into an error of the command.
+pub(crate) trait OrCliError<T> {
+    fn or_cli_error(self) -> Result<T>;
 }
 
-impl<T> Told<T> for Result<T, ClientError> {
-    fn told(self) -> Result<T> {
-        self.map_err(|error| Trouble::from(error).into())
+impl<T> OrCliError<T> for Result<T, ClientError> {
+    fn or_cli_error(self) -> Result<T> {
+        self.map_err(|error| CliError::from(error).into())
     }
 }
 
@@ -242,21 +251,21 @@ mod tests {
     #[test]
     fn a_server_is_elsewhere_unless_its_name_is_this_machines_own() {
         let elsewhere = |url: &str, source| {
-            let pointer = Pointer {
+            let location = ServerLocation {
                 url: url.to_owned(),
                 token: Secret::from(String::new()),
                 trust: Trust::Authorities { more: None },
                 source,
             };
-            pointer.is_elsewhere()
+            location.is_elsewhere()
         };
         for local in ["http://127.0.0.1:4747", "http://localhost:1", "https://[::1]:4747", "https://[::1]"] {
-            assert!(!elsewhere(local, Source::Login), "{local}");
+            assert!(!elsewhere(local, LocationSource::Login), "{local}");
         }
         for far in ["https://homing.example", "https://10.0.0.1:4747", "https://localhost.example:1"] {
-            assert!(elsewhere(far, Source::Login), "{far}");
-            assert!(elsewhere(far, Source::Environment), "{far}");
-            assert!(!elsewhere(far, Source::Place), "the files of a directory are this machine's");
+            assert!(elsewhere(far, LocationSource::Login), "{far}");
+            assert!(elsewhere(far, LocationSource::Environment), "{far}");
+            assert!(!elsewhere(far, LocationSource::DataDir), "the files of a directory are this machine's");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::exit::Trouble;
+use crate::exit::CliError;
 
 /// How wide a terminal is taken to be if it does not say.
 const WIDTH_DEFAULT: usize = 100;
@@ -24,7 +24,7 @@ pub(crate) struct Screen {
 
 /// How a text looks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Look {
+pub(crate) enum TextStyle {
     Dim,
     Bold,
     Good,
@@ -32,7 +32,7 @@ pub(crate) enum Look {
     Bad,
 }
 
-impl Look {
+impl TextStyle {
     fn code(self) -> &'static str {
         match self {
             Self::Dim => "2",
@@ -78,14 +78,14 @@ impl Screen {
     /// Words about what is going on, which are worth nothing later: only for somebody who looks on.
     pub(crate) fn progress(&self, text: impl AsRef<str>) {
         if self.err_is_terminal {
-            self.say(self.err(Look::Dim, text.as_ref()));
+            self.say(self.err(TextStyle::Dim, text.as_ref()));
         }
     }
 
     /// A line that is replaced by whatever comes next.
     pub(crate) fn passing(&self, text: &str) {
         if self.err_is_terminal && self.colours {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", self.err(Look::Dim, text));
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", self.err(TextStyle::Dim, text));
         }
     }
 
@@ -97,29 +97,29 @@ impl Screen {
     }
 
     /// A trouble, with its hint.
-    pub(crate) fn trouble(&self, trouble: &Trouble) {
+    pub(crate) fn cli_error(&self, error: &CliError) {
         if self.json {
-            let _ = self.object(&trouble.json());
+            let _ = self.object(&error.json());
         }
-        self.say(format!("{} {}", self.err(Look::Bad, "error:"), trouble.what));
-        if let Some(hint) = &trouble.hint {
-            self.say(format!("{} {hint}", self.err(Look::Good, "hint:")));
+        self.say(format!("{} {}", self.err(TextStyle::Bad, "error:"), error.what));
+        if let Some(hint) = &error.hint {
+            self.say(format!("{} {hint}", self.err(TextStyle::Good, "hint:")));
         }
     }
 
     /// How a text looks on standard output.
-    pub(crate) fn out<'a>(&self, look: Look, text: &'a str) -> Cow<'a, str> {
-        self.dress(self.out_is_terminal, look, text)
+    pub(crate) fn out<'a>(&self, style: TextStyle, text: &'a str) -> Cow<'a, str> {
+        self.styled(self.out_is_terminal, style, text)
     }
 
     /// How a text looks on standard error.
-    pub(crate) fn err<'a>(&self, look: Look, text: &'a str) -> Cow<'a, str> {
-        self.dress(self.err_is_terminal, look, text)
+    pub(crate) fn err<'a>(&self, style: TextStyle, text: &'a str) -> Cow<'a, str> {
+        self.styled(self.err_is_terminal, style, text)
     }
 
-    fn dress<'a>(&self, terminal: bool, look: Look, text: &'a str) -> Cow<'a, str> {
+    fn styled<'a>(&self, terminal: bool, style: TextStyle, text: &'a str) -> Cow<'a, str> {
         if terminal && self.colours && !text.is_empty() {
-            format!("\x1b[{}m{text}\x1b[0m", look.code()).into()
+            format!("\x1b[{}m{text}\x1b[0m", style.code()).into()
         } else {
             text.into()
         }
@@ -143,7 +143,7 @@ impl Screen {
             cut(padded.collect::<Vec<_>>().join("  ").trim_end(), room)
         };
         let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
-        self.line(self.out(Look::Dim, &line(&head)))?;
+        self.line(self.out(TextStyle::Dim, &line(&head)))?;
         rows.iter().try_for_each(|row| self.line(line(row)))
     }
 
@@ -152,7 +152,7 @@ impl Screen {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         pairs.iter().try_for_each(|(name, value)| {
             let name = format!("{name:<width$}");
-            self.line(format!("{}  {}", self.out(Look::Dim, &name), tame(value)))
+            self.line(format!("{}  {}", self.out(TextStyle::Dim, &name), tame(value)))
         })
     }
 }

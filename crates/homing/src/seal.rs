@@ -14,7 +14,7 @@ use engine::ChainKey;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 
 /// The file's name in the data directory.
 const FILE: &str = "key";
@@ -49,12 +49,12 @@ impl FileSeal {
         };
         let mode = fs::metadata(&path)?.permissions().mode();
         if mode & 0o077 != 0 {
-            return Err(Trouble::new(Exit::Failed, format!("{} can be read by others", path.display()))
+            return Err(CliError::new(Exit::Failed, format!("{} can be read by others", path.display()))
                 .hint(format!("chmod 600 {}, and think about who may have read it", path.display()))
                 .into());
         }
         let Ok(key) = <[u8; KEY_BYTES]>::try_from(bytes.as_slice()) else {
-            return Err(Trouble::new(Exit::Failed, format!("{} is not a key", path.display()))
+            return Err(CliError::new(Exit::Failed, format!("{} is not a key", path.display()))
                 .hint(
                     "put the right file back; or move it away, and people have to give their sign-ins again",
                 )

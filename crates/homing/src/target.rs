@@ -4,9 +4,9 @@ use anyhow::Result;
 use api::{Explained, IfNew, OwnWorktree, Receipt, RouteQuery, To};
 use kernel::{Address, Part};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
-use crate::world;
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
+use crate::system;
 
 /// To which session.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -122,7 +122,7 @@ impl Target {
                 format!(
                     "{session} (new: {} has ended, {})",
                     previous.session,
-                    crate::words::ended(previous.why)
+                    crate::describe::ended(previous.why)
                 )
             }
             (None, true) => format!("{session} (new)"),
@@ -138,15 +138,15 @@ impl Target {
 
 /// The conversation of this directory in this person's terminals.
 pub(crate) async fn conversation_here(remote: &Remote) -> Result<String> {
-    let me = remote.client.me().await.told()?;
+    let me = remote.client.me().await.or_cli_error()?;
     let part = |text: String| {
         Part::new(text).map_err(|why| {
-            Trouble::new(Exit::Usage, format!("this directory cannot name a conversation: {why}"))
+            CliError::new(Exit::Usage, format!("this directory cannot name a conversation: {why}"))
                 .hint("name one with --conversation api:CLIENT/KEY")
         })
     };
     let address =
-        Address::Cli { host: part(world::host())?, user: part(me.handle)?, directory: part(here()?)? };
+        Address::Cli { host: part(system::host())?, user: part(me.handle)?, directory: part(here()?)? };
     Ok(address.to_string())
 }
 
@@ -156,10 +156,10 @@ pub(crate) async fn session_or_here(named: Option<&str>, remote: &Remote) -> Res
         return Ok(session.to_owned());
     }
     let query = RouteQuery { conversation: Some(conversation_here(remote).await?), ..RouteQuery::default() };
-    match remote.client.explain(&query).await.told()? {
+    match remote.client.explain(&query).await.or_cli_error()? {
         Explained::Existing { session, .. } => Ok(session.id),
         Explained::New { .. } | Explained::Refused { .. } => {
-            Err(Trouble::new(Exit::NotFound, "there is no open session for this directory")
+            Err(CliError::new(Exit::NotFound, "there is no open session for this directory")
                 .hint(
                     "`homing send \"…\"` opens one; `homing ls --all` lists those there are, ended ones too",
                 )
@@ -174,7 +174,7 @@ fn here() -> Result<String> {
 
 pub(crate) fn path_text(path: &std::path::Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        Trouble::new(Exit::Usage, format!("{} is not text", path.display()))
+        CliError::new(Exit::Usage, format!("{} is not text", path.display()))
             .hint("use a directory whose name is UTF-8")
             .into()
     })

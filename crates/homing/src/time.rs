@@ -6,8 +6,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::config::units::Span;
-use crate::exit::{Exit, Trouble};
-use crate::world;
+use crate::exit::{CliError, Exit};
+use crate::system;
 
 /// The time of day here, for logs.
 pub(crate) fn clock(at: At) -> String {
@@ -43,9 +43,9 @@ pub(crate) fn later(text: &str, now: kernel::Moment) -> Option<At> {
 }
 
 /// The same for whoever typed it: what is no time is told with what would be, and what else could be written.
-pub(crate) fn ahead(text: &str, or: &str) -> Result<At, Trouble> {
-    later(text, world::now()).ok_or_else(|| {
-        Trouble::new(Exit::Usage, format!("{text:?} is not a time"))
+pub(crate) fn ahead(text: &str, or: &str) -> Result<At, CliError> {
+    later(text, system::now()).ok_or_else(|| {
+        CliError::new(Exit::Usage, format!("{text:?} is not a time"))
             .hint(format!("write 12h, 30d, 2026-12-24, 2026-12-24T18:00:00Z{or}"))
     })
 }

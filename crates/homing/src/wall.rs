@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use processes::wall::{DataDirectory, OsUser, ProofRequest, Wall, WallKind, WallProof, prove_wall};
 
 use crate::config::{Config, WallBy, reference, user_directory};
-use crate::exit::{Exit, Trouble};
-use crate::world;
+use crate::exit::{CliError, Exit};
+use crate::system;
 
 /// Around the agents of a data directory, which is there.
 pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
@@ -21,7 +21,7 @@ pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
     let mut people = std::collections::BTreeMap::new();
     for (handle, user) in &table.people {
         let os_user = OsUser::named(user).map_err(|why| {
-            Trouble::new(Exit::Usage, format!("wall.people.{handle}: {why}")).hint(
+            CliError::new(Exit::Usage, format!("wall.people.{handle}: {why}")).hint(
                 "each line of [wall.people] is the handle of a person and the name of a user of this machine",
             )
         })?;
@@ -33,16 +33,16 @@ pub(crate) fn around(config: &Config, data: &Path) -> Result<Arc<Wall>> {
         WallBy::Landlock => WallKind::Landlock,
         WallBy::Off => WallKind::Off,
     };
-    Ok(Arc::new(Wall { kind, data: Some(data), hide, home: world::home(), people }))
+    Ok(Arc::new(Wall { kind, data: Some(data), hide, home: system::home(), people }))
 }
 
-fn hidden(path: &str) -> Result<PathBuf, Trouble> {
+fn hidden(path: &str) -> Result<PathBuf, CliError> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let path = reference::in_home(&path.replace("{uid}", &uid));
     if path.is_absolute() && path.parent().is_some() {
         return Ok(path);
     }
-    Err(Trouble::new(Exit::Usage, format!("wall.hide: {} cannot be hidden", path.display()))
+    Err(CliError::new(Exit::Usage, format!("wall.hide: {} cannot be hidden", path.display()))
         .hint("write paths from / or ~/, and not / itself"))
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn prove(config: &Config, data: &Path, server: i32) -> Result<W
 }
 
 fn proving(config: &Config, data: &Path, server: i32) -> Result<ProofRequest> {
-    let exe = world::exe().context("our own program cannot be found")?;
+    let exe = system::exe().context("our own program cannot be found")?;
     Ok(ProofRequest { exe, locks: data.join("attempts"), wall: around(config, data)?, server })
 }
 

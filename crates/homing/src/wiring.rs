@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use engine::{Engine, LocalCluster, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
 use rustix::process::DumpableBehavior;
-use server::{Bound, Server, Tls, TlsError};
+use server::{BoundServer, Server, Tls, TlsError};
 use sha2::{Digest, Sha256};
 use store_sqlite::{OpenError, Options, SqliteStore};
 use tokio::net::TcpListener;
@@ -20,14 +20,14 @@ use worktrees::{GitTrees, LocalGround};
 
 use crate::call_back::TurnFiles;
 use crate::config::{Config, TlsTable};
-use crate::exit::{Exit, Trouble};
-use crate::place::Place;
+use crate::data_dir::DataDir;
+use crate::exit::{CliError, Exit};
 use crate::roster::Roster;
 use crate::screen::Screen;
 use crate::seal::FileSeal;
+use crate::system::{MonotonicMint, SystemClock};
 use crate::wall::TriedWall;
-use crate::world::{GrowingMint, SystemClock};
-use crate::{time, world};
+use crate::{system, time};
 
 /// How often the files of the certificate are looked at.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(5);
@@ -57,8 +57,8 @@ pub(crate) struct ListenArgs {
 
 impl ListenArgs {
     /// The configuration in force; what is typed comes first.
-    pub(crate) fn config(&self, place: &Place) -> Result<Config> {
-        let (mut config, _) = Config::load(self.config.as_deref(), &place.dir)?;
+    pub(crate) fn config(&self, data_dir: &DataDir) -> Result<Config> {
+        let (mut config, _) = Config::load(self.config.as_deref(), &data_dir.path)?;
         if let Some(listen) = &self.listen {
             config.listen = listen.clone();
         }
@@ -79,10 +79,10 @@ impl ListenArgs {
 
 /// A server that holds its directory and its address, and is about to answer.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct BoundDaemon {
     engine: Engine,
-    bound: Bound,
-    place: Place,
+    bound: BoundServer,
+    data_dir: DataDir,
     roster: Arc<Roster>,
     tls: Option<Tls>,
 }
@@ -98,29 +98,30 @@ fn trees_of(data: &Path) -> Arc<dyn engine::Trees> {
     }
 }
 
-impl Ready {
+impl BoundDaemon {
     /// Takes the directory, settles what is unfinished, takes the address, and writes down where it is.
-    pub(crate) async fn start(config: &Config, place: &Place) -> Result<Self> {
+    pub(crate) async fn start(config: &Config, data_dir: &DataDir) -> Result<Self> {
         allow_many_files();
         // Nobody of our own user looks into us, or at what we hold open. The wall around agents does not need this; whoever
         // has no wall does.
         if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
             tracing::warn!(%error, "other processes of this user can look into the server");
         }
-        let mint = Arc::new(GrowingMint::default());
-        let options = Options::new(NodeId::from_bits(mint.bits()), world::host(), world::now());
-        let had_database = place.dir.join("homing.db").exists();
-        let store = SqliteStore::open(&place.dir, &options).map_err(|error| cannot_open(error, place))?;
+        let mint = Arc::new(MonotonicMint::default());
+        let options = Options::new(NodeId::from_bits(mint.bits()), system::host(), system::now());
+        let had_database = data_dir.path.join("homing.db").exists();
+        let store =
+            SqliteStore::open(&data_dir.path, &options).map_err(|error| cannot_open(error, data_dir))?;
         // Whoever reads this file finds nobody until we can be asked.
-        place.withdraw();
+        data_dir.withdraw();
         // Before any agent is started: a server that cannot listen should not have done anything, and agents are told
         // where it is.
         let listener = TcpListener::bind(&*config.listen).await;
         let listener = listener.map_err(|why| cannot_listen(&config.listen, &why))?;
         let tls = config.tls.files().map(Tls::open).transpose().map_err(cannot_encrypt)?;
         let url = server::url_of(listener.local_addr()?, tls.is_some());
-        let roster = Roster::make(config, &place.dir)?;
-        let seal = FileSeal::of(&place.dir)?;
+        let roster = Roster::make(config, &data_dir.path)?;
+        let seal = FileSeal::of(&data_dir.path)?;
         if had_database && seal.is_new() {
             tracing::error!(
                 "DIR/key WAS MISSING beside a database that is not new, and a NEW KEY was made: the audit so far does not verify \
@@ -128,29 +129,31 @@ impl Ready {
                  back now; `homing doctor` says how it stands"
             );
         }
-        let ground = LocalGround::of(&place.dir);
+        let ground = LocalGround::of(&data_dir.path);
         let engine = Engine::start(Wiring {
             store: Arc::new(store),
             cluster: LocalCluster::new(),
             agents: roster.ports(),
             default_agent: roster.default_agent().to_owned(),
             ground: Arc::new(ground),
-            trees: trees_of(&place.dir),
+            trees: trees_of(&data_dir.path),
             scripts: roster.scripts(),
             after_failure: roster.after_failure(),
             clock: Arc::new(SystemClock),
             mint: mint.clone(),
             seal: Arc::new(seal),
-            call_back: Some(Arc::new(TurnFiles { dir: place.dir.join("turns"), url })),
-            wall: Arc::new(TriedWall::new(config, &place.dir)?),
+            call_back: Some(Arc::new(TurnFiles { dir: data_dir.path.join("turns"), url })),
+            wall: Arc::new(TriedWall::new(config, &data_dir.path)?),
             trust_everyone: config.trust_everyone,
             policy: config.policy(),
             limits: config.limits(),
         })
         .await?;
-        let bound = open_door(&engine, config, place, &mint, listener, tls.clone()).await;
+        let bound = open_door(&engine, config, data_dir, &mint, listener, tls.clone()).await;
         match bound {
-            Ok(bound) => Ok(Self { engine, bound, place: place.clone(), roster: Arc::new(roster), tls }),
+            Ok(bound) => {
+                Ok(Self { engine, bound, data_dir: data_dir.clone(), roster: Arc::new(roster), tls })
+            }
             Err(error) => {
                 engine.shutdown().await;
                 Err(error)
@@ -183,11 +186,11 @@ impl Ready {
     }
 
     /// Answers until it is told to go; then hands everything over. A second word ends it at once.
-    pub(crate) async fn until_told_to_go(self, words: GoWords) {
-        let Self { engine, bound, place, tls, .. } = self;
+    pub(crate) async fn until_told_to_go(self, words: ShutdownSignals) {
+        let Self { engine, bound, data_dir, tls, .. } = self;
         let (tell, told) = oneshot::channel();
-        let GoWords { terminate, interrupt, hang_up } = words;
-        let renewing = tls.map(|tls| tokio::spawn(keep_certificate(tls, place.clone(), hang_up)));
+        let ShutdownSignals { terminate, interrupt, hang_up } = words;
+        let renewing = tls.map(|tls| tokio::spawn(keep_certificate(tls, data_dir.clone(), hang_up)));
         tokio::spawn(tell_once(terminate, interrupt, tell));
         bound
             .serve(async {
@@ -200,19 +203,19 @@ impl Ready {
             let _ = renewing.await;
         }
         engine.shutdown().await;
-        place.withdraw();
+        data_dir.withdraw();
     }
 }
 
 /// The words that tell a server to go: SIGTERM, and Ctrl-C. One more tells a service to read its certificate again.
 #[derive(Debug)]
-pub(crate) struct GoWords {
+pub(crate) struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Option<Signal>,
 }
 
-impl GoWords {
+impl ShutdownSignals {
     /// Listens from now on.
     pub(crate) fn listen() -> Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
@@ -244,7 +247,7 @@ async fn tell_once(mut terminate: Signal, mut interrupt: Signal, tell: oneshot::
 
 /// Uses the certificate that is in the files, whenever it is another one. One that cannot be used is told, and the one
 /// before it stays.
-async fn keep_certificate(tls: Tls, place: Place, mut hang_up: Option<Signal>) {
+async fn keep_certificate(tls: Tls, data_dir: DataDir, mut hang_up: Option<Signal>) {
     let told = async |hang_up: &mut Option<Signal>| match hang_up {
         Some(signal) => signal.recv().await,
         None => std::future::pending().await,
@@ -256,7 +259,7 @@ async fn keep_certificate(tls: Tls, place: Place, mut hang_up: Option<Signal>) {
         }
         let renewed = tls.read_again().map_err(|why| cannot_encrypt(why).into()).and_then(|certificate| {
             // First whoever looks for us here has to know both: either may be shown in the next moment.
-            place.announce_certificates(&[certificate.fingerprint(), tls.now().fingerprint()])?;
+            data_dir.announce_certificates(&[certificate.fingerprint(), tls.now().fingerprint()])?;
             tls.replace(certificate);
             Ok::<(), anyhow::Error>(())
         });
@@ -272,7 +275,7 @@ pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
     let named = ["HOMING_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
     let filter = named.unwrap_or_else(|| config.log.clone());
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).map_err(|why| {
-        Trouble::new(Exit::Usage, format!("{filter:?} is not a filter for the log: {why}"))
+        CliError::new(Exit::Usage, format!("{filter:?} is not a filter for the log: {why}"))
             .hint("write error, warn, info, debug or trace")
     })?;
     tracing_subscriber::fmt()
@@ -287,15 +290,15 @@ pub(crate) fn start_log(config: &Config, screen: Screen) -> Result<()> {
 async fn open_door(
     engine: &Engine,
     config: &Config,
-    place: &Place,
-    mint: &GrowingMint,
+    data_dir: &DataDir,
+    mint: &MonotonicMint,
     listener: TcpListener,
     tls: Option<Tls>,
-) -> Result<Bound> {
+) -> Result<BoundServer> {
     let owner = engine.host(first_org(mint)).await?;
-    let hash = Sha256::digest(place.token_or_fresh()?.as_bytes()).into();
+    let hash = Sha256::digest(data_dir.token_or_fresh()?.as_bytes()).into();
     let token = TokenId::from_bits(mint.bits());
-    engine.add_token(TokenRow::full(token, hash, owner.person, Purpose::Machine, world::now())).await?;
+    engine.add_token(TokenRow::full(token, hash, owner.person, Purpose::Machine, system::now())).await?;
     let owner = engine.principal(hash).await?.context("the machine's person can come in")?;
     add_roots(engine, config, &owner).await?;
     if config.hides_clients() {
@@ -305,20 +308,20 @@ async fn open_door(
     }
     let mut door = config.door(owner);
     if let Some(tls) = &tls {
-        place.announce_certificates(&[tls.now().fingerprint()])?;
+        data_dir.announce_certificates(&[tls.now().fingerprint()])?;
     }
     door.tls = tls;
-    door.oidc = config.oidc().map_err(|why| Trouble::new(Exit::Usage, why))?;
+    door.oidc = config.oidc().map_err(|why| CliError::new(Exit::Usage, why))?;
     let bound = Server { engine: engine.clone(), config: door }.take(listener);
     let bound = bound.map_err(|why| cannot_listen(&config.listen, &why))?;
     engine.announce(bound.url()).await?;
-    place.announce(&bound.url())?;
+    data_dir.announce(&bound.url())?;
     Ok(bound)
 }
 
 /// The org of a first start, and the person whose machine it is, who owns it.
-fn first_org(mint: &GrowingMint) -> NewOrg {
-    let (handle, role) = (world::handle(), Role::Owner);
+fn first_org(mint: &MonotonicMint) -> NewOrg {
+    let (handle, role) = (system::handle(), Role::Owner);
     let person = PersonId::from_bits(mint.bits());
     let owner = NewPerson { person, handle: handle.clone(), name: None, email: None, role };
     // Added by `add_roots`, which also looks after those who were here before there were any.
@@ -328,7 +331,7 @@ fn first_org(mint: &GrowingMint) -> NewOrg {
 /// Lets the machine's person choose the directories of the configuration; and if they have none, their home and the one in
 /// which the server is started. Never `/` by itself.
 async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Result<()> {
-    let usual = [Some(world::home()), std::env::current_dir().ok()].into_iter().flatten();
+    let usual = [Some(system::home()), std::env::current_dir().ok()].into_iter().flatten();
     let usual = usual.filter(|path| owner.roots.is_empty() && path.parent().is_some() && path.is_dir());
     let usual = usual.filter_map(|path| path.to_str().map(str::to_owned));
     for directory in usual.chain(config.roots.iter().cloned()) {
@@ -340,7 +343,7 @@ async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Resul
         let trace = Trace { door: "start", correlation: "start".to_owned(), address: None, key: None };
         let root = RootRow { directory: directory.clone(), to: Grantee::Person(owner.person) };
         engine.add_root(owner, root, trace).await.map_err(|why| {
-            Trouble::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))
+            CliError::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))
                 .hint("mend `roots` in the configuration, or HOMING_ROOTS")
         })?;
     }
@@ -348,7 +351,7 @@ async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Resul
 }
 
 /// Whoever listens beyond this machine without encryption must have said that somebody else takes care of it.
-pub(crate) fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
+pub(crate) fn refuse_exposure(listen: &str) -> Result<(), CliError> {
     let addresses: Vec<SocketAddr> =
         listen.to_socket_addrs().map_err(|why| cannot_listen(listen, &why))?.collect();
     if addresses.iter().all(|address| address.ip().is_loopback()) {
@@ -358,45 +361,45 @@ pub(crate) fn refuse_exposure(listen: &str) -> Result<(), Trouble> {
         "{listen} can be reached from other machines, and nothing is encrypted: who listens in could take the tokens, and with \
          them a shell on this machine"
     );
-    Err(Trouble::new(Exit::Usage, what).hint(
+    Err(CliError::new(Exit::Usage, what).hint(
         "give a certificate with --tls-certificate and --tls-key, or listen on 127.0.0.1; where a proxy with TLS is in \
          front and only it can reach the address, say --behind-proxy",
     ))
 }
 
-fn cannot_encrypt(why: TlsError) -> Trouble {
-    Trouble::new(Exit::Usage, why.to_string()).hint(why.hint())
+fn cannot_encrypt(why: TlsError) -> CliError {
+    CliError::new(Exit::Usage, why.to_string()).hint(why.hint())
 }
 
-fn cannot_listen(listen: &str, why: &std::io::Error) -> Trouble {
-    let trouble = Trouble::new(Exit::Usage, format!("cannot listen on {listen}: {why}"));
+fn cannot_listen(listen: &str, why: &std::io::Error) -> CliError {
+    let error = CliError::new(Exit::Usage, format!("cannot listen on {listen}: {why}"));
     match why.kind() {
         std::io::ErrorKind::AddrInUse => {
-            trouble.hint("something else listens there; --listen 127.0.0.1:0 takes a free port")
+            error.hint("something else listens there; --listen 127.0.0.1:0 takes a free port")
         }
-        _ => trouble.hint("write --listen HOST:PORT, for instance 127.0.0.1:4747"),
+        _ => error.hint("write --listen HOST:PORT, for instance 127.0.0.1:4747"),
     }
 }
 
 /// Why the directory cannot be used; if somebody else has it, who and since when.
-pub(crate) fn cannot_open(error: OpenError, place: &Place) -> Trouble {
-    let dir = place.dir.display();
+pub(crate) fn cannot_open(error: OpenError, data_dir: &DataDir) -> CliError {
+    let dir = data_dir.path.display();
     match error {
         OpenError::Held(holder) => {
             let since = api::At(holder.since.0);
-            let since = format!("{} ({})", time::full(since), time::ago(since, world::now()));
+            let since = format!("{} ({})", time::full(since), time::ago(since, system::now()));
             let at = holder.url.as_deref().map(|url| format!(", at {url}")).unwrap_or_default();
             let who = format!("process {} on {}{at}, since {since}", holder.pid, holder.host);
-            Trouble::new(Exit::InUse, format!("{dir} is in use: {who}"))
+            CliError::new(Exit::InUse, format!("{dir} is in use: {who}"))
                 .hint("use that server (the other commands find it by themselves), stop it, or name another --data DIR")
         }
-        OpenError::Newer { .. } => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
+        OpenError::Newer { .. } => CliError::new(Exit::Failed, format!("{dir}: {error}"))
             .hint("nothing was changed; use the newer version, or name another --data DIR"),
-        OpenError::Damaged(_) => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
+        OpenError::Damaged(_) => CliError::new(Exit::Failed, format!("{dir}: {error}"))
             .hint("restore a backup with `homing restore FILE`; the damaged file is kept beside it"),
-        OpenError::NetworkFileSystem { .. } => Trouble::new(Exit::Usage, error.to_string())
+        OpenError::NetworkFileSystem { .. } => CliError::new(Exit::Usage, error.to_string())
             .hint("name a directory on a local disk with --data DIR"),
-        OpenError::Io(_) => Trouble::new(Exit::Failed, format!("{dir}: {error}"))
+        OpenError::Io(_) => CliError::new(Exit::Failed, format!("{dir}: {error}"))
             .hint("the directory must be there or possible to make, and writable for you"),
     }
 }

@@ -1,9 +1,9 @@
 //! The agents that are configured, whether they are here, and people's own sign-ins for them.
 
-use crate::asked::{Body, Caller, Json, Named};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, JsonBody, PathAgentName};
 use crate::openapi::problems;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Abilities, Account, Agent, Choice, MemoryMove, NewAccount, Page, SignIn};
 use axum::extract::State;
@@ -22,7 +22,7 @@ problems! {
     get, path = "/api/v1/agents", tag = "house", operation_id = "agents",
     responses((status = 200, description = "Every agent that there is for you.", body = Page<Agent>), AgentsProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Agent>>> {
+pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Agent>>> {
     let items = door.engine.agents(&caller.by).await?.into_iter().map(agent_form).collect();
     Ok(Json(Page { items, next: None }))
 }
@@ -45,10 +45,10 @@ pub(crate) struct AgentName {
     responses((status = 200, description = "Whose sign-in your turns use.", body = Account), AccountProblems),
 )]
 pub(crate) async fn account(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Named(agent): Named,
-) -> Answer<Json<Account>> {
+    PathAgentName(agent): PathAgentName,
+) -> ApiResult<Json<Account>> {
     let view = door.engine.account(&caller.by, &agent).await?;
     Ok(Json(account_form(&caller, agent, view)))
 }
@@ -63,11 +63,11 @@ pub(crate) async fn account(
     responses((status = 200, description = "Your turns use it from now on.", body = Account), SetAccountProblems),
 )]
 pub(crate) async fn set_account(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Named(agent): Named,
-    Body(given): Body<NewAccount>,
-) -> Answer<Json<Account>> {
+    PathAgentName(agent): PathAgentName,
+    JsonBody(given): JsonBody<NewAccount>,
+) -> ApiResult<Json<Account>> {
     given.check()?;
     let trace = caller.trace.clone();
     let view = door.engine.set_account(&caller.by, &agent, given.secrets, trace).await?;
@@ -83,10 +83,10 @@ pub(crate) async fn set_account(
     responses((status = 200, description = "It is forgotten.", body = Account), RemoveAccountProblems),
 )]
 pub(crate) async fn remove_account(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Named(agent): Named,
-) -> Answer<Json<Account>> {
+    PathAgentName(agent): PathAgentName,
+) -> ApiResult<Json<Account>> {
     door.engine.remove_account(&caller.by, &agent, caller.trace.clone()).await?;
     Ok(Json(account_form(&caller, agent, None)))
 }

@@ -1,11 +1,11 @@
 //! Questions of agents that wait for a person, and the rules for them.
 
-use crate::asked::{Body, Caller, Id, Json, Query, limit, session_id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, Query, limit, session_id};
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{grantee_form, grantee_of, who};
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::wire::{answer_form, answer_of, answerer_word, at};
 use api::{
     Approval, ApprovalAnswer, ApprovalState, Choice, Code, Done, NewRule, OnlyThese, Page, PageQuery,
@@ -59,12 +59,12 @@ pub(crate) struct RuleName {
     responses((status = 200, description = "Open questions.", body = Page<Approval>), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<Approval>>> {
+) -> ApiResult<Json<Page<Approval>>> {
     if query.cursor.is_some() {
-        return Err(No::new(Code::BadCursor, "this list has one page").at("cursor"));
+        return Err(ApiError::new(Code::BadCursor, "this list has one page").at("cursor"));
     }
     let views = door.engine.approvals(&caller.by, limit(query.limit)?).await?;
     Ok(Json(Page { items: views.into_iter().map(approval_form).collect(), next: None }))
@@ -78,10 +78,10 @@ pub(crate) async fn list(
     responses((status = 200, description = "The question as it is now.", body = Approval), ReadProblems),
 )]
 pub(crate) async fn read(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(approval): Id<ApprovalId>,
-) -> Answer<Json<Approval>> {
+) -> ApiResult<Json<Approval>> {
     Ok(Json(approval_form(door.engine.approval(&caller.by, approval).await?)))
 }
 
@@ -100,11 +100,11 @@ pub(crate) async fn read(
     ),
 )]
 pub(crate) async fn answer(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(approval): Id<ApprovalId>,
-    Body(said): Body<ApprovalAnswer>,
-) -> Answer<Response> {
+    JsonBody(said): JsonBody<ApprovalAnswer>,
+) -> ApiResult<Response> {
     said.check()?;
     let answer = answer_of(said.answer);
     let remember = said.remember.map(|remember| match remember {
@@ -126,7 +126,7 @@ pub(crate) async fn answer(
     get, path = "/api/v1/approvals/rules", tag = "approvals", operation_id = "rules",
     responses((status = 200, description = "The rules, the oldest first.", body = Page<Rule>), RulesProblems),
 )]
-pub(crate) async fn rules(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Rule>>> {
+pub(crate) async fn rules(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Rule>>> {
     let mut items = Vec::new();
     for row in door.engine.rules(&caller.by).await? {
         items.push(rule_form(&door, &caller, row).await?);
@@ -144,17 +144,19 @@ pub(crate) async fn rules(State(door): State<Door>, caller: Caller) -> Answer<Js
     responses((status = 201, description = "It counts from now on.", body = Rule), AddRuleProblems),
 )]
 pub(crate) async fn add_rule(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(new): Body<NewRule>,
-) -> Answer<(StatusCode, Json<Rule>)> {
+    JsonBody(new): JsonBody<NewRule>,
+) -> ApiResult<(StatusCode, Json<Rule>)> {
     new.check()?;
     let NewRule { effect, who, agent, tool, directory, session, until } = new;
     let effect = match (effect, who) {
         (RuleEffect::Allow, _) => engine::RuleEffect::Allow,
         (RuleEffect::Deny, _) => engine::RuleEffect::Deny,
         (RuleEffect::Ask, Some(who)) => engine::RuleEffect::Ask(grantee_of(&who)?),
-        (RuleEffect::Ask, None) => return Err(No::new(Code::Invalid, "who: say who may answer").at("who")),
+        (RuleEffect::Ask, None) => {
+            return Err(ApiError::new(Code::Invalid, "who: say who may answer").at("who"));
+        }
     };
     let session = match session {
         Some(session) => Some(session_id("session", &session, &door, &caller.by).await?),
@@ -175,10 +177,10 @@ pub(crate) async fn add_rule(
     responses((status = 200, description = "It counts no more.", body = Done), RemoveRuleProblems),
 )]
 pub(crate) async fn remove_rule(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(rule): Id<RuleId>,
-) -> Answer<Json<Done>> {
+) -> ApiResult<Json<Done>> {
     door.engine.remove_rule(&caller.by, rule, caller.trace).await?;
     Ok(Json(Done { id: rule.to_string() }))
 }
@@ -231,7 +233,7 @@ fn options_form(words: &ApprovalWords) -> Vec<Choice> {
     options.map(|o| Choice { name: o.name.clone(), description: o.description.clone() }).collect()
 }
 
-async fn rule_form(door: &Door, caller: &Caller, row: RuleRow) -> Answer<Rule> {
+async fn rule_form(door: &SharedDoor, caller: &Caller, row: RuleRow) -> ApiResult<Rule> {
     let counts = door.engine.rule_counts(caller.by.org, &row).await.map_err(engine::Refused::from)?;
     let RuleRow { rule, by, since, agent, tool, directory, session, effect, until } = row;
     let (effect, whom) = match effect {

@@ -1,11 +1,11 @@
 //! The audit: a page of it, all of it as JSON Lines, and whether its chain holds.
 
-use crate::asked::{Caller, Json, Query, id, limit};
 use crate::cursor;
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, Query, id, limit};
 use crate::openapi::problems;
 use crate::people::who;
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::stream;
 use crate::wire::at;
 use api::{AuditQuery, Broken, ChainHead, Code, Entry, LIMIT_MAX, Page, Verified};
@@ -43,11 +43,11 @@ problems! {
     ),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<AuditQuery>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let limit = limit(query.limit)?;
     let wish = wish_of(query, limit + 1)?;
     if stream::accepts(&headers, JSON_LINES) {
@@ -64,11 +64,13 @@ pub(crate) async fn list(
     Ok(Json(Page { items, next }).into_response())
 }
 
-fn wish_of(query: AuditQuery, limit: usize) -> Answer<AuditWish> {
+fn wish_of(query: AuditQuery, limit: usize) -> ApiResult<AuditWish> {
     let texts = [("what", &query.what, WHAT_LENGTH_MAX), ("subject", &query.subject, SUBJECT_LENGTH_MAX)];
     for (field, text, max) in texts {
         if text.as_ref().is_some_and(|text| text.chars().nth(max).is_some()) {
-            return Err(No::new(Code::Invalid, format!("{field}: more than {max} characters")).at(field));
+            return Err(
+                ApiError::new(Code::Invalid, format!("{field}: more than {max} characters")).at(field)
+            );
         }
     }
     Ok(AuditWish {
@@ -83,13 +85,13 @@ fn wish_of(query: AuditQuery, limit: usize) -> Answer<AuditWish> {
 }
 
 /// Everything, page after page. The right to it is asked for again with each; whoever has lost it is cut off.
-async fn export(door: Door, caller: Caller, wish: AuditWish) -> Answer<Response> {
-    let place = stream::place(&door)?;
+async fn export(door: SharedDoor, caller: Caller, wish: AuditWish) -> ApiResult<Response> {
+    let permit = stream::permit(&door)?;
     let wish = AuditWish { limit: LIMIT_MAX, ..wish };
     // The first page before the head is sent: a refusal is an answer, not a broken stream.
     let first = page(&door, &caller, &wish).await?;
     let begin = Some((first, wish));
-    let lines = unfold((door.clone(), caller, place, begin), |(door, caller, place, state)| async move {
+    let lines = unfold((door.clone(), caller, permit, begin), |(door, caller, permit, state)| async move {
         let ((bytes, last), wish) = state?;
         let next = match last {
             None => None,
@@ -97,11 +99,11 @@ async fn export(door: Door, caller: Caller, wish: AuditWish) -> Answer<Response>
                 let wish = AuditWish { before: Some(before), ..wish };
                 match next_page(&door, &caller, &wish).await {
                     Ok(page) => Some((page, wish)),
-                    Err(cut) => return Some((Err(cut), (door, caller, place, None))),
+                    Err(cut) => return Some((Err(cut), (door, caller, permit, None))),
                 }
             }
         };
-        Some((Ok(bytes), (door, caller, place, next)))
+        Some((Ok(bytes), (door, caller, permit, next)))
     });
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON_LINES));
@@ -109,23 +111,27 @@ async fn export(door: Door, caller: Caller, wish: AuditWish) -> Answer<Response>
 }
 
 /// Lines, and the last entry if there may be more.
-type Lines = (Bytes, Option<u64>);
+type ExportChunk = (Bytes, Option<u64>);
 
-async fn next_page(door: &Door, caller: &Caller, wish: &AuditWish) -> Result<Lines, std::io::Error> {
+async fn next_page(
+    door: &SharedDoor,
+    caller: &Caller,
+    wish: &AuditWish,
+) -> Result<ExportChunk, std::io::Error> {
     let by = door.engine.refreshed(&caller.by).await.map_err(std::io::Error::other)?;
     let caller = Caller { by: by.into(), trace: caller.trace.clone() };
     // A break in the middle is seen by the reader: the body has no proper end.
-    page(door, &caller, wish).await.map_err(|No(problem)| std::io::Error::other(problem.detail))
+    page(door, &caller, wish).await.map_err(|ApiError(problem)| std::io::Error::other(problem.detail))
 }
 
-async fn page(door: &Door, caller: &Caller, wish: &AuditWish) -> Answer<Lines> {
+async fn page(door: &SharedDoor, caller: &Caller, wish: &AuditWish) -> ApiResult<ExportChunk> {
     let rows = door.engine.audit(&caller.by, wish.clone()).await?;
     let last = rows.last().filter(|_| rows.len() == wish.limit).map(|row| row.entry);
     let mut lines = Vec::new();
     for row in rows {
         let entry = entry_form(door, caller, row).await?;
         let line = serde_json::to_writer(&mut lines, &entry);
-        line.map_err(|error| No::new(Code::Internal, error.to_string()))?;
+        line.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
         lines.push(b'\n');
     }
     Ok((Bytes::from(lines), last))
@@ -138,7 +144,7 @@ async fn page(door: &Door, caller: &Caller, wish: &AuditWish) -> Answer<Lines> {
     get, path = "/api/v1/audit/verify", tag = "audit", operation_id = "verify_audit",
     responses((status = 200, description = "Whether the chain holds.", body = Verified), VerifyProblems),
 )]
-pub(crate) async fn verify(State(door): State<Door>, caller: Caller) -> Answer<Json<Verified>> {
+pub(crate) async fn verify(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Verified>> {
     let engine::Verified { entries, head, broken } = door.engine.verify_audit(&caller.by).await?;
     let head = ChainHead { number: head.number, seal: hex(&head.seal) };
     let broken = broken.map(|broken| Broken {
@@ -149,7 +155,7 @@ pub(crate) async fn verify(State(door): State<Door>, caller: Caller) -> Answer<J
     Ok(Json(Verified { ok: broken.is_none(), entries, head, broken }))
 }
 
-async fn entry_form(door: &Door, caller: &Caller, row: AuditRow) -> Answer<Entry> {
+async fn entry_form(door: &SharedDoor, caller: &Caller, row: AuditRow) -> ApiResult<Entry> {
     let by = match row.by {
         Some(person) => Some(who(door, caller, person).await?),
         None => None,

@@ -1,10 +1,10 @@
 //! Which conversation belongs to which session.
 
-use crate::asked::{Body, Caller, Json, Query, address, limit, session_id};
 use crate::cursor;
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, JsonBody, Query, address, limit, session_id};
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Binding, Move, Page, PageQuery};
 use axum::extract::State;
@@ -24,10 +24,10 @@ problems! {
     responses((status = 200, description = "A page of bindings.", body = Page<Binding>), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<PageQuery>,
-) -> Answer<Json<Page<Binding>>> {
+) -> ApiResult<Json<Page<Binding>>> {
     let limit = limit(query.limit)?;
     let after = cursor::read_bindings(query.cursor.as_deref())?;
     let mut rows = door.engine.bindings(&caller.by, after, limit + 1).await?;
@@ -49,10 +49,10 @@ fn binding_form(row: BindingRow) -> Binding {
     responses((status = 200, description = "It is so.", body = Move), MoveProblems),
 )]
 pub(crate) async fn rebind(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(to): Body<Move>,
-) -> Answer<Json<Move>> {
+    JsonBody(to): JsonBody<Move>,
+) -> ApiResult<Json<Move>> {
     let address = address("address", &to.address)?;
     let session = session_id("session", &to.session, &door, &caller.by).await?;
     door.engine.rebind(&caller.by, address, session, caller.trace).await?;

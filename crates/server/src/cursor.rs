@@ -1,6 +1,6 @@
 //! Cursors: where a page ended, as a text that means nothing to anybody else. Each list takes only its own.
 
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use api::Code;
 use kernel::{Address, Moment, SessionId};
 
@@ -8,7 +8,7 @@ pub(crate) fn sessions(at: (Moment, SessionId)) -> String {
     format!("s{:x}.{}", at.0.0, at.1)
 }
 
-pub(crate) fn read_sessions(cursor: Option<&str>) -> Answer<Option<(Moment, SessionId)>> {
+pub(crate) fn read_sessions(cursor: Option<&str>) -> ApiResult<Option<(Moment, SessionId)>> {
     read(cursor, |text| {
         let (moment, session) = text.strip_prefix('s')?.split_once('.')?;
         Some((Moment(small(moment)?), session.parse().ok()?))
@@ -19,7 +19,7 @@ pub(crate) fn heads(place: u64) -> String {
     format!("h{place:x}")
 }
 
-pub(crate) fn read_heads(cursor: Option<&str>) -> Answer<u64> {
+pub(crate) fn read_heads(cursor: Option<&str>) -> ApiResult<u64> {
     Ok(read(cursor, |text| small(text.strip_prefix('h')?))?.unwrap_or(0))
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn bindings(at: &Address) -> String {
     format!("b{}", at.to_string().replace('%', "!"))
 }
 
-pub(crate) fn read_bindings(cursor: Option<&str>) -> Answer<Option<Address>> {
+pub(crate) fn read_bindings(cursor: Option<&str>) -> ApiResult<Option<Address>> {
     read(cursor, |text| text.strip_prefix('b')?.replace('!', "%").parse().ok())
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn people(handle: &str) -> String {
     format!("p{handle}")
 }
 
-pub(crate) fn read_people(cursor: Option<&str>) -> Answer<Option<String>> {
+pub(crate) fn read_people(cursor: Option<&str>) -> ApiResult<Option<String>> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     read(cursor, |text| {
         let handle = text.strip_prefix('p')?;
@@ -50,7 +50,7 @@ pub(crate) fn audit(entry: u64) -> String {
     format!("a{entry:x}")
 }
 
-pub(crate) fn read_audit(cursor: Option<&str>) -> Answer<Option<u64>> {
+pub(crate) fn read_audit(cursor: Option<&str>) -> ApiResult<Option<u64>> {
     read(cursor, |text| small(text.strip_prefix('a')?))
 }
 
@@ -59,10 +59,10 @@ fn small(hex: &str) -> Option<u64> {
     u64::from_str_radix(hex, 16).ok().filter(|number| *number <= api::NUMBER_MAX)
 }
 
-fn read<T>(cursor: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Answer<Option<T>> {
+fn read<T>(cursor: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> ApiResult<Option<T>> {
     let Some(text) = cursor else { return Ok(None) };
-    let no = || No::new(Code::BadCursor, "no page of this list ended like this").at("cursor");
-    parse(text).map(Some).ok_or_else(no)
+    let error = || ApiError::new(Code::BadCursor, "no page of this list ended like this").at("cursor");
+    parse(text).map(Some).ok_or_else(error)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What every handler can reach: the engine, the bounds, and the door's own few things that change.
 
 use crate::ServerConfig;
-use crate::gate::Known;
-use crate::guesses::Guesses;
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
+use crate::middleware::CredentialCache;
 use crate::oidc::Oidc;
-use crate::pace::Pace;
+use crate::rate_limit::RateLimiter;
 use crate::sign_in::Cookies;
+use crate::sign_in_limit::SignInLimiter;
 use engine::Engine;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use tokio::sync::watch;
 const BURST_SECONDS: u32 = 5;
 
 /// The door, as handlers hold it. Cheap to clone.
-pub(crate) type Door = Arc<Inner>;
+pub(crate) type SharedDoor = Arc<HttpDoor>;
 
-pub(crate) struct Inner {
+pub(crate) struct HttpDoor {
     pub(crate) engine: Engine,
     pub(crate) config: ServerConfig,
     pub(crate) hosts: Hosts,
-    pub(crate) known: Known,
+    pub(crate) credentials: CredentialCache,
     /// How often a credential may ask, by its hash.
-    pub(crate) requests: Pace<[u8; 32]>,
+    pub(crate) requests: RateLimiter<[u8; 32]>,
     /// How often an address may ask without a good one.
-    pub(crate) strangers: Pace<IpAddr>,
+    pub(crate) strangers: RateLimiter<IpAddr>,
     /// How often somebody may try to sign in.
-    pub(crate) guesses: Guesses,
+    pub(crate) sign_in_limiter: SignInLimiter,
     pub(crate) cookies: Cookies,
     /// The identity provider, if there is one.
     pub(crate) oidc: Option<Oidc>,
@@ -40,16 +40,17 @@ pub(crate) struct Inner {
     closing: watch::Sender<bool>,
 }
 
-impl Inner {
+impl HttpDoor {
     pub(crate) fn new(engine: Engine, config: ServerConfig, port: u16) -> std::io::Result<Self> {
-        let pace = |count: u32| (count, Duration::from_secs(1), count.saturating_mul(BURST_SECONDS));
-        let (requests, strangers) = (pace(config.requests_per_second), pace(config.strangers_per_second));
+        let limit_of = |count: u32| (count, Duration::from_secs(1), count.saturating_mul(BURST_SECONDS));
+        let (requests, strangers) =
+            (limit_of(config.requests_per_second), limit_of(config.strangers_per_second));
         Ok(Self {
             hosts: Hosts::new(&config.allowed_hosts, &config.listen, port, config.tls.is_some()),
-            known: Known::new(&engine),
-            requests: Pace::new(requests.0, requests.1, requests.2),
-            strangers: Pace::new(strangers.0, strangers.1, strangers.2),
-            guesses: Guesses::new(config.sign_ins_per_minute),
+            credentials: CredentialCache::new(&engine),
+            requests: RateLimiter::new(requests.0, requests.1, requests.2),
+            strangers: RateLimiter::new(strangers.0, strangers.1, strangers.2),
+            sign_in_limiter: SignInLimiter::new(config.sign_ins_per_minute),
             cookies: Cookies::new(port),
             oidc: config.oidc.clone().map(Oidc::new).transpose()?,
             metrics: Metrics::new(),
@@ -75,12 +76,12 @@ impl Inner {
     }
 
     /// A place for one more stream, if there is one.
-    pub(crate) fn take_stream(self: &Arc<Self>) -> Option<StreamPlace> {
+    pub(crate) fn take_stream(self: &Arc<Self>) -> Option<StreamPermit> {
         let max = self.config.streams_max;
         let taken = self
             .streams
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < max).then_some(open + 1));
-        taken.ok().map(|_| StreamPlace(self.clone()))
+        taken.ok().map(|_| StreamPermit(self.clone()))
     }
 
     pub(crate) fn streams_open(&self) -> usize {
@@ -89,9 +90,9 @@ impl Inner {
 }
 
 /// One open stream's place; free again when dropped.
-pub(crate) struct StreamPlace(Door);
+pub(crate) struct StreamPermit(SharedDoor);
 
-impl Drop for StreamPlace {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }

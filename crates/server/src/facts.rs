@@ -1,12 +1,12 @@
 //! A session's log: a page of it, or a stream.
 
-use crate::asked::{Caller, Id, Query, json_bytes, limit};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Query, json_bytes, limit};
 use crate::openapi::problems;
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::scope::ready_form;
 use crate::sessions::SessionName;
-use crate::stream::{self, Source};
+use crate::stream::{self, FrameSource};
 use crate::wire::{fact_frame, live_frame, ready_frame, write_fact};
 use api::{Code, Facts, FactsQuery, NUMBER_MAX};
 use axum::extract::State;
@@ -52,23 +52,23 @@ pub(crate) struct LastHeader {
     ),
 )]
 pub(crate) async fn facts(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
     Query(query): Query<FactsQuery>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let after = number("after", query.after.unwrap_or(0))?;
     let limit = limit(query.limit)?;
     let last = last_event(&headers)?;
     if stream::wanted(&headers) {
         let after = last.unwrap_or(after);
         drop(headers);
-        let place = stream::place(&door)?;
+        let permit = stream::permit(&door)?;
         let follow = door.engine.follow(&caller.by, session, after).await?;
         return Ok(match query.readiness {
-            Some(true) => stream::respond(&door, place, follow.with_readiness()),
-            Some(false) | None => stream::respond(&door, place, follow),
+            Some(true) => stream::respond(&door, permit, follow.with_readiness()),
+            Some(false) | None => stream::respond(&door, permit, follow),
         });
     }
     let facts = door.engine.facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
@@ -84,22 +84,22 @@ pub(crate) async fn facts(
     Ok(json_bytes(StatusCode::OK, body))
 }
 
-fn number(field: &'static str, number: u64) -> Answer<Number> {
+fn number(field: &'static str, number: u64) -> ApiResult<Number> {
     if number <= NUMBER_MAX {
         return Ok(Number(number));
     }
-    Err(No::new(Code::Invalid, format!("{field}: at most {NUMBER_MAX}")).at(field))
+    Err(ApiError::new(Code::Invalid, format!("{field}: at most {NUMBER_MAX}")).at(field))
 }
 
-fn last_event(headers: &HeaderMap) -> Answer<Option<Number>> {
+fn last_event(headers: &HeaderMap) -> ApiResult<Option<Number>> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let digits = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let parsed = digits.filter(|text| text.len() <= LAST_DIGITS_MAX).and_then(|text| text.parse().ok());
-    let not = || No::new(Code::Invalid, "must be the number of a fact").at("Last-Event-ID");
+    let not = || ApiError::new(Code::Invalid, "must be the number of a fact").at("Last-Event-ID");
     number("Last-Event-ID", parsed.ok_or_else(not)?).map(Some)
 }
 
-impl Source for ReadyFollow {
+impl FrameSource for ReadyFollow {
     async fn next(&mut self) -> Option<Bytes> {
         Some(match ReadyFollow::next(self).await? {
             Heard::Told(told) => frame_of(&told),
@@ -115,7 +115,7 @@ fn frame_of(told: &Told) -> Bytes {
     }
 }
 
-impl Source for Follow {
+impl FrameSource for Follow {
     async fn next(&mut self) -> Option<Bytes> {
         Some(frame_of(&Follow::next(self).await?))
     }

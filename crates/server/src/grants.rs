@@ -1,11 +1,11 @@
 //! Who was given what on a session or an agent, and whose a session is.
 
 use crate::agents::AgentName;
-use crate::asked::{Body, Caller, Id, Json, Named, Query, id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, PathAgentName, Query, id};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{grant_form, grant_of, grantee_form, grantee_of, who};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::sessions::SessionName;
 use crate::wire::at;
 use api::{Done, Granted, GranteeQuery, HandOver, NewGrant, Page, TakenBack};
@@ -35,10 +35,10 @@ problems! {
     responses((status = 200, description = "Who was given what.", body = Page<Granted>), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Page<Granted>>> {
+) -> ApiResult<Json<Page<Granted>>> {
     grants(&door, &caller, Resource::Session(session)).await
 }
 
@@ -51,11 +51,11 @@ pub(crate) async fn list(
     responses((status = 200, description = "It is so.", body = NewGrant), GiveProblems),
 )]
 pub(crate) async fn give(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(new): Body<NewGrant>,
-) -> Answer<Json<NewGrant>> {
+    JsonBody(new): JsonBody<NewGrant>,
+) -> ApiResult<Json<NewGrant>> {
     give_on(&door, caller, Resource::Session(session), new).await
 }
 
@@ -68,11 +68,11 @@ pub(crate) async fn give(
     responses((status = 200, description = "They were given nothing.", body = TakenBack), TakeProblems),
 )]
 pub(crate) async fn take_back(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
     Query(from): Query<GranteeQuery>,
-) -> Answer<Json<TakenBack>> {
+) -> ApiResult<Json<TakenBack>> {
     take_from(&door, caller, Resource::Session(session), from).await
 }
 
@@ -85,11 +85,11 @@ pub(crate) async fn take_back(
     responses((status = 200, description = "It is the other's.", body = Done), HandOverProblems),
 )]
 pub(crate) async fn hand_over(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(over): Body<HandOver>,
-) -> Answer<Json<Done>> {
+    JsonBody(over): JsonBody<HandOver>,
+) -> ApiResult<Json<Done>> {
     let to = id("to", &over.to)?;
     door.engine.hand_over(&caller.by, session, to, caller.trace).await?;
     Ok(Json(Done { id: session.to_string() }))
@@ -103,10 +103,10 @@ pub(crate) async fn hand_over(
     responses((status = 200, description = "Who was given what.", body = Page<Granted>), AgentListProblems),
 )]
 pub(crate) async fn agent_list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Named(agent): Named,
-) -> Answer<Json<Page<Granted>>> {
+    PathAgentName(agent): PathAgentName,
+) -> ApiResult<Json<Page<Granted>>> {
     grants(&door, &caller, Resource::Agent(agent)).await
 }
 
@@ -119,11 +119,11 @@ pub(crate) async fn agent_list(
     responses((status = 200, description = "It is so.", body = NewGrant), AgentGiveProblems),
 )]
 pub(crate) async fn agent_give(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Named(agent): Named,
-    Body(new): Body<NewGrant>,
-) -> Answer<Json<NewGrant>> {
+    PathAgentName(agent): PathAgentName,
+    JsonBody(new): JsonBody<NewGrant>,
+) -> ApiResult<Json<NewGrant>> {
     give_on(&door, caller, Resource::Agent(agent), new).await
 }
 
@@ -137,15 +137,15 @@ pub(crate) async fn agent_give(
     responses((status = 200, description = "They were given nothing.", body = TakenBack), AgentTakeProblems),
 )]
 pub(crate) async fn agent_take_back(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Named(agent): Named,
+    PathAgentName(agent): PathAgentName,
     Query(from): Query<GranteeQuery>,
-) -> Answer<Json<TakenBack>> {
+) -> ApiResult<Json<TakenBack>> {
     take_from(&door, caller, Resource::Agent(agent), from).await
 }
 
-async fn grants(door: &Door, caller: &Caller, on: Resource) -> Answer<Json<Page<Granted>>> {
+async fn grants(door: &SharedDoor, caller: &Caller, on: Resource) -> ApiResult<Json<Page<Granted>>> {
     let mut items = Vec::new();
     for row in door.engine.grants(&caller.by, on).await? {
         items.push(Granted {
@@ -158,13 +158,23 @@ async fn grants(door: &Door, caller: &Caller, on: Resource) -> Answer<Json<Page<
     Ok(Json(Page { items, next: None }))
 }
 
-async fn give_on(door: &Door, caller: Caller, on: Resource, new: NewGrant) -> Answer<Json<NewGrant>> {
+async fn give_on(
+    door: &SharedDoor,
+    caller: Caller,
+    on: Resource,
+    new: NewGrant,
+) -> ApiResult<Json<NewGrant>> {
     let to = grantee_of(&new.to)?;
     door.engine.give(&caller.by, on, to, grant_of(new.grant), caller.trace).await?;
     Ok(Json(new))
 }
 
-async fn take_from(door: &Door, caller: Caller, on: Resource, from: GranteeQuery) -> Answer<Json<TakenBack>> {
+async fn take_from(
+    door: &SharedDoor,
+    caller: Caller,
+    on: Resource,
+    from: GranteeQuery,
+) -> ApiResult<Json<TakenBack>> {
     let from = from.grantee()?;
     let to = grantee_of(&from)?;
     door.engine.take_back(&caller.by, on, to, caller.trace).await?;

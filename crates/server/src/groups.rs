@@ -1,10 +1,10 @@
 //! Groups: people who are given things together.
 
-use crate::asked::{Body, Caller, Id, Json, Pair};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, IdPair, Json, JsonBody};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::who;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use api::{Done, Group, Membership, NewGroup, Page};
 use axum::extract::State;
 use engine::GroupRow;
@@ -48,7 +48,7 @@ pub(crate) struct MemberName {
     get, path = "/api/v1/groups", tag = "people", operation_id = "groups",
     responses((status = 200, description = "Every group.", body = Page<Group>), ListProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Group>>> {
+pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Group>>> {
     let mut items = Vec::new();
     for row in door.engine.groups(&caller.by).await? {
         items.push(group_form(&door, &caller, row).await?);
@@ -56,7 +56,7 @@ pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Jso
     Ok(Json(Page { items, next: None }))
 }
 
-async fn group_form(door: &Door, caller: &Caller, row: GroupRow) -> Answer<Group> {
+async fn group_form(door: &SharedDoor, caller: &Caller, row: GroupRow) -> ApiResult<Group> {
     let mut people = Vec::new();
     for person in row.people {
         people.push(who(door, caller, person).await?);
@@ -71,10 +71,10 @@ async fn group_form(door: &Door, caller: &Caller, row: GroupRow) -> Answer<Group
     responses((status = 200, description = "It is there; nobody is in it yet.", body = Group), MakeProblems),
 )]
 pub(crate) async fn make(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(new): Body<NewGroup>,
-) -> Answer<Json<Group>> {
+    JsonBody(new): JsonBody<NewGroup>,
+) -> ApiResult<Json<Group>> {
     new.check()?;
     let row = door.engine.make_group(&caller.by, new.name, caller.trace.clone()).await?;
     Ok(Json(group_form(&door, &caller, row).await?))
@@ -89,10 +89,10 @@ pub(crate) async fn make(
     responses((status = 200, description = "It is gone.", body = Done), ChangeProblems),
 )]
 pub(crate) async fn remove(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(group): Id<GroupId>,
-) -> Answer<Json<Done>> {
+) -> ApiResult<Json<Done>> {
     door.engine.remove_group(&caller.by, group, caller.trace).await?;
     Ok(Json(Done { id: group.to_string() }))
 }
@@ -106,10 +106,10 @@ pub(crate) async fn remove(
     responses((status = 200, description = "They are in it.", body = Membership), ChangeProblems),
 )]
 pub(crate) async fn join(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Pair(group, person): Pair<GroupId, PersonId>,
-) -> Answer<Json<Membership>> {
+    IdPair(group, person): IdPair<GroupId, PersonId>,
+) -> ApiResult<Json<Membership>> {
     door.engine.join(&caller.by, group, person, caller.trace).await?;
     Ok(Json(Membership { group: group.to_string(), user: person.to_string() }))
 }
@@ -123,10 +123,10 @@ pub(crate) async fn join(
     responses((status = 200, description = "They are not in it any more.", body = Membership), ChangeProblems),
 )]
 pub(crate) async fn leave(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Pair(group, person): Pair<GroupId, PersonId>,
-) -> Answer<Json<Membership>> {
+    IdPair(group, person): IdPair<GroupId, PersonId>,
+) -> ApiResult<Json<Membership>> {
     door.engine.leave(&caller.by, group, person, caller.trace).await?;
     Ok(Json(Membership { group: group.to_string(), user: person.to_string() }))
 }

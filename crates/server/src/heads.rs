@@ -1,11 +1,11 @@
 //! What has changed, over all sessions: heads only; clients read the session for the content.
 
-use crate::asked::{Caller, Json, Query, limit};
 use crate::cursor;
-use crate::door::{Door, Inner};
+use crate::door::{HttpDoor, SharedDoor};
+use crate::extract::{Caller, Json, Query, limit};
 use crate::openapi::problems;
-use crate::problem::Answer;
-use crate::stream::{self, Source};
+use crate::problem::ApiResult;
+use crate::stream::{self, FrameSource};
 use api::{Head, Page, PageQuery};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -42,22 +42,23 @@ problems! {
     ),
 )]
 pub(crate) async fn heads(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<PageQuery>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let limit = limit(query.limit)?;
     let after = cursor::read_heads(query.cursor.as_deref())?;
     if stream::wanted(&headers) {
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or_default());
         let at = if last.is_some() { cursor::read_heads(last)? } else { after };
-        let place = stream::place(&door)?;
+        let permit = stream::permit(&door)?;
         // Whoever may not read at all is told so, and not by a stream that ends at once.
         door.engine.heads(&caller.by, at, 1).await?;
         let (changes, rights) = (door.engine.changes(), door.engine.rights());
-        let heads = Heads { door: door.clone(), by: caller.by, at, changes, rights, page: VecDeque::new() };
-        return Ok(stream::respond(&door, place, heads));
+        let heads =
+            HeadsFrames { door: door.clone(), by: caller.by, at, changes, rights, page: VecDeque::new() };
+        return Ok(stream::respond(&door, permit, heads));
     }
     let heads = door.engine.heads(&caller.by, after, limit).await?;
     // There is always a next page, even if nothing is on it yet.
@@ -69,8 +70,8 @@ fn head_form(head: engine::Head) -> Head {
     Head { session: head.session.to_string(), number: head.number.0 }
 }
 
-struct Heads {
-    door: Arc<Inner>,
+struct HeadsFrames {
+    door: Arc<HttpDoor>,
     by: Arc<Principal>,
     at: u64,
     changes: watch::Receiver<u64>,
@@ -78,7 +79,7 @@ struct Heads {
     page: VecDeque<engine::Head>,
 }
 
-impl Heads {
+impl HeadsFrames {
     /// Answers when something has changed; none when the reader's credential is good for nothing any more.
     async fn change(&mut self) -> Option<()> {
         loop {
@@ -93,7 +94,7 @@ impl Heads {
     }
 }
 
-impl Source for Heads {
+impl FrameSource for HeadsFrames {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(head) = self.page.pop_front() {

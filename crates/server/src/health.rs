@@ -1,9 +1,9 @@
 //! Whether we live, whether we can work, and what it costs.
 
-use crate::asked::{Caller, json_bytes};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, json_bytes};
 use crate::openapi::problems;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
@@ -31,7 +31,7 @@ pub(crate) async fn healthz() -> Response {
     get, path = "/readyz", tag = "house", operation_id = "readyz",
     responses((status = 200, description = "It can.", body = serde_json::Value), ReadyProblems),
 )]
-pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Response> {
+pub(crate) async fn readyz(State(door): State<SharedDoor>, _: Caller) -> ApiResult<Response> {
     door.engine.ready().await?;
     Ok(json_bytes(StatusCode::OK, "{\"status\":\"ready\"}"))
 }
@@ -48,7 +48,7 @@ pub(crate) async fn readyz(State(door): State<Door>, _: Caller) -> Answer<Respon
         MetricsProblems,
     ),
 )]
-pub(crate) async fn metrics(State(door): State<Door>, caller: Caller) -> Answer<Response> {
+pub(crate) async fn metrics(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Response> {
     door.engine.may_see_figures(&caller.by)?;
     let mut response = Response::new(door.metrics.text(&door).into());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");

@@ -1,46 +1,46 @@
 //! The HTTP door: who is asking, conversion to and from the wire, one match from refusal to status, metrics.
 //!
-//! A request comes in through `listen` (connections, `tls`, their bounds), passes `gate` (name, origin, credential, pace; with
-//! `hosts`, `proxies`, `pace` and `guesses`), is read by `asked` and answered by the file of its resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts
-//! into bytes, once for all readers; `problem` turns refusals into problems. `openapi` is the contract. Nothing here
-//! decides anything about sessions: that is the engine's.
+//! A request comes in through `listen` (connections, `tls`, their bounds), passes `middleware` (name, origin, credential,
+//! rate; with `hosts`, `proxies`, `rate_limit` and `sign_in_limit`), is read by `extract` and answered by the file of its
+//! resource: `messages`, `sessions`, `facts` and so on. `wire` turns facts into bytes, once for all readers; `problem` turns
+//! refusals into problems. `openapi` is the contract. Nothing here decides anything about sessions: that is the engine's.
 
 mod agents;
 mod approvals;
-mod asked;
 mod audit;
 mod bindings;
 mod cursor;
 mod door;
-mod exchange;
+mod export_import;
+mod extract;
 mod facts;
-mod gate;
 mod grants;
 mod groups;
-mod guesses;
 mod heads;
 mod health;
 mod hosts;
 mod listen;
-mod looks;
+mod lookups;
 mod me;
 mod messages;
 mod metrics;
+mod middleware;
 mod nodes;
 mod oidc;
 mod openapi;
 mod orgs;
-mod pace;
 mod page;
 mod people;
 mod problem;
 mod proxies;
 mod queue;
+mod rate_limit;
 mod roots;
 mod route;
 mod scope;
 mod sessions;
 mod sign_in;
+mod sign_in_limit;
 mod stream;
 mod tls;
 mod tokens;
@@ -49,7 +49,7 @@ mod wall;
 mod wire;
 mod worktrees;
 
-pub use listen::{Bound, url_of};
+pub use listen::{BoundServer, url_of};
 pub use oidc::{CreateAs, OidcConfig};
 pub use openapi::document as openapi_document;
 pub use proxies::Network;
@@ -137,14 +137,14 @@ impl ServerConfig {
 }
 
 impl Server {
-    /// Takes the address. Nobody is answered before `Bound::serve`, but connections may already queue up.
-    pub async fn bind(self) -> std::io::Result<Bound> {
+    /// Takes the address. Nobody is answered before `BoundServer::serve`, but connections may already queue up.
+    pub async fn bind(self) -> std::io::Result<BoundServer> {
         let listener = TcpListener::bind(&self.config.listen).await?;
         self.take(listener)
     }
 
     /// The same with an address that was taken before.
-    pub fn take(self, listener: TcpListener) -> std::io::Result<Bound> {
-        Bound::new(self.engine, self.config, listener)
+    pub fn take(self, listener: TcpListener) -> std::io::Result<BoundServer> {
+        BoundServer::new(self.engine, self.config, listener)
     }
 }

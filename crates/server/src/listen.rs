@@ -1,7 +1,7 @@
 //! Connections: taking the address, accepting, encrypting, bounding what each may cost, and closing the door in order.
 
 use crate::ServerConfig;
-use crate::door::{Door, Inner};
+use crate::door::{HttpDoor, SharedDoor};
 use crate::proxies::Peer;
 use crate::tls::Tls;
 use api::{Code, Problem};
@@ -41,23 +41,23 @@ const PLAIN_BYTES_MAX: u64 = 64 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The door at its address.
-pub struct Bound {
-    door: Door,
+pub struct BoundServer {
+    door: SharedDoor,
     listener: TcpListener,
     local_addr: SocketAddr,
     router: Router,
 }
 
-impl std::fmt::Debug for Bound {
+impl std::fmt::Debug for BoundServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bound").field("local_addr", &self.local_addr).finish_non_exhaustive()
+        f.debug_struct("BoundServer").field("local_addr", &self.local_addr).finish_non_exhaustive()
     }
 }
 
-impl Bound {
+impl BoundServer {
     pub(crate) fn new(engine: Engine, config: ServerConfig, listener: TcpListener) -> io::Result<Self> {
         let local_addr = listener.local_addr()?;
-        let door = Arc::new(Inner::new(engine, config, local_addr.port())?);
+        let door = Arc::new(HttpDoor::new(engine, config, local_addr.port())?);
         let router = crate::openapi::finish(crate::openapi::routes(), &door);
         Ok(Self { door, listener, local_addr, router })
     }
@@ -75,7 +75,7 @@ impl Bound {
     /// A link that signs the machine's person in, once, within ten minutes; and an answer when it works no more: it was
     /// used, or its time is over.
     pub async fn sign_in(&self) -> Result<(String, impl Future<Output = ()> + Send + 'static), Refused> {
-        let Inner { engine, config, .. } = &*self.door;
+        let HttpDoor { engine, config, .. } = &*self.door;
         let trace = Trace { door: "start", correlation: "start".to_owned(), address: None, key: None };
         let owner = engine.refreshed(&config.owner).await?;
         let link = engine.make_link(&owner, owner.person, trace).await?;
@@ -130,19 +130,19 @@ pub fn url_of(mut address: SocketAddr, is_encrypted: bool) -> String {
     format!("{scheme}://{address}")
 }
 
-async fn talk(door: Door, stream: TcpStream, address: SocketAddr, router: Router) {
+async fn talk(door: SharedDoor, stream: TcpStream, address: SocketAddr, router: Router) {
     // Small answers should not wait for company; if that cannot be had, they do.
     let _ = stream.set_nodelay(true);
-    let stream = Paced { stream, stall_max: door.config.stall_max, stalled: None };
+    let stream = StallTimeoutStream { stream, stall_max: door.config.stall_max, stalled: None };
     let Some(tls) = &door.config.tls else {
-        return exchange(&door, stream, Peer::new(address, false), router).await;
+        return serve_http(&door, stream, Peer::new(address, false), router).await;
     };
     let shaken = tokio::select! {
         shaken = tokio::time::timeout(door.config.handshake_max, shake_hands(tls, stream)) => shaken,
         () = door.closing() => return,
     };
     match shaken {
-        Ok(Ok(Some(stream))) => exchange(&door, stream, Peer::new(address, true), router).await,
+        Ok(Ok(Some(stream))) => serve_http(&door, stream, Peer::new(address, true), router).await,
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
         Err(_) => tracing::debug!("a connection took too long to be encrypted"),
@@ -150,7 +150,10 @@ async fn talk(door: Door, stream: TcpStream, address: SocketAddr, router: Router
 }
 
 /// Encrypts a connection. Who comes unencrypted is told so in their own language.
-async fn shake_hands(tls: &Tls, mut stream: Paced) -> io::Result<Option<TlsStream<Paced>>> {
+async fn shake_hands(
+    tls: &Tls,
+    mut stream: StallTimeoutStream,
+) -> io::Result<Option<TlsStream<StallTimeoutStream>>> {
     let mut first = [0];
     if stream.stream.peek(&mut first).await? == 0 {
         return Ok(None);
@@ -180,8 +183,8 @@ fn use_https() -> Vec<u8> {
     [head.into_bytes(), body].concat()
 }
 
-async fn exchange(
-    door: &Door,
+async fn serve_http(
+    door: &SharedDoor,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     peer: Peer,
     router: Router,
@@ -207,14 +210,14 @@ async fn exchange(
 
 /// A connection whose peer has to take what is ready for it within a time. Nothing else would end a reader that has
 /// stopped reading: it is not polled, so it never learns that it has lagged behind.
-struct Paced {
+struct StallTimeoutStream {
     stream: TcpStream,
     stall_max: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Paced {
-    fn pace<T>(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+impl StallTimeoutStream {
+    fn with_timeout<T>(&mut self, cx: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if wrote.is_ready() {
             self.stalled = None;
             return wrote;
@@ -226,7 +229,7 @@ impl Paced {
     }
 }
 
-impl AsyncRead for Paced {
+impl AsyncRead for StallTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -236,10 +239,10 @@ impl AsyncRead for Paced {
     }
 }
 
-impl AsyncWrite for Paced {
+impl AsyncWrite for StallTimeoutStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.pace(cx, wrote)
+        self.with_timeout(cx, wrote)
     }
 
     fn poll_write_vectored(
@@ -248,7 +251,7 @@ impl AsyncWrite for Paced {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let wrote = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.pace(cx, wrote)
+        self.with_timeout(cx, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,11 +1,11 @@
 //! Who is asking, and what they change about themselves.
 
-use crate::asked::{Body, Caller, Json, Way};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, JsonBody, RequestMeta};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{person_form, right_form, role_form};
-use crate::problem::Answer;
-use crate::sign_in::Guess;
+use crate::problem::ApiResult;
+use crate::sign_in::SignInAttempt;
 use api::{Done, Me, MyChange, NewPassword, Person};
 use axum::Extension;
 use axum::extract::State;
@@ -24,7 +24,7 @@ problems! {
     get, path = "/api/v1/me", tag = "people", operation_id = "me",
     responses((status = 200, description = "Whose it is, and what it is good for.", body = Me), MeProblems),
 )]
-pub(crate) async fn me(State(door): State<Door>, caller: Caller) -> Answer<Json<Me>> {
+pub(crate) async fn me(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Me>> {
     Ok(Json(me_form(door.engine.me(&caller.by).await?)))
 }
 
@@ -55,10 +55,10 @@ fn me_form(MeView { person, org, principal }: MeView) -> Me {
     responses((status = 200, description = "It is so.", body = Person), ChangeProblems),
 )]
 pub(crate) async fn change(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(change): Body<MyChange>,
-) -> Answer<Json<Person>> {
+    JsonBody(change): JsonBody<MyChange>,
+) -> ApiResult<Json<Person>> {
     change.check()?;
     let me = caller.by.person;
     // Who asks for nothing changes nothing, and learns how it is.
@@ -80,18 +80,18 @@ pub(crate) async fn change(
     responses((status = 200, description = "It is the one from now on.", body = Done), PasswordProblems),
 )]
 pub(crate) async fn set_password(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     caller: Caller,
-    Body(password): Body<NewPassword>,
-) -> Answer<Json<Done>> {
+    JsonBody(password): JsonBody<NewPassword>,
+) -> ApiResult<Json<Done>> {
     password.check()?;
     let (current, new) = (password.current.map(api::Secret::into_inner), password.new.into_inner());
     let me = caller.by.person;
     // Whoever has got hold of a credential shall not find out the password with it.
-    let guess = Guess::begin(&door, &way, Some(me.to_string()))?;
+    let attempt = SignInAttempt::begin(&door, &meta, Some(me.to_string()))?;
     let set = door.engine.set_password(&caller.by, me, current, Some(new), caller.trace).await;
-    guess.ended(&set);
+    attempt.ended(&set);
     set?;
     Ok(Json(Done { id: me.to_string() }))
 }

@@ -1,9 +1,9 @@
 //! Messages and their receipts.
 
-use crate::asked::{Body, Caller, Id, Json, Query, address, json_bytes, session_id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, Query, address, json_bytes, session_id};
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::wire::{at, delivery_form, delivery_of, links, previous};
 use api::{Code, MessageChange, MessageQuery, NewMessage, Receipt, ReceiptState, To, WAIT_SECONDS_MAX, Who};
 use axum::extract::State;
@@ -38,10 +38,10 @@ problems! {
     ),
 )]
 pub(crate) async fn say(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(message): Body<NewMessage>,
-) -> Answer<Response> {
+    JsonBody(message): JsonBody<NewMessage>,
+) -> ApiResult<Response> {
     message.check()?;
     let (delivery, under) = message.delivery();
     let unattended = message.is_unattended();
@@ -61,7 +61,7 @@ pub(crate) async fn say(
     let by = Who { id: caller.by.person.to_string(), handle: Some(caller.by.handle.clone()) };
     let receipt = door.engine.send(inbound).await?;
     let body = serde_json::to_vec(&accepted_form(by, delivery, receipt.accepted));
-    let body = body.map_err(|error| No::new(Code::Internal, error.to_string()))?;
+    let body = body.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
     let mut response = json_bytes(StatusCode::ACCEPTED, body);
     if receipt.repeated {
         mark_repeated(&mut response);
@@ -74,7 +74,7 @@ pub(crate) fn mark_repeated(response: &mut Response) {
     response.headers_mut().insert(name, HeaderValue::from_static("true"));
 }
 
-async fn destination(door: &Door, by: &Principal, to: To) -> Answer<(kernel::To, engine::IfNew)> {
+async fn destination(door: &SharedDoor, by: &Principal, to: To) -> ApiResult<(kernel::To, engine::IfNew)> {
     Ok(match to {
         To::Session(to) => {
             let session = session_id("session", &to.session, door, by).await?;
@@ -111,14 +111,16 @@ fn part(part: api::Part) -> Part {
     responses((status = 200, description = "The receipt as it is now.", body = Receipt), ReceiptProblems),
 )]
 pub(crate) async fn receipt(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(message): Id<MessageId>,
     Query(query): Query<MessageQuery>,
-) -> Answer<Json<Receipt>> {
+) -> ApiResult<Json<Receipt>> {
     let wait = query.wait.unwrap_or(0);
     if wait > WAIT_SECONDS_MAX {
-        return Err(No::new(Code::Invalid, format!("wait: at most {WAIT_SECONDS_MAX} seconds")).at("wait"));
+        return Err(
+            ApiError::new(Code::Invalid, format!("wait: at most {WAIT_SECONDS_MAX} seconds")).at("wait")
+        );
     }
     let view = if wait == 0 {
         door.engine.receipt(&caller.by, message).await?
@@ -151,11 +153,11 @@ pub(crate) async fn receipt(
     ),
 )]
 pub(crate) async fn change(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(message): Id<MessageId>,
-    Body(change): Body<MessageChange>,
-) -> Answer<Response> {
+    JsonBody(change): JsonBody<MessageChange>,
+) -> ApiResult<Response> {
     change.check()?;
     match change {
         MessageChange::Text(change) => {
@@ -184,10 +186,10 @@ pub(crate) async fn change(
     ),
 )]
 pub(crate) async fn withdraw(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(message): Id<MessageId>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     ask(&door, caller, message, Request::Withdraw { message }).await
 }
 
@@ -204,31 +206,36 @@ pub(crate) async fn withdraw(
     ),
 )]
 pub(crate) async fn stop(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(message): Id<MessageId>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     ask(&door, caller, message, Request::Stop { message }).await
 }
 
 async fn edit(
-    door: &Door,
+    door: &SharedDoor,
     caller: Caller,
     message: MessageId,
     revision: u32,
     parts: Vec<api::Part>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let parts: Vec<_> = parts.into_iter().map(part).collect();
     let granted = door.engine.edit(&caller.by, message, revision, &parts, caller.trace).await?;
     receipt_now(door, &caller.by, message, granted).await
 }
 
-async fn ask(door: &Door, caller: Caller, message: MessageId, request: Request) -> Answer<Response> {
+async fn ask(door: &SharedDoor, caller: Caller, message: MessageId, request: Request) -> ApiResult<Response> {
     let granted = door.engine.ask(&caller.by, request, caller.trace).await?;
     receipt_now(door, &caller.by, message, granted).await
 }
 
-async fn receipt_now(door: &Door, by: &Principal, message: MessageId, granted: Granted) -> Answer<Response> {
+async fn receipt_now(
+    door: &SharedDoor,
+    by: &Principal,
+    message: MessageId,
+    granted: Granted,
+) -> ApiResult<Response> {
     let view = door.engine.receipt(&who_changed(by), message).await?;
     Ok(granted_response(granted, Json(receipt_form(view))))
 }

@@ -1,6 +1,6 @@
 //! Figures about the door and what is behind it. No globals: they live and die with the door.
 
-use crate::door::Inner;
+use crate::door::HttpDoor;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,12 +23,12 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
     seconds: Histogram,
-    now: Now,
+    now: Gauges,
 }
 
 /// What is looked up when somebody asks.
 #[derive(Default)]
-struct Now {
+struct Gauges {
     memory: Gauge,
     kept: Gauge,
     streams: Gauge,
@@ -45,7 +45,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("homing");
         let requests = Family::default();
         let seconds = Histogram::new(SECONDS);
-        let now = Now::default();
+        let now = Gauges::default();
         registry.register("http_requests", "Requests answered, by route and status", requests.clone());
         registry.register("http_request_seconds", "Time to the head of an answer", seconds.clone());
         let gauges = [
@@ -72,7 +72,7 @@ impl Metrics {
     }
 
     /// All figures, as text.
-    pub(crate) fn text(&self, door: &Inner) -> String {
+    pub(crate) fn text(&self, door: &HttpDoor) -> String {
         let store = door.engine.gauges();
         self.now.memory.set(resident_bytes());
         self.now.kept.set(small(door.engine.kept() as u64));

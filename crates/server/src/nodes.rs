@@ -1,9 +1,9 @@
 //! Running copies of Homing.
 
-use crate::asked::{Caller, Json};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json};
 use crate::openapi::problems;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Node, Page};
 use axum::extract::State;
@@ -17,7 +17,7 @@ problems! {
     get, path = "/api/v1/nodes", tag = "house", operation_id = "nodes",
     responses((status = 200, description = "Every running copy of Homing.", body = Page<Node>), NodesProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Node>>> {
+pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Node>>> {
     let nodes = door.engine.nodes(&caller.by).await?;
     let items = nodes.into_iter().map(|row| Node {
         id: row.node.to_string(),

@@ -1,23 +1,23 @@
 //! Signing in at somebody else's: OpenID Connect, the authorization code flow with PKCE, and nothing else of it.
 //!
-//! `provider` talks to the identity provider, `pending` remembers who has gone there, `asserted` judges what it says about
+//! `provider` talks to the identity provider, `pending` remembers who has gone there, `identity` judges what it says about
 //! them, `fetch` is how it is asked. What comes out is who somebody is there; whether that is anybody here is the
 //! engine's to say. Neither codes nor tokens are kept, logged or shown.
 
-mod asserted;
 mod fetch;
+mod identity;
 mod pending;
 mod provider;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use asserted::Asserted;
+pub(crate) use identity::ProviderIdentity;
 
 use crate::page::{escape, kind_page};
 use axum::response::Response;
 use http::StatusCode;
 use openidconnect::CsrfToken;
-use pending::Pending;
+use pending::PendingSignIns;
 use provider::Provider;
 use serde::Deserialize;
 use std::fmt;
@@ -93,7 +93,7 @@ impl fmt::Debug for OidcConfig {
 
 /// Why somebody is not signed in, by what they can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum SignInFailure {
     /// Begin again: it was finished before, took too long, or was begun in another browser.
     Stale,
     /// The provider said no, in its own word.
@@ -115,12 +115,12 @@ pub(crate) enum Why {
 /// The provider, and who is there at present.
 pub(crate) struct Oidc {
     provider: Provider,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingSignIns>,
 }
 
 /// What a browser comes back with. Providers add words of their own, which say nothing to us.
 #[derive(Default, Deserialize)]
-pub(crate) struct Back {
+pub(crate) struct CallbackQuery {
     #[serde(default)]
     state: String,
     code: Option<String>,
@@ -129,7 +129,7 @@ pub(crate) struct Back {
 }
 
 /// A sign-in that has begun.
-pub(crate) struct Sent {
+pub(crate) struct ProviderRedirect {
     /// Where the browser goes.
     pub(crate) url: String,
     /// The secret that has to be in its cookie when it comes back.
@@ -147,61 +147,61 @@ impl Oidc {
     }
 
     /// Sends a browser to the provider, from where it comes back to `redirect`.
-    pub(crate) async fn begin(&self, redirect: String) -> Result<Sent, Why> {
+    pub(crate) async fn begin(&self, redirect: String) -> Result<ProviderRedirect, SignInFailure> {
         let begun = self.provider.begin(redirect).await?;
         let browser = CsrfToken::new_random_len(BROWSER_BYTES).into_secret();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.keep(&begun.state, &browser, begun.waiting, Instant::now());
-        Ok(Sent { url: begun.url, browser })
+        Ok(ProviderRedirect { url: begun.url, browser })
     }
 
     /// Who came back. `browser` is what its cookie says, `here` where it came back to.
     pub(crate) async fn finish(
         &self,
-        back: Back,
+        back: CallbackQuery,
         browser: Option<&str>,
         here: &str,
-    ) -> Result<Asserted, Why> {
+    ) -> Result<ProviderIdentity, SignInFailure> {
         let waiting = {
             let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             pending.take(&back.state, browser, Instant::now())
         };
-        let waiting = waiting.filter(|waiting| waiting.redirect == here).ok_or(Why::Stale)?;
+        let waiting = waiting.filter(|waiting| waiting.redirect == here).ok_or(SignInFailure::Stale)?;
         self.provider.check_sender(back.iss.as_deref()).await?;
         if let Some(error) = back.error {
-            return Err(Why::Refused(error));
+            return Err(SignInFailure::Refused(error));
         }
-        self.provider.finish(back.code.ok_or(Why::Stale)?, waiting).await
+        self.provider.finish(back.code.ok_or(SignInFailure::Stale)?, waiting).await
     }
 
     /// What somebody reads who did not get in.
-    pub(crate) fn page(&self, why: &Why) -> Response {
+    pub(crate) fn page(&self, why: &SignInFailure) -> Response {
         let name = escape(&self.config().name);
         let again = "<a href=\"/\">Try again</a>, or ask whoever looks after this Homing.";
         let (status, title, words) = match why {
-            Why::Stale => (
+            SignInFailure::Stale => (
                 StatusCode::GONE,
                 "This sign-in is over.",
                 format!(
                     "It was finished before, it took longer than ten minutes, or it was begun in another browser. {again}"
                 ),
             ),
-            Why::Refused(word) => (
+            SignInFailure::Refused(word) => (
                 StatusCode::UNAUTHORIZED,
                 "You were not let in.",
                 format!("{name} says: <code>{}</code>. {again}", escape(word)),
             ),
-            Why::Unreachable(_) => (
+            SignInFailure::Unreachable(_) => (
                 StatusCode::BAD_GATEWAY,
                 "The identity provider does not answer.",
                 format!("We could not talk to {name}; the server's log says why. {again}"),
             ),
-            Why::Untrusted(_) => (
+            SignInFailure::Untrusted(_) => (
                 StatusCode::UNAUTHORIZED,
                 "We could not trust the answer.",
                 format!("What {name} sent back is not what we asked for; the server's log says why. {again}"),
             ),
-            Why::Unverified { said } => {
+            SignInFailure::Unverified { said } => {
                 let missing = if *said {
                     "has not checked that your e-mail address is yours"
                 } else {
@@ -213,19 +213,19 @@ impl Oidc {
                     format!("{name} {missing}. Have it confirmed there, then try again. {again}"),
                 )
             }
-            Why::OtherDomain => (
+            SignInFailure::OtherDomain => (
                 StatusCode::FORBIDDEN,
                 "Your e-mail address is of another house.",
                 format!("This Homing lets in addresses of certain domains only. {again}"),
             ),
-            Why::Later(_) => (
+            SignInFailure::Later(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Not just now.",
                 format!(
                     "{name} knows you, but we could not look who you are here; the server's log says why. {again}"
                 ),
             ),
-            Why::Nobody => (
+            SignInFailure::Nobody => (
                 StatusCode::FORBIDDEN,
                 "There is nobody here whom you could be.",
                 format!(

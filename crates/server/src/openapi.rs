@@ -1,12 +1,12 @@
 //! The contract: which paths there are, made from the handlers themselves, and the problems each may answer with.
 
-use crate::asked::json_bytes;
-use crate::door::Door;
-use crate::problem::No;
+use crate::door::SharedDoor;
+use crate::extract::json_bytes;
+use crate::problem::ApiError;
 use crate::{
-    agents, approvals, audit, bindings, exchange, facts, gate, grants, groups, heads, health, looks, me,
-    messages, nodes, orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users, wall,
-    worktrees,
+    agents, approvals, audit, bindings, export_import, facts, grants, groups, heads, health, lookups, me,
+    messages, middleware, nodes, orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users,
+    wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -94,13 +94,13 @@ pub(crate) struct KeyHeader {
     ),
     components(schemas(api::Problem, api::Live)),
     security(("token" = []), ("cookie" = [])),
-    modifiers(&Credentials),
+    modifiers(&SecuritySchemes),
 )]
 struct Contract;
 
-struct Credentials;
+struct SecuritySchemes;
 
-impl Modify for Credentials {
+impl Modify for SecuritySchemes {
     fn modify(&self, openapi: &mut OpenApi) {
         let Some(components) = openapi.components.as_mut() else { return };
         let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
@@ -165,7 +165,7 @@ fn bound_answers(mut contract: OpenApi) -> OpenApi {
 
 /// Every path of the interface with its operations, each made when it is asked for: what describes an operation takes far
 /// more memory than what answers it, and a server needs one of the two.
-const PATHS: &[fn() -> UtoipaMethodRouter<Door>] = &[
+const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(messages::say),
     || routes!(messages::receipt, messages::change, messages::withdraw),
     || routes!(messages::stop),
@@ -175,13 +175,13 @@ const PATHS: &[fn() -> UtoipaMethodRouter<Door>] = &[
     || routes!(scope::change, scope::keep),
     || routes!(scope::undo),
     || routes!(scope::fork),
-    || routes!(exchange::export),
-    || routes!(exchange::import),
+    || routes!(export_import::export),
+    || routes!(export_import::import),
     || routes!(scope::changes),
     || routes!(scope::readiness),
-    || routes!(looks::commands),
-    || routes!(looks::models),
-    || routes!(looks::files),
+    || routes!(lookups::commands),
+    || routes!(lookups::models),
+    || routes!(lookups::files),
     || routes!(worktrees::list),
     || routes!(worktrees::collect),
     || routes!(worktrees::remove),
@@ -230,7 +230,7 @@ const PATHS: &[fn() -> UtoipaMethodRouter<Door>] = &[
 ];
 
 /// Every path of the interface. What describes it is let go, path by path: `CONTRACT` has it.
-pub(crate) fn routes() -> Router<Door> {
+pub(crate) fn routes() -> Router<SharedDoor> {
     PATHS.iter().fold(Router::new(), |router, path| {
         let (_, described, methods) = path();
         let path = described.paths.keys().next().expect("an operation has a path");
@@ -249,7 +249,7 @@ pub fn document() -> OpenApi {
 const CONTRACT: &str = include_str!("../../../docs/openapi.json");
 
 /// Adds what is not part of the interface (the page, the document itself), and the gate in front of everything.
-pub(crate) fn finish(router: Router<Door>, door: &Door) -> Router {
+pub(crate) fn finish(router: Router<SharedDoor>, door: &SharedDoor) -> Router {
     router
         .route("/api/v1/openapi.json", get(contract))
         .route("/", get(page::index))
@@ -260,7 +260,7 @@ pub(crate) fn finish(router: Router<Door>, door: &Door) -> Router {
         .route("/in/oidc/back", get(sign_in::provider::back))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
-        .layer(axum::middleware::from_fn_with_state(door.clone(), gate::gate))
+        .layer(axum::middleware::from_fn_with_state(door.clone(), middleware::middleware))
         .with_state(door.clone())
 }
 
@@ -269,9 +269,9 @@ async fn contract() -> Response {
 }
 
 async fn unknown_path() -> Response {
-    No::new(Code::NoSuchPath, "there is nothing at this path").into_response()
+    ApiError::new(Code::NoSuchPath, "there is nothing at this path").into_response()
 }
 
 async fn wrong_method() -> Response {
-    No::new(Code::MethodNotAllowed, "this path does not know this method").into_response()
+    ApiError::new(Code::MethodNotAllowed, "this path does not know this method").into_response()
 }

@@ -1,10 +1,10 @@
 //! Orgs: your own and what it has decided, and those of the machine.
 
-use crate::asked::{Body, Caller, Json};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, JsonBody};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{grant_form, grant_of, link_form};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{MadeOrg, NewOrg, Org, OrgChange, OrgSettings, Page};
 use axum::extract::State;
@@ -26,7 +26,7 @@ problems! {
     get, path = "/api/v1/orgs", tag = "people", operation_id = "orgs",
     responses((status = 200, description = "Every org.", body = Page<Org>), ListProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Org>>> {
+pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Org>>> {
     let rows = door.engine.orgs(&caller.by).await?;
     Ok(Json(Page { items: rows.into_iter().map(org_form).collect(), next: None }))
 }
@@ -40,10 +40,10 @@ pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Jso
     responses((status = 200, description = "It is there.", body = MadeOrg), MakeProblems),
 )]
 pub(crate) async fn make(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(new): Body<NewOrg>,
-) -> Answer<Json<MadeOrg>> {
+    JsonBody(new): JsonBody<NewOrg>,
+) -> ApiResult<Json<MadeOrg>> {
     new.check()?;
     let NewOrg { name, owner } = new;
     let make = MakeOrg { name, handle: owner.handle, owner_name: owner.name, email: owner.email };
@@ -57,7 +57,7 @@ pub(crate) async fn make(
     get, path = "/api/v1/org", tag = "people", operation_id = "org",
     responses((status = 200, description = "Your org.", body = Org), ReadProblems),
 )]
-pub(crate) async fn read(State(door): State<Door>, caller: Caller) -> Answer<Json<Org>> {
+pub(crate) async fn read(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Org>> {
     Ok(Json(org_form(door.engine.org(&caller.by).await?)))
 }
 
@@ -70,10 +70,10 @@ pub(crate) async fn read(State(door): State<Door>, caller: Caller) -> Answer<Jso
     responses((status = 200, description = "It is so.", body = Org), ChangeProblems),
 )]
 pub(crate) async fn change(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(change): Body<OrgChange>,
-) -> Answer<Json<Org>> {
+    JsonBody(change): JsonBody<OrgChange>,
+) -> ApiResult<Json<Org>> {
     change.check()?;
     let now = door.engine.org(&who_changed(&caller.by)).await?.settings;
     let settings = engine::OrgSettings {

@@ -1,8 +1,8 @@
 //! From rows of people, grants and credentials to the wire, and back.
 
-use crate::asked::{Caller, id};
-use crate::door::Door;
-use crate::problem::Answer;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, id};
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Grantee, Link, Person, Who};
 use engine::{PersonRow, Secret};
@@ -70,7 +70,7 @@ pub(crate) fn grantee_form(to: kernel::Grantee) -> Grantee {
     }
 }
 
-pub(crate) fn grantee_of(to: &Grantee) -> Answer<kernel::Grantee> {
+pub(crate) fn grantee_of(to: &Grantee) -> ApiResult<kernel::Grantee> {
     Ok(match to {
         Grantee::User(to) => kernel::Grantee::Person(id("user", &to.user)?),
         Grantee::Group(to) => kernel::Grantee::Group(id("group", &to.group)?),
@@ -101,7 +101,7 @@ pub(crate) fn link_form(person: PersonId, secret: &Secret, expires: Moment) -> L
 }
 
 /// Somebody with their handle, as far as there is one.
-pub(crate) async fn who(door: &Door, caller: &Caller, person: PersonId) -> Answer<Who> {
+pub(crate) async fn who(door: &SharedDoor, caller: &Caller, person: PersonId) -> ApiResult<Who> {
     let handle = door.engine.handle_of(&caller.by, person).await?;
     Ok(Who { id: person.to_string(), handle })
 }

@@ -10,14 +10,14 @@ use kernel::{EndWhy, SessionId};
 /// Seconds after which a 503 may be asked again.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
-/// A request that was not granted.
+/// The problem that a request is answered with when it is not granted.
 #[derive(Debug, Clone)]
-pub(crate) struct No(pub(crate) Box<Problem>);
+pub(crate) struct ApiError(pub(crate) Box<Problem>);
 
-/// What a handler answers.
-pub(crate) type Answer<T> = Result<T, No>;
+/// The answer of a handler.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
-impl No {
+impl ApiError {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self(Box::new(Problem::new(code, detail)))
     }
@@ -59,59 +59,59 @@ impl No {
     }
 }
 
-impl From<Refused> for No {
+impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         let detail = refused.to_string();
-        let no = |code| Self::new(code, detail.clone());
+        let error = |code| Self::new(code, detail.clone());
         match refused {
-            Refused::NotFound { .. } => no(Code::NotFound),
-            Refused::Unauthenticated => no(Code::Unauthenticated),
-            Refused::NeedsRight(_) => no(Code::RightMissing),
-            Refused::NeedsRole(_) => no(Code::RoleTooLow),
-            Refused::AgentNotYours => no(Code::AgentNotYours).at("agent"),
-            Refused::DirectoryNotYours => no(Code::DirectoryNotYours).at("directory"),
-            Refused::BoundElsewhere => no(Code::BoundElsewhere),
-            Refused::WrongSignIn => no(Code::WrongSignIn),
-            Refused::Taken { what } => no(Code::Taken).at(what),
-            Refused::LastOwner => no(Code::LastOwner),
-            Refused::CannotOwn => no(Code::CannotOwn).at("to"),
-            Refused::OrgTooManyOpen { .. } => no(Code::TooManyOrgSessions),
-            Refused::WallNotProved { .. } => no(Code::WallNotProved),
+            Refused::NotFound { .. } => error(Code::NotFound),
+            Refused::Unauthenticated => error(Code::Unauthenticated),
+            Refused::NeedsRight(_) => error(Code::RightMissing),
+            Refused::NeedsRole(_) => error(Code::RoleTooLow),
+            Refused::AgentNotYours => error(Code::AgentNotYours).at("agent"),
+            Refused::DirectoryNotYours => error(Code::DirectoryNotYours).at("directory"),
+            Refused::BoundElsewhere => error(Code::BoundElsewhere),
+            Refused::WrongSignIn => error(Code::WrongSignIn),
+            Refused::Taken { what } => error(Code::Taken).at(what),
+            Refused::LastOwner => error(Code::LastOwner),
+            Refused::CannotOwn => error(Code::CannotOwn).at("to"),
+            Refused::OrgTooManyOpen { .. } => error(Code::TooManyOrgSessions),
+            Refused::WallNotProved { .. } => error(Code::WallNotProved),
             Refused::ShownOnce => {
-                no(Code::IdempotencyConflict).advise("make another, with a fresh Idempotency-Key")
+                error(Code::IdempotencyConflict).advise("make another, with a fresh Idempotency-Key")
             }
-            Refused::SessionEnded { why, .. } => no(Code::SessionEnded).advise(end_hint(why)),
-            Refused::AddressNotYours => no(Code::AddressNotYours),
-            Refused::Needs(_) => no(Code::NotAllowed),
-            Refused::NotYourWords => no(Code::NotYourWords),
-            Refused::KeyReused => no(Code::IdempotencyConflict),
-            Refused::AlreadyImported { .. } => no(Code::AlreadyImported),
-            Refused::BadExport { .. } => no(Code::BadExport),
-            Refused::QueueFull { .. } => no(Code::QueueFull),
-            Refused::TooManyOpen { .. } => no(Code::TooManyOpenSessions),
+            Refused::SessionEnded { why, .. } => error(Code::SessionEnded).advise(end_hint(why)),
+            Refused::AddressNotYours => error(Code::AddressNotYours),
+            Refused::Needs(_) => error(Code::NotAllowed),
+            Refused::NotYourWords => error(Code::NotYourWords),
+            Refused::KeyReused => error(Code::IdempotencyConflict),
+            Refused::AlreadyImported { .. } => error(Code::AlreadyImported),
+            Refused::BadExport { .. } => error(Code::BadExport),
+            Refused::QueueFull { .. } => error(Code::QueueFull),
+            Refused::TooManyOpen { .. } => error(Code::TooManyOpenSessions),
             Refused::UnknownAgent { known, .. } => {
-                no(Code::UnknownAgent).at("agent").advise(format!("use one of: {}", known.join(", ")))
+                error(Code::UnknownAgent).at("agent").advise(format!("use one of: {}", known.join(", ")))
             }
-            Refused::BadDirectory { .. } => no(Code::BadDirectory).at("directory"),
-            Refused::Invalid { field, .. } => no(Code::Invalid).at(field),
-            Refused::TooLate => no(Code::TooLate),
-            Refused::Changed => no(Code::Changed),
-            Refused::NotYoursToAnswer { .. } => no(Code::NotYoursToAnswer),
-            Refused::UnfitAnswer { .. } => no(Code::UnfitAnswer).at("answer"),
-            Refused::AnsweredBefore(settled) => no(Code::TooLate).answered(*settled),
-            Refused::Lapsed { session, interrupted, .. } => lapsed(no(Code::Lapsed), session, interrupted),
-            Refused::TooManyRules { .. } => no(Code::TooManyRules),
-            Refused::Busy => no(Code::Busy),
-            Refused::ScopeChanging => no(Code::ScopeChanging),
-            Refused::InWorktree => no(Code::InWorktree),
-            Refused::NotInWorktree => no(Code::NotInWorktree),
-            Refused::OtherScope => no(Code::OtherScope),
-            Refused::TouchedSince { files, more, .. } => no(Code::TouchedSince).touched(files, more),
-            Refused::Stale => no(Code::Stale),
-            Refused::WorktreeTrouble { .. } => no(Code::WorktreeTrouble),
-            Refused::DiskFull => no(Code::DiskFull),
-            Refused::Unavailable(_) => no(Code::Unavailable),
-            Refused::Unclear => no(Code::Unclear),
+            Refused::BadDirectory { .. } => error(Code::BadDirectory).at("directory"),
+            Refused::Invalid { field, .. } => error(Code::Invalid).at(field),
+            Refused::TooLate => error(Code::TooLate),
+            Refused::Changed => error(Code::Changed),
+            Refused::NotYoursToAnswer { .. } => error(Code::NotYoursToAnswer),
+            Refused::UnfitAnswer { .. } => error(Code::UnfitAnswer).at("answer"),
+            Refused::AnsweredBefore(settled) => error(Code::TooLate).answered(*settled),
+            Refused::Lapsed { session, interrupted, .. } => lapsed(error(Code::Lapsed), session, interrupted),
+            Refused::TooManyRules { .. } => error(Code::TooManyRules),
+            Refused::Busy => error(Code::Busy),
+            Refused::ScopeChanging => error(Code::ScopeChanging),
+            Refused::InWorktree => error(Code::InWorktree),
+            Refused::NotInWorktree => error(Code::NotInWorktree),
+            Refused::OtherScope => error(Code::OtherScope),
+            Refused::TouchedSince { files, more, .. } => error(Code::TouchedSince).touched(files, more),
+            Refused::Stale => error(Code::Stale),
+            Refused::WorktreeTrouble { .. } => error(Code::WorktreeTrouble),
+            Refused::DiskFull => error(Code::DiskFull),
+            Refused::Unavailable(_) => error(Code::Unavailable),
+            Refused::Unclear => error(Code::Unclear),
         }
     }
 }
@@ -120,12 +120,13 @@ impl From<Refused> for No {
 const GO_ON: &str = "Go on. What you asked for is allowed once.";
 
 /// Nothing goes on by itself, so whoever answers too late is told how to let it.
-fn lapsed(no: No, session: SessionId, interrupted: bool) -> No {
+fn lapsed(error: ApiError, session: SessionId, interrupted: bool) -> ApiError {
     if !interrupted {
-        return no.advise("nothing is left to answer; if it is still wanted, say so in a message of its own");
+        return error
+            .advise("nothing is left to answer; if it is still wanted, say so in a message of its own");
     }
     let body = serde_json::json!({ "to": { "session": session.to_string() }, "text": GO_ON });
-    no.advise(format!(
+    error.advise(format!(
         "to go on: homing send --session {session} \"{GO_ON}\", or POST /api/v1/messages {body}"
     ))
 }
@@ -139,13 +140,13 @@ fn end_hint(why: EndWhy) -> &'static str {
     }
 }
 
-impl From<api::Invalid> for No {
+impl From<api::Invalid> for ApiError {
     fn from(invalid: api::Invalid) -> Self {
         Self::new(Code::Invalid, format!("{}: {}", invalid.field, invalid.reason)).at(invalid.field)
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&*self.0).unwrap_or_default();
@@ -225,9 +226,9 @@ mod tests {
         ];
         for (status, refused) in refusals {
             let code = refused.code();
-            let No(problem) = refused.into();
+            let ApiError(problem) = refused.into();
             assert_eq!((problem.status, problem.code.word()), (status, code), "{problem:?}");
-            let response = No(problem).into_response();
+            let response = ApiError(problem).into_response();
             let later = response.headers().contains_key(header::RETRY_AFTER);
             assert_eq!(later, status == 503, "a 503 says when to come back");
         }

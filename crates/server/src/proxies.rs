@@ -28,13 +28,13 @@ impl Peer {
 
 /// Who asks, as far as the network knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct RequestSource {
     pub(crate) address: IpAddr,
     /// Whether what the client sent was encrypted where it left the client.
     pub(crate) secure: bool,
 }
 
-impl Source {
+impl RequestSource {
     /// Reads the forwarded headers from the right: each proxy adds whom it heard, so the first that is no proxy of ours
     /// is the client, and whatever stands further left is what the client said itself.
     pub(crate) fn of(peer: Peer, headers: &HeaderMap, trusted: &[Network]) -> Self {
@@ -132,7 +132,7 @@ mod tests {
             map.append(*name, value.parse().unwrap());
         }
         let peer = Peer::new(SocketAddr::new(peer.parse().unwrap(), 9), false);
-        let source = Source::of(peer, &map, &trusted);
+        let source = RequestSource::of(peer, &map, &trusted);
         (source.address.to_string(), source.secure)
     }
 

@@ -1,10 +1,10 @@
 //! What waits in a session, and in which order.
 
-use crate::asked::{Body, Caller, Id, Json, id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, id};
 use crate::messages::{granted_response, state_form};
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::sessions::SessionName;
 use crate::wire::{at, delivery_form};
 use api::{Order, Queue, Queued, Who};
@@ -27,10 +27,10 @@ problems! {
     responses((status = 200, description = "What is not final.", body = Queue), QueueProblems),
 )]
 pub(crate) async fn queue(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Queue>> {
+) -> ApiResult<Json<Queue>> {
     read(&door, &caller.by, session).await.map(Json)
 }
 
@@ -46,19 +46,19 @@ pub(crate) async fn queue(
     ),
 )]
 pub(crate) async fn reorder(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(order): Body<Order>,
-) -> Answer<Response> {
+    JsonBody(order): JsonBody<Order>,
+) -> ApiResult<Response> {
     order.check()?;
-    let order = order.order.iter().map(|text| id("order", text)).collect::<Answer<Vec<_>>>()?;
+    let order = order.order.iter().map(|text| id("order", text)).collect::<ApiResult<Vec<_>>>()?;
     let granted = door.engine.ask(&caller.by, Request::Reorder { session, order }, caller.trace).await?;
     let now = read(&door, &who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(now)))
 }
 
-async fn read(door: &Door, by: &Principal, session: SessionId) -> Answer<Queue> {
+async fn read(door: &SharedDoor, by: &Principal, session: SessionId) -> ApiResult<Queue> {
     let queue = door.engine.queue(by, session).await?;
     Ok(Queue { items: queue.into_iter().map(queued_form).collect() })
 }

@@ -1,10 +1,10 @@
 //! The directories that people may choose for a session.
 
-use crate::asked::{Body, Caller, Json, Query};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, JsonBody, Query};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{grantee_form, grantee_of};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use api::{Page, Root, RootQuery};
 use axum::extract::State;
 use engine::RootRow;
@@ -24,7 +24,7 @@ problems! {
     get, path = "/api/v1/roots", tag = "people", operation_id = "roots",
     responses((status = 200, description = "Every directory.", body = Page<Root>), ListProblems),
 )]
-pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Json<Page<Root>>> {
+pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Root>>> {
     let rows = door.engine.roots(&caller.by).await?;
     Ok(Json(Page { items: rows.into_iter().map(root_form).collect(), next: None }))
 }
@@ -37,10 +37,10 @@ pub(crate) async fn list(State(door): State<Door>, caller: Caller) -> Answer<Jso
     responses((status = 200, description = "It may be chosen.", body = Root), AddProblems),
 )]
 pub(crate) async fn add(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(root): Body<Root>,
-) -> Answer<Json<Root>> {
+    JsonBody(root): JsonBody<Root>,
+) -> ApiResult<Json<Root>> {
     root.check()?;
     let row = RootRow { to: grantee_of(&root.to)?, directory: root.directory };
     Ok(Json(root_form(door.engine.add_root(&caller.by, row, caller.trace).await?)))
@@ -54,10 +54,10 @@ pub(crate) async fn add(
     responses((status = 200, description = "It may not be chosen any more.", body = Root), RemoveProblems),
 )]
 pub(crate) async fn remove(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<RootQuery>,
-) -> Answer<Json<Root>> {
+) -> ApiResult<Json<Root>> {
     let root = query.root()?;
     let row = RootRow { to: grantee_of(&root.to)?, directory: root.directory.clone() };
     door.engine.remove_root(&caller.by, row, caller.trace).await?;

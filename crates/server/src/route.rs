@@ -1,9 +1,9 @@
 //! Where a message would go: the same lookups and the same function as for a real one.
 
-use crate::asked::{Caller, Json, Query, address, session_id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json, Query, address, session_id};
 use crate::openapi::problems;
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::sessions::{name_owner, session_form};
 use crate::wire::{end_why, previous};
 use api::{Code, Explained, RouteQuery};
@@ -23,17 +23,17 @@ problems! {
     responses((status = 200, description = "Where it would go, and why.", body = Explained), RouteProblems),
 )]
 pub(crate) async fn explain(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<RouteQuery>,
-) -> Answer<Json<Explained>> {
+) -> ApiResult<Json<Explained>> {
     let to = match (query.session, query.conversation, query.new) {
         (Some(session), None, None) => To::Session(session_id("session", &session, &door, &caller.by).await?),
         (None, Some(conversation), None) => To::Conversation(address("conversation", &conversation)?),
         (None, None, Some(true)) => To::New,
         _ => {
             let detail = "name exactly one of `session`, `conversation` and `new=true`";
-            return Err(No::new(Code::Invalid, detail));
+            return Err(ApiError::new(Code::Invalid, detail));
         }
     };
     let named = to.clone();

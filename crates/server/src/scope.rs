@@ -1,10 +1,10 @@
 //! Where and how a session acts: change it, undo a turn, see what one changed, fork.
 
-use crate::asked::{Body, Caller, Id, Json, Query};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, Query};
 use crate::messages::granted_response;
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::sessions::{SessionName, made_response, named_form};
 use crate::wire::{at, change_of};
 use api::{
@@ -46,11 +46,11 @@ problems! {
     ),
 )]
 pub(crate) async fn change(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(request): Body<ScopeRequest>,
-) -> Answer<Response> {
+    JsonBody(request): JsonBody<ScopeRequest>,
+) -> ApiResult<Response> {
     request.check()?;
     let (change, now) = change_of(request);
     ask(&door, caller, session, Request::ChangeScope { session, change, now }).await
@@ -66,10 +66,10 @@ pub(crate) async fn change(
     ),
 )]
 pub(crate) async fn keep(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     ask(&door, caller, session, Request::KeepScope { session }).await
 }
 
@@ -87,11 +87,11 @@ pub(crate) async fn keep(
     ),
 )]
 pub(crate) async fn undo(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(undo): Body<UndoTurn>,
-) -> Answer<Response> {
+    JsonBody(undo): JsonBody<UndoTurn>,
+) -> ApiResult<Response> {
     undo.check()?;
     let (turn, under) = (Turn(undo.turn), undo.under.map(Epoch));
     ask(&door, caller, session, Request::Undo { session, turn, under }).await
@@ -111,11 +111,11 @@ pub(crate) async fn undo(
     ),
 )]
 pub(crate) async fn fork(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(new): Body<NewFork>,
-) -> Answer<Response> {
+    JsonBody(new): JsonBody<NewFork>,
+) -> ApiResult<Response> {
     new.check()?;
     let made = door.engine.fork(&caller.by, session, new.at.map(Turn), new.title, caller.trace).await?;
     made_response(made)
@@ -127,11 +127,11 @@ pub(crate) async fn fork(
     responses((status = 200, description = "What it changed, if anybody can tell.", body = Changes), ChangesProblems),
 )]
 pub(crate) async fn changes(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
     Query(query): Query<ChangesQuery>,
-) -> Answer<Json<Changes>> {
+) -> ApiResult<Json<Changes>> {
     query.check()?;
     let turn = query.turn;
     let stored = door.engine.turn_changes(&caller.by, session, Turn(turn)).await?;
@@ -150,10 +150,10 @@ pub(crate) async fn changes(
     responses((status = 200, description = "How ready it is.", body = Readiness), ReadyProblems),
 )]
 pub(crate) async fn readiness(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Readiness>> {
+) -> ApiResult<Json<Readiness>> {
     Ok(Json(ready_form(&door.engine.readiness(&caller.by, session).await?)))
 }
 
@@ -190,7 +190,7 @@ fn part_form(part: &kernel::ReadinessPart, neighbour: Option<Neighbour>) -> Read
     }
 }
 
-async fn ask(door: &Door, caller: Caller, session: SessionId, request: Request) -> Answer<Response> {
+async fn ask(door: &SharedDoor, caller: Caller, session: SessionId, request: Request) -> ApiResult<Response> {
     let granted = door.engine.ask(&caller.by, request, caller.trace.clone()).await?;
     let row = door.engine.session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(door, &caller, row).await?)))

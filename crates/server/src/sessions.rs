@@ -1,12 +1,12 @@
 //! Sessions: list, make, read, rename, end.
 
-use crate::asked::{Body, Caller, Id, Json, Query, address, json_bytes, limit};
 use crate::cursor;
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, Query, address, json_bytes, limit};
 use crate::messages::{granted_response, if_new, mark_repeated};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::who;
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::wire::{at, end_why, links, origin_form};
 use api::{Code, Made, NewSession, Page, Session, SessionChange, SessionState, SessionsQuery};
 use axum::extract::State;
@@ -45,10 +45,10 @@ pub(crate) struct SessionName {
     responses((status = 200, description = "A page of sessions.", body = Page<Session>), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<SessionsQuery>,
-) -> Answer<Json<Page<Session>>> {
+) -> ApiResult<Json<Page<Session>>> {
     let which = match query.which.unwrap_or_default() {
         api::Which::Open => Which::Open,
         api::Which::Ended => Which::Ended,
@@ -81,10 +81,10 @@ pub(crate) async fn list(
     ),
 )]
 pub(crate) async fn make(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(new): Body<NewSession>,
-) -> Answer<Response> {
+    JsonBody(new): JsonBody<NewSession>,
+) -> ApiResult<Response> {
     let (how, conversation) = new.split();
     how.check()?;
     let bind = conversation.map(|text| address("conversation", &text)).transpose()?;
@@ -93,11 +93,11 @@ pub(crate) async fn make(
 }
 
 /// A session that is there now, and where.
-pub(crate) fn made_response(made: engine::Made) -> Answer<Response> {
+pub(crate) fn made_response(made: engine::Made) -> ApiResult<Response> {
     let path = format!("/api/v1/sessions/{}", made.session);
     let location = HeaderValue::from_str(&path);
     let form = Made { id: made.session.to_string(), links: links(path, made.session) };
-    let body = serde_json::to_vec(&form).map_err(|error| No::new(Code::Internal, error.to_string()))?;
+    let body = serde_json::to_vec(&form).map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
     let mut response = json_bytes(StatusCode::CREATED, body);
     if let Ok(location) = location {
         response.headers_mut().insert(header::LOCATION, location);
@@ -114,10 +114,10 @@ pub(crate) fn made_response(made: engine::Made) -> Answer<Response> {
     responses((status = 200, description = "The session.", body = Session), ReadProblems),
 )]
 pub(crate) async fn read(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Session>> {
+) -> ApiResult<Json<Session>> {
     let row = door.engine.session(&caller.by, session).await?;
     Ok(Json(named_form(&door, &caller, row).await?))
 }
@@ -129,11 +129,11 @@ pub(crate) async fn read(
     responses((status = 200, description = "It is so.", body = Session), ChangeProblems),
 )]
 pub(crate) async fn change(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-    Body(change): Body<SessionChange>,
-) -> Answer<Json<Session>> {
+    JsonBody(change): JsonBody<SessionChange>,
+) -> ApiResult<Json<Session>> {
     change.check()?;
     // Who asks for nothing changes nothing, and learns how it is.
     let row = if change == SessionChange::default() {
@@ -158,22 +158,22 @@ pub(crate) async fn change(
     ),
 )]
 pub(crate) async fn end(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let granted = door.engine.ask(&caller.by, Request::End { session }, caller.trace.clone()).await?;
     let row = door.engine.session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
 }
 
-pub(crate) async fn named_form(door: &Door, caller: &Caller, row: SessionRow) -> Answer<Session> {
+pub(crate) async fn named_form(door: &SharedDoor, caller: &Caller, row: SessionRow) -> ApiResult<Session> {
     let owner = who(door, caller, row.owner).await?;
     Ok(Session { owned_by: Some(owner), ..session_form(row) })
 }
 
 /// Says whose it is by their handle, too.
-pub(crate) async fn name_owner(door: &Door, caller: &Caller, session: &mut Session) -> Answer<()> {
+pub(crate) async fn name_owner(door: &SharedDoor, caller: &Caller, session: &mut Session) -> ApiResult<()> {
     if let Ok(owner) = session.owner.parse() {
         session.owned_by = Some(who(door, caller, owner).await?);
     }

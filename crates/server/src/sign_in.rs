@@ -1,6 +1,6 @@
 //! How somebody gets in: by password, by a link that works once, or by way of the identity provider; and out again.
 //!
-//! Every try asks `guesses` first. Whoever gets in gets a secret of their own, never one that they have brought along.
+//! Every try asks `sign_in_limit` first. Whoever gets in gets a secret of their own, never one that they have brought along.
 //! `cookie` is where a browser keeps it; `provider` is the way by the identity provider. Whoever only looks at a link, as
 //! programs do that show links, has not used it: the page has a button, and the button spends it.
 
@@ -9,12 +9,12 @@ pub(crate) mod provider;
 
 pub(crate) use cookie::Cookies;
 
-use crate::asked::{Body, Caller, Json, Way};
-use crate::door::{Door, Inner};
-use crate::gate::too_many_requests;
+use crate::door::{HttpDoor, SharedDoor};
+use crate::extract::{Caller, Json, JsonBody, RequestMeta};
+use crate::middleware::too_many_requests;
 use crate::openapi::problems;
 use crate::page::{button_page, escape, kind_page};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Done, NewSignIn, SignInWays, SignedIn};
 use axum::Extension;
@@ -39,7 +39,7 @@ problems! {
     get, path = "/api/v1/sign-in", tag = "people", operation_id = "sign_in_ways", security(()),
     responses((status = 200, description = "What else there is.", body = SignInWays), WaysProblems),
 )]
-pub(crate) async fn ways(State(door): State<Door>) -> Json<SignInWays> {
+pub(crate) async fn ways(State(door): State<SharedDoor>) -> Json<SignInWays> {
     Json(SignInWays { provider: door.oidc.as_ref().map(|oidc| oidc.config().name.clone()) })
 }
 
@@ -53,11 +53,11 @@ pub(crate) async fn ways(State(door): State<Door>) -> Json<SignInWays> {
     responses((status = 200, description = "You are in.", body = SignedIn), SignInProblems),
 )]
 pub(crate) async fn sign_in(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     headers: HeaderMap,
-    Body(proof): Body<NewSignIn>,
-) -> Answer<Response> {
+    JsonBody(proof): JsonBody<NewSignIn>,
+) -> ApiResult<Response> {
     proof.check()?;
     let (purpose, name) = proof.parts();
     let purpose = match purpose {
@@ -65,31 +65,31 @@ pub(crate) async fn sign_in(
         api::SignInFor::Cli => Purpose::Cli,
     };
     let at = SignInFor { purpose, name: name.map(str::to_owned) };
-    let signed = prove(&door, &way, proof, at).await?;
-    Ok(welcome(&door, &way, &headers, purpose, &signed).await)
+    let signed = prove(&door, &meta, proof, at).await?;
+    Ok(welcome(&door, &meta, &headers, purpose, &signed).await)
 }
 
 /// Tries a proof, as often as one may.
-async fn prove(door: &Inner, way: &Way, proof: NewSignIn, at: SignInFor) -> Answer<Signed> {
+async fn prove(door: &HttpDoor, meta: &RequestMeta, proof: NewSignIn, at: SignInFor) -> ApiResult<Signed> {
     let login = match &proof {
         NewSignIn::Password(by) => Some(by.login.clone()),
         NewSignIn::Link(_) => None,
     };
-    let guess = Guess::begin(door, way, login)?;
+    let attempt = SignInAttempt::begin(door, meta, login)?;
     let signed = match proof {
         NewSignIn::Password(by) => {
             let password = by.password.into_inner();
-            door.engine.sign_in_by_password(&by.login, password, at, way.trace()).await
+            door.engine.sign_in_by_password(&by.login, password, at, meta.trace()).await
         }
-        NewSignIn::Link(by) => door.engine.sign_in_by_link(by.link.reveal(), at, way.trace()).await,
+        NewSignIn::Link(by) => door.engine.sign_in_by_link(by.link.reveal(), at, meta.trace()).await,
     };
-    guess.ended(&signed);
+    attempt.ended(&signed);
     Ok(signed?)
 }
 
 async fn welcome(
-    door: &Inner,
-    way: &Way,
+    door: &HttpDoor,
+    meta: &RequestMeta,
     headers: &HeaderMap,
     purpose: Purpose,
     signed: &Signed,
@@ -100,24 +100,24 @@ async fn welcome(
         (signed.person.to_string(), signed.handle.clone(), signed.expires.map(at));
     let mut response = Json(SignedIn { person, handle, secret, expires }).into_response();
     if is_browser {
-        let_browser_in(door, way, headers, &mut response, signed).await;
+        let_browser_in(door, meta, headers, &mut response, signed).await;
     }
     response
 }
 
 /// Gives a browser its cookie. Whoever was signed in there before is not any more.
 async fn let_browser_in(
-    door: &Inner,
-    way: &Way,
+    door: &HttpDoor,
+    meta: &RequestMeta,
     headers: &HeaderMap,
     response: &mut Response,
     signed: &Signed,
 ) {
-    door.cookies.put_signed_in(response.headers_mut(), signed.secret.reveal(), way.secure);
-    let Ok(Some(before)) = door.cookies.signed_in(headers, way.secure) else { return };
+    door.cookies.put_signed_in(response.headers_mut(), signed.secret.reveal(), meta.secure);
+    let Ok(Some(before)) = door.cookies.signed_in(headers, meta.secure) else { return };
     let left = async {
         match door.engine.principal(engine::hash_of(before)).await? {
-            Some(by) => door.engine.sign_out(&by, way.trace()).await,
+            Some(by) => door.engine.sign_out(&by, meta.trace()).await,
             None => Ok(()),
         }
     };
@@ -134,84 +134,86 @@ async fn let_browser_in(
     responses((status = 200, description = "You are out.", body = Done), SignOutProblems),
 )]
 pub(crate) async fn sign_out(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     caller: Caller,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let id = caller.by.credential.map_or_else(String::new, |token| token.to_string());
     door.engine.sign_out(&caller.by, caller.trace).await?;
     let mut response = Json(Done { id }).into_response();
-    door.cookies.clear_signed_in(response.headers_mut(), way.secure);
+    door.cookies.clear_signed_in(response.headers_mut(), meta.secure);
     Ok(response)
 }
 
 /// Shows a link's page, and spends nothing.
 pub(crate) async fn look(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     code: Result<Path<String>, PathRejection>,
-) -> Answer<Response> {
-    let guess = Guess::begin(&door, &way, None)?;
+) -> ApiResult<Response> {
+    let attempt = SignInAttempt::begin(&door, &meta, None)?;
     // What is not even a text is answered like any other code that is not ours.
     let Ok(Path(code)) = code else { return Ok(too_late()) };
     let Some(login) = door.engine.look_at_link(&code).await? else { return Ok(too_late()) };
-    guess.succeeded();
+    attempt.succeeded();
     let words = format!("This link lets you in as <strong>{}</strong>, once.", escape(&login.handle));
     Ok(button_page("Sign in to Homing", &words, "Sign in"))
 }
 
 /// Spends a link: the browser is in.
 pub(crate) async fn spend(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     headers: HeaderMap,
     code: Result<Path<String>, PathRejection>,
-) -> Answer<Response> {
-    let guess = Guess::begin(&door, &way, None)?;
+) -> ApiResult<Response> {
+    let attempt = SignInAttempt::begin(&door, &meta, None)?;
     let Ok(Path(code)) = code else { return Ok(too_late()) };
     let at = SignInFor { purpose: Purpose::Browser, name: None };
-    let signed = door.engine.sign_in_by_link(&code, at, way.trace()).await;
-    guess.ended(&signed);
+    let signed = door.engine.sign_in_by_link(&code, at, meta.trace()).await;
+    attempt.ended(&signed);
     let signed = match signed {
         Err(Refused::WrongSignIn) => return Ok(too_late()),
         signed => signed?,
     };
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
-    let_browser_in(&door, &way, &headers, &mut response, &signed).await;
+    let_browser_in(&door, &meta, &headers, &mut response, &signed).await;
     Ok(response)
 }
 
 /// A try that the limiter has let through.
-pub(crate) struct Guess<'a> {
-    door: &'a Inner,
+pub(crate) struct SignInAttempt<'a> {
+    door: &'a HttpDoor,
     address: IpAddr,
     login: Option<String>,
 }
 
-impl<'a> Guess<'a> {
+impl<'a> SignInAttempt<'a> {
     /// A link or a code that names nobody has no login.
-    pub(crate) fn begin(door: &'a Inner, way: &Way, login: Option<String>) -> Answer<Self> {
-        let guess = Self { login, ..Self::of(door, way) };
-        door.guesses.check(guess.address, guess.login.as_deref()).map_err(too_many_requests)?;
-        Ok(guess)
+    pub(crate) fn begin(door: &'a HttpDoor, meta: &RequestMeta, login: Option<String>) -> ApiResult<Self> {
+        let attempt = Self { login, ..Self::of(door, meta) };
+        door.sign_in_limiter.check(attempt.address, attempt.login.as_deref()).map_err(too_many_requests)?;
+        Ok(attempt)
     }
 
     /// One that was let through before.
-    pub(crate) fn of(door: &'a Inner, way: &Way) -> Self {
-        Self { door, address: way.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), login: None }
+    pub(crate) fn of(door: &'a HttpDoor, meta: &RequestMeta) -> Self {
+        Self { door, address: meta.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), login: None }
     }
 
     /// Tells what came of it. Only a wrong sign-in is a guess; what we could not do says nothing about who asked.
     pub(crate) fn ended<T>(self, came_of_it: &Result<T, Refused>) {
         match came_of_it {
             Ok(_) => self.succeeded(),
-            Err(Refused::WrongSignIn) => self.door.guesses.failed(self.address, self.login.as_deref()),
-            Err(_) => self.door.guesses.given_up(self.address, self.login.as_deref()),
+            Err(Refused::WrongSignIn) => {
+                self.door.sign_in_limiter.failed(self.address, self.login.as_deref())
+            }
+            Err(_) => self.door.sign_in_limiter.given_up(self.address, self.login.as_deref()),
         }
     }
 
     pub(crate) fn succeeded(self) {
-        self.door.guesses.succeeded(self.address, self.login.as_deref());
+        self.door.sign_in_limiter.succeeded(self.address, self.login.as_deref());
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a stream goes out: ready-made frames, comments in the silence, a clean end.
 
-use crate::door::{Door, StreamPlace};
-use crate::problem::{Answer, No};
+use crate::door::{SharedDoor, StreamPermit};
+use crate::problem::{ApiError, ApiResult};
 use api::Code;
 use axum::body::Body;
 use axum::response::Response;
@@ -17,17 +17,17 @@ const HELLO: &[u8] = b"retry: 1000\n\n";
 const STILL_HERE: &[u8] = b":\n\n";
 
 /// Where a stream's frames come from. Dropping `next` half-way must lose nothing.
-pub(crate) trait Source: Send + 'static {
+pub(crate) trait FrameSource: Send + 'static {
     /// The next frame; none is the end.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-struct Flow<S> {
+struct EventStream<S> {
     source: S,
     hello: Option<Bytes>,
-    door: Door,
+    door: SharedDoor,
     closing: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _place: StreamPlace,
+    _permit: StreamPermit,
 }
 
 /// Whether the caller wants a stream.
@@ -45,19 +45,19 @@ pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
 }
 
 /// Takes a place for a stream. Before anything is read for it.
-pub(crate) fn place(door: &Door) -> Answer<StreamPlace> {
-    let full = || No::new(Code::TooManyStreams, "as many streams are open as there may be");
+pub(crate) fn permit(door: &SharedDoor) -> ApiResult<StreamPermit> {
+    let full = || ApiError::new(Code::TooManyStreams, "as many streams are open as there may be");
     door.take_stream().ok_or_else(full)
 }
 
 /// The stream itself.
-pub(crate) fn respond(door: &Door, place: StreamPlace, source: impl Source) -> Response {
-    let flow = Flow {
+pub(crate) fn respond(door: &SharedDoor, permit: StreamPermit, source: impl FrameSource) -> Response {
+    let flow = EventStream {
         source,
         hello: Some(Bytes::from_static(HELLO)),
         door: door.clone(),
         closing: Box::pin(door.closing()),
-        _place: place,
+        _permit: permit,
     };
     let frames = stream::unfold(flow, |mut flow| async move {
         let frame = flow.frame().await?;
@@ -71,7 +71,7 @@ pub(crate) fn respond(door: &Door, place: StreamPlace, source: impl Source) -> R
     response
 }
 
-impl<S: Source> Flow<S> {
+impl<S: FrameSource> EventStream<S> {
     async fn frame(&mut self) -> Option<Bytes> {
         if let Some(hello) = self.hello.take() {
             return Some(hello);

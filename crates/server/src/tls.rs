@@ -26,13 +26,13 @@ pub struct TlsFiles {
 
 /// The certificate in use. Cheap to clone; all clones are the same.
 #[derive(Debug, Clone)]
-pub struct Tls(Arc<Inner>);
+pub struct Tls(Arc<TlsState>);
 
 #[derive(Debug)]
-struct Inner {
+struct TlsState {
     files: TlsFiles,
     /// The files when they were last read, successfully or not.
-    seen: Mutex<Option<[Stamp; 2]>>,
+    seen: Mutex<Option<[FileStamp; 2]>>,
     now: RwLock<Certificate>,
 }
 
@@ -45,7 +45,7 @@ pub struct Certificate {
 
 /// By what one sees that a file is another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     inode: u64,
     bytes: u64,
     changed: (i64, i64),
@@ -91,7 +91,7 @@ impl Tls {
     pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let seen = stamps(&files);
         let now = read(&files)?;
-        Ok(Self(Arc::new(Inner { files, seen: Mutex::new(seen), now: RwLock::new(now) })))
+        Ok(Self(Arc::new(TlsState { files, seen: Mutex::new(seen), now: RwLock::new(now) })))
     }
 
     /// Whether the files are others than when they were last read.
@@ -161,11 +161,11 @@ fn read_file(path: &Path, check: impl FnOnce(u32) -> Result<(), TlsError>) -> Re
     Ok(text)
 }
 
-fn stamps(files: &TlsFiles) -> Option<[Stamp; 2]> {
+fn stamps(files: &TlsFiles) -> Option<[FileStamp; 2]> {
     Some([stamp(&files.certificate)?, stamp(&files.key)?])
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<FileStamp> {
     let there = std::fs::metadata(path).ok()?;
-    Some(Stamp { inode: there.ino(), bytes: there.size(), changed: (there.ctime(), there.ctime_nsec()) })
+    Some(FileStamp { inode: there.ino(), bytes: there.size(), changed: (there.ctime(), there.ctime_nsec()) })
 }

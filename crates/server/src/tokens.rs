@@ -1,10 +1,10 @@
 //! Credentials: see them, make one for a program, revoke one.
 
-use crate::asked::{Body, Caller, Id, Json, Query, id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, Query, id};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{right_form, right_of};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{Done, MadeToken, NewToken, Page, Purpose, Token, TokensQuery};
 use axum::extract::State;
@@ -37,10 +37,10 @@ pub(crate) struct TokenName {
     responses((status = 200, description = "What can be seen of them.", body = Page<Token>), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<TokensQuery>,
-) -> Answer<Json<Page<Token>>> {
+) -> ApiResult<Json<Page<Token>>> {
     let person = query.user.map(|user| id("user", &user)).transpose()?;
     let rows = door.engine.tokens(&caller.by, person).await?;
     Ok(Json(Page { items: rows.into_iter().map(token_form).collect(), next: None }))
@@ -55,10 +55,10 @@ pub(crate) async fn list(
     responses((status = 200, description = "It is good from now on.", body = MadeToken), MakeProblems),
 )]
 pub(crate) async fn make(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(new): Body<NewToken>,
-) -> Answer<Json<MadeToken>> {
+    JsonBody(new): JsonBody<NewToken>,
+) -> ApiResult<Json<MadeToken>> {
     new.check()?;
     let rights = new.rights.into_iter().map(right_of).collect();
     let expires = new.expires.map(|at| Moment(at.0));
@@ -76,10 +76,10 @@ pub(crate) async fn make(
     responses((status = 200, description = "It is good for nothing.", body = Done), RevokeProblems),
 )]
 pub(crate) async fn revoke(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(token): Id<TokenId>,
-) -> Answer<Json<Done>> {
+) -> ApiResult<Json<Done>> {
     door.engine.revoke_token(&caller.by, token, caller.trace).await?;
     Ok(Json(Done { id: token.to_string() }))
 }

@@ -1,11 +1,11 @@
 //! The people of an org: see them, let somebody in, change them, shut them out.
 
-use crate::asked::{Body, Caller, Id, Json, Query, limit};
 use crate::cursor;
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json, JsonBody, Query, limit};
 use crate::openapi::{KeyHeader, problems};
 use crate::people::{link_form, person_form, role_of};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use api::{AddedPerson, Done, HandOver, Link, NewPerson, Page, PeopleQuery, Person, PersonChange, Role};
 use axum::extract::State;
 use engine::{AddPerson, Refused};
@@ -43,10 +43,10 @@ pub(crate) struct PersonName {
     responses((status = 200, description = "A page of people.", body = Page<Person>), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<PeopleQuery>,
-) -> Answer<Json<Page<Person>>> {
+) -> ApiResult<Json<Page<Person>>> {
     query.check()?;
     let limit = limit(query.limit)?;
     let after = cursor::read_people(query.cursor.as_deref())?;
@@ -71,10 +71,10 @@ pub(crate) async fn list(
     responses((status = 200, description = "The person.", body = Person), ReadProblems),
 )]
 pub(crate) async fn read(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-) -> Answer<Json<Person>> {
+) -> ApiResult<Json<Person>> {
     Ok(Json(person_form(&caller.by, door.engine.person(&caller.by, person).await?)))
 }
 
@@ -88,10 +88,10 @@ pub(crate) async fn read(
     responses((status = 200, description = "They may come in.", body = AddedPerson), AddProblems),
 )]
 pub(crate) async fn add(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(new): Body<NewPerson>,
-) -> Answer<Json<AddedPerson>> {
+    JsonBody(new): JsonBody<NewPerson>,
+) -> ApiResult<Json<AddedPerson>> {
     new.check()?;
     let role = role_of(new.role.unwrap_or(Role::Member));
     let add = AddPerson { handle: new.handle, name: new.name, email: new.email, role };
@@ -107,11 +107,11 @@ pub(crate) async fn add(
     responses((status = 200, description = "It is so.", body = Person), ChangeProblems),
 )]
 pub(crate) async fn change(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-    Body(change): Body<PersonChange>,
-) -> Answer<Json<Person>> {
+    JsonBody(change): JsonBody<PersonChange>,
+) -> ApiResult<Json<Person>> {
     change.check()?;
     // Who asks for nothing changes nothing, and learns how it is.
     if change == PersonChange::default() {
@@ -133,10 +133,10 @@ pub(crate) async fn change(
     responses((status = 200, description = "They may do nothing any more.", body = Done), VerbProblems),
 )]
 pub(crate) async fn disable(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-) -> Answer<Json<Done>> {
+) -> ApiResult<Json<Done>> {
     door.engine.disable(&caller.by, person, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }
@@ -150,10 +150,10 @@ pub(crate) async fn disable(
     responses((status = 200, description = "They may come in.", body = Done), VerbProblems),
 )]
 pub(crate) async fn enable(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-) -> Answer<Json<Done>> {
+) -> ApiResult<Json<Done>> {
     door.engine.enable(&caller.by, person, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }
@@ -167,10 +167,10 @@ pub(crate) async fn enable(
     responses((status = 200, description = "The way in.", body = Link), VerbProblems),
 )]
 pub(crate) async fn link(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-) -> Answer<Json<Link>> {
+) -> ApiResult<Json<Link>> {
     let link = door.engine.make_link(&caller.by, person, caller.trace).await?;
     Ok(Json(link_form(person, &link.secret, link.expires)))
 }
@@ -184,10 +184,10 @@ pub(crate) async fn link(
     responses((status = 200, description = "They have none.", body = Done), VerbProblems),
 )]
 pub(crate) async fn remove_password(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-) -> Answer<Json<Done>> {
+) -> ApiResult<Json<Done>> {
     door.engine.set_password(&caller.by, person, None, None, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }
@@ -199,12 +199,12 @@ pub(crate) async fn remove_password(
     responses((status = 200, description = "They are the other's.", body = Done), HandOverProblems),
 )]
 pub(crate) async fn hand_over(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(person): Id<PersonId>,
-    Body(over): Body<HandOver>,
-) -> Answer<Json<Done>> {
-    let to = crate::asked::id("to", &over.to)?;
+    JsonBody(over): JsonBody<HandOver>,
+) -> ApiResult<Json<Done>> {
+    let to = crate::extract::id("to", &over.to)?;
     door.engine.hand_over_all(&caller.by, person, to, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }

@@ -1,9 +1,9 @@
 //! The wall around the data, tried out.
 
-use crate::asked::{Caller, Json};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Json};
 use crate::openapi::problems;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use api::Wall;
 use axum::extract::State;
 
@@ -19,7 +19,7 @@ problems! {
     get, path = "/api/v1/wall", tag = "house", operation_id = "wall",
     responses((status = 200, description = "What was found.", body = Wall), WallProblems),
 )]
-pub(crate) async fn wall(State(door): State<Door>, caller: Caller) -> Answer<Json<Wall>> {
+pub(crate) async fn wall(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Wall>> {
     let proof = door.engine.wall_proof(&caller.by).await?;
     let trusts_everyone = door.engine.trusts_everyone();
     Ok(Json(Wall { proved: proof.proved, trusts_everyone, findings: proof.findings }))

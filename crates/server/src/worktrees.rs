@@ -1,9 +1,9 @@
 //! Worktrees: list them, remove them safely, have them back.
 
-use crate::asked::{Body, Caller, Json, Pair, Query, TreeName, session_id};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, IdPair, Json, JsonBody, Query, TreeName, session_id};
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::wire::at;
 use api::{
     CollectWorktrees, CollectedWorktree, CollectedWorktrees, RemoveWorktreeQuery, RemovedWorktree,
@@ -45,10 +45,10 @@ pub(crate) struct WorktreePath {
     responses((status = 200, description = "The worktrees.", body = Worktrees), ListProblems),
 )]
 pub(crate) async fn list(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<WorktreesQuery>,
-) -> Answer<Json<Worktrees>> {
+) -> ApiResult<Json<Worktrees>> {
     let of = match &query.session {
         Some(session) => Some(session_id("session", session, &door, &caller.by).await?),
         None => None,
@@ -71,11 +71,11 @@ pub(crate) async fn list(
     responses((status = 200, description = "It is gone, and can be had back.", body = RemovedWorktree), RemoveProblems),
 )]
 pub(crate) async fn remove(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Pair(session, TreeName(name)): Pair<SessionId, TreeName>,
+    IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
     Query(query): Query<RemoveWorktreeQuery>,
-) -> Answer<Json<RemovedWorktree>> {
+) -> ApiResult<Json<RemovedWorktree>> {
     let teardown = query.teardown.unwrap_or(true);
     let removed = door.engine.remove_worktree(&caller.by, session, &name, teardown, caller.trace).await?;
     Ok(Json(removed_form(removed)))
@@ -90,11 +90,11 @@ pub(crate) async fn remove(
     responses((status = 200, description = "It is there again.", body = Worktree), RestoreProblems),
 )]
 pub(crate) async fn restore(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Pair(session, TreeName(name)): Pair<SessionId, TreeName>,
-    Body(restore): Body<RestoreWorktree>,
-) -> Answer<Json<Worktree>> {
+    IdPair(session, TreeName(name)): IdPair<SessionId, TreeName>,
+    JsonBody(restore): JsonBody<RestoreWorktree>,
+) -> ApiResult<Json<Worktree>> {
     restore.check()?;
     let reference = restore.reference.as_deref();
     let seen = door.engine.restore_worktree(&caller.by, session, &name, reference, caller.trace).await?;
@@ -111,10 +111,10 @@ pub(crate) async fn restore(
     responses((status = 200, description = "Which went, or would go.", body = CollectedWorktrees), CollectProblems),
 )]
 pub(crate) async fn collect(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
-    Body(CollectWorktrees { dry_run }): Body<CollectWorktrees>,
-) -> Answer<Json<CollectedWorktrees>> {
+    JsonBody(CollectWorktrees { dry_run }): JsonBody<CollectWorktrees>,
+) -> ApiResult<Json<CollectedWorktrees>> {
     let gone = door.engine.collect_worktrees(&caller.by, dry_run, caller.trace).await?;
     Ok(Json(CollectedWorktrees { items: gone.into_iter().map(gone_form).collect() }))
 }

@@ -1,20 +1,20 @@
 //! One method per endpoint.
 
-use super::{Answered, Client, ClientError, Follow};
+use super::{Client, ClientError, ClientResponse, FactStream};
 use crate::*;
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 
 /// What became of a wish within the time that the server waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict<T> {
+pub enum ChangeOutcome<T> {
     /// It is so.
     Done(T),
     /// It is safe, and will be decided; this is how things stand now.
     Pending(T),
 }
 
-impl<T> Verdict<T> {
+impl<T> ChangeOutcome<T> {
     /// How things stand now, decided or not.
     pub fn into_inner(self) -> T {
         match self {
@@ -22,7 +22,7 @@ impl<T> Verdict<T> {
         }
     }
 
-    fn of(answered: Answered<T>) -> Self {
+    fn of(answered: ClientResponse<T>) -> Self {
         if answered.status == StatusCode::ACCEPTED {
             Self::Pending(answered.body)
         } else {
@@ -68,21 +68,21 @@ impl Client {
         &self,
         message: &str,
         change: &MessageChange,
-    ) -> Result<Verdict<Receipt>, ClientError> {
+    ) -> Result<ChangeOutcome<Receipt>, ClientError> {
         let path = format!("/api/v1/messages/{message}");
-        self.change(Method::PATCH, &path, Some(change)).await.map(Verdict::of)
+        self.change(Method::PATCH, &path, Some(change)).await.map(ChangeOutcome::of)
     }
 
     /// Takes back a message that has not been started.
-    pub async fn withdraw(&self, message: &str) -> Result<Verdict<Receipt>, ClientError> {
+    pub async fn withdraw(&self, message: &str) -> Result<ChangeOutcome<Receipt>, ClientError> {
         let path = format!("/api/v1/messages/{message}");
-        self.change(Method::DELETE, &path, NO_BODY).await.map(Verdict::of)
+        self.change(Method::DELETE, &path, NO_BODY).await.map(ChangeOutcome::of)
     }
 
     /// Stops the turn of a message, or takes the message back.
-    pub async fn stop(&self, message: &str) -> Result<Verdict<Receipt>, ClientError> {
+    pub async fn stop(&self, message: &str) -> Result<ChangeOutcome<Receipt>, ClientError> {
         let path = format!("/api/v1/messages/{message}/stop");
-        self.change(Method::POST, &path, NO_BODY).await.map(Verdict::of)
+        self.change(Method::POST, &path, NO_BODY).await.map(ChangeOutcome::of)
     }
 
     /// A page of sessions, the ones with the newest activity first.
@@ -111,9 +111,9 @@ impl Client {
     }
 
     /// Ends a session.
-    pub async fn end(&self, session: &str) -> Result<Verdict<Session>, ClientError> {
+    pub async fn end(&self, session: &str) -> Result<ChangeOutcome<Session>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/end");
-        self.change(Method::POST, &path, NO_BODY).await.map(Verdict::of)
+        self.change(Method::POST, &path, NO_BODY).await.map(ChangeOutcome::of)
     }
 
     /// Lets a session act somewhere or somehow else, when what is under way is over.
@@ -121,21 +121,21 @@ impl Client {
         &self,
         session: &str,
         request: &ScopeRequest,
-    ) -> Result<Verdict<Session>, ClientError> {
+    ) -> Result<ChangeOutcome<Session>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/scope");
-        self.change(Method::POST, &path, Some(request)).await.map(Verdict::of)
+        self.change(Method::POST, &path, Some(request)).await.map(ChangeOutcome::of)
     }
 
     /// Gives up a change of scope that has not begun.
-    pub async fn keep_scope(&self, session: &str) -> Result<Verdict<Session>, ClientError> {
+    pub async fn keep_scope(&self, session: &str) -> Result<ChangeOutcome<Session>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/scope");
-        self.change(Method::DELETE, &path, NO_BODY).await.map(Verdict::of)
+        self.change(Method::DELETE, &path, NO_BODY).await.map(ChangeOutcome::of)
     }
 
     /// Puts back what a turn has changed.
-    pub async fn undo(&self, session: &str, turn: u32) -> Result<Verdict<Session>, ClientError> {
+    pub async fn undo(&self, session: &str, turn: u32) -> Result<ChangeOutcome<Session>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/undo");
-        self.change(Method::POST, &path, Some(&UndoTurn { turn, under: None })).await.map(Verdict::of)
+        self.change(Method::POST, &path, Some(&UndoTurn { turn, under: None })).await.map(ChangeOutcome::of)
     }
 
     /// What a turn changed.
@@ -211,8 +211,8 @@ impl Client {
     }
 
     /// Every fact of a session after a number, those to come included, and live words.
-    pub fn follow(&self, session: &str, after: u64) -> Follow {
-        Follow::new(self.clone(), session, after)
+    pub fn follow(&self, session: &str, after: u64) -> FactStream {
+        FactStream::new(self.clone(), session, after)
     }
 
     /// A page of the sessions that have changed, in the order of their last changes.
@@ -226,9 +226,9 @@ impl Client {
     }
 
     /// Puts the waiting messages of a session into another order.
-    pub async fn reorder(&self, session: &str, order: &Order) -> Result<Verdict<Queue>, ClientError> {
+    pub async fn reorder(&self, session: &str, order: &Order) -> Result<ChangeOutcome<Queue>, ClientError> {
         let path = format!("/api/v1/sessions/{session}/queue");
-        self.change(Method::PUT, &path, Some(order)).await.map(Verdict::of)
+        self.change(Method::PUT, &path, Some(order)).await.map(ChangeOutcome::of)
     }
 
     /// A page of bindings, in order of their addresses.
@@ -288,9 +288,9 @@ impl Client {
         &self,
         approval: &str,
         answer: impl Into<ApprovalAnswer>,
-    ) -> Result<Verdict<Approval>, ClientError> {
+    ) -> Result<ChangeOutcome<Approval>, ClientError> {
         let path = format!("/api/v1/approvals/{approval}");
-        self.change(Method::POST, &path, Some(&answer.into())).await.map(Verdict::of)
+        self.change(Method::POST, &path, Some(&answer.into())).await.map(ChangeOutcome::of)
     }
 
     /// The rules for what agents ask.

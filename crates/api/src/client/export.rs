@@ -13,7 +13,7 @@ const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The entries of an audit, one after the other, newest first.
 #[derive(Debug)]
-pub struct Export {
+pub struct AuditExport {
     client: Client,
     response: Response,
     rest: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct Export {
 
 impl Client {
     /// Every entry of the audit that fits, newest first.
-    pub async fn export_audit(&self, query: &AuditQuery) -> Result<Export, ClientError> {
+    pub async fn export_audit(&self, query: &AuditQuery) -> Result<AuditExport, ClientError> {
         let request = self.request(Method::GET, "/api/v1/audit").query(query);
         let request = request.header(header::ACCEPT, "application/jsonl");
         let response = request.send().await.map_err(|error| self.unreachable(words(&error)))?;
@@ -34,11 +34,11 @@ impl Client {
             return Err(self.refused(status, &body));
         }
         let (rest, lines) = (Vec::new(), VecDeque::new());
-        Ok(Export { client: self.clone(), response, rest, lines, ended: false })
+        Ok(AuditExport { client: self.clone(), response, rest, lines, ended: false })
     }
 }
 
-impl Export {
+impl AuditExport {
     /// The next entry; none at the end. An export that was cut short is an error, not an end.
     pub async fn next(&mut self) -> Result<Option<Entry>, ClientError> {
         loop {

@@ -16,7 +16,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// Something that a follower hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum FollowItem {
     /// A fact of the log.
     Fact(Fact),
     /// Words ahead of the log; they come again as a fact with the same turn, part and offset.
@@ -25,7 +25,7 @@ pub enum Heard {
 
 /// A session's facts, one after the other, without end.
 #[derive(Debug)]
-pub struct Follow {
+pub struct FactStream {
     client: Client,
     session: String,
     at: u64,
@@ -34,7 +34,7 @@ pub struct Follow {
     frames: VecDeque<Frame>,
 }
 
-impl Follow {
+impl FactStream {
     pub(super) fn new(client: Client, session: &str, after: u64) -> Self {
         Self { client, session: session.to_owned(), at: after, stream: None, frames: VecDeque::new() }
     }
@@ -45,7 +45,7 @@ impl Follow {
     }
 
     /// The next thing that happens. Reconnects by itself; an error is final.
-    pub async fn next(&mut self) -> Result<Heard, ClientError> {
+    pub async fn next(&mut self) -> Result<FollowItem, ClientError> {
         let (mut tries, mut wait) = (0, BACK_OFF);
         loop {
             while let Some(frame) = self.frames.pop_front() {
@@ -67,10 +67,12 @@ impl Follow {
         }
     }
 
-    fn hear(&mut self, frame: &Frame) -> Result<Option<Heard>, ClientError> {
+    fn hear(&mut self, frame: &Frame) -> Result<Option<FollowItem>, ClientError> {
         let garbled = |error: serde_json::Error| self.client.garbled(&error.to_string());
         if frame.name.as_deref() == Some("live") {
-            return serde_json::from_str(&frame.lines).map(|live| Some(Heard::Live(live))).map_err(garbled);
+            return serde_json::from_str(&frame.lines)
+                .map(|live| Some(FollowItem::Live(live)))
+                .map_err(garbled);
         }
         // Other names are for those who asked for them, or newer than us.
         if frame.name.is_some() {
@@ -81,7 +83,7 @@ impl Follow {
             return Ok(None);
         }
         self.at = fact.number;
-        Ok(Some(Heard::Fact(fact)))
+        Ok(Some(FollowItem::Fact(fact)))
     }
 
     async fn fill(&mut self) -> Result<(), ClientError> {

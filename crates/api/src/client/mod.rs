@@ -10,11 +10,11 @@ mod follow;
 mod people;
 mod sse;
 
-pub use endpoints::Verdict;
-pub use export::Export;
-pub use follow::{Follow, Heard};
+pub use endpoints::ChangeOutcome;
+pub use export::AuditExport;
+pub use follow::{FactStream, FollowItem};
 
-use crate::tls::{Distrust, Trust, client_config};
+use crate::tls::{TlsRefusal, Trust, client_config};
 use crate::{Code, Problem};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub enum ClientError {
     Unreachable { url: String, reason: String },
     /// Somebody answered who may not be the server.
     #[error("cannot trust {url}: {why}")]
-    Untrusted { url: String, why: Distrust },
+    Untrusted { url: String, why: TlsRefusal },
     /// Something answered that does not speak our language. Is it another program, or another version?
     #[error("{url} answered something we do not understand: {reason}")]
     Garbled { url: String, reason: String },
@@ -78,14 +78,14 @@ impl ClientError {
 }
 
 /// What an endpoint answered.
-pub(crate) struct Answered<T> {
+pub(crate) struct ClientResponse<T> {
     pub(crate) status: StatusCode,
     pub(crate) repeated: bool,
     pub(crate) body: T,
 }
 
 /// The same before it is read.
-struct Fetched {
+struct RawResponse {
     status: StatusCode,
     repeated: bool,
     bytes: Vec<u8>,
@@ -107,7 +107,7 @@ impl Client {
         let base = base.into().trim_end_matches('/').to_owned();
         let trust = if base.starts_with("https://") { trust } else { Trust::Nobodys };
         let tls = client_config(&trust)
-            .map_err(|why| ClientError::Untrusted { url: base.clone(), why: Distrust::Other(why) })?;
+            .map_err(|why| ClientError::Untrusted { url: base.clone(), why: TlsRefusal::Other(why) })?;
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_MAX)
             .tcp_nodelay(true)
@@ -145,7 +145,7 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<&impl Serialize>,
-    ) -> Result<Answered<T>, ClientError> {
+    ) -> Result<ClientResponse<T>, ClientError> {
         let key = uuid::Uuid::new_v4().simple().to_string();
         let mut request = self.request(method, path).header("Idempotency-Key", key);
         if let Some(body) = body {
@@ -161,7 +161,10 @@ impl Client {
         Ok(self.send(request).await?.body)
     }
 
-    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answered<T>, ClientError> {
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<ClientResponse<T>, ClientError> {
         let mut wait = BACK_OFF;
         for _ in 1..TRIES_MAX {
             let again =
@@ -181,13 +184,13 @@ impl Client {
     async fn send_once<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
-    ) -> Result<Answered<T>, ClientError> {
-        let Fetched { status, repeated, bytes } = self.fetch(request).await?;
+    ) -> Result<ClientResponse<T>, ClientError> {
+        let RawResponse { status, repeated, bytes } = self.fetch(request).await?;
         let body = serde_json::from_slice(&bytes).map_err(|error| self.garbled(&error.to_string()))?;
-        Ok(Answered { status, repeated, body })
+        Ok(ClientResponse { status, repeated, body })
     }
 
-    async fn fetch(&self, request: RequestBuilder) -> Result<Fetched, ClientError> {
+    async fn fetch(&self, request: RequestBuilder) -> Result<RawResponse, ClientError> {
         let mut response = request.timeout(REQUEST_MAX).send().await.map_err(|error| self.failed(&error))?;
         let status = response.status();
         let repeated = response.headers().contains_key("Idempotent-Replayed");
@@ -201,7 +204,7 @@ impl Client {
         if !status.is_success() {
             return Err(self.refused(status, &bytes));
         }
-        Ok(Fetched { status, repeated, bytes })
+        Ok(RawResponse { status, repeated, bytes })
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
@@ -213,7 +216,7 @@ impl Client {
 
     /// Why there is no answer.
     fn failed(&self, error: &reqwest::Error) -> ClientError {
-        match Distrust::of(error) {
+        match TlsRefusal::of(error) {
             Some(why) => ClientError::Untrusted { url: self.base.clone(), why },
             None => self.unreachable(words(error)),
         }

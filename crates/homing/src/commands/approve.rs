@@ -5,9 +5,9 @@ mod rules;
 use anyhow::Result;
 use api::{Answer, Approval, ApprovalAnswer, ApprovalState, PageQuery, QuestionForm, Remember};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
-use crate::{time, words, world};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
+use crate::{describe, system, time};
 
 /// List the questions of agents, answer one, or see to the rules for them
 ///
@@ -111,7 +111,7 @@ pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> 
             (Some(approval), Some(said)) => answer(&approval, said, args.remember.remember(), remote).await,
             (Some(_), None) if args.remember.remember.is_some() => {
                 let hint = "homing approve ID --yes --remember session";
-                Err(Trouble::new(Exit::Usage, "there is no answer to remember").hint(hint).into())
+                Err(CliError::new(Exit::Usage, "there is no answer to remember").hint(hint).into())
             }
             (Some(approval), None) => show(&approval, remote).await,
         },
@@ -120,8 +120,8 @@ pub(crate) async fn approve(args: ApproveArgs, remote: &Remote) -> Result<Exit> 
 
 async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remote: &Remote) -> Result<Exit> {
     let said = ApprovalAnswer { answer, remember };
-    let (words, remembers) = (words::answer(&said.answer), said.remember);
-    let now = remote.client.answer(approval, said).await.told()?.into_inner();
+    let (words, remembers) = (describe::answer(&said.answer), said.remember);
+    let now = remote.client.answer(approval, said).await.or_cli_error()?.into_inner();
     remote.done(&now, format!("{} {words}", now.id))?;
     if remembers.is_some() {
         remote.screen.say(
@@ -132,7 +132,7 @@ async fn answer(approval: &str, answer: Answer, remember: Option<Remember>, remo
 }
 
 async fn list(remote: &Remote) -> Result<Exit> {
-    let page = remote.client.approvals(&PageQuery::default()).await.told()?;
+    let page = remote.client.approvals(&PageQuery::default()).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&page)?;
         return Ok(Exit::Done);
@@ -142,7 +142,7 @@ async fn list(remote: &Remote) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let row = |approval: &Approval| {
-        let asked = time::ago(approval.asked_at, world::now());
+        let asked = time::ago(approval.asked_at, system::now());
         vec![approval.id.clone(), approval.session.clone(), asked, question(approval)]
     };
     let rows: Vec<_> = page.items.iter().map(row).collect();
@@ -154,7 +154,7 @@ async fn list(remote: &Remote) -> Result<Exit> {
 }
 
 async fn show(approval: &str, remote: &Remote) -> Result<Exit> {
-    let approval = remote.client.approval(approval).await.told()?;
+    let approval = remote.client.approval(approval).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&approval)?;
         return Ok(Exit::Done);
@@ -183,7 +183,7 @@ fn standing(approval: &Approval) -> String {
         (ApprovalState::Answered, Some(answer)) => {
             format!(
                 "answered: {}, by {}",
-                words::answer(answer),
+                describe::answer(answer),
                 by.unwrap_or_else(|| "nobody in time".into())
             )
         }

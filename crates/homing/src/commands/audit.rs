@@ -3,10 +3,10 @@
 use anyhow::Result;
 use api::{At, AuditQuery, Entry, LIMIT_MAX, Page};
 
-use crate::exit::{Exit, Trouble};
-use crate::naming::person_id;
-use crate::remote::{Remote, Told};
-use crate::{time, world};
+use crate::exit::{CliError, Exit};
+use crate::people_lookup::person_id;
+use crate::remote::{OrCliError, Remote};
+use crate::{system, time};
 
 /// Show who did what, newest first, or verify that nobody has changed the record
 #[derive(clap::Args)]
@@ -55,8 +55,8 @@ pub(crate) async fn audit(args: AuditArgs, remote: &Remote) -> Result<Exit> {
         cursor: None,
     };
     if args.jsonl {
-        let mut export = remote.client.export_audit(&query).await.told()?;
-        while let Some(entry) = export.next().await.told()? {
+        let mut export = remote.client.export_audit(&query).await.or_cli_error()?;
+        while let Some(entry) = export.next().await.or_cli_error()? {
             remote.screen.object(&entry)?;
         }
         return Ok(Exit::Done);
@@ -100,7 +100,7 @@ async fn pages(mut query: AuditQuery, limit: u32, remote: &Remote) -> Result<Pag
     loop {
         let left = limit - u32::try_from(all.items.len()).unwrap_or(limit);
         (query.limit, query.cursor) = (Some(left.min(page_max)), all.next.take());
-        let page = remote.client.audit(&query).await.told()?;
+        let page = remote.client.audit(&query).await.or_cli_error()?;
         all.items.extend(page.items);
         all.next = page.next;
         if all.next.is_none() || all.items.len() >= limit as usize {
@@ -110,7 +110,7 @@ async fn pages(mut query: AuditQuery, limit: u32, remote: &Remote) -> Result<Pag
 }
 
 async fn verify(remote: &Remote) -> Result<Exit> {
-    let verified = remote.client.verify_audit().await.told()?;
+    let verified = remote.client.verify_audit().await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&verified)?;
     } else if let Some(broken) = &verified.broken {
@@ -130,8 +130,8 @@ async fn verify(remote: &Remote) -> Result<Exit> {
 
 fn moment(text: Option<&str>) -> Result<Option<At>> {
     let Some(text) = text else { return Ok(None) };
-    let at = time::earlier(text, world::now()).ok_or_else(|| {
-        Trouble::new(Exit::Usage, format!("{text:?} is not a time"))
+    let at = time::earlier(text, system::now()).ok_or_else(|| {
+        CliError::new(Exit::Usage, format!("{text:?} is not a time"))
             .hint("write 2h, 7d, 2026-12-24, or 2026-12-24T18:00:00Z")
     })?;
     Ok(Some(at))

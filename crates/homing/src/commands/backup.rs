@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::json;
 use store_sqlite::CopyError;
 
-use crate::exit::{Exit, Trouble};
-use crate::place::Place;
+use crate::data_dir::DataDir;
+use crate::exit::{CliError, Exit};
 use crate::screen::Screen;
 use crate::wiring::cannot_open;
 
@@ -20,8 +20,8 @@ pub(crate) struct BackupArgs {
     file: PathBuf,
 }
 
-pub(crate) fn backup(args: &BackupArgs, place: &Place, screen: Screen) -> Result<Exit> {
-    store_sqlite::backup(&place.dir, &args.file).map_err(|error| cannot_copy(error, place))?;
+pub(crate) fn backup(args: &BackupArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    store_sqlite::backup(&data_dir.path, &args.file).map_err(|error| cannot_copy(error, data_dir))?;
     let bytes = std::fs::metadata(&args.file)?.len();
     if screen.json {
         screen.object(&json!({ "file": args.file, "bytes": bytes }))?;
@@ -33,14 +33,14 @@ pub(crate) fn backup(args: &BackupArgs, place: &Place, screen: Screen) -> Result
 }
 
 /// Why a copy was not made.
-pub(crate) fn cannot_copy(error: CopyError, place: &Place) -> Trouble {
+pub(crate) fn cannot_copy(error: CopyError, data_dir: &DataDir) -> CliError {
     match error {
         CopyError::NotThere(_) => {
-            Trouble::new(Exit::NotFound, error.to_string()).hint("name another file, or another --data DIR")
+            CliError::new(Exit::NotFound, error.to_string()).hint("name another file, or another --data DIR")
         }
         CopyError::Exists(_) => {
-            Trouble::new(Exit::Failed, error.to_string()).hint("name another file, or move this one away")
+            CliError::new(Exit::Failed, error.to_string()).hint("name another file, or move this one away")
         }
-        CopyError::Unusable(error) => cannot_open(error, place),
+        CopyError::Unusable(error) => cannot_open(error, data_dir),
     }
 }

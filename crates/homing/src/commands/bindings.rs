@@ -4,8 +4,8 @@ use anyhow::Result;
 use api::{LIMIT_MAX, Move, PageQuery};
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::{time, world};
+use crate::remote::{OrCliError, Remote};
+use crate::{system, time};
 
 /// List which conversation belongs to which session, or move one
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) async fn bindings(args: BindingsArgs, remote: &Remote) -> Result<Exit
     match args.verb {
         None => list(remote).await?,
         Some(BindingsVerb::Move { address, session }) => {
-            let binding = remote.client.move_binding(&Move { address, session }).await.told()?;
+            let binding = remote.client.move_binding(&Move { address, session }).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&binding)?;
             } else {
@@ -39,12 +39,12 @@ async fn list(remote: &Remote) -> Result<()> {
     let limit = u32::try_from(LIMIT_MAX).ok();
     let (mut cursor, mut rows) = (None, Vec::new());
     loop {
-        let page = remote.client.bindings(&PageQuery { limit, cursor }).await.told()?;
+        let page = remote.client.bindings(&PageQuery { limit, cursor }).await.or_cli_error()?;
         for binding in &page.items {
             if remote.screen.json {
                 remote.screen.object(binding)?;
             }
-            let since = time::ago(binding.since, world::now());
+            let since = time::ago(binding.since, system::now());
             rows.push(vec![binding.session.clone(), since, binding.address.clone()]);
         }
         cursor = page.next;

@@ -10,10 +10,10 @@ use api::client::ClientError;
 use api::{Answer, Code, Explained, NewMessage, QuestionForm, Receipt, To};
 
 use crate::commands::stop::stop_message;
-use crate::exit::{Exit, Trouble};
-use crate::follow::{Follower, OpenApproval, Step, conclude};
-use crate::keys::{Interrupts, Typed};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::follow::{FollowStep, Follower, OpenApproval, conclude};
+use crate::keyboard::{Interrupts, TypedMessages};
+use crate::remote::{OrCliError, Remote};
 use crate::target::{MakeArgs, Target, TargetArgs};
 
 /// Talk to a session, line by line
@@ -31,10 +31,10 @@ pub(crate) struct ChatArgs {
 pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
     let target = args.target.resolve(&args.make, remote).await?;
     greet(&args.target, remote).await?;
-    let mut talk = Talk {
+    let mut talk = ChatLoop {
         remote,
         target,
-        typed: Typed::start(),
+        typed: TypedMessages::start(),
         interrupts: Interrupts::listen()?,
         waiting: VecDeque::new(),
         session: None,
@@ -45,14 +45,14 @@ pub(crate) async fn chat(args: ChatArgs, remote: &Remote) -> Result<Exit> {
 
 /// Says beforehand where the words will go; a session that cannot be talked to is refused before anything is typed.
 async fn greet(target: &TargetArgs, remote: &Remote) -> Result<()> {
-    match remote.client.explain(&target.query(remote).await?).await.told()? {
+    match remote.client.explain(&target.query(remote).await?).await.or_cli_error()? {
         Explained::Existing { session, .. } => {
             remote.screen.progress(format!("{} ({} in {})", session.id, session.agent, session.directory));
         }
         Explained::New { .. } => remote.screen.progress("the first message opens a new session"),
         Explained::Refused { why, code, .. } => {
             let exit = if code == api::Code::NotFound { Exit::NotFound } else { Exit::Failed };
-            return Err(Trouble::new(exit, why)
+            return Err(CliError::new(exit, why)
                 .hint("`homing ls` lists your sessions; --new makes one")
                 .into());
         }
@@ -61,10 +61,10 @@ async fn greet(target: &TargetArgs, remote: &Remote) -> Result<()> {
     Ok(())
 }
 
-struct Talk<'a> {
+struct ChatLoop<'a> {
     remote: &'a Remote,
     target: Target,
-    typed: Typed,
+    typed: TypedMessages,
     interrupts: Interrupts,
     /// Said, and not answered yet.
     waiting: VecDeque<Receipt>,
@@ -75,26 +75,26 @@ struct Talk<'a> {
 
 /// Whether the conversation goes on.
 #[derive(PartialEq, Eq)]
-enum Go {
-    On,
-    Away,
+enum ChatStep {
+    Continue,
+    Leave,
 }
 
-impl Talk<'_> {
+impl ChatLoop<'_> {
     async fn until_the_end(&mut self) -> Result<Exit> {
         loop {
             let go = match self.waiting.pop_front() {
                 Some(receipt) => self.watch(receipt).await?,
                 None => self.hear().await?,
             };
-            if go == Go::Away {
+            if go == ChatStep::Leave {
                 return Ok(self.exit);
             }
         }
     }
 
     /// Waits for something to be typed.
-    async fn hear(&mut self) -> Result<Go> {
+    async fn hear(&mut self) -> Result<ChatStep> {
         self.prompt()?;
         let typed = tokio::select! {
             typed = self.typed.next() => typed,
@@ -106,7 +106,7 @@ impl Talk<'_> {
                 if self.typed.by_hand {
                     self.remote.screen.say("");
                 }
-                Ok(Go::Away)
+                Ok(ChatStep::Leave)
             }
         }
     }
@@ -118,8 +118,9 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn say(&mut self, text: String) -> Result<Go> {
-        let receipt = self.remote.client.say(&NewMessage::text(self.target.to.clone(), text)).await.told()?;
+    async fn say(&mut self, text: String) -> Result<ChatStep> {
+        let receipt =
+            self.remote.client.say(&NewMessage::text(self.target.to.clone(), text)).await.or_cli_error()?;
         if self.session.as_ref() != Some(&receipt.session) {
             self.target.announce(&receipt, self.remote);
             self.session = Some(receipt.session.clone());
@@ -129,23 +130,23 @@ impl Talk<'_> {
             self.target.to = To::session(&receipt.session);
         }
         self.waiting.push_back(receipt);
-        Ok(Go::On)
+        Ok(ChatStep::Continue)
     }
 
     /// Shows one turn, and takes what is typed meanwhile.
-    async fn watch(&mut self, receipt: Receipt) -> Result<Go> {
+    async fn watch(&mut self, receipt: Receipt) -> Result<ChatStep> {
         let mut follower = Follower::begin(self.remote, &receipt).await?;
         let (mut warned, mut question) = (false, None);
         loop {
             tokio::select! {
                 step = follower.step() => match step? {
-                    Step::On => {}
-                    Step::Question(asked) => question = Some(self.ask(asked)),
-                    Step::Over(receipt) => {
+                    FollowStep::On => {}
+                    FollowStep::Question(asked) => question = Some(self.ask(asked)),
+                    FollowStep::Over(receipt) => {
                         if conclude(&receipt, self.remote.screen)? == Exit::Failed && !self.typed.by_hand {
                             self.exit = Exit::Failed;
                         }
-                        return Ok(Go::On);
+                        return Ok(ChatStep::Continue);
                     }
                 },
                 typed = self.typed.next(), if self.typed.by_hand => match (typed, question.take()) {
@@ -159,7 +160,7 @@ impl Talk<'_> {
                         let stopped = stop_message(self.remote, &receipt.id).await?;
                         self.remote.screen.say(stopped.words());
                         if stopped.receipt.state.is_final() {
-                            return Ok(Go::On);
+                            return Ok(ChatStep::Continue);
                         }
                     } else {
                         self.remote.screen.say("Ctrl-C again stops this turn; Ctrl-D leaves and lets it go on");
@@ -196,14 +197,14 @@ impl Talk<'_> {
                 self.remote.screen.say(problem.detail);
                 return Ok(Some(asked));
             }
-            answered => drop(answered.told()?),
+            answered => drop(answered.or_cli_error()?),
         }
         Ok(None)
     }
 
-    fn leave(&self, receipt: &Receipt) -> Go {
+    fn leave(&self, receipt: &Receipt) -> ChatStep {
         self.remote.screen.say(format!("\nthe turn goes on; stop it with `homing stop {}`", receipt.id));
-        Go::Away
+        ChatStep::Leave
     }
 }
 

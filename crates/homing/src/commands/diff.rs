@@ -3,8 +3,8 @@
 use anyhow::Result;
 use api::{FactsQuery, LIMIT_MAX, RuleFact, What};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
 
 /// See what a turn changed
@@ -30,13 +30,13 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
             turn
         }
     };
-    let changes = remote.client.changes(&session, turn).await.told()?;
+    let changes = remote.client.changes(&session, turn).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&changes)?;
         return Ok(Exit::Done);
     }
     if !changes.known {
-        return Err(Trouble::new(Exit::Failed, format!("nobody can tell what turn {turn} changed"))
+        return Err(CliError::new(Exit::Failed, format!("nobody can tell what turn {turn} changed"))
             .hint("its directory is not under version control, or the turn is not over")
             .into());
     }
@@ -67,13 +67,13 @@ pub(crate) async fn diff(args: &DiffArgs, remote: &Remote) -> Result<Exit> {
 
 /// The last turn that is over, if there is one.
 pub(super) async fn last_turn(session: &str, remote: &Remote) -> Result<Option<u32>> {
-    let mut end = remote.client.session(session).await.told()?.number;
+    let mut end = remote.client.session(session).await.or_cli_error()?.number;
     // From behind: it is among the last facts of nearly every session.
     while end > 0 {
         let after = end.saturating_sub(LIMIT_MAX as u64);
         let limit = u32::try_from(end - after).ok();
         let query = FactsQuery { after: Some(after), limit, readiness: None };
-        let page = remote.client.facts(session, &query).await.told()?;
+        let page = remote.client.facts(session, &query).await.or_cli_error()?;
         let over = |what: &What| match what {
             What::Rule(RuleFact::TurnEnded { turn, .. }) => Some(*turn),
             What::Rule(_) | What::Story(_) | What::Other(_) => None,
@@ -87,6 +87,7 @@ pub(super) async fn last_turn(session: &str, remote: &Remote) -> Result<Option<u
 }
 
 /// What is said where none is over.
-pub(super) fn no_turn() -> Trouble {
-    Trouble::new(Exit::NotFound, "no turn of this session is over yet").hint("`homing log` numbers the turns")
+pub(super) fn no_turn() -> CliError {
+    CliError::new(Exit::NotFound, "no turn of this session is over yet")
+        .hint("`homing log` numbers the turns")
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use api::client::Heard;
+use api::client::FollowItem;
 use api::{Fact, RuleFact, Session, SessionState, What};
 
+use crate::describe;
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
+use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
-use crate::words;
 
 /// The longest that an end is waited for; a running agent has a few seconds to go by itself.
 const END_WAIT: Duration = Duration::from_secs(30);
@@ -26,16 +26,16 @@ pub(crate) struct EndArgs {
 
 pub(crate) async fn end(args: &EndArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
-    let asked = remote.client.end(&session).await.told()?.into_inner();
+    let asked = remote.client.end(&session).await.or_cli_error()?.into_inner();
     let ended = tokio::time::timeout(END_WAIT, until_ended(asked, remote)).await;
     let session = match ended {
         Ok(ended) => ended?,
-        Err(_) => remote.client.session(&session).await.told()?,
+        Err(_) => remote.client.session(&session).await.or_cli_error()?,
     };
     if remote.screen.json {
         remote.screen.object(&session)?;
     } else {
-        remote.screen.line(format!("{} {}", session.id, words::doing(&session)))?;
+        remote.screen.line(format!("{} {}", session.id, describe::doing(&session)))?;
     }
     if session.state == SessionState::Ended {
         return Ok(Exit::Done);
@@ -51,10 +51,10 @@ async fn until_ended(asked: Session, remote: &Remote) -> Result<Session> {
     }
     let mut facts = remote.client.follow(&asked.id, asked.number.saturating_sub(1));
     loop {
-        if let Heard::Fact(Fact { what: What::Rule(RuleFact::Ended { .. }), .. }) =
-            facts.next().await.told()?
+        if let FollowItem::Fact(Fact { what: What::Rule(RuleFact::Ended { .. }), .. }) =
+            facts.next().await.or_cli_error()?
         {
-            return remote.client.session(&asked.id).await.told();
+            return remote.client.session(&asked.id).await.or_cli_error();
         }
     }
 }

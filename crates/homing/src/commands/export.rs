@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use api::ExportLine;
 
-use crate::exit::{Exit, Trouble};
-use crate::place::write_whole;
-use crate::remote::{Remote, Told};
+use crate::data_dir::write_whole;
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
 
 /// Take a conversation along as a file
@@ -26,8 +26,8 @@ pub(crate) struct ExportArgs {
 
 pub(crate) async fn export(args: &ExportArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
-    let file = remote.client.export(&session).await.told()?;
-    let broken = || Trouble::new(Exit::Failed, "what the server gave is no export").hint("try again");
+    let file = remote.client.export(&session).await.or_cli_error()?;
+    let broken = || CliError::new(Exit::Failed, "what the server gave is no export").hint("try again");
     let text = std::str::from_utf8(&file).map_err(|_| broken())?;
     let header = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
     let Some(ExportLine::Header(header)) = header else { return Err(broken().into()) };

@@ -4,7 +4,7 @@ use anyhow::Result;
 use api::NewFork;
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
+use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
 
 /// Make a fork of a session
@@ -25,7 +25,8 @@ pub(crate) struct ForkArgs {
 
 pub(crate) async fn fork(args: ForkArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
-    let made = remote.client.fork(&session, &NewFork { at: args.at, title: args.title }).await.told()?;
+    let made =
+        remote.client.fork(&session, &NewFork { at: args.at, title: args.title }).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&made)?;
     } else {
@@ -37,7 +38,7 @@ pub(crate) async fn fork(args: ForkArgs, remote: &Remote) -> Result<Exit> {
 
 /// Of what it is a fork, and where it works, as far as that is known by now.
 async fn say_where(fork: &str, remote: &Remote) -> Result<()> {
-    let made = remote.client.session(fork).await.told()?;
+    let made = remote.client.session(fork).await.or_cli_error()?;
     let origin = made.origin.map(|origin| format!("a fork of {} after turn {}", origin.session, origin.turn));
     let place = match made.worktree {
         Some(tree) => format!(", in worktree {} ({})", tree.name, made.directory),

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use api::{HandOver, NewGrant};
 
-use crate::exit::{Exit, Trouble};
-use crate::naming::{Names, grantee, person_id};
-use crate::remote::{Remote, Told};
-use crate::words::GrantWord;
-use crate::{time, words, world};
+use crate::describe::GrantArg;
+use crate::exit::{CliError, Exit};
+use crate::people_lookup::{GranteeNames, grantee, person_id};
+use crate::remote::{OrCliError, Remote};
+use crate::{describe, system, time};
 
 /// List what was given on a session or an agent, give something, or take it back
 ///
@@ -31,7 +31,7 @@ enum GrantVerb {
         on: String,
         to: String,
         #[arg(value_enum)]
-        grant: GrantWord,
+        grant: GrantArg,
     },
     /// Take it back
     Take { on: String, from: String },
@@ -44,17 +44,17 @@ pub(crate) async fn grant(args: GrantArgs, remote: &Remote) -> Result<Exit> {
         GrantVerb::Ls { on } => list(&resource(&on)?, remote).await?,
         GrantVerb::Give { on, to, grant } => {
             let new = NewGrant { to: grantee(&to, remote).await?, grant: grant.into() };
-            let given = remote.client.give(&resource(&on)?, &new).await.told()?;
-            remote.done(&given, format!("{to} may {} {on}", words::grant(given.grant)))?;
+            let given = remote.client.give(&resource(&on)?, &new).await.or_cli_error()?;
+            remote.done(&given, format!("{to} may {} {on}", describe::grant(given.grant)))?;
         }
         GrantVerb::Take { on, from } => {
             let grantee = grantee(&from, remote).await?;
-            let taken = remote.client.take_back(&resource(&on)?, grantee).await.told()?;
+            let taken = remote.client.take_back(&resource(&on)?, grantee).await.or_cli_error()?;
             remote.done(&taken, format!("{from} has nothing on {on} any more"))?;
         }
         GrantVerb::HandOver { session, to } => {
             let over = HandOver { to: person_id(&to, remote).await? };
-            let done = remote.client.hand_over(&session, &over).await.told()?;
+            let done = remote.client.hand_over(&session, &over).await.or_cli_error()?;
             remote.done(&done, format!("{session} is {to}'s"))?;
         }
     }
@@ -66,7 +66,7 @@ fn resource(on: &str) -> Result<String> {
     match on.strip_prefix("agent:") {
         Some(name) if is_name(name) => Ok(format!("agents/{name}")),
         None if on.starts_with("ses_") && is_name(on) => Ok(format!("sessions/{on}")),
-        _ => Err(Trouble::new(Exit::Usage, format!("{on:?} is neither a session nor an agent"))
+        _ => Err(CliError::new(Exit::Usage, format!("{on:?} is neither a session nor an agent"))
             .hint("write ses_… (`homing ls`) or agent:NAME (`homing agents`)")
             .into()),
     }
@@ -77,7 +77,7 @@ fn is_name(text: &str) -> bool {
 }
 
 async fn list(on: &str, remote: &Remote) -> Result<()> {
-    let page = remote.client.grants(on).await.told()?;
+    let page = remote.client.grants(on).await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);
     }
@@ -85,13 +85,13 @@ async fn list(on: &str, remote: &Remote) -> Result<()> {
         remote.screen.say("nothing was given on it to anybody");
         return Ok(());
     }
-    let names = Names::load(remote).await?;
+    let names = GranteeNames::load(remote).await?;
     let rows: Vec<Vec<String>> = page
         .items
         .into_iter()
         .map(|given| {
-            let (by, since) = (given.by.handle.unwrap_or(given.by.id), time::ago(given.since, world::now()));
-            vec![names.of(&given.to), words::grant(given.grant).to_owned(), by, since]
+            let (by, since) = (given.by.handle.unwrap_or(given.by.id), time::ago(given.since, system::now()));
+            vec![names.of(&given.to), describe::grant(given.grant).to_owned(), by, since]
         })
         .collect();
     Ok(remote.screen.table(&["TO", "MAY", "GIVEN BY", "SINCE"], &rows)?)

@@ -4,8 +4,8 @@ use anyhow::Result;
 use api::NewGroup;
 
 use crate::exit::Exit;
-use crate::naming::{group as group_named, person_id};
-use crate::remote::{Remote, Told};
+use crate::people_lookup::{group as group_named, person_id};
+use crate::remote::{OrCliError, Remote};
 
 /// List the groups of your org, or change who is in them
 ///
@@ -42,19 +42,19 @@ pub(crate) async fn group(args: GroupArgs, remote: &Remote) -> Result<Exit> {
     match args.verb.unwrap_or(GroupVerb::Ls) {
         GroupVerb::Ls => list(remote).await?,
         GroupVerb::Add { name } => {
-            let made = remote.client.make_group(&NewGroup { name }).await.told()?;
+            let made = remote.client.make_group(&NewGroup { name }).await.or_cli_error()?;
             remote.done(&made, format!("{} {}", made.id, made.name))?;
         }
         GroupVerb::Rm { group } => {
             let id = group_named(&group, remote).await?.id;
-            let done = remote.client.remove_group(&id).await.told()?;
+            let done = remote.client.remove_group(&id).await.or_cli_error()?;
             remote.done(&done, format!("{group} is gone"))?;
         }
         GroupVerb::Join { group, people } => {
             let id = group_named(&group, remote).await?.id;
             for name in people {
                 let person = person_id(&name, remote).await?;
-                let joined = remote.client.join(&id, &person).await.told()?;
+                let joined = remote.client.join(&id, &person).await.or_cli_error()?;
                 remote.done(&joined, format!("{name} is in {group}"))?;
             }
         }
@@ -62,7 +62,7 @@ pub(crate) async fn group(args: GroupArgs, remote: &Remote) -> Result<Exit> {
             let id = group_named(&group, remote).await?.id;
             for name in people {
                 let person = person_id(&name, remote).await?;
-                let left = remote.client.leave(&id, &person).await.told()?;
+                let left = remote.client.leave(&id, &person).await.or_cli_error()?;
                 remote.done(&left, format!("{name} is not in {group} any more"))?;
             }
         }
@@ -71,7 +71,7 @@ pub(crate) async fn group(args: GroupArgs, remote: &Remote) -> Result<Exit> {
 }
 
 async fn list(remote: &Remote) -> Result<()> {
-    let page = remote.client.groups().await.told()?;
+    let page = remote.client.groups().await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use api::{Code, IMPORT_BYTES_MAX, ImportQuery};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::target::path_text;
 
 /// Make a session with the conversation of a file
@@ -36,7 +36,7 @@ pub(crate) async fn import(args: ImportArgs, remote: &Remote) -> Result<Exit> {
         named => named,
     };
     let query = ImportQuery { agent: args.agent, directory, title: args.title };
-    let made = remote.client.import(file, &query).await.told().map_err(here_already)?;
+    let made = remote.client.import(file, &query).await.or_cli_error().map_err(here_already)?;
     if remote.screen.json {
         remote.screen.object(&made)?;
     } else {
@@ -48,18 +48,18 @@ pub(crate) async fn import(args: ImportArgs, remote: &Remote) -> Result<Exit> {
 
 /// Whoever has the conversation goes on in it, or wants a second one.
 fn here_already(error: anyhow::Error) -> anyhow::Error {
-    let hint = |trouble: &Trouble| {
-        let session = trouble.what.split_whitespace().find(|word| word.starts_with("ses_"))?;
+    let hint = |error: &CliError| {
+        let session = error.what.split_whitespace().find(|word| word.starts_with("ses_"))?;
         Some(format!(
             "go on there (`homing send --session {session} …`), or make a second one with `homing fork {session}`"
         ))
     };
-    match error.downcast::<Trouble>() {
-        Ok(trouble) if trouble.is(Code::AlreadyImported) => match hint(&trouble) {
-            Some(hint) => trouble.hint(hint).into(),
-            None => trouble.into(),
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::AlreadyImported) => match hint(&error) {
+            Some(hint) => error.hint(hint).into(),
+            None => error.into(),
         },
-        Ok(trouble) => trouble.into(),
+        Ok(error) => error.into(),
         Err(error) => error,
     }
 }
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         .with_context(|| path.display().to_string())?;
     if file.len() > IMPORT_BYTES_MAX {
         let what = format!("{} is longer than {IMPORT_BYTES_MAX} bytes", path.display());
-        return Err(Trouble::new(Exit::Usage, what).hint("is it a file that `homing export` wrote?").into());
+        return Err(CliError::new(Exit::Usage, what).hint("is it a file that `homing export` wrote?").into());
     }
     Ok(file)
 }

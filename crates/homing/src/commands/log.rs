@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use api::client::Heard;
+use api::client::FollowItem;
 use api::{Fact, FactsQuery, LIMIT_MAX, RuleFact, What};
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::screen::{Look, tame};
+use crate::remote::{OrCliError, Remote};
+use crate::screen::{TextStyle, tame};
 use crate::target::session_or_here;
-use crate::{time, words};
+use crate::{describe, time};
 
 /// Print a session's facts
 ///
@@ -34,20 +34,20 @@ pub(crate) struct LogArgs {
 pub(crate) async fn log(args: &LogArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
     // Asked first, so that an unknown session is told as such.
-    let number = remote.client.session(&session).await.told()?.number;
+    let number = remote.client.session(&session).await.or_cli_error()?.number;
     let after = args.last.map_or(args.after, |last| number.saturating_sub(last));
     if args.follow { follow(&session, after, remote).await } else { print(&session, after, remote).await }
 }
 
 async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
-    let mut names = Names::default();
+    let mut names = HandleCache::default();
     let limit = u32::try_from(LIMIT_MAX).ok();
     loop {
         let page = remote
             .client
             .facts(session, &FactsQuery { after: Some(after), limit, readiness: None })
             .await
-            .told()?;
+            .or_cli_error()?;
         if page.items.is_empty() {
             return Ok(Exit::Done);
         }
@@ -59,10 +59,10 @@ async fn print(session: &str, mut after: u64, remote: &Remote) -> Result<Exit> {
 }
 
 async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
-    let (mut facts, mut names) = (remote.client.follow(session, after), Names::default());
+    let (mut facts, mut names) = (remote.client.follow(session, after), HandleCache::default());
     loop {
         // Live words come again as facts; a log has them once.
-        if let Heard::Fact(fact) = facts.next().await.told()? {
+        if let FollowItem::Fact(fact) = facts.next().await.or_cli_error()? {
             show(&fact, &mut names, remote).await?;
         }
     }
@@ -70,9 +70,9 @@ async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
 
 /// How people are called whose ids were met.
 #[derive(Debug, Default)]
-struct Names(BTreeMap<String, String>);
+struct HandleCache(BTreeMap<String, String>);
 
-impl Names {
+impl HandleCache {
     /// The handle of somebody; the id if this credential may not know it.
     async fn of(&mut self, person: &str, remote: &Remote) -> String {
         if let Some(name) = self.0.get(person) {
@@ -86,7 +86,7 @@ impl Names {
 }
 
 /// With whoever has said it by their name.
-async fn named(fact: &Fact, names: &mut Names, remote: &Remote) -> Fact {
+async fn named(fact: &Fact, names: &mut HandleCache, remote: &Remote) -> Fact {
     let mut fact = fact.clone();
     if let What::Rule(RuleFact::Queued { by, .. }) = &mut fact.what {
         *by = names.of(by, remote).await;
@@ -94,15 +94,15 @@ async fn named(fact: &Fact, names: &mut Names, remote: &Remote) -> Fact {
     fact
 }
 
-async fn show(fact: &Fact, names: &mut Names, remote: &Remote) -> Result<()> {
+async fn show(fact: &Fact, names: &mut HandleCache, remote: &Remote) -> Result<()> {
     let screen = remote.screen;
     if screen.json {
         return Ok(screen.object(fact)?);
     }
     let margin = format!("{:>5}  {}", fact.number, time::clock(fact.at));
-    let words = tame(&words::fact(&named(fact, names, remote).await));
+    let words = tame(&describe::fact(&named(fact, names, remote).await));
     let mut lines = words.trim_end().lines();
-    screen.line(format!("{}  {}", screen.out(Look::Dim, &margin), lines.next().unwrap_or_default()))?;
+    screen.line(format!("{}  {}", screen.out(TextStyle::Dim, &margin), lines.next().unwrap_or_default()))?;
     for line in lines {
         screen.line(format!("{:width$}  {line}", "", width = margin.len()))?;
     }

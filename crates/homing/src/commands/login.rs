@@ -5,12 +5,12 @@ use api::client::Client;
 use api::{LinkSignIn, NewSignIn, PasswordSignIn, Secret, SignInFor};
 use serde_json::json;
 
-use crate::credentials::{Credentials, Kept};
-use crate::exit::{Exit, Trouble};
-use crate::place::Place;
-use crate::remote::{Told, check};
+use crate::credentials::{Credentials, StoredCredential};
+use crate::data_dir::DataDir;
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, check};
 use crate::screen::Screen;
-use crate::{ask, world};
+use crate::{system, terminal_prompt};
 
 /// Sign in to a server
 ///
@@ -30,20 +30,20 @@ pub(crate) struct LoginArgs {
     link: bool,
 }
 
-pub(crate) async fn login(args: LoginArgs, place: &Place, screen: Screen) -> Result<Exit> {
+pub(crate) async fn login(args: LoginArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
     // Before a secret is spent: if it could not be kept, there would be no use for it.
     let mut credentials = Credentials::load()?;
     let (url, proof) = if args.link {
-        by_link(&args, place, screen).await?
+        by_link(&args, data_dir, screen).await?
     } else {
-        by_password(&args, place, screen).await?
+        by_password(&args, data_dir, screen).await?
     };
-    let signed = Client::new(&url, "").map_err(Trouble::from)?.sign_in(&proof).await.told()?;
+    let signed = Client::new(&url, "").map_err(CliError::from)?.sign_in(&proof).await.or_cli_error()?;
     let token = signed.secret.ok_or_else(|| {
-        Trouble::new(Exit::Unreachable, format!("{url} let us in without a token"))
+        CliError::new(Exit::Unreachable, format!("{url} let us in without a token"))
             .hint("is it another version of homing?")
     })?;
-    credentials.keep(&url, Kept { token, handle: signed.handle.clone() })?;
+    credentials.keep(&url, StoredCredential { token, handle: signed.handle.clone() })?;
     if screen.json {
         screen.object(&json!({
             "url": url, "person": signed.person, "handle": signed.handle, "expires": signed.expires
@@ -57,34 +57,35 @@ pub(crate) async fn login(args: LoginArgs, place: &Place, screen: Screen) -> Res
     Ok(Exit::Done)
 }
 
-async fn by_password(args: &LoginArgs, place: &Place, screen: Screen) -> Result<(String, NewSignIn)> {
-    let url = url_of(args, place)?;
+async fn by_password(args: &LoginArgs, data_dir: &DataDir, screen: Screen) -> Result<(String, NewSignIn)> {
+    let url = url_of(args, data_dir)?;
     let login = match &args.user {
         Some(login) => login.clone(),
-        None => ask::word("your name", screen).await?,
+        None => terminal_prompt::line("your name", screen).await?,
     };
-    let password = ask::secret("your password", screen).await?;
-    let (purpose, name) = (SignInFor::Cli, Some(world::host()));
+    let password = terminal_prompt::secret("your password", screen).await?;
+    let (purpose, name) = (SignInFor::Cli, Some(system::host()));
     Ok((url, NewSignIn::Password(PasswordSignIn { login, password, purpose, name })))
 }
 
-async fn by_link(args: &LoginArgs, place: &Place, screen: Screen) -> Result<(String, NewSignIn)> {
-    let link = ask::secret("the link", screen).await?;
+async fn by_link(args: &LoginArgs, data_dir: &DataDir, screen: Screen) -> Result<(String, NewSignIn)> {
+    let link = terminal_prompt::secret("the link", screen).await?;
     let (base, code) = match link.reveal().trim().rsplit_once("/in/") {
         Some((base, code)) => (base.to_owned(), code.to_owned()),
         None => (String::new(), link.reveal().trim().to_owned()),
     };
-    let url = if base.is_empty() || args.url.is_some() { url_of(args, place)? } else { base };
+    let url = if base.is_empty() || args.url.is_some() { url_of(args, data_dir)? } else { base };
     check(&url)?;
-    let (purpose, name) = (SignInFor::Cli, Some(world::host()));
+    let (purpose, name) = (SignInFor::Cli, Some(system::host()));
     Ok((url, NewSignIn::Link(LinkSignIn { link: Secret::from(code), purpose, name })))
 }
 
-fn url_of(args: &LoginArgs, place: &Place) -> Result<String> {
-    let variable = || std::env::var("HOMING_URL").ok().filter(|url| !url.trim().is_empty() && !place.named);
-    let here = || place.url().ok().flatten();
+fn url_of(args: &LoginArgs, data_dir: &DataDir) -> Result<String> {
+    let variable =
+        || std::env::var("HOMING_URL").ok().filter(|url| !url.trim().is_empty() && !data_dir.named);
+    let here = || data_dir.url().ok().flatten();
     let url = args.url.clone().or_else(variable).or_else(here).ok_or_else(|| {
-        Trouble::new(Exit::Usage, "no server is named, and none runs here")
+        CliError::new(Exit::Usage, "no server is named, and none runs here")
             .hint("name one with --url http://HOST:PORT")
     })?;
     check(&url)?;

@@ -6,7 +6,7 @@ use api::client::{Client, ClientError};
 use serde_json::json;
 
 use crate::credentials::Credentials;
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use crate::screen::Screen;
 
 /// Sign out of a server
@@ -28,18 +28,18 @@ pub(crate) async fn logout(args: LogoutArgs, screen: Screen) -> Result<Exit> {
     let url = args.url.clone().or_else(current);
     let found = url.and_then(|url| credentials.at(&url).cloned().map(|kept| (url, kept)));
     let Some((url, kept)) = found else {
-        return Err(Trouble::new(Exit::NotFound, "you are not signed in there")
+        return Err(CliError::new(Exit::NotFound, "you are not signed in there")
             .hint("`homing login` signs in; the token of a server that runs here is not kept by it")
             .into());
     };
     if !args.forget {
-        let client = Client::new(&url, kept.token.reveal()).map_err(Trouble::from)?;
+        let client = Client::new(&url, kept.token.reveal()).map_err(CliError::from)?;
         match client.sign_out().await {
             Ok(_) => {}
             // It was good for nothing already.
             Err(ClientError::Refused(problem)) if problem.code == Code::Unauthenticated => {}
             Err(error) => {
-                return Err(Trouble::from(error)
+                return Err(CliError::from(error)
                     .hint("try again later, or forget the token with --forget and have it revoked: `homing token revoke`")
                     .into());
             }

@@ -4,8 +4,8 @@ use anyhow::Result;
 use api::{LIMIT_MAX, Page, Session, SessionsQuery, Which};
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::{time, words, world};
+use crate::remote::{OrCliError, Remote};
+use crate::{describe, system, time};
 
 /// List sessions, the ones with the newest activity first
 #[derive(clap::Args)]
@@ -47,8 +47,8 @@ pub(crate) async fn ls(args: &LsArgs, remote: &Remote) -> Result<Exit> {
 fn row(session: &Session) -> Vec<String> {
     vec![
         session.id.clone(),
-        words::doing(session),
-        time::ago(session.touched_at, world::now()),
+        describe::doing(session),
+        time::ago(session.touched_at, system::now()),
         agent(session),
         session.directory.clone(),
         session.title.clone().unwrap_or_default(),
@@ -70,7 +70,7 @@ async fn pages(remote: &Remote, which: Which, limit: u32) -> Result<Page<Session
         let left = limit - u32::try_from(all.items.len()).unwrap_or(limit);
         let query =
             SessionsQuery { which: Some(which), limit: Some(left.min(page_max)), cursor: all.next.take() };
-        let page = remote.client.sessions(&query).await.told()?;
+        let page = remote.client.sessions(&query).await.or_cli_error()?;
         all.items.extend(page.items);
         all.next = page.next;
         if all.next.is_none() || all.items.len() >= limit as usize {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
+use crate::remote::{OrCliError, Remote};
 use crate::time;
 
 /// List the running copies of the server
@@ -11,7 +11,7 @@ use crate::time;
 pub(crate) struct NodesArgs {}
 
 pub(crate) async fn nodes(_: &NodesArgs, remote: &Remote) -> Result<Exit> {
-    let page = remote.client.nodes().await.told()?;
+    let page = remote.client.nodes().await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&page)?;
         return Ok(Exit::Done);

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use api::{Grant, NewOrg, NewOwner, Org, OrgChange};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
-use crate::{time, words};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
+use crate::{describe, time};
 
 /// Show your org, change what it has decided, or see to the orgs of your machine
 #[derive(clap::Args)]
@@ -49,7 +49,7 @@ enum OrgVerb {
 
 pub(crate) async fn org(args: OrgArgs, remote: &Remote) -> Result<Exit> {
     match args.verb.unwrap_or(OrgVerb::Show) {
-        OrgVerb::Show => show(&remote.client.org().await.told()?, remote)?,
+        OrgVerb::Show => show(&remote.client.org().await.or_cli_error()?, remote)?,
         OrgVerb::Ls => list(remote).await?,
         OrgVerb::Add { name, owner, owner_name, email } => {
             let owner = NewOwner { handle: owner, name: owner_name, email };
@@ -61,7 +61,7 @@ pub(crate) async fn org(args: OrgArgs, remote: &Remote) -> Result<Exit> {
                 open_max: open_max.as_deref().map(count_or_none).transpose()?,
                 awake_max: awake_max.as_deref().map(count_or_none).transpose()?,
             };
-            show(&remote.client.change_org(&change).await.told()?, remote)?;
+            show(&remote.client.change_org(&change).await.or_cli_error()?, remote)?;
         }
     }
     Ok(Exit::Done)
@@ -73,7 +73,7 @@ fn grant_or_none(text: &str) -> Result<Option<Grant>> {
         "view" => Ok(Some(Grant::View)),
         "prompt" => Ok(Some(Grant::Prompt)),
         "manage" => Ok(Some(Grant::Manage)),
-        _ => Err(Trouble::new(Exit::Usage, format!("{text:?} is nothing that can be given"))
+        _ => Err(CliError::new(Exit::Usage, format!("{text:?} is nothing that can be given"))
             .hint("write view, prompt, manage or none")
             .into()),
     }
@@ -83,7 +83,7 @@ fn count_or_none(text: &str) -> Result<Option<u32>> {
     match (text, text.parse()) {
         ("none", _) => Ok(None),
         (_, Ok(count)) => Ok(Some(count)),
-        (_, Err(_)) => Err(Trouble::new(Exit::Usage, format!("{text:?} is not a number"))
+        (_, Err(_)) => Err(CliError::new(Exit::Usage, format!("{text:?} is not a number"))
             .hint("write a number, or none")
             .into()),
     }
@@ -94,7 +94,7 @@ fn show(org: &Org, remote: &Remote) -> Result<()> {
         return Ok(remote.screen.object(org)?);
     }
     let share = org.settings.share_new.map_or("private to their maker".to_owned(), |grant| {
-        format!("everybody may {}", words::grant(grant))
+        format!("everybody may {}", describe::grant(grant))
     });
     let count =
         |count: Option<u32>| count.map_or("as many as the machine allows".to_owned(), |n| n.to_string());
@@ -110,7 +110,7 @@ fn show(org: &Org, remote: &Remote) -> Result<()> {
 }
 
 async fn list(remote: &Remote) -> Result<()> {
-    let page = remote.client.orgs().await.told()?;
+    let page = remote.client.orgs().await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);
     }
@@ -123,7 +123,7 @@ async fn list(remote: &Remote) -> Result<()> {
 }
 
 async fn add(new: &NewOrg, remote: &Remote) -> Result<()> {
-    let made = remote.client.make_org(new).await.told()?;
+    let made = remote.client.make_org(new).await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&made)?);
     }

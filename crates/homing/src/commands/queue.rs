@@ -1,14 +1,14 @@
 //! `homing queue`: what waits in a session, and what can be done about it.
 
 use anyhow::Result;
-use api::client::Verdict;
+use api::client::ChangeOutcome;
 use api::{EditText, Hold, MessageChange, MessageQuery, Order, Queue, Queued, Receipt, ReceiptState};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::screen::cut;
 use crate::target::session_or_here;
-use crate::{time, words, world};
+use crate::{describe, system, time};
 
 /// How much of a message's words a list shows.
 const WORDS_SHOWN: usize = 60;
@@ -67,7 +67,7 @@ enum QueueVerb {
 
 pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
     if let (Some(session), Some(_)) = (&args.session, &args.verb) {
-        return Err(Trouble::new(
+        return Err(CliError::new(
             Exit::Usage,
             format!("a message is in one queue; {session} is one word too many"),
         )
@@ -84,37 +84,37 @@ pub(crate) async fn queue(args: QueueArgs, remote: &Remote) -> Result<Exit> {
         Some(QueueVerb::Edit { message, text, revision }) => {
             let revision = match revision {
                 Some(revision) => revision,
-                None => client.receipt(&message, &MessageQuery::default()).await.told()?.revision,
+                None => client.receipt(&message, &MessageQuery::default()).await.or_cli_error()?.revision,
             };
             let change = MessageChange::Text(EditText { text: text.join(" "), revision });
-            client.change_message(&message, &change).await.told()?
+            client.change_message(&message, &change).await.or_cli_error()?
         }
         Some(QueueVerb::Hold { message }) => {
-            client.change_message(&message, &held(true, false)).await.told()?
+            client.change_message(&message, &held(true, false)).await.or_cli_error()?
         }
         Some(QueueVerb::Release { message, here: _, there }) => {
-            client.change_message(&message, &held(false, there)).await.told()?
+            client.change_message(&message, &held(false, there)).await.or_cli_error()?
         }
-        Some(QueueVerb::Withdraw { message }) => client.withdraw(&message).await.told()?,
+        Some(QueueVerb::Withdraw { message }) => client.withdraw(&message).await.or_cli_error()?,
     };
     tell(verdict, remote)
 }
 
 async fn list(session: Option<&str>, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(session, remote).await?;
-    let queue = remote.client.queue(&session).await.told()?;
+    let queue = remote.client.queue(&session).await.or_cli_error()?;
     show(&queue, remote)?;
     Ok(Exit::Done)
 }
 
 /// Another order, made from the one that is there now. If somebody changes it meanwhile, the server says so.
 async fn put(message: &str, before: Option<&str>, first: bool, remote: &Remote) -> Result<Exit> {
-    let session = remote.client.receipt(message, &MessageQuery::default()).await.told()?.session;
-    let queue = remote.client.queue(&session).await.told()?;
+    let session = remote.client.receipt(message, &MessageQuery::default()).await.or_cli_error()?.session;
+    let queue = remote.client.queue(&session).await.or_cli_error()?;
     let waiting = queue.items.iter().filter(|item| item.state != ReceiptState::Running);
     let mut order: Vec<String> = waiting.map(|item| item.id.clone()).collect();
     let not_waiting = |id: &str| {
-        Trouble::new(Exit::Failed, format!("{id} does not wait in {session}"))
+        CliError::new(Exit::Failed, format!("{id} does not wait in {session}"))
             .hint(format!("`homing queue {session}` lists what does"))
     };
     let from = order.iter().position(|id| id == message).ok_or_else(|| not_waiting(message))?;
@@ -125,7 +125,7 @@ async fn put(message: &str, before: Option<&str>, first: bool, remote: &Remote) 
         None => order.len(),
     };
     order.insert(to, moved);
-    let verdict = remote.client.reorder(&session, &Order { order }).await.told()?;
+    let verdict = remote.client.reorder(&session, &Order { order }).await.or_cli_error()?;
     show(&verdict.into_inner(), remote)?;
     Ok(Exit::Done)
 }
@@ -139,21 +139,21 @@ fn show(queue: &Queue, remote: &Remote) -> Result<()> {
         return Ok(());
     }
     let row = |item: &Queued| {
-        let why = item.why.as_ref().map(|why| format!(" ({})", words::plain(why))).unwrap_or_default();
-        let state = format!("{}{why}", words::state(item.state));
-        vec![item.id.clone(), state, time::ago(item.accepted_at, world::now()), cut(&item.text, WORDS_SHOWN)]
+        let why = item.why.as_ref().map(|why| format!(" ({})", describe::plain(why))).unwrap_or_default();
+        let state = format!("{}{why}", describe::state(item.state));
+        vec![item.id.clone(), state, time::ago(item.accepted_at, system::now()), cut(&item.text, WORDS_SHOWN)]
     };
     let rows: Vec<Vec<String>> = queue.items.iter().map(row).collect();
     Ok(remote.screen.table(&["MESSAGE", "STATE", "SINCE", "WORDS"], &rows)?)
 }
 
-fn tell(verdict: Verdict<Receipt>, remote: &Remote) -> Result<Exit> {
-    let pending = matches!(verdict, Verdict::Pending(_));
+fn tell(verdict: ChangeOutcome<Receipt>, remote: &Remote) -> Result<Exit> {
+    let pending = matches!(verdict, ChangeOutcome::Pending(_));
     let receipt = verdict.into_inner();
     if remote.screen.json {
         remote.screen.object(&receipt)?;
     } else {
-        remote.screen.line(format!("{} {}", receipt.id, words::standing(&receipt)))?;
+        remote.screen.line(format!("{} {}", receipt.id, describe::standing(&receipt)))?;
     }
     if pending {
         remote.screen.say("not decided yet; `homing show` says later");

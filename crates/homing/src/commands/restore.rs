@@ -6,10 +6,10 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::commands::backup::cannot_copy;
+use crate::data_dir::DataDir;
 use crate::exit::Exit;
-use crate::place::Place;
 use crate::screen::Screen;
-use crate::world;
+use crate::system;
 
 /// Put a backup in the place of the database
 ///
@@ -20,14 +20,14 @@ pub(crate) struct RestoreArgs {
     file: PathBuf,
 }
 
-pub(crate) fn restore(args: &RestoreArgs, place: &Place, screen: Screen) -> Result<Exit> {
-    let restored = store_sqlite::restore(&args.file, &place.dir, world::now())
-        .map_err(|error| cannot_copy(error, place))?;
+pub(crate) fn restore(args: &RestoreArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    let restored = store_sqlite::restore(&args.file, &data_dir.path, system::now())
+        .map_err(|error| cannot_copy(error, data_dir))?;
     if screen.json {
-        screen.object(&json!({ "data": place.dir, "kept": restored.kept }))?;
+        screen.object(&json!({ "data": data_dir.path, "kept": restored.kept }))?;
         return Ok(Exit::Done);
     }
-    screen.line(place.dir.display().to_string())?;
+    screen.line(data_dir.path.display().to_string())?;
     match restored.kept {
         Some(kept) => screen.say(format!("restored; what was there before is in {}", kept.display())),
         None => screen.say("restored; there was nothing before"),

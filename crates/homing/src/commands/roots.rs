@@ -3,9 +3,9 @@
 use anyhow::Result;
 use api::{Grantee, Page, Role, Root};
 
-use crate::exit::{Exit, Trouble};
-use crate::naming::{Names, grantee};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::people_lookup::{GranteeNames, grantee};
+use crate::remote::{OrCliError, Remote};
 
 /// List the directories that may be chosen for a session, or change who may choose which
 ///
@@ -42,12 +42,12 @@ pub(crate) async fn roots(args: RootsArgs, remote: &Remote) -> Result<Exit> {
         RootsVerb::Ls => list(remote).await?,
         RootsVerb::Add { directory, to } => {
             let root = root(&directory, to.as_deref(), remote).await?;
-            let added = remote.client.add_root(&root).await.told()?;
+            let added = remote.client.add_root(&root).await.or_cli_error()?;
             remote.done(&added, format!("{} may be chosen", added.directory))?;
         }
         RootsVerb::Rm { directory, to } => {
             let root = root(&directory, to.as_deref(), remote).await?;
-            let removed = remote.client.remove_root(root).await.told()?;
+            let removed = remote.client.remove_root(root).await.or_cli_error()?;
             remote.done(&removed, format!("{} may not be chosen any more", removed.directory))?;
         }
     }
@@ -57,19 +57,19 @@ pub(crate) async fn roots(args: RootsArgs, remote: &Remote) -> Result<Exit> {
 async fn root(directory: &str, to: Option<&str>, remote: &Remote) -> Result<Root> {
     let absolute = std::path::absolute(directory)?;
     let directory = absolute.to_str().map(str::to_owned).ok_or_else(|| {
-        Trouble::new(Exit::Usage, format!("{} is not text", absolute.display()))
+        CliError::new(Exit::Usage, format!("{} is not text", absolute.display()))
             .hint("use a directory whose name is UTF-8")
     })?;
     let to = match to {
         Some(to) => grantee(to, remote).await?,
-        None => Grantee::user(remote.client.me().await.told()?.person),
+        None => Grantee::user(remote.client.me().await.or_cli_error()?.person),
     };
     Ok(Root { directory, to })
 }
 
 /// Admins see everybody's, the others their own.
 async fn list(remote: &Remote) -> Result<()> {
-    let me = remote.client.me().await.told()?;
+    let me = remote.client.me().await.or_cli_error()?;
     if me.role < Role::Admin {
         let to = Grantee::user(me.person);
         let items = me.roots.into_iter().map(|directory| Root { directory, to: to.clone() });
@@ -79,7 +79,7 @@ async fn list(remote: &Remote) -> Result<()> {
         }
         return Ok(items.iter().try_for_each(|root| remote.screen.line(&root.directory))?);
     }
-    let page = remote.client.roots().await.told()?;
+    let page = remote.client.roots().await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);
     }
@@ -87,7 +87,7 @@ async fn list(remote: &Remote) -> Result<()> {
         remote.screen.say("there are none: sessions get a directory of their own");
         return Ok(());
     }
-    let names = Names::load(remote).await?;
+    let names = GranteeNames::load(remote).await?;
     let rows: Vec<Vec<String>> =
         page.items.into_iter().map(|root| vec![names.of(&root.to), root.directory]).collect();
     Ok(remote.screen.table(&["TO", "DIRECTORY"], &rows)?)

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use api::Explained;
 
+use crate::describe;
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
+use crate::remote::{OrCliError, Remote};
 use crate::target::TargetArgs;
-use crate::words;
 
 /// Explain where a message would go
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ enum RouteVerb {
 pub(crate) async fn route(args: RouteArgs, remote: &Remote) -> Result<Exit> {
     let RouteVerb::Explain { target } = args.verb;
     let query = target.query(remote).await?;
-    let explained = remote.client.explain(&query).await.told()?;
+    let explained = remote.client.explain(&query).await.or_cli_error()?;
     let exit = match &explained {
         Explained::Existing { .. } | Explained::New { .. } => Exit::Done,
         Explained::Refused { code, .. } if *code == api::Code::NotFound => Exit::NotFound,
@@ -48,13 +48,13 @@ fn pairs_of(explained: &Explained) -> Vec<(&'static str, String)> {
     match explained {
         Explained::Existing { session, why } => vec![
             ("goes to", session.id.clone()),
-            ("which is", format!("{}, {} in {}", words::doing(session), session.agent, session.directory)),
+            ("which is", format!("{}, {} in {}", describe::doing(session), session.agent, session.directory)),
             ("because", why.clone()),
         ],
         Explained::New { previous, why, .. } => {
             let mut pairs = vec![("goes to", "a new session".to_owned())];
             pairs.extend(previous.as_ref().map(|previous| {
-                ("before it", format!("{} ({})", previous.session, words::ended(previous.why)))
+                ("before it", format!("{} ({})", previous.session, describe::ended(previous.why)))
             }));
             pairs.push(("because", why.clone()));
             pairs

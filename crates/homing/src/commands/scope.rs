@@ -1,17 +1,17 @@
 //! `homing scope`: where and how a session acts, and what can be changed about it.
 
 use anyhow::Result;
-use api::client::{Heard, Verdict};
+use api::client::{ChangeOutcome, FollowItem};
 use api::{
     Choices, Code, EnterWorktree, Fact, FactsQuery, Files, RuleFact, ScopeEnter, ScopeExit, ScopeRelink,
     ScopeRequest, ScopeSet, ScopeSetting, Session, StoryFact, What,
 };
 use std::time::Duration;
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::describe;
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::target::{path_text, session_or_here};
-use crate::words;
 
 /// The longest that a change is waited for; later it happens without us.
 const CHANGE_WAIT: Duration = Duration::from_secs(120);
@@ -73,22 +73,24 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
     let now = args.now;
     let request = match args.verb {
-        None => return show(&remote.client.session(&session).await.told()?, remote),
+        None => return show(&remote.client.session(&session).await.or_cli_error()?, remote),
         Some(ScopeVerb::Keep) => {
-            let kept = remote.client.keep_scope(&session).await.told().map_err(nothing_waits)?;
+            let kept = remote.client.keep_scope(&session).await.or_cli_error().map_err(nothing_waits)?;
             return show(&kept.into_inner(), remote);
         }
         Some(ScopeVerb::Commands) => {
-            return choices(&remote.client.commands(&session).await.told()?, remote);
+            return choices(&remote.client.commands(&session).await.or_cli_error()?, remote);
         }
-        Some(ScopeVerb::Models) => return choices(&remote.client.models(&session).await.told()?, remote),
-        Some(ScopeVerb::Files) => return files(&remote.client.files(&session).await.told()?, remote),
+        Some(ScopeVerb::Models) => {
+            return choices(&remote.client.models(&session).await.or_cli_error()?, remote);
+        }
+        Some(ScopeVerb::Files) => return files(&remote.client.files(&session).await.or_cli_error()?, remote),
         Some(ScopeVerb::Enter { name, base, branch }) => {
             ScopeRequest::Enter(ScopeEnter { enter: EnterWorktree { name, base, branch }, now })
         }
         Some(ScopeVerb::Exit) => ScopeRequest::Exit(ScopeExit { exit: true, now }),
         Some(ScopeVerb::Set { agent: None, model: None, mode: None }) => {
-            return Err(Trouble::new(Exit::Usage, "there is nothing to change")
+            return Err(CliError::new(Exit::Usage, "there is nothing to change")
                 .hint("name at least one of --agent, --model and --mode")
                 .into());
         }
@@ -103,14 +105,15 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
             ScopeRequest::Relink(ScopeRelink { relink, now })
         }
     };
-    let before = remote.client.session(&session).await.told()?;
-    let now = match remote.client.change_scope(&session, &request).await.told().map_err(without_now)? {
-        Verdict::Done(now) => now,
-        Verdict::Pending(_) => {
-            remote.screen.say("not decided yet; `homing scope` says later");
-            return Ok(Exit::Later);
-        }
-    };
+    let before = remote.client.session(&session).await.or_cli_error()?;
+    let now =
+        match remote.client.change_scope(&session, &request).await.or_cli_error().map_err(without_now)? {
+            ChangeOutcome::Done(now) => now,
+            ChangeOutcome::Pending(_) => {
+                remote.screen.say("not decided yet; `homing scope` says later");
+                return Ok(Exit::Later);
+            }
+        };
     match tokio::time::timeout(CHANGE_WAIT, until_settled(&before, &now, remote)).await {
         Ok(settled) => settled?,
         Err(_) => {
@@ -120,27 +123,27 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
             return Ok(Exit::Later);
         }
     }
-    show(&remote.client.session(&session).await.told()?, remote)
+    show(&remote.client.session(&session).await.or_cli_error()?, remote)
 }
 
 /// What a change is told that has to be now.
 fn without_now(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<Trouble>() {
-        Ok(trouble) if trouble.is(Code::Busy) => trouble
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::Busy) => error
             .hint("wait for the end of the turn, or stop it with `homing stop`; without --now a change waits by itself")
             .into(),
-        Ok(trouble) => trouble.into(),
+        Ok(error) => error.into(),
         Err(error) => error,
     }
 }
 
 /// A change that has happened, or never was, cannot be given up.
 fn nothing_waits(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<Trouble>() {
-        Ok(trouble) if trouble.is(Code::TooLate) => {
-            trouble.hint("no change waits; `homing scope` shows where the session is").into()
+    match error.downcast::<CliError>() {
+        Ok(error) if error.is(Code::TooLate) => {
+            error.hint("no change waits; `homing scope` shows where the session is").into()
         }
-        Ok(trouble) => trouble.into(),
+        Ok(error) => error.into(),
         Err(error) => error,
     }
 }
@@ -160,26 +163,26 @@ async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Resu
     let mut facts = remote.client.follow(&before.id, before.number);
     let mut notice = String::new();
     loop {
-        let Heard::Fact(Fact { what, .. }) = facts.next().await.told()? else { continue };
+        let FollowItem::Fact(Fact { what, .. }) = facts.next().await.or_cli_error()? else { continue };
         match what {
             What::Rule(RuleFact::ScopeChanged { .. }) => return Ok(()),
             What::Rule(RuleFact::ScopeKept { why, .. }) if why == "asked" => {
-                return Err(Trouble::new(Exit::Failed, "the change was given up").into());
+                return Err(CliError::new(Exit::Failed, "the change was given up").into());
             }
             What::Rule(RuleFact::ScopeKept { .. }) => {
-                return Err(Trouble::new(Exit::Failed, format!("the scope stays as it was. {notice}"))
+                return Err(CliError::new(Exit::Failed, format!("the scope stays as it was. {notice}"))
                     .hint("nothing was changed: mend that, then ask again")
                     .into());
             }
             What::Rule(RuleFact::Ended { .. }) => {
-                return Err(Trouble::new(
+                return Err(CliError::new(
                     Exit::Failed,
                     "the session has ended before its scope could change",
                 )
                 .hint("nothing was changed: begin another session with `homing send --new`")
                 .into());
             }
-            What::Story(StoryFact { turn: 0, story, .. }) => notice = words::story(&story),
+            What::Story(StoryFact { turn: 0, story, .. }) => notice = describe::story(&story),
             What::Story(_) | What::Rule(_) | What::Other(_) => {}
         }
     }
@@ -189,7 +192,7 @@ async fn was_asked(before: &Session, now: &Session, remote: &Remote) -> Result<b
     let mut after = before.number;
     while after < now.number {
         let query = FactsQuery { after: Some(after), ..FactsQuery::default() };
-        let page = remote.client.facts(&before.id, &query).await.told()?;
+        let page = remote.client.facts(&before.id, &query).await.or_cli_error()?;
         if page.items.is_empty() {
             break;
         }

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use api::{Delivery, NewMessage, Receipt};
 
 use crate::commands::stop::stop_message;
-use crate::exit::{Exit, Trouble};
-use crate::follow::{Follower, Step, conclude};
-use crate::keys::Interrupts;
-use crate::remote::{Remote, Told};
+use crate::describe;
+use crate::exit::{CliError, Exit};
+use crate::follow::{FollowStep, Follower, conclude};
+use crate::keyboard::Interrupts;
+use crate::remote::{OrCliError, Remote};
 use crate::target::{MakeArgs, TargetArgs};
-use crate::words;
 
 /// How long a detached follower waits for a second Ctrl-C before it goes.
 const SECOND_WAIT: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
     let target = args.target.resolve(&args.make, remote).await?;
     let message = NewMessage::text(target.to.clone(), text).delivered(args.delivery(), None);
     let message = message.left_alone(args.unattended);
-    let receipt = remote.client.say(&message).await.told()?;
+    let receipt = remote.client.say(&message).await.or_cli_error()?;
     target.announce(&receipt, remote);
     if args.follow {
         return watch(remote, &receipt).await;
@@ -69,7 +69,7 @@ pub(crate) async fn send(args: SendArgs, remote: &Remote) -> Result<Exit> {
         remote.screen.line(&receipt.id)?;
         remote.screen.progress(format!(
             "{}; `homing show {}` has the answer once there is one",
-            words::standing(&receipt),
+            describe::standing(&receipt),
             receipt.id
         ));
     }
@@ -84,7 +84,7 @@ fn words_of(arguments: &[String]) -> Result<String> {
         io::stdin().read_to_string(&mut text).context("standard input")?;
     }
     if text.trim().is_empty() {
-        return Err(Trouble::new(Exit::Usage, "there is nothing to say")
+        return Err(CliError::new(Exit::Usage, "there is nothing to say")
             .hint("homing send \"your message\", or `homing chat` for a conversation")
             .into());
     }
@@ -103,12 +103,12 @@ async fn watch(remote: &Remote, receipt: &Receipt) -> Result<Exit> {
             }
         };
         match step {
-            Step::On => {}
-            Step::Question(asked) => {
+            FollowStep::On => {}
+            FollowStep::Question(asked) => {
                 remote.screen.say(asked.words());
                 remote.screen.say(asked.how());
             }
-            Step::Over(receipt) => return conclude(&receipt, remote.screen),
+            FollowStep::Over(receipt) => return conclude(&receipt, remote.screen),
         }
     }
 }

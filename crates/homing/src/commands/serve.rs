@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde_json::json;
 
+use crate::data_dir::DataDir;
 use crate::exit::Exit;
-use crate::place::Place;
 use crate::screen::Screen;
-use crate::wiring::{GoWords, ListenArgs, Ready, start_log};
+use crate::wiring::{BoundDaemon, ListenArgs, ShutdownSignals, start_log};
 
 /// Run the server, for services
 ///
@@ -18,14 +18,14 @@ pub(crate) struct ServeArgs {
     listen: ListenArgs,
 }
 
-pub(crate) async fn serve(args: ServeArgs, place: &Place, screen: Screen) -> Result<Exit> {
-    let config = args.listen.config(place)?;
+pub(crate) async fn serve(args: ServeArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    let config = args.listen.config(data_dir)?;
     start_log(&config, screen)?;
-    let words = GoWords::for_service(&config)?;
-    let ready = Ready::start(&config, place).await?;
-    tracing::info!(url = ready.url(), data = %place.dir.display(), "ready");
+    let words = ShutdownSignals::for_service(&config)?;
+    let ready = BoundDaemon::start(&config, data_dir).await?;
+    tracing::info!(url = ready.url(), data = %data_dir.path.display(), "ready");
     if screen.json {
-        screen.object(&json!({ "url": ready.url(), "data": place.dir, "pid": std::process::id() }))?;
+        screen.object(&json!({ "url": ready.url(), "data": data_dir.path, "pid": std::process::id() }))?;
     } else {
         screen.line(ready.url())?;
     }

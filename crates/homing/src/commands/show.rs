@@ -4,10 +4,10 @@ use anyhow::Result;
 use api::{MessageQuery, Readiness, Receipt, Session};
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::screen::{Look, Screen, tame};
+use crate::remote::{OrCliError, Remote};
+use crate::screen::{Screen, TextStyle, tame};
 use crate::target::session_or_here;
-use crate::{time, words};
+use crate::{describe, time};
 
 /// Show a session, or a message with its answer
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
     match args.what.as_deref() {
         Some(message) if message.starts_with("msg_") => {
             let query = MessageQuery { wait: args.wait, words: Some(true) };
-            let receipt = remote.client.receipt(message, &query).await.told()?;
+            let receipt = remote.client.receipt(message, &query).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&receipt)?
             } else {
@@ -32,11 +32,11 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
         }
         session => {
             let session = session_or_here(session, remote).await?;
-            let session = remote.client.session(&session).await.told()?;
+            let session = remote.client.session(&session).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&session)?
             } else {
-                let ready = remote.client.readiness(&session.id).await.told()?;
+                let ready = remote.client.readiness(&session.id).await.or_cli_error()?;
                 show_session(&session, &ready, remote.screen)?
             }
         }
@@ -47,8 +47,8 @@ pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
 fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<()> {
     let mut pairs = vec![("session", session.id.clone())];
     pairs.extend(session.title.clone().map(|title| ("title", title)));
-    let why = session.why.map(|why| format!(" ({})", words::ended(why))).unwrap_or_default();
-    pairs.push(("state", format!("{}{why}", words::doing(session))));
+    let why = session.why.map(|why| format!(" ({})", describe::ended(why))).unwrap_or_default();
+    pairs.push(("state", format!("{}{why}", describe::doing(session))));
     pairs.extend(session.owned_by.clone().map(|who| ("owner", who.handle.unwrap_or(who.id))));
     pairs.push(("agent", session.agent.clone()));
     pairs.extend(session.model.clone().map(|model| ("model", model)));
@@ -65,7 +65,7 @@ fn show_session(session: &Session, ready: &Readiness, screen: Screen) -> Result<
         format!("as {there}, from {org}")
     });
     pairs.extend(imported.map(|imported| ("imported", imported)));
-    pairs.extend(words::readiness(ready).into_iter().map(|line| ("ready", line)));
+    pairs.extend(describe::readiness(ready).into_iter().map(|line| ("ready", line)));
     pairs.push(("made", time::full(session.made_at)));
     pairs.push(("last", time::full(session.touched_at)));
     pairs.push(("facts", format!("{} (`homing log {}`)", session.number, session.id)));
@@ -76,16 +76,16 @@ fn show_message(receipt: &Receipt, screen: Screen) -> Result<()> {
     let mut pairs = vec![("message", receipt.id.clone()), ("session", receipt.session.clone())];
     pairs.extend(receipt.by.clone().map(|who| ("sender", who.handle.unwrap_or(who.id))));
     pairs.extend([
-        ("state", words::standing(receipt)),
+        ("state", describe::standing(receipt)),
         ("accepted", time::full(receipt.accepted_at)),
         ("changed", time::full(receipt.changed_at)),
     ]);
     pairs.extend(receipt.notice.clone().map(|notice| ("notice", notice)));
-    pairs.extend(words::hint(receipt).map(|hint| ("hint", hint)));
+    pairs.extend(describe::hint(receipt).map(|hint| ("hint", hint)));
     screen.pairs(&pairs)?;
     for (name, text) in [("said", &receipt.text), ("answer", &receipt.answer)] {
         if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-            screen.line(format!("\n{}\n{}", screen.out(Look::Dim, name), tame(text.trim_end())))?;
+            screen.line(format!("\n{}\n{}", screen.out(TextStyle::Dim, name), tame(text.trim_end())))?;
         }
     }
     Ok(())

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use api::{FactsQuery, MessageQuery, Receipt, ReceiptState, Story, What};
 
+use crate::describe;
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::screen::Look;
+use crate::remote::{OrCliError, Remote};
+use crate::screen::TextStyle;
 use crate::target::session_or_here;
-use crate::words;
 
 /// The longest that a stop is waited for; an agent has a few seconds to go by itself.
 const STOP_WAIT_S: u64 = 30;
@@ -37,8 +37,12 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
     if remote.screen.json {
         remote.screen.object(&stopped.receipt)?;
     } else {
-        let state = words::state(stopped.receipt.state);
-        remote.screen.line(format!("{} {}", stopped.receipt.id, remote.screen.out(Look::Bold, state)))?;
+        let state = describe::state(stopped.receipt.state);
+        remote.screen.line(format!(
+            "{} {}",
+            stopped.receipt.id,
+            remote.screen.out(TextStyle::Bold, state)
+        ))?;
         remote.screen.say(stopped.words());
     }
     Ok(if stopped.receipt.state.is_final() { Exit::Done } else { Exit::Later })
@@ -46,7 +50,7 @@ pub(crate) async fn stop(args: &StopArgs, remote: &Remote) -> Result<Exit> {
 
 /// The message whose turn runs now. From here on it is that one, whatever runs by the time the stop arrives.
 async fn running_in(remote: &Remote, session: &str) -> Result<Option<String>> {
-    let queue = remote.client.queue(session).await.told()?;
+    let queue = remote.client.queue(session).await.or_cli_error()?;
     Ok(queue.items.into_iter().find(|item| item.state == ReceiptState::Running).map(|item| item.id))
 }
 
@@ -60,23 +64,23 @@ impl Stopped {
     pub(crate) fn words(&self) -> String {
         match (self.receipt.state, self.verified) {
             (ReceiptState::Stopped, Some((killed, gone))) => {
-                format!("stopped: {}", words::verified(killed, gone))
+                format!("stopped: {}", describe::verified(killed, gone))
             }
             (ReceiptState::Stopped, None) => "stopped".to_owned(),
-            (state, _) if state.is_final() => format!("it was {} already", words::state(state)),
-            (state, _) => format!("asked to stop; it is still {}", words::state(state)),
+            (state, _) if state.is_final() => format!("it was {} already", describe::state(state)),
+            (state, _) => format!("asked to stop; it is still {}", describe::state(state)),
         }
     }
 }
 
 /// Stops a message's turn and waits until it is over.
 pub(crate) async fn stop_message(remote: &Remote, message: &str) -> Result<Stopped> {
-    let now = remote.client.stop(message).await.told()?.into_inner();
+    let now = remote.client.stop(message).await.or_cli_error()?.into_inner();
     let receipt = if now.state.is_final() {
         now
     } else {
         let query = MessageQuery { wait: Some(STOP_WAIT_S), words: None };
-        remote.client.receipt(message, &query).await.told()?
+        remote.client.receipt(message, &query).await.or_cli_error()?
     };
     let verified = seen_gone(remote, &receipt).await?;
     Ok(Stopped { receipt, verified })
@@ -86,7 +90,7 @@ pub(crate) async fn stop_message(remote: &Remote, message: &str) -> Result<Stopp
 async fn seen_gone(remote: &Remote, receipt: &Receipt) -> Result<Option<(u32, bool)>> {
     let (Some(turn), Some(last)) = (receipt.turn, receipt.last) else { return Ok(None) };
     let query = FactsQuery { after: Some(last.saturating_sub(LAST_FACTS)), limit: None, readiness: None };
-    let facts = remote.client.facts(&receipt.session, &query).await.told()?;
+    let facts = remote.client.facts(&receipt.session, &query).await.or_cli_error()?;
     Ok(facts.items.iter().find_map(|fact| match &fact.what {
         What::Story(told) if told.turn == turn => match told.story {
             Story::Stopped { killed, gone } => Some((killed, gone)),

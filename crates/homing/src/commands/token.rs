@@ -3,11 +3,11 @@
 use anyhow::Result;
 use api::{At, NewToken, Right, Token, TokensQuery};
 
+use crate::describe::RightArg;
 use crate::exit::Exit;
-use crate::naming::person_id;
-use crate::remote::{Remote, Told};
-use crate::words::RightWord;
-use crate::{time, words, world};
+use crate::people_lookup::person_id;
+use crate::remote::{OrCliError, Remote};
+use crate::{describe, system, time};
 
 /// How long a token is good if nobody says.
 const EXPIRES_DEFAULT: &str = "90d";
@@ -33,7 +33,7 @@ enum TokenVerb {
         name: String,
         /// What it shall be good for, several with commas
         #[arg(long, short, value_enum, value_delimiter = ',', required = true)]
-        rights: Vec<RightWord>,
+        rights: Vec<RightArg>,
         /// Until when: a duration such as 12h or 30d, a day, a moment, or never
         #[arg(long, default_value = EXPIRES_DEFAULT)]
         expires: String,
@@ -57,7 +57,7 @@ pub(crate) async fn token(args: TokenArgs, remote: &Remote) -> Result<Exit> {
         TokenVerb::Make { name, rights, expires, client } => {
             let rights: Vec<Right> = rights.into_iter().map(Right::from).collect();
             let new = NewToken { name, rights, expires: expires_at(&expires)?, client };
-            let made = remote.client.make_token(&new).await.told()?;
+            let made = remote.client.make_token(&new).await.or_cli_error()?;
             if remote.screen.json {
                 remote.screen.object(&made)?;
             } else {
@@ -70,7 +70,7 @@ pub(crate) async fn token(args: TokenArgs, remote: &Remote) -> Result<Exit> {
             }
         }
         TokenVerb::Revoke { token } => {
-            let done = remote.client.revoke_token(&token).await.told()?;
+            let done = remote.client.revoke_token(&token).await.or_cli_error()?;
             remote.done(&done, format!("{token} is good for nothing any more"))?;
         }
     }
@@ -85,7 +85,7 @@ fn expires_at(text: &str) -> Result<Option<At>> {
 }
 
 async fn list(query: &TokensQuery, remote: &Remote) -> Result<()> {
-    let page = remote.client.tokens(query).await.told()?;
+    let page = remote.client.tokens(query).await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);
     }
@@ -98,11 +98,11 @@ async fn list(query: &TokensQuery, remote: &Remote) -> Result<()> {
 }
 
 fn row(token: &Token) -> Vec<String> {
-    let used = |at: At| time::ago(at, world::now());
+    let used = |at: At| time::ago(at, system::now());
     vec![
         token.id.clone(),
-        words::purpose(token.purpose).to_owned(),
-        words::rights(&token.rights),
+        describe::purpose(token.purpose).to_owned(),
+        describe::rights(&token.rights),
         token.expires.map_or("never".to_owned(), time::full),
         token.last_used.map_or("never".to_owned(), used),
         token.name.clone().unwrap_or_default(),

@@ -1,15 +1,15 @@
 //! `homing undo`: put back what a turn has changed.
 
 use anyhow::Result;
-use api::client::Heard;
+use api::client::FollowItem;
 use api::{RuleFact, What};
 use std::time::Duration;
 
 use crate::commands::diff::{last_turn, no_turn};
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::describe;
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::target::session_or_here;
-use crate::words;
 
 /// The longest that it is waited for.
 const UNDO_WAIT: Duration = Duration::from_secs(120);
@@ -31,14 +31,14 @@ pub(crate) async fn undo(args: &UndoArgs, remote: &Remote) -> Result<Exit> {
     let session = session_or_here(args.session.as_deref(), remote).await?;
     let Some(turn) = args.turn else {
         let last = last_turn(&session, remote).await?.ok_or_else(no_turn)?;
-        return Err(Trouble::new(Exit::Usage, "which turn is to be undone?")
+        return Err(CliError::new(Exit::Usage, "which turn is to be undone?")
             .hint(format!(
                 "the last one is {last}: `homing diff {last}` shows it, `homing undo {last}` undoes it"
             ))
             .into());
     };
-    let before = remote.client.session(&session).await.told()?.number;
-    remote.client.undo(&session, turn).await.told()?;
+    let before = remote.client.session(&session).await.or_cli_error()?.number;
+    remote.client.undo(&session, turn).await.or_cli_error()?;
     match tokio::time::timeout(UNDO_WAIT, until_undone(&session, before, remote)).await {
         Ok(undone) => undone,
         Err(_) => {
@@ -52,7 +52,7 @@ async fn until_undone(session: &str, after: u64, remote: &Remote) -> Result<Exit
     let mut facts = remote.client.follow(session, after);
     let mut notice = String::new();
     loop {
-        let Heard::Fact(fact) = facts.next().await.told()? else { continue };
+        let FollowItem::Fact(fact) = facts.next().await.or_cli_error()? else { continue };
         match &fact.what {
             What::Rule(RuleFact::Undone { .. }) => {
                 if remote.screen.json {
@@ -63,11 +63,11 @@ async fn until_undone(session: &str, after: u64, remote: &Remote) -> Result<Exit
                 return Ok(Exit::Done);
             }
             What::Rule(RuleFact::ErrandFailed { .. }) => {
-                return Err(Trouble::new(Exit::Failed, notice)
+                return Err(CliError::new(Exit::Failed, notice)
                     .hint("nothing was changed; `homing log` numbers the turns, `homing diff TURN` shows one")
                     .into());
             }
-            What::Story(story) => notice = words::story(&story.story),
+            What::Story(story) => notice = describe::story(&story.story),
             What::Rule(_) | What::Other(_) => {}
         }
     }

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use serde_json::json;
 
+use crate::data_dir::DataDir;
 use crate::exit::Exit;
-use crate::place::Place;
-use crate::screen::{Look, Screen};
-use crate::wiring::{GoWords, ListenArgs, Ready, start_log};
+use crate::screen::{Screen, TextStyle};
+use crate::wiring::{BoundDaemon, ListenArgs, ShutdownSignals, start_log};
 
 /// Start the server and its page, and say how to get in
 ///
@@ -27,24 +27,25 @@ pub(crate) struct UpArgs {
     no_browser: bool,
 }
 
-pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Exit> {
-    let config = args.listen.config(place)?;
+pub(crate) async fn up(args: UpArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    let config = args.listen.config(data_dir)?;
     start_log(&config, screen)?;
-    let words = GoWords::listen()?;
-    let ready = Ready::start(&config, place).await?;
+    let words = ShutdownSignals::listen()?;
+    let ready = BoundDaemon::start(&config, data_dir).await?;
     let (url, (link, spent)) = (ready.url(), ready.sign_in().await?);
     if screen.json {
         let (agent, pid) = (ready.default_agent(), std::process::id());
-        screen
-            .object(&json!({ "url": url, "sign_in": link, "data": place.dir, "pid": pid, "agent": agent }))?;
+        screen.object(
+            &json!({ "url": url, "sign_in": link, "data": data_dir.path, "pid": pid, "agent": agent }),
+        )?;
     } else if screen.out_is_terminal {
-        welcome(&ready, &link, place, screen)?;
+        welcome(&ready, &link, data_dir, screen)?;
     } else {
         screen.line(&url)?;
         screen.line(&link)?;
     }
     let page = if screen.out_is_terminal && !args.no_browser && has_display() {
-        open_browser(&link, place)
+        open_browser(&link, data_dir)
     } else {
         None
     };
@@ -62,22 +63,23 @@ pub(crate) async fn up(args: UpArgs, place: &Place, screen: Screen) -> Result<Ex
     Ok(Exit::Done)
 }
 
-fn welcome(ready: &Ready, link: &str, place: &Place, screen: Screen) -> Result<()> {
-    screen.line(format!("{} at {}\n", screen.out(Look::Bold, "Homing is up"), ready.url()))?;
+fn welcome(ready: &BoundDaemon, link: &str, data_dir: &DataDir, screen: Screen) -> Result<()> {
+    screen.line(format!("{} at {}\n", screen.out(TextStyle::Bold, "Homing is up"), ready.url()))?;
     screen.pairs(&[
         ("  sign in", format!("{link} (works once, within 10 minutes; `homing user link` makes another)")),
-        ("  data", place.dir.display().to_string()),
+        ("  data", data_dir.path.display().to_string()),
         ("  agent", format!("{} for new sessions; `homing agents` lists all", ready.default_agent())),
-        ("  try", format!("{}   in another terminal", screen.out(Look::Good, &first_command(place)))),
+        ("  try", format!("{}   in another terminal", screen.out(TextStyle::Good, &first_command(data_dir)))),
     ])?;
-    screen.line(screen.out(Look::Dim, "\nCtrl-C stops the server; sessions stay."))?;
+    screen.line(screen.out(TextStyle::Dim, "\nCtrl-C stops the server; sessions stay."))?;
     Ok(())
 }
 
 /// What a newcomer can type next, wherever the program and its data are.
-fn first_command(place: &Place) -> String {
+fn first_command(data_dir: &DataDir) -> String {
     let program = std::env::args().next().filter(|name| name.contains('/')).unwrap_or("homing".to_owned());
-    let data = if place.is_usual() { String::new() } else { format!(" --data {}", place.dir.display()) };
+    let data =
+        if data_dir.is_usual() { String::new() } else { format!(" --data {}", data_dir.path.display()) };
     format!("{program}{data} send --follow \"hello\"")
 }
 
@@ -87,9 +89,9 @@ fn has_display() -> bool {
 }
 
 /// Opens the link with whatever the desktop uses. If that fails, the link is on the screen.
-fn open_browser(link: &str, place: &Place) -> Option<SignInPage> {
+fn open_browser(link: &str, data_dir: &DataDir) -> Option<SignInPage> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
-    let page = SignInPage::write(own.as_deref().unwrap_or(&place.dir), link).ok()?;
+    let page = SignInPage::write(own.as_deref().unwrap_or(&data_dir.path), link).ok()?;
     page.opener().spawn().ok()?;
     Some(page)
 }

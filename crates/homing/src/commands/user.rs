@@ -3,11 +3,11 @@
 use anyhow::Result;
 use api::{HandOver, Link, NewPassword, NewPerson, Person, PersonChange};
 
-use crate::exit::{Exit, Trouble};
-use crate::naming::{everybody, person, person_id};
-use crate::remote::{Remote, Told};
-use crate::words::RoleWord;
-use crate::{ask, time, words, world};
+use crate::describe::RoleArg;
+use crate::exit::{CliError, Exit};
+use crate::people_lookup::{everybody, person, person_id};
+use crate::remote::{OrCliError, Remote};
+use crate::{describe, system, terminal_prompt, time};
 
 /// List the people of your org, let somebody in, or change somebody
 ///
@@ -35,7 +35,7 @@ enum UserVerb {
         email: Option<String>,
         /// What they are to be
         #[arg(long, value_enum, default_value = "member")]
-        role: RoleWord,
+        role: RoleArg,
     },
     /// Change what somebody is called
     Set {
@@ -50,7 +50,7 @@ enum UserVerb {
     Role {
         name: String,
         #[arg(value_enum)]
-        role: RoleWord,
+        role: RoleArg,
     },
     /// Shut somebody out: their tokens die, what they said and waits is refused, what runs is stopped
     Disable { name: String },
@@ -93,31 +93,31 @@ pub(crate) async fn user(args: UserArgs, remote: &Remote) -> Result<Exit> {
         }
         UserVerb::Disable { name } => {
             let id = person_id(&name, remote).await?;
-            let done = remote.client.disable(&id).await.told()?;
+            let done = remote.client.disable(&id).await.or_cli_error()?;
             remote.done(&done, format!("{name} is shut out"))?;
         }
         UserVerb::Enable { name } => {
             let id = person_id(&name, remote).await?;
-            let done = remote.client.enable(&id).await.told()?;
+            let done = remote.client.enable(&id).await.or_cli_error()?;
             remote.done(&done, format!("{name} may come in again; `homing user link {name}` is a way"))?;
         }
         UserVerb::Link { name } => {
             let id = match name {
                 Some(name) => person_id(&name, remote).await?,
-                None => remote.client.me().await.told()?.person,
+                None => remote.client.me().await.or_cli_error()?.person,
             };
-            let link = remote.client.make_link(&id).await.told()?;
+            let link = remote.client.make_link(&id).await.or_cli_error()?;
             tell_link(&link, remote)?;
         }
         UserVerb::Password { name: Some(name), .. } => {
             let id = person_id(&name, remote).await?;
-            let done = remote.client.remove_password(&id).await.told()?;
+            let done = remote.client.remove_password(&id).await.or_cli_error()?;
             remote.done(&done, format!("{name} has no password any more"))?;
         }
         UserVerb::Password { name: None, .. } => own_password(remote).await?,
         UserVerb::HandOver { from, to } => {
             let (id, to_id) = (person_id(&from, remote).await?, person_id(&to, remote).await?);
-            let done = remote.client.hand_over_all(&id, &HandOver { to: to_id }).await.told()?;
+            let done = remote.client.hand_over_all(&id, &HandOver { to: to_id }).await.or_cli_error()?;
             remote.done(&done, format!("all sessions of {from} are {to}'s"))?;
         }
     }
@@ -134,7 +134,7 @@ async fn list(remote: &Remote) -> Result<()> {
         .map(|person| {
             vec![
                 person.handle.clone(),
-                words::role(person.role).to_owned(),
+                describe::role(person.role).to_owned(),
                 person.disabled_at.map_or("", |_| "shut out").to_owned(),
                 person.email.clone().unwrap_or_default(),
                 person.name.clone().unwrap_or_default(),
@@ -152,17 +152,17 @@ fn show(person: &Person, remote: &Remote) -> Result<()> {
     let mut pairs = vec![("user", person.handle.clone())];
     pairs.extend(person.name.clone().map(|name| ("name", name)));
     pairs.extend(person.email.clone().map(|email| ("e-mail", email)));
-    pairs.push(("role", words::role(person.role).to_owned()));
+    pairs.push(("role", describe::role(person.role).to_owned()));
     let password = |has: bool| if has { "yes" } else { "none" }.to_owned();
     pairs.extend(person.has_password.map(|has| ("password", password(has))));
     pairs.push(("since", time::full(person.made_at)));
-    pairs.extend(person.disabled_at.map(|at| ("shut out", time::ago(at, world::now()))));
+    pairs.extend(person.disabled_at.map(|at| ("shut out", time::ago(at, system::now()))));
     pairs.push(("id", person.id.clone()));
     Ok(remote.screen.pairs(&pairs)?)
 }
 
 async fn add(new: &NewPerson, remote: &Remote) -> Result<()> {
-    let added = remote.client.add_person(new).await.told()?;
+    let added = remote.client.add_person(new).await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&added)?);
     }
@@ -183,22 +183,22 @@ fn tell_link(link: &Link, remote: &Remote) -> Result<()> {
 
 async fn change(name: &str, change: PersonChange, remote: &Remote) -> Result<()> {
     if change == PersonChange::default() {
-        return Err(Trouble::new(Exit::Usage, "there is nothing to change")
+        return Err(CliError::new(Exit::Usage, "there is nothing to change")
             .hint("use --name or --email")
             .into());
     }
     let id = person_id(name, remote).await?;
-    let changed = remote.client.change_person(&id, &change).await.told()?;
+    let changed = remote.client.change_person(&id, &change).await.or_cli_error()?;
     show(&changed, remote)
 }
 
 async fn own_password(remote: &Remote) -> Result<()> {
-    let me = remote.client.me().await.told()?;
+    let me = remote.client.me().await.or_cli_error()?;
     let current = match me.has_password {
-        true => Some(ask::secret("your present password", remote.screen).await?),
+        true => Some(terminal_prompt::secret("your present password", remote.screen).await?),
         false => None,
     };
-    let new = ask::new_secret("your new password", remote.screen).await?;
-    let done = remote.client.set_password(&NewPassword { current, new }).await.told()?;
+    let new = terminal_prompt::new_secret("your new password", remote.screen).await?;
+    let done = remote.client.set_password(&NewPassword { current, new }).await.or_cli_error()?;
     remote.done(&done, "your password is changed; other browsers and command lines of yours are signed out")
 }

@@ -3,16 +3,16 @@
 use anyhow::Result;
 use api::Me;
 
+use crate::describe;
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
-use crate::words;
+use crate::remote::{OrCliError, Remote};
 
 /// Show who you are to the server, and what your token is good for
 #[derive(clap::Args)]
 pub(crate) struct WhoamiArgs {}
 
 pub(crate) async fn whoami(_: &WhoamiArgs, remote: &Remote) -> Result<Exit> {
-    let me = remote.client.me().await.told()?;
+    let me = remote.client.me().await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&me)?;
         return Ok(Exit::Done);
@@ -26,9 +26,9 @@ fn pairs(me: &Me, url: &str) -> Vec<(&'static str, String)> {
     pairs.extend(me.name.clone().map(|name| ("name", name)));
     pairs.extend(me.email.clone().map(|email| ("e-mail", email)));
     let host = if me.host { ", whose machine it is" } else { "" };
-    pairs.push(("role", format!("{}{host}", words::role(me.role))));
+    pairs.push(("role", format!("{}{host}", describe::role(me.role))));
     pairs.push(("org", me.org_name.clone()));
-    pairs.push(("rights", words::rights(&me.rights)));
+    pairs.push(("rights", describe::rights(&me.rights)));
     pairs.extend(
         me.bound.as_ref().map(|bound| ("only for", format!("turn {} of {}", bound.turn, bound.session))),
     );

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use api::{CollectWorktrees, RemoveWorktreeQuery, RestoreWorktree, Worktrees, WorktreesQuery};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
-use crate::{time, world};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
+use crate::{system, time};
 
 /// List worktrees, remove them, or have them back
 ///
@@ -53,7 +53,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
         WorktreeVerb::Rm { name, skip_teardown } => {
             let session = whose(session, &name, remote).await?;
             let query = RemoveWorktreeQuery { teardown: skip_teardown.then_some(false) };
-            let removed = remote.client.remove_worktree(&session, &name, query).await.told()?;
+            let removed = remote.client.remove_worktree(&session, &name, query).await.or_cli_error()?;
             let words = format!(
                 "{name} is gone; `homing worktree restore {name}` brings it back, from {}",
                 removed.reference
@@ -63,7 +63,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
         WorktreeVerb::Restore { name, reference } => {
             let session = whose(session, &name, remote).await?;
             let restore = RestoreWorktree { reference };
-            let restored = remote.client.restore_worktree(&session, &name, &restore).await.told()?;
+            let restored = remote.client.restore_worktree(&session, &name, &restore).await.or_cli_error()?;
             remote.done(&restored, format!("{name} is in {} again", restored.directory))?;
         }
         WorktreeVerb::Gc { dry_run } => collect(dry_run, remote).await?,
@@ -72,7 +72,7 @@ pub(crate) async fn worktree(args: WorktreeArgs, remote: &Remote) -> Result<Exit
 }
 
 async fn all(session: Option<String>, remote: &Remote) -> Result<Worktrees> {
-    remote.client.worktrees(&WorktreesQuery { session }).await.told()
+    remote.client.worktrees(&WorktreesQuery { session }).await.or_cli_error()
 }
 
 /// The session that was named, or the only one with a worktree of this name.
@@ -89,10 +89,10 @@ async fn whose(session: Option<String>, name: &str, remote: &Remote) -> Result<S
     sessions.dedup();
     match sessions[..] {
         [session] => Ok(session.clone()),
-        [] => Err(Trouble::new(Exit::NotFound, format!("there is no worktree called {name}"))
+        [] => Err(CliError::new(Exit::NotFound, format!("there is no worktree called {name}"))
             .hint("`homing worktree ls` lists them")
             .into()),
-        _ => Err(Trouble::new(Exit::Usage, format!("several sessions have a worktree called {name}"))
+        _ => Err(CliError::new(Exit::Usage, format!("several sessions have a worktree called {name}"))
             .hint("say which with --session; `homing worktree ls` lists them")
             .into()),
     }
@@ -103,7 +103,7 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
         remote.screen.object(known)?;
         return Ok(());
     }
-    let now = world::now();
+    let now = system::now();
     let row = |tree: &api::Worktree| {
         let state = match (tree.in_use, tree.missing, tree.dirty) {
             (_, true, _) => "missing".to_owned(),
@@ -139,7 +139,7 @@ fn list(known: &Worktrees, remote: &Remote) -> Result<()> {
 }
 
 async fn collect(dry_run: bool, remote: &Remote) -> Result<()> {
-    let collected = remote.client.collect_worktrees(CollectWorktrees { dry_run }).await.told()?;
+    let collected = remote.client.collect_worktrees(CollectWorktrees { dry_run }).await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&collected)?;
         return Ok(());

@@ -22,7 +22,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table};
 use utoipa::ToSchema;
 
-use crate::exit::{Exit, Trouble};
+use crate::exit::{CliError, Exit};
 use agents::{AgentTable, Enabled};
 use oidc::OidcTable;
 use units::{Size, Span};
@@ -210,7 +210,7 @@ impl Config {
         };
         let wrong = |why: String| {
             let path = file.as_deref().unwrap_or(Path::new("default.toml"));
-            Trouble::new(Exit::Usage, format!("{}: {}", path.display(), why.trim_end()))
+            CliError::new(Exit::Usage, format!("{}: {}", path.display(), why.trim_end()))
                 .hint("`homing config` prints every key with its default and what it means")
         };
         let mut config = Self::read(&text).map_err(wrong)?;
@@ -397,7 +397,7 @@ impl Config {
 fn find(named: Option<&Path>, data: &Path) -> Result<Option<(PathBuf, String)>> {
     if let Some(path) = named {
         let text = std::fs::read_to_string(path).map_err(|why| {
-            Trouble::new(Exit::Usage, format!("{}: {why}", path.display()))
+            CliError::new(Exit::Usage, format!("{}: {why}", path.display()))
                 .hint("`--config` names a file that is there; leave it out to do without")
         })?;
         return Ok(Some((path.to_owned(), text)));

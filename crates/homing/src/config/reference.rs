@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::world;
+use crate::system;
 
 /// The longest value that is read from a file. No key is longer.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
@@ -28,7 +28,7 @@ pub(crate) fn resolve(value: &str) -> Result<String, String> {
 /// A path whose `~` is the home of whoever runs Homing.
 pub(crate) fn in_home(path: &str) -> PathBuf {
     match path.strip_prefix("~/") {
-        Some(rest) => world::home().join(rest),
+        Some(rest) => system::home().join(rest),
         None => PathBuf::from(path),
     }
 }

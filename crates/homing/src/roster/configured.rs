@@ -17,7 +17,7 @@ use super::sign_in;
 use crate::config::agents::{AgentTable, Home, Kind};
 
 /// One agent.
-pub(crate) struct Configured {
+pub(crate) struct ConfiguredAgent {
     name: String,
     table: AgentTable,
     program: String,
@@ -25,25 +25,25 @@ pub(crate) struct Configured {
     env: Vec<(String, String)>,
     driver: Arc<dyn Agent>,
     scripts: engine::Scripts,
-    looked: Mutex<Option<(Stamp, Found)>>,
+    looked: Mutex<Option<(ProgramStamp, Found)>>,
 }
 
 /// Which file a program is. Another number means that somebody has installed another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct ProgramStamp {
     path: PathBuf,
     file: (u64, u64),
     changed: (i64, i64),
 }
 
-impl fmt::Debug for Configured {
+impl fmt::Debug for ConfiguredAgent {
     /// Never the environment: it has keys in it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Configured").field("name", &self.name).field("program", &self.program).finish()
+        f.debug_struct("ConfiguredAgent").field("name", &self.name).field("program", &self.program).finish()
     }
 }
 
-impl Configured {
+impl ConfiguredAgent {
     pub(crate) fn new(
         name: &str,
         table: &AgentTable,
@@ -102,7 +102,7 @@ impl Configured {
         }
     }
 
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self) -> Option<ProgramStamp> {
         if self.program.contains('/') {
             return stamp(Path::new(&self.program));
         }
@@ -140,17 +140,17 @@ impl Configured {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<ProgramStamp> {
     let found = fs::metadata(path).ok().filter(|found| found.is_file())?;
     let is_program = found.permissions().mode() & 0o111 != 0;
-    is_program.then(|| Stamp {
+    is_program.then(|| ProgramStamp {
         path: path.to_path_buf(),
         file: (found.dev(), found.ino()),
         changed: (found.mtime(), found.mtime_nsec()),
     })
 }
 
-impl Agent for Configured {
+impl Agent for ConfiguredAgent {
     fn name(&self) -> &str {
         &self.name
     }

@@ -25,9 +25,9 @@ use tokio::task::JoinSet;
 
 use crate::config::agents::{AfterItsFailure, AgentTable, Enabled, Home, Kind, WorktreeTable};
 use crate::config::{AUTO, Config, reference};
-use crate::exit::{Exit, Trouble};
-use crate::{wall, world};
-pub(crate) use configured::Configured;
+use crate::exit::{CliError, Exit};
+use crate::{system, wall};
+pub(crate) use configured::ConfiguredAgent;
 
 /// Where programs are looked for when our own environment does not say.
 const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -44,7 +44,7 @@ const HOME_BOUND: [&str; 6] = [
 /// Every agent that is not switched off.
 #[derive(Debug)]
 pub(crate) struct Roster {
-    agents: Vec<Arc<Configured>>,
+    agents: Vec<Arc<ConfiguredAgent>>,
     default: String,
 }
 
@@ -66,11 +66,11 @@ impl Roster {
         &self.default
     }
 
-    pub(crate) fn all(&self) -> &[Arc<Configured>] {
+    pub(crate) fn all(&self) -> &[Arc<ConfiguredAgent>] {
         &self.agents
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<&Arc<Configured>, Trouble> {
+    pub(crate) fn find(&self, name: &str) -> Result<&Arc<ConfiguredAgent>, CliError> {
         self.agents.iter().find(|agent| agent.name() == name).ok_or_else(|| unknown(name, &self.agents))
     }
 
@@ -81,7 +81,7 @@ impl Roster {
 
     /// What becomes of waiting messages after a failed turn, for agents of which something else is said than of all.
     pub(crate) fn after_failure(&self) -> BTreeMap<String, kernel::AfterFailure> {
-        let said = |agent: &Arc<Configured>| match agent.table().after_failure {
+        let said = |agent: &Arc<ConfiguredAgent>| match agent.table().after_failure {
             AfterItsFailure::Policy => None,
             AfterItsFailure::Hold => Some((agent.name().to_owned(), kernel::AfterFailure::Hold)),
             AfterItsFailure::GoOn => Some((agent.name().to_owned(), kernel::AfterFailure::GoOn)),
@@ -119,7 +119,7 @@ impl Roster {
     }
 }
 
-async fn in_words(agent: &Configured) -> String {
+async fn in_words(agent: &ConfiguredAgent) -> String {
     let version = match agent.look().await {
         Found::Here { version } => version,
         Found::Missing { what } => return format!("{} ({what})", agent.name()),
@@ -133,27 +133,28 @@ async fn in_words(agent: &Configured) -> String {
 }
 
 /// The agent that is named, or the first in order that is here and looks signed in, or the one that is built in.
-fn default_of(config: &Config, agents: &[Arc<Configured>]) -> Result<String, Trouble> {
+fn default_of(config: &Config, agents: &[Arc<ConfiguredAgent>]) -> Result<String, CliError> {
     let named = &config.default_agent;
     if named != AUTO {
         let is_there = agents.iter().any(|agent| agent.name() == named);
         return if is_there { Ok(named.clone()) } else { Err(unknown(named, agents)) };
     }
     let find = |name: &String| agents.iter().find(|agent| agent.name() == name);
-    let is_ready =
-        |agent: &&Arc<Configured>| agent.has_program() && !matches!(agent.sign_in(), SignIn::Missing { .. });
+    let is_ready = |agent: &&Arc<ConfiguredAgent>| {
+        agent.has_program() && !matches!(agent.sign_in(), SignIn::Missing { .. })
+    };
     let ready = config.default_order.iter().filter_map(find).find(is_ready);
     let built_in = || agents.iter().find(|agent| !agent.is_real());
     let chosen = ready.or_else(built_in).map(|agent| agent.name().to_owned());
     chosen.ok_or_else(|| {
-        Trouble::new(Exit::Usage, "there is no agent for new sessions")
+        CliError::new(Exit::Usage, "there is no agent for new sessions")
             .hint("install one and sign in, or leave the scripted agent switched on")
     })
 }
 
-fn unknown(name: &str, agents: &[Arc<Configured>]) -> Trouble {
+fn unknown(name: &str, agents: &[Arc<ConfiguredAgent>]) -> CliError {
     let known: Vec<&str> = agents.iter().map(|agent| agent.name()).collect();
-    Trouble::new(Exit::Usage, format!("there is no agent called {name:?}"))
+    CliError::new(Exit::Usage, format!("there is no agent called {name:?}"))
         .hint(format!("`default_agent` is \"auto\" or one of: {}", known.join(", ")))
 }
 
@@ -163,13 +164,13 @@ pub(crate) fn scripted(name: &str, data: &Path) -> Result<Scripted> {
 }
 
 fn scripted_config(name: &str, data: &Path, wall: &Arc<Wall>) -> Result<ScriptedConfig> {
-    let exe = world::exe().context("our own program cannot be found")?;
+    let exe = system::exe().context("our own program cannot be found")?;
     // What it remembers of one session is not for another.
     let home = data.join("agents").join(name).join("{session}");
     Ok(ScriptedConfig { wall: wall.clone(), ..ScriptedConfig::new(exe, home, data.join("attempts")) })
 }
 
-fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result<Configured> {
+fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result<ConfiguredAgent> {
     let config = ProgramConfig { wall: wall.clone(), ..program_config(name, table, data)? };
     let kind = table.kind.context("it needs a `kind`")?;
     let driver: Arc<dyn Agent> = match kind {
@@ -189,7 +190,7 @@ fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result
             Arc::new(Scripted::new(ScriptedConfig { limits: config.limits, ..scripted }))
         }
     };
-    Ok(Configured::new(name, table, &config, driver).with_scripts(scripts(table, &config)))
+    Ok(ConfiguredAgent::new(name, table, &config, driver).with_scripts(scripts(table, &config)))
 }
 
 /// What is run in the agent's worktrees: a shell where the agent itself would be, which is told nothing.
@@ -208,7 +209,7 @@ fn scripts(table: &AgentTable, config: &ProgramConfig) -> engine::Scripts {
 }
 
 fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<ProgramConfig> {
-    let exe = world::exe().context("our own program cannot be found")?;
+    let exe = system::exe().context("our own program cannot be found")?;
     let program = if table.program.is_empty() { name } else { &table.program };
     let home = home(name, &table.home, data);
     let usual = ProgramConfig::new(name, exe, data.join("attempts"), program, home);
@@ -232,7 +233,7 @@ fn program_config(name: &str, table: &AgentTable, data: &Path) -> Result<Program
 
 fn home(name: &str, home: &Home, data: &Path) -> String {
     let path = match home {
-        Home::Person => world::home(),
+        Home::Person => system::home(),
         Home::Session => data.join("agents").join(name).join("{session}"),
         Home::Path(path) => reference::in_home(&path.to_string_lossy()),
     };

@@ -24,11 +24,11 @@ pub(super) enum FetchError {
 
 /// The client for one provider.
 #[derive(Debug, Clone)]
-pub(super) struct Fetch(reqwest::Client);
+pub(super) struct ProviderHttp(reqwest::Client);
 
-type Answered = Pin<Box<dyn Future<Output = Result<HttpResponse, FetchError>> + Send>>;
+type HttpFuture = Pin<Box<dyn Future<Output = Result<HttpResponse, FetchError>> + Send>>;
 
-impl Fetch {
+impl ProviderHttp {
     pub(super) fn new(issuer: &str) -> Result<Self, FetchError> {
         let is_encrypted = issuer.starts_with("https://");
         let trust = if is_encrypted { Trust::Authorities { more: None } } else { Trust::Nobodys };
@@ -49,7 +49,7 @@ impl Fetch {
     }
 
     /// As the protocol's library wants to be given it.
-    pub(super) fn client(&self) -> impl Fn(HttpRequest) -> Answered + use<> {
+    pub(super) fn client(&self) -> impl Fn(HttpRequest) -> HttpFuture + use<> {
         let client = self.0.clone();
         move |request| Box::pin(fetch(client.clone(), request))
     }

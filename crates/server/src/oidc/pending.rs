@@ -14,7 +14,7 @@ pub(crate) const PENDING_MAX: Duration = Duration::from_secs(10 * 60);
 const PENDING_COUNT_MAX: usize = 1_024;
 
 /// What only we know of a sign-in until the browser comes back.
-pub(super) struct Waiting {
+pub(super) struct PendingSignIn {
     /// What the token has to name.
     pub(super) nonce: Nonce,
     /// What proves to the provider that the code was meant for us.
@@ -25,28 +25,28 @@ pub(super) struct Waiting {
 
 /// All of them, the oldest first.
 #[derive(Default)]
-pub(super) struct Pending(VecDeque<One>);
+pub(super) struct PendingSignIns(VecDeque<PendingEntry>);
 
-struct One {
+struct PendingEntry {
     state: [u8; 32],
     browser: [u8; 32],
     since: Instant,
-    waiting: Waiting,
+    waiting: PendingSignIn,
 }
 
-impl Pending {
+impl PendingSignIns {
     /// Keeps one. `browser` is the secret in that browser's cookie.
-    pub(super) fn keep(&mut self, state: &str, browser: &str, waiting: Waiting, now: Instant) {
+    pub(super) fn keep(&mut self, state: &str, browser: &str, waiting: PendingSignIn, now: Instant) {
         self.forget_old(now);
         if self.0.len() >= PENDING_COUNT_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(One { state: hash(state), browser: hash(browser), since: now, waiting });
+        self.0.push_back(PendingEntry { state: hash(state), browser: hash(browser), since: now, waiting });
     }
 
     /// Takes one away: whoever comes back has spent it, with the wrong cookie, too. None if it was not begun in that
     /// browser, or not lately.
-    pub(super) fn take(&mut self, state: &str, browser: Option<&str>, now: Instant) -> Option<Waiting> {
+    pub(super) fn take(&mut self, state: &str, browser: Option<&str>, now: Instant) -> Option<PendingSignIn> {
         self.forget_old(now);
         let state = hash(state);
         let index = self.0.iter().position(|one| one.state == state)?;
@@ -70,14 +70,14 @@ fn hash(secret: &str) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    fn waiting() -> Waiting {
+    fn waiting() -> PendingSignIn {
         let verifier = PkceCodeVerifier::new("v".repeat(43));
-        Waiting { nonce: Nonce::new("n".into()), verifier, redirect: "http://127.0.0.1/back".into() }
+        PendingSignIn { nonce: Nonce::new("n".into()), verifier, redirect: "http://127.0.0.1/back".into() }
     }
 
     #[test]
     fn a_sign_in_is_finished_once_and_by_the_browser_that_began_it() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingSignIns::default(), Instant::now());
         pending.keep("state", "mine", waiting(), now);
         assert!(pending.take("other", Some("mine"), now).is_none());
         assert!(pending.take("state", Some("mine"), now).is_some());
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn who_takes_too_long_begins_again() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingSignIns::default(), Instant::now());
         pending.keep("state", "mine", waiting(), now);
         let almost = now + PENDING_MAX - Duration::from_millis(1);
         pending.keep("later", "mine", waiting(), almost);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_so_many() {
-        let (mut pending, now) = (Pending::default(), Instant::now());
+        let (mut pending, now) = (PendingSignIns::default(), Instant::now());
         for number in 0..=PENDING_COUNT_MAX {
             pending.keep(&format!("state {number}"), "mine", waiting(), now);
         }

@@ -1,10 +1,10 @@
 //! The provider itself: what it says of itself, sending a browser there, and turning the code it comes back with into
 //! somebody. Everything that crosses the network does so here.
 
-use super::asserted::{Asserted, Claims, judge};
-use super::fetch::{Fetch, FetchError, is_safe};
-use super::pending::Waiting;
-use super::{OidcConfig, Why};
+use super::fetch::{FetchError, ProviderHttp, is_safe};
+use super::identity::{Claims, ProviderIdentity, judge};
+use super::pending::PendingSignIn;
+use super::{OidcConfig, SignInFailure};
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthenticationFlow, CoreClaimName, CoreClaimType, CoreClient, CoreClientAuthMethod,
     CoreGenderClaim, CoreGrantType, CoreIdToken, CoreIdTokenClaims, CoreIdTokenVerifier, CoreJsonWebKey,
@@ -42,7 +42,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
 ];
 
 type Metadata = ProviderMetadata<
-    Extra,
+    ExtraMetadata,
     CoreAuthDisplay,
     CoreClientAuthMethod,
     CoreClaimName,
@@ -67,33 +67,33 @@ type Client = CoreClient<
 
 /// What we read of the metadata besides what the library knows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Extra {
+struct ExtraMetadata {
     /// Whether the provider names itself when it sends a browser back.
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
 }
 
-impl AdditionalProviderMetadata for Extra {}
+impl AdditionalProviderMetadata for ExtraMetadata {}
 
 /// The one provider that is configured.
 pub(super) struct Provider {
     config: OidcConfig,
-    fetch: Fetch,
-    known: Mutex<Option<Known>>,
+    fetch: ProviderHttp,
+    known: Mutex<Option<CachedMetadata>>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct CachedMetadata {
     metadata: Arc<Metadata>,
     keys: Arc<CoreJsonWebKeySet>,
     since: Instant,
 }
 
 /// A sign-in that is about to begin: where the browser goes, and what to keep meanwhile.
-pub(super) struct Begun {
+pub(super) struct AuthorizationRequest {
     pub(super) url: String,
     pub(super) state: String,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: PendingSignIn,
 }
 
 impl Provider {
@@ -101,7 +101,7 @@ impl Provider {
         if !is_safe(&config.issuer) {
             return Err(FetchError::Plain(config.issuer));
         }
-        Ok(Self { fetch: Fetch::new(&config.issuer)?, config, known: Mutex::new(None) })
+        Ok(Self { fetch: ProviderHttp::new(&config.issuer)?, config, known: Mutex::new(None) })
     }
 
     pub(super) fn config(&self) -> &OidcConfig {
@@ -109,7 +109,7 @@ impl Provider {
     }
 
     /// Where to send a browser that is to come back to `redirect`.
-    pub(super) async fn begin(&self, redirect: String) -> Result<Begun, Why> {
+    pub(super) async fn begin(&self, redirect: String) -> Result<AuthorizationRequest, SignInFailure> {
         let known = self.known().await?;
         let client = self.client(&known, &redirect)?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -122,33 +122,39 @@ impl Provider {
             .add_scopes(["email", "profile"].map(|scope| Scope::new(scope.to_owned())))
             .set_pkce_challenge(challenge)
             .url();
-        let waiting = Waiting { nonce, verifier, redirect };
-        Ok(Begun { url: url.to_string(), state: state.into_secret(), waiting })
+        let waiting = PendingSignIn { nonce, verifier, redirect };
+        Ok(AuthorizationRequest { url: url.to_string(), state: state.into_secret(), waiting })
     }
 
     /// Whether whoever sent the browser back is the provider we sent it to. With one provider nobody could be mixed up
     /// with it, but a stolen code of another one is told apart here, before it is sent anywhere.
-    pub(super) async fn check_sender(&self, named: Option<&str>) -> Result<(), Why> {
+    pub(super) async fn check_sender(&self, named: Option<&str>) -> Result<(), SignInFailure> {
         let known = self.known().await?;
         let names_itself = known.metadata.additional_metadata();
         match named {
             Some(issuer) if issuer == self.config.issuer => Ok(()),
             None if !names_itself.authorization_response_iss_parameter_supported => Ok(()),
-            _ => Err(Why::Untrusted("somebody else than the provider sent the browser back".to_owned())),
+            _ => Err(SignInFailure::Untrusted(
+                "somebody else than the provider sent the browser back".to_owned(),
+            )),
         }
     }
 
     /// Who came back with this code.
-    pub(super) async fn finish(&self, code: String, waiting: Waiting) -> Result<Asserted, Why> {
+    pub(super) async fn finish(
+        &self,
+        code: String,
+        waiting: PendingSignIn,
+    ) -> Result<ProviderIdentity, SignInFailure> {
         let known = self.known().await?;
         let client = self.client(&known, &waiting.redirect)?;
         let answer = client
             .exchange_code(AuthorizationCode::new(code))
-            .map_err(|error| Why::Unreachable(error.to_string()))?
+            .map_err(|error| SignInFailure::Unreachable(error.to_string()))?
             .set_pkce_verifier(waiting.verifier)
             .request_async(&self.fetch.client())
             .await
-            .map_err(why_no_token)?;
+            .map_err(token_failure)?;
         let token = id_token(&answer)?;
         let claims = match self.verify(token, &known.keys, &waiting.nonce) {
             Err(NotVerified::Key(why)) => {
@@ -158,7 +164,7 @@ impl Provider {
             }
             verified => verified,
         };
-        let claims = claims.map_err(|why| Why::Untrusted(why.to_string()))?;
+        let claims = claims.map_err(|why| SignInFailure::Untrusted(why.to_string()))?;
         let claims = self.with_email(&client, answer.access_token(), claims).await?;
         judge(&self.config, claims)
     }
@@ -187,7 +193,7 @@ impl Provider {
         client: &Client,
         access: &AccessToken,
         claims: &CoreIdTokenClaims,
-    ) -> Result<Claims, Why> {
+    ) -> Result<Claims, SignInFailure> {
         let text = |words: Option<&str>| words.map(str::to_owned);
         let mut found = Claims {
             subject: claims.subject().to_string(),
@@ -203,10 +209,10 @@ impl Provider {
         let Ok(request) = client.user_info(access.clone(), Some(claims.subject().clone())) else {
             return Ok(found);
         };
-        let more: UserInfoClaims<EmptyAdditionalClaims, CoreGenderClaim> = request
-            .request_async(&self.fetch.client())
-            .await
-            .map_err(|error| Why::Unreachable(format!("it did not say more about somebody: {error}")))?;
+        let more: UserInfoClaims<EmptyAdditionalClaims, CoreGenderClaim> =
+            request.request_async(&self.fetch.client()).await.map_err(|error| {
+                SignInFailure::Unreachable(format!("it did not say more about somebody: {error}"))
+            })?;
         found.email = text(more.email().map(|email| email.as_str()));
         found.email_verified = more.email_verified() == Some(true);
         found.name = found
@@ -216,9 +222,10 @@ impl Provider {
         Ok(found)
     }
 
-    fn client(&self, known: &Known, redirect: &str) -> Result<Client, Why> {
-        let redirect = RedirectUrl::new(redirect.to_owned())
-            .map_err(|error| Why::Unreachable(format!("our own address {redirect} is none: {error}")))?;
+    fn client(&self, known: &CachedMetadata, redirect: &str) -> Result<Client, SignInFailure> {
+        let redirect = RedirectUrl::new(redirect.to_owned()).map_err(|error| {
+            SignInFailure::Unreachable(format!("our own address {redirect} is none: {error}"))
+        })?;
         let secret = self.config.client_secret.clone().map(ClientSecret::new);
         let id = ClientId::new(self.config.client_id.clone());
         let client =
@@ -230,12 +237,13 @@ impl Provider {
         Ok(if in_the_body { client.set_auth_type(AuthType::RequestBody) } else { client })
     }
 
-    fn issuer(&self) -> Result<IssuerUrl, Why> {
-        IssuerUrl::new(self.config.issuer.clone()).map_err(|error| Why::Unreachable(error.to_string()))
+    fn issuer(&self) -> Result<IssuerUrl, SignInFailure> {
+        IssuerUrl::new(self.config.issuer.clone())
+            .map_err(|error| SignInFailure::Unreachable(error.to_string()))
     }
 
     /// What the provider says of itself. Whoever comes first asks; the others wait for the same answer.
-    async fn known(&self) -> Result<Known, Why> {
+    async fn known(&self) -> Result<CachedMetadata, SignInFailure> {
         let mut known = self.known.lock().await;
         if let Some(known) = known.as_ref().filter(|known| known.since.elapsed() < METADATA_MAX) {
             return Ok(known.clone());
@@ -243,21 +251,23 @@ impl Provider {
         // The library compares the issuer that is named there with the one that we asked.
         let metadata = Metadata::discover_async(self.issuer()?, &self.fetch.client())
             .await
-            .map_err(|error| Why::Unreachable(said(&error)))?;
+            .map_err(|error| SignInFailure::Unreachable(said(&error)))?;
         if !is_safe(metadata.authorization_endpoint().as_str()) {
-            return Err(Why::Unreachable("it would have people type their passwords without TLS".to_owned()));
+            return Err(SignInFailure::Unreachable(
+                "it would have people type their passwords without TLS".to_owned(),
+            ));
         }
         let keys = Arc::new(metadata.jwks().clone());
-        let fresh = Known { metadata: Arc::new(metadata), keys, since: Instant::now() };
+        let fresh = CachedMetadata { metadata: Arc::new(metadata), keys, since: Instant::now() };
         Ok(known.insert(fresh).clone())
     }
 
     /// The provider's keys as they are now. Only somebody whose code the provider took gets us to ask.
-    async fn fresh_keys(&self) -> Result<Arc<CoreJsonWebKeySet>, Why> {
+    async fn fresh_keys(&self) -> Result<Arc<CoreJsonWebKeySet>, SignInFailure> {
         let known = self.known().await?;
         let keys = JsonWebKeySet::fetch_async(known.metadata.jwks_uri(), &self.fetch.client())
             .await
-            .map_err(|error| Why::Unreachable(said(&error)))?;
+            .map_err(|error| SignInFailure::Unreachable(said(&error)))?;
         let keys = Arc::new(keys);
         if let Some(known) = self.known.lock().await.as_mut() {
             known.keys = keys.clone();
@@ -266,8 +276,8 @@ impl Provider {
     }
 }
 
-fn id_token(answer: &CoreTokenResponse) -> Result<&CoreIdToken, Why> {
-    answer.id_token().ok_or_else(|| Why::Untrusted("the provider sent no ID token".to_owned()))
+fn id_token(answer: &CoreTokenResponse) -> Result<&CoreIdToken, SignInFailure> {
+    answer.id_token().ok_or_else(|| SignInFailure::Untrusted("the provider sent no ID token".to_owned()))
 }
 
 /// Why a token does not count.
@@ -300,15 +310,17 @@ type TokenError = openidconnect::RequestTokenError<
 >;
 
 /// A code that the provider does not take was used before, is too old, or is not ours; none of it is its fault.
-fn why_no_token(error: TokenError) -> Why {
+fn token_failure(error: TokenError) -> SignInFailure {
     match error {
         TokenError::ServerResponse(refusal) => {
-            Why::Untrusted(format!("the provider did not take the code: {refusal}"))
+            SignInFailure::Untrusted(format!("the provider did not take the code: {refusal}"))
         }
-        TokenError::Request(error) => Why::Unreachable(said(&error)),
+        TokenError::Request(error) => SignInFailure::Unreachable(said(&error)),
         // Its words may have a token in them, so they are not repeated.
-        TokenError::Parse(..) => Why::Untrusted("the provider's answer could not be read".to_owned()),
-        TokenError::Other(why) => Why::Untrusted(why),
+        TokenError::Parse(..) => {
+            SignInFailure::Untrusted("the provider's answer could not be read".to_owned())
+        }
+        TokenError::Other(why) => SignInFailure::Untrusted(why),
     }
 }
 

@@ -36,23 +36,23 @@ impl World {
         Self { runtime, provider, oidc: Oidc::new(config).unwrap(), browser: Browser::default() }
     }
 
-    fn begin(&self) -> Sent {
+    fn begin(&self) -> ProviderRedirect {
         self.runtime.block_on(self.oidc.begin(HERE.to_owned())).unwrap()
     }
 
     /// Goes to the provider as somebody, and answers the address with which the browser comes back.
-    fn go(&mut self, sent: &Sent, name: &str) -> String {
+    fn go(&mut self, sent: &ProviderRedirect, name: &str) -> String {
         let back = self.provider.sign_in(&mut self.browser, &sent.url, name);
         assert!(back.starts_with(HERE), "{back}");
         back
     }
 
-    fn finish(&self, back: &str, browser: Option<&str>) -> Result<Asserted, Why> {
+    fn finish(&self, back: &str, browser: Option<&str>) -> Result<ProviderIdentity, SignInFailure> {
         self.runtime.block_on(self.oidc.finish(parse(back), browser, HERE))
     }
 
     /// The whole way, as somebody whom the provider does not know yet.
-    fn sign_in(&mut self, name: &str) -> Result<Asserted, Why> {
+    fn sign_in(&mut self, name: &str) -> Result<ProviderIdentity, SignInFailure> {
         self.browser = Browser::default();
         let sent = self.begin();
         let back = self.go(&sent, name);
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-fn parse(back: &str) -> Back {
+fn parse(back: &str) -> CallbackQuery {
     let query = back.split_once('?').unwrap().1;
     serde_urlencoded::from_str(query).unwrap()
 }
@@ -76,9 +76,9 @@ fn with(back: &str, name: &str, value: Option<&str>) -> String {
     format!("{path}?{}", changed.finish())
 }
 
-fn untrusted(answered: Result<Asserted, Why>, word: &str) {
+fn untrusted(answered: Result<ProviderIdentity, SignInFailure>, word: &str) {
     match answered {
-        Err(Why::Untrusted(why)) => assert!(why.to_lowercase().contains(word), "{why}"),
+        Err(SignInFailure::Untrusted(why)) => assert!(why.to_lowercase().contains(word), "{why}"),
         other => panic!("{other:?}"),
     }
 }
@@ -98,7 +98,7 @@ fn somebody_whom_the_provider_knows_is_asserted() {
 fn the_browser_is_sent_off_with_a_challenge_a_state_and_a_nonce_of_its_own() {
     let world = World::new();
     let (one, two) = (world.begin(), world.begin());
-    let word = |sent: &Sent, name: &str| {
+    let word = |sent: &ProviderRedirect, name: &str| {
         let query = sent.url.split_once('?').unwrap().1.to_owned();
         let found = form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name);
         found.map(|(_, value)| value.into_owned()).unwrap_or_default()
@@ -120,7 +120,7 @@ fn another_state_or_none_lets_nobody_in() {
     let back = world.go(&sent, "ann");
     for state in [Some("forged"), Some(""), None] {
         let forged = with(&back, "state", state);
-        assert_eq!(world.finish(&forged, Some(&sent.browser)), Err(Why::Stale));
+        assert_eq!(world.finish(&forged, Some(&sent.browser)), Err(SignInFailure::Stale));
     }
     assert!(world.finish(&back, Some(&sent.browser)).is_ok(), "and the right one was not spent by that");
 }
@@ -131,7 +131,7 @@ fn a_sign_in_is_finished_once() {
     let sent = world.begin();
     let back = world.go(&sent, "ann");
     assert!(world.finish(&back, Some(&sent.browser)).is_ok());
-    assert_eq!(world.finish(&back, Some(&sent.browser)), Err(Why::Stale));
+    assert_eq!(world.finish(&back, Some(&sent.browser)), Err(SignInFailure::Stale));
     // The same code with a state that is good: the provider does not take it twice, and it was not meant for this one.
     let other = world.begin();
     let state = form_urlencoded::parse(other.url.split_once('?').unwrap().1.as_bytes())
@@ -160,8 +160,12 @@ fn who_began_in_another_browser_does_not_get_in() {
     for browser in [None, Some(""), Some("secret of another browser")] {
         let sent = world.begin();
         let back = world.go(&sent, "ann");
-        assert_eq!(world.finish(&back, browser), Err(Why::Stale));
-        assert_eq!(world.finish(&back, Some(&sent.browser)), Err(Why::Stale), "what leaked is spent");
+        assert_eq!(world.finish(&back, browser), Err(SignInFailure::Stale));
+        assert_eq!(
+            world.finish(&back, Some(&sent.browser)),
+            Err(SignInFailure::Stale),
+            "what leaked is spent"
+        );
     }
 }
 
@@ -171,7 +175,7 @@ fn a_browser_comes_back_to_where_it_was_sent_from() {
     let sent = world.begin();
     let back = world.go(&sent, "ann");
     let elsewhere = world.oidc.finish(parse(&back), Some(&sent.browser), "http://localhost:9/in/oidc/back");
-    assert_eq!(world.runtime.block_on(elsewhere), Err(Why::Stale));
+    assert_eq!(world.runtime.block_on(elsewhere), Err(SignInFailure::Stale));
     // And the provider sends nobody to an address that it was not told of.
     let changed = sent.url.replace("127.0.0.1%3A9", "evil.example");
     assert_ne!(changed, sent.url);
@@ -196,11 +200,11 @@ fn what_the_provider_refuses_is_refused() {
     let state = sent.url.split_once("state=").unwrap().1.split('&').next().unwrap();
     let iss: String = form_urlencoded::byte_serialize(world.provider.issuer.as_bytes()).collect();
     let back = format!("{HERE}?error=access_denied&state={state}&iss={iss}");
-    assert_eq!(world.finish(&back, Some(&sent.browser)), Err(Why::Refused("access_denied".into())));
+    assert_eq!(world.finish(&back, Some(&sent.browser)), Err(SignInFailure::Refused("access_denied".into())));
     let sent = world.begin();
     let state = sent.url.split_once("state=").unwrap().1.split('&').next().unwrap();
     let nothing = format!("{HERE}?state={state}&iss={iss}");
-    assert_eq!(world.finish(&nothing, Some(&sent.browser)), Err(Why::Stale));
+    assert_eq!(world.finish(&nothing, Some(&sent.browser)), Err(SignInFailure::Stale));
 }
 
 #[test]
@@ -263,9 +267,9 @@ fn an_address_that_the_provider_has_not_checked_does_not_count() {
 fn only_addresses_of_the_house_come_in() {
     let mut world = World::with(|config| config.allowed_domains.push("example.org".into()));
     assert!(world.sign_in("ann").is_ok());
-    assert_eq!(world.sign_in("eve"), Err(Why::OtherDomain));
-    assert_eq!(world.sign_in("bob"), Err(Why::Unverified { said: true }));
-    assert_eq!(world.sign_in("dan"), Err(Why::Unverified { said: false }));
+    assert_eq!(world.sign_in("eve"), Err(SignInFailure::OtherDomain));
+    assert_eq!(world.sign_in("bob"), Err(SignInFailure::Unverified { said: true }));
+    assert_eq!(world.sign_in("dan"), Err(SignInFailure::Unverified { said: false }));
 }
 
 #[test]
@@ -282,7 +286,7 @@ fn a_provider_that_is_not_there_is_said_to_be_so() {
     let oidc = Oidc::new(OidcConfig::new(&issuer, "homing")).unwrap();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let begun = runtime.block_on(oidc.begin(HERE.to_owned()));
-    assert!(matches!(begun, Err(Why::Unreachable(_))));
+    assert!(matches!(begun, Err(SignInFailure::Unreachable(_))));
     assert!(Oidc::new(OidcConfig::new("http://id.example", "homing")).is_err(), "not without TLS");
 }
 
@@ -300,15 +304,15 @@ fn every_page_says_what_to_do_and_escapes_what_others_said() {
     let oidc = Oidc::new(config).unwrap();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     for why in [
-        Why::Stale,
-        Why::Refused("<script>".into()),
-        Why::Unreachable("inner words".into()),
-        Why::Untrusted("inner words".into()),
-        Why::Unverified { said: true },
-        Why::Unverified { said: false },
-        Why::OtherDomain,
-        Why::Nobody,
-        Why::Later("inner words".into()),
+        SignInFailure::Stale,
+        SignInFailure::Refused("<script>".into()),
+        SignInFailure::Unreachable("inner words".into()),
+        SignInFailure::Untrusted("inner words".into()),
+        SignInFailure::Unverified { said: true },
+        SignInFailure::Unverified { said: false },
+        SignInFailure::OtherDomain,
+        SignInFailure::Nobody,
+        SignInFailure::Later("inner words".into()),
     ] {
         let page = oidc.page(&why);
         assert!(page.status().is_client_error() || page.status().is_server_error());

@@ -4,7 +4,7 @@
 //! Cookies do not know ports, so that ours say to which server of this machine they belong. Where the way is encrypted
 //! their names begin so that browsers take them from an encrypted page of this very host only.
 
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use api::Code;
 use http::{HeaderMap, HeaderValue, header};
 use std::time::Duration;
@@ -15,12 +15,12 @@ const SIGNED_IN_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The names of our cookies.
 #[derive(Debug)]
 pub(crate) struct Cookies {
-    signed_in: Names,
-    away: Names,
+    signed_in: CookieNames,
+    away: CookieNames,
 }
 
 #[derive(Debug)]
-struct Names {
+struct CookieNames {
     plain: String,
     secure: String,
     /// `SameSite`, and no more.
@@ -29,7 +29,7 @@ struct Names {
 
 impl Cookies {
     pub(crate) fn new(port: u16) -> Self {
-        let names = |name: &str, from| Names {
+        let names = |name: &str, from| CookieNames {
             plain: format!("{name}_{port}"),
             secure: format!("__Host-{name}_{port}"),
             from,
@@ -38,7 +38,7 @@ impl Cookies {
     }
 
     /// The secret of a signed-in browser, if it sent one.
-    pub(crate) fn signed_in<'a>(&self, headers: &'a HeaderMap, secure: bool) -> Answer<Option<&'a str>> {
+    pub(crate) fn signed_in<'a>(&self, headers: &'a HeaderMap, secure: bool) -> ApiResult<Option<&'a str>> {
         self.signed_in.read(headers, secure)
     }
 
@@ -64,13 +64,13 @@ impl Cookies {
     }
 }
 
-impl Names {
+impl CookieNames {
     fn name(&self, secure: bool) -> &str {
         if secure { &self.secure } else { &self.plain }
     }
 
     /// Other pages of this machine can add one of the same name, and of two nobody could say which one is ours.
-    fn read<'a>(&self, headers: &'a HeaderMap, secure: bool) -> Answer<Option<&'a str>> {
+    fn read<'a>(&self, headers: &'a HeaderMap, secure: bool) -> ApiResult<Option<&'a str>> {
         let our_name = self.name(secure);
         let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
         let pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -78,7 +78,9 @@ impl Names {
         let first = ours.next();
         match ours.next() {
             None => Ok(first),
-            Some(_) => Err(No::new(Code::Unauthenticated, "there are two cookies of our name").at("Cookie")),
+            Some(_) => {
+                Err(ApiError::new(Code::Unauthenticated, "there are two cookies of our name").at("Cookie"))
+            }
         }
     }
 

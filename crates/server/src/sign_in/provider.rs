@@ -3,10 +3,10 @@
 //! The browser comes back from another site, so its cookie meanwhile is one that browsers send along then; it is good for
 //! nothing but finishing this very sign-in.
 
-use super::{Guess, let_browser_in};
-use crate::asked::Way;
-use crate::door::{Door, Inner};
-use crate::oidc::{Asserted, Back, CreateAs, Oidc, PENDING_MAX, Why};
+use super::{SignInAttempt, let_browser_in};
+use crate::door::{HttpDoor, SharedDoor};
+use crate::extract::RequestMeta;
+use crate::oidc::{CallbackQuery, CreateAs, Oidc, PENDING_MAX, ProviderIdentity, SignInFailure};
 use crate::page::kind_page;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -20,19 +20,19 @@ const BACK: &str = "/in/oidc/back";
 
 /// Sends a browser to the identity provider.
 pub(crate) async fn go(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     headers: HeaderMap,
 ) -> Response {
     let Some(oidc) = &door.oidc else { return no_provider() };
     // It counts as a try until they are back.
-    if let Err(no) = Guess::begin(&door, &way, None) {
-        return no.into_response();
+    if let Err(error) = SignInAttempt::begin(&door, &meta, None) {
+        return error.into_response();
     }
-    match oidc.begin(here(&headers, &way)).await {
+    match oidc.begin(here(&headers, &meta)).await {
         Ok(sent) => {
             let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, sent.url)]).into_response();
-            door.cookies.put_away(response.headers_mut(), &sent.browser, PENDING_MAX, way.secure);
+            door.cookies.put_away(response.headers_mut(), &sent.browser, PENDING_MAX, meta.secure);
             response
         }
         Err(why) => refuse(oidc, &why),
@@ -41,50 +41,51 @@ pub(crate) async fn go(
 
 /// Lets a browser in that comes back from there.
 pub(crate) async fn back(
-    State(door): State<Door>,
-    Extension(way): Extension<Way>,
+    State(door): State<SharedDoor>,
+    Extension(meta): Extension<RequestMeta>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let Some(oidc) = &door.oidc else { return no_provider() };
-    let mut response = match come_in(&door, oidc, &way, query.as_deref(), &headers).await {
+    let mut response = match come_in(&door, oidc, &meta, query.as_deref(), &headers).await {
         Ok(signed) => {
-            Guess::of(&door, &way).succeeded();
+            SignInAttempt::of(&door, &meta).succeeded();
             let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
-            let_browser_in(&door, &way, &headers, &mut response, &signed).await;
+            let_browser_in(&door, &meta, &headers, &mut response, &signed).await;
             response
         }
         Err(why) => refuse(oidc, &why),
     };
-    door.cookies.clear_away(response.headers_mut(), way.secure);
+    door.cookies.clear_away(response.headers_mut(), meta.secure);
     response
 }
 
 async fn come_in(
-    door: &Inner,
+    door: &HttpDoor,
     oidc: &Oidc,
-    way: &Way,
+    meta: &RequestMeta,
     query: Option<&str>,
     headers: &HeaderMap,
-) -> Result<Signed, Why> {
+) -> Result<Signed, SignInFailure> {
     // What cannot be read was not sent by the provider.
-    let back: Back = serde_urlencoded::from_str(query.unwrap_or_default()).map_err(|_| Why::Stale)?;
-    let browser = door.cookies.away(headers, way.secure);
-    let asserted = oidc.finish(back, browser, &here(headers, way)).await?;
-    let unknown = match asserted.email {
-        None => Why::Unverified { said: asserted.said_email },
-        Some(_) => Why::Nobody,
+    let back: CallbackQuery =
+        serde_urlencoded::from_str(query.unwrap_or_default()).map_err(|_| SignInFailure::Stale)?;
+    let browser = door.cookies.away(headers, meta.secure);
+    let identity = oidc.finish(back, browser, &here(headers, meta)).await?;
+    let unknown = match identity.email {
+        None => SignInFailure::Unverified { said: identity.said_email },
+        Some(_) => SignInFailure::Nobody,
     };
     let at = SignInFor { purpose: Purpose::Browser, name: None };
-    let vouched = vouched(oidc, asserted);
-    door.engine.sign_in_by_identity(&vouched, at, way.trace()).await.map_err(|refused| match refused {
+    let vouched = vouched(oidc, identity);
+    door.engine.sign_in_by_identity(&vouched, at, meta.trace()).await.map_err(|refused| match refused {
         Refused::WrongSignIn => unknown,
-        other => Why::Later(other.to_string()),
+        other => SignInFailure::Later(other.to_string()),
     })
 }
 
-fn vouched(oidc: &Oidc, asserted: Asserted) -> Vouched {
-    let Asserted { issuer, subject, email, name, nickname, .. } = asserted;
+fn vouched(oidc: &Oidc, identity: ProviderIdentity) -> Vouched {
+    let ProviderIdentity { issuer, subject, email, name, nickname, .. } = identity;
     let create = match oidc.config().create {
         CreateAs::Never => None,
         CreateAs::Member => Some(Role::Member),
@@ -94,12 +95,12 @@ fn vouched(oidc: &Oidc, asserted: Asserted) -> Vouched {
 }
 
 /// Our own address, as this browser calls us. The gate has seen to it that the name is one of ours.
-fn here(headers: &HeaderMap, way: &Way) -> String {
+fn here(headers: &HeaderMap, meta: &RequestMeta) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    format!("{}://{host}{BACK}", if way.secure { "https" } else { "http" })
+    format!("{}://{host}{BACK}", if meta.secure { "https" } else { "http" })
 }
 
-fn refuse(oidc: &Oidc, why: &Why) -> Response {
+fn refuse(oidc: &Oidc, why: &SignInFailure) -> Response {
     tracing::warn!(
         ?why,
         issuer = oidc.config().issuer,

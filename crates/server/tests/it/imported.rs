@@ -3,7 +3,7 @@
 
 use crate::town::{SOON, Town, read};
 use crate::world::Somebody;
-use api::client::{Client, Heard};
+use api::client::{Client, FollowItem};
 use api::{EXPORT_TYPE, ExportLine, Story, What};
 use kernel::{Fact, Grant, Grantee, Role, SessionId, To};
 use reqwest::RequestBuilder;
@@ -76,7 +76,7 @@ async fn followed(town: &Town, who: &Somebody, session: &str, until: &str) -> St
     let mut told = String::new();
     let all = async {
         while !told.contains(until) {
-            if let Heard::Fact(fact) = follow.next().await.unwrap() {
+            if let FollowItem::Fact(fact) = follow.next().await.unwrap() {
                 told.push_str(&serde_json::to_string(&fact).unwrap());
                 told.push('\n');
             }

@@ -8,11 +8,11 @@ mod bad;
 mod contract;
 mod deputy;
 mod forked;
-mod gate;
 #[path = "../../../engine/tests/it/grove.rs"]
 mod grove;
 mod imported;
 mod matrix;
+mod middleware;
 mod paces;
 mod people;
 mod readiness;

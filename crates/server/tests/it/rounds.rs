@@ -2,7 +2,7 @@
 
 use crate::town::SOON;
 use crate::world::{ROBOT, TOKEN, World};
-use api::client::{Client, ClientError, Verdict};
+use api::client::{ChangeOutcome, Client, ClientError};
 use api::*;
 use engine::Limits;
 use kernel::Grant;
@@ -24,7 +24,7 @@ pub(crate) async fn settled(client: &Client, message: &str) -> Receipt {
 pub(crate) async fn running(client: &Client, receipt: &Receipt) {
     let mut follow = client.follow(&receipt.session, 0);
     loop {
-        if let api::client::Heard::Fact(Fact { what: What::Rule(RuleFact::Handed { .. }), .. }) =
+        if let api::client::FollowItem::Fact(Fact { what: What::Rule(RuleFact::Handed { .. }), .. }) =
             follow.next().await.unwrap()
         {
             return;
@@ -117,9 +117,11 @@ async fn what_is_named_is_used_or_refused_and_nothing_stands_in_for_it() {
     let new = client.say(&NewMessage::text(To::new_session(IfNew::default()), "x")).await.unwrap();
     assert!(new.new && new.session != first.session);
 
-    let Verdict::Done(ended) = client.end(&first.session).await.unwrap() else { panic!("pending") };
+    let ChangeOutcome::Done(ended) = client.end(&first.session).await.unwrap() else { panic!("pending") };
     assert_eq!((ended.state, ended.why), (SessionState::Ended, Some(EndWhy::Asked)));
-    let Verdict::Done(_) = client.end(&first.session).await.unwrap() else { panic!("ending twice is fine") };
+    let ChangeOutcome::Done(_) = client.end(&first.session).await.unwrap() else {
+        panic!("ending twice is fine")
+    };
     let refused = client.say(&NewMessage::text(To::session(&first.session), "x")).await.unwrap_err();
     let problem = refused.problem().unwrap();
     assert_eq!(problem.code, Code::SessionEnded);
@@ -201,7 +203,9 @@ async fn waiting_messages_can_be_edited_held_moved_and_taken_back() {
         waiting.push(client.say(&NewMessage::text(to(), word)).await.unwrap().id);
     }
     let edit = |revision| MessageChange::Text(EditText { text: "uno".into(), revision });
-    let Verdict::Done(edited) = client.change_message(&waiting[0], &edit(0)).await.unwrap() else { panic!() };
+    let ChangeOutcome::Done(edited) = client.change_message(&waiting[0], &edit(0)).await.unwrap() else {
+        panic!()
+    };
     assert_eq!(edited.revision, 1);
     assert_eq!(code(client.change_message(&waiting[0], &edit(0)).await.unwrap_err()), Code::Changed);
     assert_eq!(code(client.change_message(&long.id, &edit(0)).await.unwrap_err()), Code::TooLate);
@@ -241,8 +245,10 @@ async fn a_question_is_answered_once() {
     let asked = client.say(&NewMessage::text(conversation("ask"), "!ask Bash")).await.unwrap();
     let mut follow = client.follow(&asked.session, 0);
     let id = loop {
-        if let api::client::Heard::Fact(Fact { what: What::Rule(RuleFact::Asked { approval, .. }), .. }) =
-            follow.next().await.unwrap()
+        if let api::client::FollowItem::Fact(Fact {
+            what: What::Rule(RuleFact::Asked { approval, .. }),
+            ..
+        }) = follow.next().await.unwrap()
         {
             break approval;
         }

@@ -3,7 +3,7 @@
 use crate::rounds::{code, running, settled};
 use crate::town::SOON;
 use crate::world::World;
-use api::client::{Client, Heard, Verdict};
+use api::client::{ChangeOutcome, Client, FollowItem};
 use api::*;
 use kernel::{Grant, Role};
 use std::sync::atomic::Ordering;
@@ -30,7 +30,7 @@ async fn fact(client: &Client, session: &str, is_it: impl Fn(&RuleFact) -> bool)
     let mut follow = client.follow(session, 0);
     let wait = async {
         loop {
-            if let Heard::Fact(Fact { what: What::Rule(rule), .. }) = follow.next().await.unwrap()
+            if let FollowItem::Fact(Fact { what: What::Rule(rule), .. }) = follow.next().await.unwrap()
                 && is_it(&rule)
             {
                 return rule;
@@ -90,7 +90,8 @@ async fn a_change_waits_for_the_turn_and_follow_ups_wait_for_somebody_to_say_whe
         texts.push(say(&client, &session, &format!("{word}\n!pwd")).await.id);
     }
     assert_eq!(code(client.change_scope(&session, &enter("blue", true)).await.unwrap_err()), Code::Busy);
-    let Verdict::Done(asked) = client.change_scope(&session, &enter("blue", false)).await.unwrap() else {
+    let ChangeOutcome::Done(asked) = client.change_scope(&session, &enter("blue", false)).await.unwrap()
+    else {
         panic!("pending")
     };
     assert_eq!((asked.epoch, asked.worktree), (0, None), "nothing moves under a turn");

@@ -1,7 +1,7 @@
 //! Facts as they happen: no gap, no repeat, and no memory for who does not read.
 
 use crate::world::{TOKEN, World};
-use api::client::Heard;
+use api::client::FollowItem;
 use api::*;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -91,7 +91,7 @@ async fn a_follower_hears_every_fact_once_over_a_restart_of_the_server() {
     let heard = tokio::spawn(async move {
         let (mut numbers, mut turns) = (Vec::new(), 0);
         while turns < 3 {
-            if let Heard::Fact(fact) = follow.next().await.unwrap() {
+            if let FollowItem::Fact(fact) = follow.next().await.unwrap() {
                 numbers.push(fact.number);
                 turns += u32::from(matches!(fact.what, What::Rule(RuleFact::TurnEnded { .. })));
             }
@@ -120,19 +120,19 @@ async fn live_words_come_ahead_and_again_as_facts() {
     let (mut live, mut text) = (String::new(), String::new());
     loop {
         match follow.next().await.unwrap() {
-            Heard::Live(words) => {
+            FollowItem::Live(words) => {
                 assert_eq!(words.offset as usize, live.len());
                 live.push_str(&words.text);
             }
-            Heard::Fact(Fact { what: What::Story(story), .. }) => {
+            FollowItem::Fact(Fact { what: What::Story(story), .. }) => {
                 if let Story::Text { offset, text: words, .. } = story.story {
                     assert_eq!(offset as usize, text.len());
                     text.push_str(&words);
                     assert!(live.len() >= text.len());
                 }
             }
-            Heard::Fact(Fact { what: What::Rule(RuleFact::TurnEnded { .. }), .. }) => break,
-            Heard::Fact(_) => {}
+            FollowItem::Fact(Fact { what: What::Rule(RuleFact::TurnEnded { .. }), .. }) => break,
+            FollowItem::Fact(_) => {}
         }
     }
     assert!(!text.is_empty());

@@ -2,8 +2,8 @@
 
 use crate::world::{TOKEN, World};
 use api::Problem;
-use api::client::{Client, ClientError, Heard};
-use api::tls::{Distrust, Trust, client_config};
+use api::client::{Client, ClientError, FollowItem};
+use api::tls::{TlsRefusal, Trust, client_config};
 use reqwest::StatusCode;
 use server::{ServerConfig, Tls, TlsError, TlsFiles};
 use std::os::unix::fs::PermissionsExt;
@@ -129,7 +129,7 @@ async fn an_encrypted_page_gets_a_cookie_that_only_it_can_set() {
 
 #[tokio::test]
 async fn a_server_that_is_not_believed_is_said_to_be_and_not_asked_again() {
-    async fn distrust(papers: &Papers, trust: Trust) -> Distrust {
+    async fn distrust(papers: &Papers, trust: Trust) -> TlsRefusal {
         let world = papers.world(|_| {}).await;
         let client = Client::trusting(&world.url, TOKEN, trust).unwrap();
         match client.me().await.unwrap_err() {
@@ -140,21 +140,21 @@ async fn a_server_that_is_not_believed_is_said_to_be_and_not_asked_again() {
     let authority = Authority::new();
     let good = Papers::of(&authority, &authority.sign(LOCAL));
     let strangers = Papers::new(LOCAL);
-    assert_eq!(distrust(&strangers, good.trust.clone()).await, Distrust::UnknownIssuer);
-    assert_eq!(distrust(&strangers, Trust::Authorities { more: None }).await, Distrust::UnknownIssuer);
+    assert_eq!(distrust(&strangers, good.trust.clone()).await, TlsRefusal::UnknownIssuer);
+    assert_eq!(distrust(&strangers, Trust::Authorities { more: None }).await, TlsRefusal::UnknownIssuer);
     let expired = Papers::of(&authority, &authority.sign_until(LOCAL, 2001));
-    assert_eq!(distrust(&expired, good.trust.clone()).await, Distrust::Expired);
+    assert_eq!(distrust(&expired, good.trust.clone()).await, TlsRefusal::Expired);
     let elsewhere = Papers::of(&authority, &authority.sign(&["homing.example", "192.0.2.1"]));
     let why = distrust(&elsewhere, good.trust.clone()).await;
     assert_eq!(why.to_string(), "its certificate is for homing.example, 192.0.2.1, and not for 127.0.0.1");
     let other = strangers.tls.now().fingerprint();
-    assert_eq!(distrust(&good, Trust::Exactly(vec![other])).await, Distrust::Another);
+    assert_eq!(distrust(&good, Trust::Exactly(vec![other])).await, TlsRefusal::Another);
     let authoritys = Papers::of(&authority, authority.own());
-    assert_eq!(distrust(&authoritys, good.trust.clone()).await, Distrust::AuthoritysOwn);
+    assert_eq!(distrust(&authoritys, good.trust.clone()).await, TlsRefusal::AuthoritysOwn);
     let plain = World::new().await;
     let client = Client::trusting(plain.url.replace("http:", "https:"), TOKEN, good.trust.clone()).unwrap();
     let error = client.me().await.unwrap_err();
-    assert!(matches!(error, ClientError::Untrusted { why: Distrust::NotTls, .. }), "{error}");
+    assert!(matches!(error, ClientError::Untrusted { why: TlsRefusal::NotTls, .. }), "{error}");
     assert!(Client::trusting(&plain.url, TOKEN, Trust::Nobodys).unwrap().me().await.is_ok());
 }
 
@@ -206,7 +206,7 @@ async fn a_new_certificate_is_shown_from_then_on_and_open_streams_go_on() {
     let before = papers.client(&world);
     let made = before.make_session(&Default::default()).await.unwrap();
     let mut follow = before.follow(&made.id, 0);
-    assert!(matches!(follow.next().await.unwrap(), Heard::Fact(_)));
+    assert!(matches!(follow.next().await.unwrap(), FollowItem::Fact(_)));
 
     assert!(!papers.tls.has_changed());
     let authority = Authority::new();
@@ -217,12 +217,12 @@ async fn a_new_certificate_is_shown_from_then_on_and_open_streams_go_on() {
     assert!(!papers.tls.has_changed());
 
     let fresh = papers.client(&world).me().await.unwrap_err();
-    assert!(matches!(fresh, ClientError::Untrusted { why: Distrust::UnknownIssuer, .. }), "{fresh}");
+    assert!(matches!(fresh, ClientError::Untrusted { why: TlsRefusal::UnknownIssuer, .. }), "{fresh}");
     let trust = Papers::trusting(&papers.dir, &authority);
     let after = Client::trusting(&world.url, TOKEN, trust).unwrap();
     after.end(&made.id).await.unwrap();
     let heard = tokio::time::timeout(WAIT_MAX, follow.next()).await.unwrap().unwrap();
-    assert!(matches!(heard, Heard::Fact(_)), "the stream from before the change goes on: {heard:?}");
+    assert!(matches!(heard, FollowItem::Fact(_)), "the stream from before the change goes on: {heard:?}");
 }
 
 #[tokio::test]

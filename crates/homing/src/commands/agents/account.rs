@@ -6,10 +6,10 @@ use std::io::{self, IsTerminal};
 use anyhow::Result;
 use api::{Account, NewAccount};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 use crate::screen::Screen;
-use crate::{ask, time, world};
+use crate::{system, terminal_prompt, time};
 
 /// Use your own sign-in for an agent, in turns of your own messages
 #[derive(clap::Args)]
@@ -47,10 +47,10 @@ pub(crate) async fn account(args: &AccountArgs, remote: &Remote) -> Result<Exit>
     let account = match &args.verb {
         AccountVerb::Set { name, variables } => {
             let secrets = ask_for(variables, remote.screen).await?;
-            remote.client.set_account(name, &NewAccount { secrets }).await.told()?
+            remote.client.set_account(name, &NewAccount { secrets }).await.or_cli_error()?
         }
-        AccountVerb::Remove { name } => remote.client.remove_account(name).await.told()?,
-        AccountVerb::Show { name } => remote.client.account(name).await.told()?,
+        AccountVerb::Remove { name } => remote.client.remove_account(name).await.or_cli_error()?,
+        AccountVerb::Show { name } => remote.client.account(name).await.or_cli_error()?,
     };
     if remote.screen.json {
         remote.screen.object(&account)?;
@@ -64,7 +64,7 @@ fn tell(account: &Account, screen: Screen) -> Result<()> {
     let Some(since) = account.since else {
         return Ok(screen.line(format!("{}: your turns use the house's sign-in", account.agent))?);
     };
-    let (names, ago) = (account.secrets.join(", "), time::ago(since, world::now()));
+    let (names, ago) = (account.secrets.join(", "), time::ago(since, system::now()));
     Ok(screen.line(format!("{}: your turns use your own {names}, given {ago}", account.agent))?)
 }
 
@@ -74,20 +74,20 @@ async fn ask_for(variables: &[String], screen: Screen) -> Result<BTreeMap<String
     }
     let mut secrets = BTreeMap::new();
     for name in variables {
-        secrets.insert(name.clone(), ask::secret(name, screen).await?.into_inner());
+        secrets.insert(name.clone(), terminal_prompt::secret(name, screen).await?.into_inner());
     }
     Ok(secrets)
 }
 
 fn piped(variables: &[String]) -> Result<BTreeMap<String, String>> {
-    let text = ask::piped()?;
+    let text = terminal_prompt::piped()?;
     if let [name] = variables {
         return Ok(BTreeMap::from([(name.clone(), text)]));
     }
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() != variables.len() {
         let (lines, variables) = (lines.len(), variables.len());
-        return Err(Trouble::new(Exit::Usage, format!("{variables} variables, but {lines} lines"))
+        return Err(CliError::new(Exit::Usage, format!("{variables} variables, but {lines} lines"))
             .hint("pipe one line for each variable, in their order")
             .into());
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use api::{Abilities, Agent, SignIn};
 
 use crate::exit::Exit;
-use crate::remote::{Remote, Told};
+use crate::remote::{OrCliError, Remote};
 
 /// List the agents: whether they are here and signed in, and what they can do
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) async fn agents(args: &AgentsArgs, remote: &Remote) -> Result<Exit> {
 }
 
 async fn list(remote: &Remote) -> Result<Exit> {
-    let page = remote.client.agents().await.told()?;
+    let page = remote.client.agents().await.or_cli_error()?;
     if remote.screen.json {
         remote.screen.object(&page)?;
         return Ok(Exit::Done);

@@ -4,9 +4,9 @@ use anyhow::Result;
 use api::{Agent, Choice, MemoryMove, SignIn};
 
 use super::abilities;
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
-use crate::screen::{Look, Screen};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
+use crate::screen::{Screen, TextStyle};
 
 /// Show one agent: its set-up, and the models, modes and commands it last listed
 #[derive(clap::Args)]
@@ -16,10 +16,10 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) async fn show(args: &ShowArgs, remote: &Remote) -> Result<Exit> {
-    let page = remote.client.agents().await.told()?;
+    let page = remote.client.agents().await.or_cli_error()?;
     let found = page.items.iter().find(|agent| agent.name == args.name);
     let agent = found.ok_or_else(|| {
-        Trouble::new(Exit::NotFound, format!("there is no agent called {:?}", args.name))
+        CliError::new(Exit::NotFound, format!("there is no agent called {:?}", args.name))
             .hint("`homing agents` lists the agents there are")
     })?;
     if remote.screen.json {
@@ -64,7 +64,7 @@ fn signed_in(sign_in: &SignIn) -> String {
 
 fn asks(agent: &Agent, screen: Screen) -> String {
     match (agent.bypasses, agent.abilities.asks) {
-        (true, _) => screen.out(Look::Bad, "NO: `bypass = true` in its configuration").into_owned(),
+        (true, _) => screen.out(TextStyle::Bad, "NO: `bypass = true` in its configuration").into_owned(),
         (false, true) => "before it acts".to_owned(),
         (false, false) => "never: it has no way to".to_owned(),
     }
@@ -82,7 +82,7 @@ fn list(name: &str, choices: &[Choice], screen: Screen) -> Result<()> {
     if choices.is_empty() {
         return Ok(());
     }
-    screen.line(format!("\n{}", screen.out(Look::Dim, name)))?;
+    screen.line(format!("\n{}", screen.out(TextStyle::Dim, name)))?;
     let rows =
         choices.iter().map(|choice| (choice.name.as_str(), choice.description.clone())).collect::<Vec<_>>();
     Ok(screen.pairs(&rows)?)

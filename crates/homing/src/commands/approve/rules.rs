@@ -3,9 +3,9 @@
 use anyhow::Result;
 use api::{NewRule, Rule, RuleEffect};
 
-use crate::exit::{Exit, Trouble};
-use crate::naming::{Names, grantee};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::people_lookup::{GranteeNames, grantee};
+use crate::remote::{OrCliError, Remote};
 use crate::time;
 
 /// List, add or remove rules for what agents ask
@@ -72,11 +72,11 @@ pub(super) async fn rules(args: RulesArgs, remote: &Remote) -> Result<Exit> {
     match args.verb.unwrap_or(RulesVerb::List) {
         RulesVerb::List => list(remote).await?,
         RulesVerb::Add(args) => {
-            let rule = remote.client.add_rule(&new_rule(args, remote).await?).await.told()?;
+            let rule = remote.client.add_rule(&new_rule(args, remote).await?).await.or_cli_error()?;
             remote.done(&rule, &rule.id)?;
         }
         RulesVerb::Remove { rule } => {
-            let done = remote.client.remove_rule(&rule).await.told()?;
+            let done = remote.client.remove_rule(&rule).await.or_cli_error()?;
             remote.done(&done, format!("{} counts no more", done.id))?;
         }
     }
@@ -98,14 +98,14 @@ async fn new_rule(args: AddArgs, remote: &Remote) -> Result<NewRule> {
 fn absolute(directory: &str) -> Result<String> {
     let absolute = std::path::absolute(directory)?;
     absolute.to_str().map(str::to_owned).ok_or_else(|| {
-        Trouble::new(Exit::Usage, format!("{} is not text", absolute.display()))
+        CliError::new(Exit::Usage, format!("{} is not text", absolute.display()))
             .hint("use a directory whose name is UTF-8")
             .into()
     })
 }
 
 async fn list(remote: &Remote) -> Result<()> {
-    let page = remote.client.rules().await.told()?;
+    let page = remote.client.rules().await.or_cli_error()?;
     if remote.screen.json {
         return Ok(remote.screen.object(&page)?);
     }
@@ -115,7 +115,7 @@ async fn list(remote: &Remote) -> Result<()> {
             .say("there are none: whoever may say something in a session answers what its agent asks");
         return Ok(());
     }
-    let names = Names::load(remote).await?;
+    let names = GranteeNames::load(remote).await?;
     let effect = |rule: &Rule| match (rule.effect, &rule.who) {
         (RuleEffect::Allow, _) => "allow".to_owned(),
         (RuleEffect::Deny, _) => "deny".to_owned(),

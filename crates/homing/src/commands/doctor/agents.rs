@@ -8,10 +8,10 @@ use anyhow::Result;
 use kernel::{Attempt, Epoch, Fence, MessageId, SessionId, Term, Turn};
 use tokio::task::JoinSet;
 
-use super::{Finding, Lab};
+use super::{Finding, ScratchDir};
 use crate::config::Config;
 use crate::config::agents::{Enabled, Home};
-use crate::roster::{Configured, Roster};
+use crate::roster::{ConfiguredAgent, Roster};
 
 /// What a turn is asked; short, because it may cost money.
 const QUESTION: &str = "Answer with the word hello and nothing else.";
@@ -23,13 +23,13 @@ const ANSWER_LENGTH_MAX: usize = 60;
 
 /// Which agents, and whether turns are run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct AgentChoice<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) turns: bool,
 }
 
 /// A finding for each agent that is here, or should be, or was asked for by name.
-pub(super) async fn look(wanted: Wanted<'_>, config: &Config, lab: &Lab) -> Vec<Finding> {
+pub(super) async fn look(wanted: AgentChoice<'_>, config: &Config, scratch: &ScratchDir) -> Vec<Finding> {
     let wrong = |error: anyhow::Error| {
         vec![Finding::fail(
             "agents",
@@ -38,7 +38,7 @@ pub(super) async fn look(wanted: Wanted<'_>, config: &Config, lab: &Lab) -> Vec<
         )]
     };
     // Beside the directories of the turns: agents do not see it.
-    let data = lab.dir.join("data");
+    let data = scratch.dir.join("data");
     let made = std::fs::create_dir_all(&data).map_err(Into::into).and_then(|()| Roster::make(config, &data));
     let roster = match made {
         Ok(roster) => roster,
@@ -47,7 +47,7 @@ pub(super) async fn look(wanted: Wanted<'_>, config: &Config, lab: &Lab) -> Vec<
     let agents = match wanted.name {
         Some(name) => match roster.find(name) {
             Ok(agent) => vec![agent.clone()],
-            Err(trouble) => return wrong(trouble.into()),
+            Err(error) => return wrong(error.into()),
         },
         None => roster.all().iter().filter(|agent| agent.is_real()).cloned().collect(),
     };
@@ -62,21 +62,26 @@ pub(super) async fn look(wanted: Wanted<'_>, config: &Config, lab: &Lab) -> Vec<
     looked.sort_by_key(|(place, ..)| *place);
     let mut findings = vec![summary(&roster, &looked)];
     for (_, agent, found) in looked {
-        findings.extend(one(&agent, found, wanted, lab).await);
+        findings.extend(one(&agent, found, wanted, scratch).await);
     }
     findings
 }
 
-type Looked = (usize, std::sync::Arc<Configured>, Found);
+type AgentLook = (usize, std::sync::Arc<ConfiguredAgent>, Found);
 
-fn summary(roster: &Roster, looked: &[Looked]) -> Finding {
-    let is_here = |(_, _, found): &&Looked| matches!(found, Found::Here { .. });
+fn summary(roster: &Roster, looked: &[AgentLook]) -> Finding {
+    let is_here = |(_, _, found): &&AgentLook| matches!(found, Found::Here { .. });
     let here = looked.iter().filter(is_here).count();
     let default = roster.default_agent();
     Finding::ok("agents", format!("{here} of {} are here; new sessions use {default}", looked.len()))
 }
 
-async fn one(agent: &Configured, found: Found, wanted: Wanted<'_>, lab: &Lab) -> Vec<Finding> {
+async fn one(
+    agent: &ConfiguredAgent,
+    found: Found,
+    wanted: AgentChoice<'_>,
+    scratch: &ScratchDir,
+) -> Vec<Finding> {
     let name = agent.name();
     let asked_for = wanted.name.is_some();
     let version = match found {
@@ -95,17 +100,17 @@ async fn one(agent: &Configured, found: Found, wanted: Wanted<'_>, lab: &Lab) ->
         let remedy = format!("remove `bypass = true` from [agents.{name}] unless you mean it");
         findings.push(Finding::warn(name, "it acts WITHOUT ASKING", remedy));
     }
-    findings.extend(home_trouble(agent));
+    findings.extend(home_finding(agent));
     if asked_for {
         findings.push(Finding::ok(name, bounds(agent)));
     }
     if wanted.turns || asked_for {
-        findings.push(turn(agent, lab).await);
+        findings.push(turn(agent, scratch).await);
     }
     findings
 }
 
-fn set_up(agent: &Configured, version: &str) -> Finding {
+fn set_up(agent: &ConfiguredAgent, version: &str) -> Finding {
     let home = match agent.table().home {
         Home::Session => "a home per session".to_owned(),
         _ => format!("home {}", agent.home()),
@@ -120,7 +125,7 @@ fn set_up(agent: &Configured, version: &str) -> Finding {
     }
 }
 
-fn home_trouble(agent: &Configured) -> Option<Finding> {
+fn home_finding(agent: &ConfiguredAgent) -> Option<Finding> {
     let home = Path::new(agent.home());
     // Homes of sessions are made when needed, below the data directory, which has its own check.
     if agent.table().home == Home::Session || rustix::fs::access(home, rustix::fs::Access::WRITE_OK).is_ok() {
@@ -131,7 +136,7 @@ fn home_trouble(agent: &Configured) -> Option<Finding> {
 }
 
 /// The bounds in force.
-fn bounds(agent: &Configured) -> String {
+fn bounds(agent: &ConfiguredAgent) -> String {
     let table = agent.table();
     let (limits, keep) = (&table.limits, &table.keep);
     let count = |count: u64, unit: &str| match count {
@@ -151,9 +156,9 @@ fn bounds(agent: &Configured) -> String {
 }
 
 /// One real turn in a directory of its own.
-async fn turn(agent: &Configured, lab: &Lab) -> Finding {
+async fn turn(agent: &ConfiguredAgent, scratch: &ScratchDir) -> Finding {
     let name = agent.name();
-    let work = lab.dir.join(format!("work-{name}"));
+    let work = scratch.dir.join(format!("work-{name}"));
     if let Err(why) = std::fs::create_dir_all(&work) {
         return Finding::fail(name, format!("{}: {why}", work.display()), "look at the temporary directory");
     }
@@ -191,7 +196,7 @@ async fn converse(agent: &dyn Agent, launch: Launch, message: Message) -> Result
                 running.answer(&question, no).await?;
             }
             AgentEvent::Finished { .. } => return Ok(answer),
-            AgentEvent::Failed(trouble) => return Err(trouble.into()),
+            AgentEvent::Failed(error) => return Err(error.into()),
             AgentEvent::Died { detail, .. } => anyhow::bail!("the agent died: {detail}"),
             _ => {}
         }

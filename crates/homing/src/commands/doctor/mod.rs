@@ -19,14 +19,14 @@ use store::{AuditLog, ChainHead, People, chain};
 use store_sqlite::{Options, SqliteStore};
 
 use crate::config::Config;
+use crate::data_dir::DataDir;
 use crate::exit::Exit;
-use crate::place::Place;
-use crate::remote::{Pointer, Remote};
+use crate::remote::{Remote, ServerLocation};
 use crate::roster::scripted;
-use crate::screen::{Look, Screen};
+use crate::screen::{Screen, TextStyle};
 use crate::seal::FileSeal;
 use crate::wiring::cannot_open;
-use crate::{time, world};
+use crate::{system, time};
 
 /// Below this the next message may be refused.
 const FREE_BYTES_FAIL: u64 = 64 * 1024 * 1024;
@@ -63,7 +63,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum CheckState {
     Ok,
     Warn,
     Fail,
@@ -72,7 +72,7 @@ enum State {
 #[derive(Debug, Serialize)]
 struct Finding {
     check: String,
-    state: State,
+    state: CheckState,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
@@ -80,13 +80,13 @@ struct Finding {
 
 impl Finding {
     fn ok(check: &str, detail: impl Into<String>) -> Self {
-        Self { check: check.to_owned(), state: State::Ok, detail: detail.into(), remedy: None }
+        Self { check: check.to_owned(), state: CheckState::Ok, detail: detail.into(), remedy: None }
     }
 
     fn warn(check: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             check: check.to_owned(),
-            state: State::Warn,
+            state: CheckState::Warn,
             detail: detail.into(),
             remedy: Some(remedy.into()),
         }
@@ -95,80 +95,85 @@ impl Finding {
     fn fail(check: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             check: check.to_owned(),
-            state: State::Fail,
+            state: CheckState::Fail,
             detail: detail.into(),
             remedy: Some(remedy.into()),
         }
     }
 }
 
-pub(crate) async fn doctor(args: &DoctorArgs, place: &Place, screen: Screen) -> Result<Exit> {
-    let lab = Lab::make()?;
-    let wanted = agents::Wanted { name: args.agent.as_deref(), turns: args.turns };
-    let config = Config::load(args.config.as_deref(), &place.dir);
+pub(crate) async fn doctor(args: &DoctorArgs, data_dir: &DataDir, screen: Screen) -> Result<Exit> {
+    let scratch = ScratchDir::make()?;
+    let wanted = agents::AgentChoice { name: args.agent.as_deref(), turns: args.turns };
+    let config = Config::load(args.config.as_deref(), &data_dir.path);
     let mut findings = match args.agent {
         Some(_) => Vec::new(),
-        None => machine(&config, place, &lab, screen).await,
+        None => machine(&config, data_dir, &scratch, screen).await,
     };
     match &config {
         Ok((config, _)) => {
             if wanted.name.is_none() {
-                findings.push(network(config, place));
+                findings.push(network(config, data_dir));
             }
             if wanted.turns || wanted.name.is_some() {
                 screen.progress("running real turns; they may cost money");
             }
-            findings.extend(agents::look(wanted, config, &lab).await);
+            findings.extend(agents::look(wanted, config, &scratch).await);
         }
         Err(error) if args.agent.is_some() => findings.push(wrong_config(error)),
         Err(_) => {}
     }
-    let worst = findings.iter().map(|finding| finding.state).max().unwrap_or(State::Ok);
+    let worst = findings.iter().map(|finding| finding.state).max().unwrap_or(CheckState::Ok);
     if screen.json {
         screen.object(&serde_json::json!({ "state": worst, "checks": findings }))?;
     } else {
         findings.iter().try_for_each(|finding| show(finding, screen))?;
     }
-    Ok(if worst == State::Fail { Exit::Failed } else { Exit::Done })
+    Ok(if worst == CheckState::Fail { Exit::Failed } else { Exit::Done })
 }
 
 /// Everything but the agents.
-async fn machine(config: &Result<Loaded>, place: &Place, lab: &Lab, screen: Screen) -> Vec<Finding> {
+async fn machine(
+    config: &Result<Loaded>,
+    data_dir: &DataDir,
+    scratch: &ScratchDir,
+    screen: Screen,
+) -> Vec<Finding> {
     let mut findings = vec![
-        directory(place),
-        lock(place),
-        modes(place),
-        database(place, lab),
-        key(place, lab).await,
-        disk(place),
-        clock(place),
+        directory(data_dir),
+        lock(data_dir),
+        modes(data_dir),
+        database(data_dir, scratch),
+        key(data_dir, scratch).await,
+        disk(data_dir),
+        clock(data_dir),
         self::config(config),
-        server(place, screen).await,
-        supervisor(lab).await,
+        server(data_dir, screen).await,
+        supervisor(scratch).await,
         groups(),
     ];
     if let Ok((config, _)) = config {
-        findings.extend(wall(config, place, lab).await);
+        findings.extend(wall(config, data_dir, scratch).await);
     }
     findings
 }
 
 fn show(finding: &Finding, screen: Screen) -> Result<()> {
     let state = match finding.state {
-        State::Ok => screen.out(Look::Good, "ok  "),
-        State::Warn => screen.out(Look::Doubtful, "warn"),
-        State::Fail => screen.out(Look::Bad, "fail"),
+        CheckState::Ok => screen.out(TextStyle::Good, "ok  "),
+        CheckState::Warn => screen.out(TextStyle::Doubtful, "warn"),
+        CheckState::Fail => screen.out(TextStyle::Bad, "fail"),
     };
     screen.line(format!("{state}  {:<16}  {}", finding.check, finding.detail))?;
     if let Some(remedy) = &finding.remedy {
-        screen.line(format!("{:24}{} {remedy}", "", screen.out(Look::Good, "→")))?;
+        screen.line(format!("{:24}{} {remedy}", "", screen.out(TextStyle::Good, "→")))?;
     }
     Ok(())
 }
 
-fn directory(place: &Place) -> Finding {
-    let (check, dir) = ("directory", place.dir.display());
-    let found = match fs::metadata(&place.dir) {
+fn directory(data_dir: &DataDir) -> Finding {
+    let (check, dir) = ("directory", data_dir.path.display());
+    let found = match fs::metadata(&data_dir.path) {
         Ok(found) => found,
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
             return Finding::ok(check, format!("{dir} is not there yet; `homing up` makes it"));
@@ -187,7 +192,7 @@ fn directory(place: &Place) -> Finding {
     if found.permissions().mode() & 0o077 != 0 {
         return Finding::warn(check, format!("{dir} can be entered by others"), format!("chmod 700 {dir}"));
     }
-    if rustix::fs::access(&place.dir, rustix::fs::Access::WRITE_OK).is_err() {
+    if rustix::fs::access(&data_dir.path, rustix::fs::Access::WRITE_OK).is_err() {
         return Finding::fail(
             check,
             format!("{dir} cannot be written to"),
@@ -197,9 +202,9 @@ fn directory(place: &Place) -> Finding {
     Finding::ok(check, dir.to_string())
 }
 
-fn lock(place: &Place) -> Finding {
+fn lock(data_dir: &DataDir) -> Finding {
     let check = "lock";
-    let Ok(file) = fs::File::open(place.dir.join("lock")) else {
+    let Ok(file) = fs::File::open(data_dir.path.join("lock")) else {
         return Finding::ok(check, "nobody has taken the directory yet");
     };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
@@ -213,11 +218,11 @@ fn lock(place: &Place) -> Finding {
     }
 }
 
-fn modes(place: &Place) -> Finding {
+fn modes(data_dir: &DataDir) -> Finding {
     let check = "modes";
     let is_open =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
-    let private = ["token", "key", "homing.db", "homing.db-wal", "lock"].map(|name| place.dir.join(name));
+    let private = ["token", "key", "homing.db", "homing.db-wal", "lock"].map(|name| data_dir.path.join(name));
     let open: Vec<String> =
         private.iter().filter(|path| is_open(path)).map(|path| path.display().to_string()).collect();
     if open.is_empty() {
@@ -234,34 +239,34 @@ fn modes(place: &Place) -> Finding {
 }
 
 /// A backup reads every page, checks every index, and refuses what this version does not know: the best check there is.
-fn database(place: &Place, lab: &Lab) -> Finding {
+fn database(data_dir: &DataDir, scratch: &ScratchDir) -> Finding {
     let check = "database";
-    let path = place.dir.join("homing.db");
+    let path = data_dir.path.join("homing.db");
     let Ok(found) = fs::metadata(&path) else { return Finding::ok(check, "none yet") };
     if found.len() > CHECKED_BYTES_MAX {
         let detail = format!("{} MiB; too large to be read from end to end here", found.len() >> 20);
         return Finding::warn(check, detail, "`homing backup FILE` checks all of it");
     }
-    match store_sqlite::backup(&place.dir, &lab.dir.join("copy.db")) {
+    match store_sqlite::backup(&data_dir.path, &scratch.dir.join("copy.db")) {
         Ok(()) => {
             Finding::ok(check, format!("{} KiB, whole, of a format this version knows", found.len() >> 10))
         }
         Err(store_sqlite::CopyError::Unusable(error)) => {
-            let trouble = cannot_open(error, place);
-            Finding::fail(check, trouble.what, trouble.hint.unwrap_or_default())
+            let error = cannot_open(error, data_dir);
+            Finding::fail(check, error.what, error.hint.unwrap_or_default())
         }
         Err(error) => Finding::fail(check, error.to_string(), "look at the file's owner and mode"),
     }
 }
 
 /// The key that is in no backup. With another one the audit does not verify, and people's own sign-ins stay closed.
-async fn key(place: &Place, lab: &Lab) -> Finding {
+async fn key(data_dir: &DataDir, scratch: &ScratchDir) -> Finding {
     let check = "key";
-    if !place.dir.join("homing.db").exists() {
+    if !data_dir.path.join("homing.db").exists() {
         return Finding::ok(check, "none is needed yet; the first start makes it");
     }
-    let path = place.dir.join("key");
-    let seal = match FileSeal::there(&place.dir) {
+    let path = data_dir.path.join("key");
+    let seal = match FileSeal::there(&data_dir.path) {
         Ok(Some(seal)) => seal,
         Ok(None) => {
             return Finding::fail(
@@ -272,7 +277,7 @@ async fn key(place: &Place, lab: &Lab) -> Finding {
         }
         Err(error) => return Finding::fail(check, format!("{error:#}"), "put the right file back"),
     };
-    match first_is_sealed_with(&seal, lab).await {
+    match first_is_sealed_with(&seal, scratch).await {
         Ok(true) => Finding::ok(check, "the audit was begun with it"),
         Ok(false) => Finding::warn(
             check,
@@ -286,12 +291,12 @@ async fn key(place: &Place, lab: &Lab) -> Finding {
 }
 
 /// Whether the first entry of each chain in the copy that `database` has made was sealed with that key.
-async fn first_is_sealed_with(seal: &FileSeal, lab: &Lab) -> Result<bool> {
-    let (copy, dir) = (lab.dir.join("copy.db"), lab.dir.join("sealed"));
+async fn first_is_sealed_with(seal: &FileSeal, scratch: &ScratchDir) -> Result<bool> {
+    let (copy, dir) = (scratch.dir.join("copy.db"), scratch.dir.join("sealed"));
     anyhow::ensure!(copy.exists(), "the database was not read");
     fs::create_dir(&dir)?;
     fs::rename(copy, dir.join("homing.db"))?;
-    let options = Options::new(kernel::NodeId::from_bits(1), world::host(), world::now());
+    let options = Options::new(kernel::NodeId::from_bits(1), system::host(), system::now());
     let store = SqliteStore::open(&dir, &options)?;
     let key = engine::Seal::chain_key(seal);
     for org in store.orgs().await? {
@@ -305,9 +310,9 @@ async fn first_is_sealed_with(seal: &FileSeal, lab: &Lab) -> Result<bool> {
     Ok(true)
 }
 
-fn disk(place: &Place) -> Finding {
+fn disk(data_dir: &DataDir) -> Finding {
     let check = "disk";
-    let there = place.dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let there = data_dir.path.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
     let free = match rustix::fs::statvfs(there) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
         Err(why) => return Finding::warn(check, format!("cannot be asked: {why}"), "look with `df`"),
@@ -322,13 +327,13 @@ fn disk(place: &Place) -> Finding {
     }
 }
 
-fn clock(place: &Place) -> Finding {
-    let (check, now) = ("clock", world::now().0);
+fn clock(data_dir: &DataDir) -> Finding {
+    let (check, now) = ("clock", system::now().0);
     let remedy = "set the clock, and keep it set (NTP)";
     if now < CLOCK_MS_MIN {
         return Finding::fail(check, format!("it says {}", time::full(api::At(now))), remedy);
     }
-    let written = fs::metadata(place.dir.join("homing.db")).and_then(|found| found.modified());
+    let written = fs::metadata(data_dir.path.join("homing.db")).and_then(|found| found.modified());
     let ahead = written.ok().and_then(|at| at.duration_since(std::time::SystemTime::now()).ok());
     if ahead.is_some_and(|ahead| ahead.as_millis() > u128::from(CLOCK_MS_SLACK)) {
         return Finding::warn(check, "it was set back: the database is from the future", remedy);
@@ -351,8 +356,8 @@ fn wrong_config(error: &anyhow::Error) -> Finding {
 }
 
 /// How the server can be reached: what stops a start, and what makes it weaker than it looks.
-fn network(config: &Config, place: &Place) -> Finding {
-    let (check, listen) = ("network", listening(config, place));
+fn network(config: &Config, data_dir: &DataDir) -> Finding {
+    let (check, listen) = ("network", listening(config, data_dir));
     if let Some(files) = config.tls.files() {
         let shown = files.certificate.display().to_string();
         return match server::Tls::open(files) {
@@ -367,13 +372,14 @@ fn network(config: &Config, place: &Place) -> Finding {
     match crate::wiring::refuse_exposure(&config.listen) {
         _ if config.behind_proxy => Finding::ok(check, format!("{listen}, behind a proxy")),
         Ok(()) => Finding::ok(check, format!("{listen}, from this machine only")),
-        Err(trouble) => Finding::fail(check, trouble.to_string(), trouble.hint.unwrap_or_default()),
+        Err(error) => Finding::fail(check, error.to_string(), error.hint.unwrap_or_default()),
     }
 }
 
 /// Where the next start listens, and the server that runs, if that is elsewhere.
-fn listening(config: &Config, place: &Place) -> String {
-    let running = Pointer::read(place).ok().filter(Pointer::answers).map(|pointer| pointer.url);
+fn listening(config: &Config, data_dir: &DataDir) -> String {
+    let running =
+        ServerLocation::read(data_dir).ok().filter(ServerLocation::answers).map(|location| location.url);
     match running {
         Some(url) if !url.ends_with(&config.listen) => {
             format!("the server is at {url}; by its configuration {}", config.listen)
@@ -382,33 +388,33 @@ fn listening(config: &Config, place: &Place) -> String {
     }
 }
 
-async fn server(place: &Place, screen: Screen) -> Finding {
+async fn server(data_dir: &DataDir, screen: Screen) -> Finding {
     let check = "server";
-    let Ok(pointer) = Pointer::read(place) else {
+    let Ok(location) = ServerLocation::read(data_dir) else {
         return Finding::ok(check, "none is running; `homing up` starts one");
     };
-    if !pointer.answers() {
-        return Finding::warn(check, format!("none answers at {}", pointer.url), "`homing up` starts one");
+    if !location.answers() {
+        return Finding::warn(check, format!("none answers at {}", location.url), "`homing up` starts one");
     }
-    let me = match Remote::find(place, screen) {
-        Ok(remote) => remote.client.me().await.map_err(|error| crate::exit::Trouble::from(error).into()),
+    let me = match Remote::find(data_dir, screen) {
+        Ok(remote) => remote.client.me().await.map_err(|error| crate::exit::CliError::from(error).into()),
         Err(error) => Err(error),
     };
     match me {
-        Ok(me) => Finding::ok(check, format!("{} knows you as {}", pointer.url, me.handle)),
+        Ok(me) => Finding::ok(check, format!("{} knows you as {}", location.url, me.handle)),
         Err(error) => {
-            let trouble = error.downcast_ref::<crate::exit::Trouble>();
-            let remedy = trouble.and_then(|trouble| trouble.hint.clone()).unwrap_or_default();
-            Finding::fail(check, format!("{}: {error:#}", pointer.url), remedy)
+            let known = error.downcast_ref::<crate::exit::CliError>();
+            let remedy = known.and_then(|known| known.hint.clone()).unwrap_or_default();
+            Finding::fail(check, format!("{}: {error:#}", location.url), remedy)
         }
     }
 }
 
 /// One scripted turn under the supervisor: processes can be started, talked to, ended and seen gone.
-async fn supervisor(lab: &Lab) -> Finding {
+async fn supervisor(scratch: &ScratchDir) -> Finding {
     let check = "supervisor";
     let remedy = "agents cannot be run here: look at limits on processes (`ulimit -u`) and at /proc";
-    let answer = match scripted_turn(lab).await {
+    let answer = match scripted_turn(scratch).await {
         Ok(answer) => answer,
         Err(error) => return Finding::fail(check, format!("{error:#}"), remedy),
     };
@@ -421,9 +427,9 @@ async fn supervisor(lab: &Lab) -> Finding {
     Finding::warn(check, "one scripted turn was run", "only Linux can end whole process trees for sure")
 }
 
-async fn scripted_turn(lab: &Lab) -> Result<String> {
-    let agent = scripted("scripted", &lab.dir)?;
-    agents::one_turn(&agent, &lab.dir, "hello", TURN_WAIT).await
+async fn scripted_turn(scratch: &ScratchDir) -> Result<String> {
+    let agent = scripted("scripted", &scratch.dir)?;
+    agents::one_turn(&agent, &scratch.dir, "hello", TURN_WAIT).await
 }
 
 /// Whether the trees of agents get control groups, which end them at once and bound their memory.
@@ -447,13 +453,13 @@ fn groups() -> Finding {
 }
 
 /// The wall around agents, tried from inside one: a finding for each way out.
-async fn wall(config: &Config, place: &Place, lab: &Lab) -> Vec<Finding> {
+async fn wall(config: &Config, data_dir: &DataDir, scratch: &ScratchDir) -> Vec<Finding> {
     let check = "wall";
     let remedy = "keep to one person whom you trust, or see \"The wall\" in docs/operating.md";
-    let (data, server) = match place.dir.is_dir() {
-        true => (&place.dir, holder(place).unwrap_or(std::process::id().cast_signed())),
+    let (data, server) = match data_dir.path.is_dir() {
+        true => (&data_dir.path, holder(data_dir).unwrap_or(std::process::id().cast_signed())),
         // Nothing is there to be hidden yet; the machine can be tried all the same.
-        false => (&lab.dir, std::process::id().cast_signed()),
+        false => (&scratch.dir, std::process::id().cast_signed()),
     };
     let proof = match crate::wall::prove(config, data, server).await {
         Ok(proof) => proof,
@@ -476,20 +482,20 @@ async fn wall(config: &Config, place: &Place, lab: &Lab) -> Vec<Finding> {
 }
 
 /// The process of the server that has the directory, if one does.
-fn holder(place: &Place) -> Option<i32> {
-    let file = fs::File::open(place.dir.join("lock")).ok()?;
+fn holder(data_dir: &DataDir) -> Option<i32> {
+    let file = fs::File::open(data_dir.path.join("lock")).ok()?;
     let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
-    let signed = fs::read(place.dir.join("lock")).ok().filter(|_| is_held)?;
+    let signed = fs::read(data_dir.path.join("lock")).ok().filter(|_| is_held)?;
     let holder: serde_json::Value = serde_json::from_slice(&signed).ok()?;
     i32::try_from(holder["pid"].as_i64()?).ok()
 }
 
 /// A directory to try things out in, gone when it is dropped.
-struct Lab {
+struct ScratchDir {
     dir: PathBuf,
 }
 
-impl Lab {
+impl ScratchDir {
     fn make() -> Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         let dir = std::env::temp_dir().join(format!("homing-doctor-{}", uuid::Uuid::new_v4().simple()));
@@ -498,7 +504,7 @@ impl Lab {
     }
 }
 
-impl Drop for Lab {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.dir);
     }

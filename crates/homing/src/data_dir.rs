@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use engine::{Purpose, Secret};
 
-use crate::exit::{Exit, Trouble};
-use crate::world;
+use crate::exit::{CliError, Exit};
+use crate::system;
 
 /// A data directory. It need not be there yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) dir: PathBuf,
+pub(crate) struct DataDir {
+    pub(crate) path: PathBuf,
     /// Whether `--data` named it: then nothing else points elsewhere.
     pub(crate) named: bool,
     /// Whether `HOMING_DATA` did: then what `homing login` keeps is not meant.
@@ -24,28 +24,28 @@ pub(crate) struct Place {
     pub(crate) ca: Option<PathBuf>,
 }
 
-impl Place {
+impl DataDir {
     /// The directory that is named, or `HOMING_DATA`, or the usual one.
     pub(crate) fn find(named: Option<PathBuf>, ca: Option<PathBuf>) -> Result<Self> {
         let (is_named, is_chosen) = (named.is_some(), variable("HOMING_DATA").is_some());
         let dir = named.or_else(|| variable("HOMING_DATA")).or_else(usual);
         let dir = dir.ok_or_else(|| {
-            Trouble::new(Exit::Usage, "there is no home directory to keep things in")
+            CliError::new(Exit::Usage, "there is no home directory to keep things in")
                 .hint("name one with --data DIR")
         })?;
         // Agents get paths below it, and they stand elsewhere.
         let dir = std::path::absolute(&dir).with_context(|| dir.display().to_string())?;
-        Ok(Self { dir, named: is_named, chosen: is_chosen, ca })
+        Ok(Self { path: dir, named: is_named, chosen: is_chosen, ca })
     }
 
     /// Whether this is where every command looks by itself.
     pub(crate) fn is_usual(&self) -> bool {
-        usual().is_some_and(|usual| usual == self.dir)
+        usual().is_some_and(|usual| usual == self.path)
     }
 
     /// Where the server said that it is, if it has.
     pub(crate) fn url(&self) -> io::Result<Option<String>> {
-        read_line(&self.dir.join("url"))
+        read_line(&self.path.join("url"))
     }
 
     /// The token of the machine's person, if there is one.
@@ -54,7 +54,7 @@ impl Place {
     }
 
     pub(crate) fn token_path(&self) -> PathBuf {
-        self.dir.join("token")
+        self.path.join("token")
     }
 
     /// The server's token: the one in the file, or a fresh one that is put there. Only for whoever holds the lock.
@@ -64,34 +64,34 @@ impl Place {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
             return Ok(token);
         }
-        let fresh = Secret::of_credential(Purpose::Machine, world::secret());
+        let fresh = Secret::of_credential(Purpose::Machine, system::secret());
         write_whole(&path, fresh.reveal())?;
         Ok(fresh.reveal().to_owned())
     }
 
     /// Says where the server is. Only for whoever holds the lock.
     pub(crate) fn announce(&self, url: &str) -> Result<()> {
-        write_whole(&self.dir.join("url"), url)
+        write_whole(&self.path.join("url"), url)
     }
 
     /// Says by which certificates the server can be known, by their SHA-256. Only for whoever holds the lock.
     pub(crate) fn announce_certificates(&self, fingerprints: &[[u8; 32]]) -> Result<()> {
         let line = |print: &[u8; 32]| print.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let lines: Vec<String> = fingerprints.iter().map(line).collect();
-        write_whole(&self.dir.join("certificate"), &lines.join("\n"))
+        write_whole(&self.path.join("certificate"), &lines.join("\n"))
     }
 
     /// By which certificates the server can be known.
     pub(crate) fn certificates(&self) -> Vec<[u8; 32]> {
-        let text = fs::read_to_string(self.dir.join("certificate")).unwrap_or_default();
+        let text = fs::read_to_string(self.path.join("certificate")).unwrap_or_default();
         text.lines().filter_map(fingerprint).collect()
     }
 
     /// Says that no server is there. Only for whoever holds the lock.
     pub(crate) fn withdraw(&self) {
         // A file that stays points to nobody, and whoever reads it finds that out.
-        let _ = fs::remove_file(self.dir.join("url"));
-        let _ = fs::remove_file(self.dir.join("certificate"));
+        let _ = fs::remove_file(self.path.join("url"));
+        let _ = fs::remove_file(self.path.join("certificate"));
     }
 }
 
@@ -141,23 +141,23 @@ mod tests {
     #[test]
     fn a_token_is_made_once_and_is_nobody_elses() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), named: true, chosen: false, ca: None };
-        let token = place.token_or_fresh().unwrap();
+        let data_dir = DataDir { path: dir.path().to_owned(), named: true, chosen: false, ca: None };
+        let token = data_dir.token_or_fresh().unwrap();
         assert!(token.starts_with("hmg_m_") && token.len() > 48);
-        fs::set_permissions(place.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(place.token_or_fresh().unwrap(), token);
-        assert_eq!(fs::metadata(place.token_path()).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(data_dir.token_path(), fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(data_dir.token_or_fresh().unwrap(), token);
+        assert_eq!(fs::metadata(data_dir.token_path()).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn a_server_is_known_by_the_certificates_it_has_written_down() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), named: true, chosen: false, ca: None };
-        assert!(place.certificates().is_empty());
+        let data_dir = DataDir { path: dir.path().to_owned(), named: true, chosen: false, ca: None };
+        assert!(data_dir.certificates().is_empty());
         let prints = [[0xa0; 32], [7; 32]];
-        place.announce_certificates(&prints).unwrap();
-        assert_eq!(place.certificates(), prints);
+        data_dir.announce_certificates(&prints).unwrap();
+        assert_eq!(data_dir.certificates(), prints);
         fs::write(dir.path().join("certificate"), "a0\nzz\n\u{e9}\n").unwrap();
-        assert!(place.certificates().is_empty());
+        assert!(data_dir.certificates().is_empty());
     }
 }

@@ -3,12 +3,12 @@
 //! Closed by default: only what `is_open` lists can be had without a credential, from the same machine too. The order
 //! is name, origin, credential, so that a page of another site learns nothing, not even whether a credential is good.
 
-use crate::asked::Way;
-use crate::door::{Door, Inner};
-use crate::guesses::house_of;
-use crate::pace::Wait;
-use crate::problem::{Answer, No};
-use crate::proxies::{Peer, Source};
+use crate::door::{HttpDoor, SharedDoor};
+use crate::extract::RequestMeta;
+use crate::problem::{ApiError, ApiResult};
+use crate::proxies::{Peer, RequestSource};
+use crate::rate_limit::RetryAfter;
+use crate::sign_in_limit::network_of;
 use api::Code;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -39,19 +39,19 @@ const STRICT: &str = "max-age=31536000";
 const CORRELATION_LENGTH_MAX: usize = 64;
 
 /// Every request passes here, in and out.
-pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn middleware(State(door): State<SharedDoor>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let way = way_of(&door, &request);
-    let is_strict = way.secure && has_public_name(request.headers());
+    let meta = meta_of(&door, &request);
+    let is_strict = meta.secure && has_public_name(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let span = tracing::info_span!(
         "request",
-        correlation = %way.correlation,
+        correlation = %meta.correlation,
         method = %request.method(),
         route = route.as_ref().map_or("none", MatchedPath::as_str),
     );
-    let correlation = HeaderValue::from_str(&way.correlation);
-    request.extensions_mut().insert(way);
+    let correlation = HeaderValue::from_str(&meta.correlation);
+    request.extensions_mut().insert(meta);
     let passed = AssertUnwindSafe(pass(&door, request, next)).catch_unwind();
     let mut response =
         match tokio::time::timeout(door.config.request_max, passed).instrument(span.clone()).await {
@@ -59,9 +59,9 @@ pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: N
             Ok(Err(_)) => {
                 // The hook has said where; this says for whom. The others must not suffer.
                 span.in_scope(|| tracing::error!("a handler panicked"));
-                No::new(Code::Internal, "something went wrong that should not").into_response()
+                ApiError::new(Code::Internal, "something went wrong that should not").into_response()
             }
-            Err(_) => No::new(Code::Unavailable, "this took too long").into_response(),
+            Err(_) => ApiError::new(Code::Unavailable, "this took too long").into_response(),
         };
     if let Ok(correlation) = correlation {
         response.headers_mut().insert(HeaderName::from_static("x-correlation-id"), correlation);
@@ -79,14 +79,14 @@ pub(crate) async fn gate(State(door): State<Door>, mut request: Request, next: N
     response
 }
 
-async fn pass(door: &Door, mut request: Request, next: Next) -> Response {
-    let way = request.extensions().get::<Way>();
-    let (address, secure) = (way.and_then(|way| way.address), way.is_some_and(|way| way.secure));
+async fn pass(door: &SharedDoor, mut request: Request, next: Next) -> Response {
+    let meta = request.extensions().get::<RequestMeta>();
+    let (address, secure) = (meta.and_then(|meta| meta.address), meta.is_some_and(|meta| meta.secure));
     let admitted = admit(door, &request, secure);
     let is_cookie = matches!(admitted, Ok(Admitted::Holder { is_cookie: true, .. }));
     let by = match who(door, admitted, address).await {
         Ok(by) => by,
-        Err(no) => return no.into_response(),
+        Err(error) => return error.into_response(),
     };
     if let Some(by) = &by {
         request.extensions_mut().insert(by.clone());
@@ -107,11 +107,11 @@ fn read_of(request: &Request) -> Option<(Named, Trace)> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let path = request.uri().path().strip_prefix("/api/v1/").filter(|_| reads)?;
     let named = path.split('/').nth(1).and_then(Named::parse)?;
-    Some((named, request.extensions().get::<Way>()?.trace()))
+    Some((named, request.extensions().get::<RequestMeta>()?.trace()))
 }
 
 /// That somebody may not read this is in the audit a moment later, so that the answer takes as long as for what is not there.
-fn note_refused_read(door: &Inner, by: &Principal, named: Named, trace: &Trace, response: &Response) {
+fn note_refused_read(door: &HttpDoor, by: &Principal, named: Named, trace: &Trace, response: &Response) {
     let code = response.extensions().get::<Code>();
     if let Some(code @ (Code::NotFound | Code::NotAllowed | Code::RightMissing)) = code {
         door.engine.read_refused(by, named, code.word(), trace);
@@ -119,7 +119,7 @@ fn note_refused_read(door: &Inner, by: &Principal, named: Named, trace: &Trace, 
 }
 
 /// Gives a browser another secret if its own has aged. If that fails, the next answer tries again.
-async fn renew(door: &Inner, by: &Principal, response: &mut Response, secure: bool) {
+async fn renew(door: &HttpDoor, by: &Principal, response: &mut Response, secure: bool) {
     match door.engine.rotate(by).await {
         Ok(Some(secret)) => door.cookies.put_signed_in(response.headers_mut(), secret.reveal(), secure),
         Ok(None) => {}
@@ -130,13 +130,13 @@ async fn renew(door: &Inner, by: &Principal, response: &mut Response, secure: bo
 /// Who asks, if they have to say so. Each credential has its pace; so has each address for requests without a good one,
 /// which never get in the way of those with one.
 async fn who(
-    door: &Inner,
-    admitted: Answer<Admitted>,
+    door: &HttpDoor,
+    admitted: ApiResult<Admitted>,
     address: Option<IpAddr>,
-) -> Answer<Option<Arc<Principal>>> {
-    let no = match admitted {
+) -> ApiResult<Option<Arc<Principal>>> {
+    let error = match admitted {
         Ok(Admitted::Anybody) => return Ok(None),
-        Ok(Admitted::Holder { hash, .. }) => match door.known.who(door, hash).await? {
+        Ok(Admitted::Holder { hash, .. }) => match door.credentials.who(door, hash).await? {
             Some(by) => {
                 return door
                     .requests
@@ -146,17 +146,17 @@ async fn who(
             }
             None => missing("this credential is not known, or has expired"),
         },
-        Err(no) => no,
+        Err(error) => error,
     };
-    if let (Code::Unauthenticated, Some(address)) = (no.0.code, address) {
-        door.strangers.take(&house_of(address), Instant::now()).map_err(too_many_requests)?;
+    if let (Code::Unauthenticated, Some(address)) = (error.0.code, address) {
+        door.strangers.take(&network_of(address), Instant::now()).map_err(too_many_requests)?;
     }
-    Err(no)
+    Err(error)
 }
 
-pub(crate) fn too_many_requests(wait: Wait) -> No {
+pub(crate) fn too_many_requests(wait: RetryAfter) -> ApiError {
     let seconds = wait.seconds();
-    No::new(Code::TooManyRequests, "this is more than we answer in so short a time").after(
+    ApiError::new(Code::TooManyRequests, "this is more than we answer in so short a time").after(
         seconds,
         format!("go on in {seconds} s, and more slowly; whoever runs the server can raise the limit in its configuration"),
     )
@@ -170,7 +170,7 @@ enum Admitted {
     Holder { hash: [u8; 32], is_cookie: bool },
 }
 
-fn admit(door: &Inner, request: &Request, secure: bool) -> Answer<Admitted> {
+fn admit(door: &HttpDoor, request: &Request, secure: bool) -> ApiResult<Admitted> {
     let path = request.uri().path();
     if path == "/healthz" {
         return Ok(Admitted::Anybody);
@@ -198,8 +198,8 @@ fn admit(door: &Inner, request: &Request, secure: bool) -> Answer<Admitted> {
     Ok(Admitted::Holder { hash: Sha256::digest(secret.as_bytes()).into(), is_cookie })
 }
 
-fn missing(detail: &str) -> No {
-    No::new(Code::Unauthenticated, detail)
+fn missing(detail: &str) -> ApiError {
+    ApiError::new(Code::Unauthenticated, detail)
 }
 
 /// What can be had without a credential: whether we live, the ways to sign in, and the empty page.
@@ -207,22 +207,22 @@ fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/page.js" | "/page.css" | "/api/v1/sign-in") || path.starts_with("/in/")
 }
 
-fn check_host<'a>(door: &Inner, request: &'a Request) -> Answer<&'a str> {
+fn check_host<'a>(door: &HttpDoor, request: &'a Request) -> ApiResult<&'a str> {
     let mut named = request.headers().get_all(header::HOST).iter();
     let host = named.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
     let asked = request.uri().authority().map_or(host, |authority| authority.as_str());
     if named.next().is_none() && asked == host && door.hosts.know(host) {
         return Ok(host);
     }
-    Err(No::new(Code::BadHost, format!("we do not answer under the name {asked:?}")).at("Host"))
+    Err(ApiError::new(Code::BadHost, format!("we do not answer under the name {asked:?}")).at("Host"))
 }
 
 /// A page of another site may not use us, whatever it sends along. Programs send no `Origin`.
-fn check_origin(host: &str, headers: &HeaderMap, secure: bool) -> Answer<()> {
+fn check_origin(host: &str, headers: &HeaderMap, secure: bool) -> ApiResult<()> {
     if headers.get_all(header::ORIGIN).iter().all(|origin| is_ours(host, origin, secure)) {
         return Ok(());
     }
-    Err(No::new(Code::BadOrigin, "the request comes from a page of another site").at("Origin"))
+    Err(ApiError::new(Code::BadOrigin, "the request comes from a page of another site").at("Origin"))
 }
 
 /// Our own page, which was encrypted if the request is: whoever is in between could have written the other one. Where the
@@ -235,25 +235,25 @@ fn is_ours(host: &str, origin: &HeaderValue, secure: bool) -> bool {
 }
 
 /// Addresses are written down by browsers, proxies and logs, so a secret in one is not taken, not even a good one.
-fn check_query(request: &Request) -> Answer<()> {
+fn check_query(request: &Request) -> ApiResult<()> {
     let query = request.uri().query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     match names.find(|name| SECRET_NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))) {
         None => Ok(()),
         Some(name) => {
-            Err(No::new(Code::TokenInQuery, "a secret stands in the address of the request").at(name))
+            Err(ApiError::new(Code::TokenInQuery, "a secret stands in the address of the request").at(name))
         }
     }
 }
 
 /// What changes something without a credential is signing in. A page of another site may not do that for anybody: they
 /// would find themselves in somebody else's account.
-fn check_no_other_site(request: &Request) -> Answer<()> {
+fn check_no_other_site(request: &Request) -> ApiResult<()> {
     let site = request.headers().get("sec-fetch-site").map(HeaderValue::as_bytes);
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     match site {
         Some(b"cross-site" | b"same-site") if !reads => {
-            Err(No::new(Code::BadOrigin, "the request comes from a page of another site")
+            Err(ApiError::new(Code::BadOrigin, "the request comes from a page of another site")
                 .at("Sec-Fetch-Site"))
         }
         _ => Ok(()),
@@ -262,7 +262,7 @@ fn check_no_other_site(request: &Request) -> Answer<()> {
 
 /// A browser sends the cookie by itself, so its request must prove that our own page made it. Other ports of this
 /// machine are other sites to us, although a cookie does not know ports.
-fn check_same_site(host: &str, request: &Request, secure: bool) -> Answer<()> {
+fn check_same_site(host: &str, request: &Request, secure: bool) -> ApiResult<()> {
     let headers = request.headers();
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -276,7 +276,8 @@ fn check_same_site(host: &str, request: &Request, secure: bool) -> Answer<()> {
     if ours {
         return Ok(());
     }
-    Err(No::new(Code::BadOrigin, "a signed-in browser may change things from our own page only").at("Origin"))
+    Err(ApiError::new(Code::BadOrigin, "a signed-in browser may change things from our own page only")
+        .at("Origin"))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -285,10 +286,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-fn way_of(door: &Inner, request: &Request) -> Way {
+fn meta_of(door: &HttpDoor, request: &Request) -> RequestMeta {
     let headers = request.headers();
     let peer = request.extensions().get::<Peer>();
-    let source = peer.map(|peer| Source::of(*peer, headers, &door.config.trusted_proxies));
+    let source = peer.map(|peer| RequestSource::of(*peer, headers, &door.config.trusted_proxies));
     let said = headers.get("x-correlation-id").and_then(|value| value.to_str().ok());
     let sane = said.filter(|id| {
         (1..=CORRELATION_LENGTH_MAX).contains(&id.len())
@@ -300,7 +301,7 @@ fn way_of(door: &Inner, request: &Request) -> Way {
         _ => "http",
     };
     let (address, secure) = (source.map(|source| source.address), source.is_some_and(|source| source.secure));
-    Way { door: entry, correlation, address, secure }
+    RequestMeta { door: entry, correlation, address, secure }
 }
 
 /// Whether we were called by a name that is ours alone. `localhost` belongs to everything on a machine, and what a browser
@@ -339,24 +340,24 @@ fn guard(headers: &mut HeaderMap, is_strict: bool) {
 /// Credentials that were found good a moment ago. All are asked about again when what anybody may do has changed here, and
 /// each after `KNOWN_MAX`, because another node may have changed it.
 #[derive(Debug)]
-pub(crate) struct Known {
-    recent: Mutex<HashMap<[u8; 32], Recent>>,
+pub(crate) struct CredentialCache {
+    recent: Mutex<HashMap<[u8; 32], CachedPrincipal>>,
     rights: watch::Receiver<u64>,
 }
 
 #[derive(Debug)]
-struct Recent {
+struct CachedPrincipal {
     since: Instant,
     rights: u64,
     by: Arc<Principal>,
 }
 
-impl Known {
+impl CredentialCache {
     pub(crate) fn new(engine: &Engine) -> Self {
         Self { recent: Mutex::default(), rights: engine.rights() }
     }
 
-    async fn who(&self, door: &Inner, hash: [u8; 32]) -> Answer<Option<Arc<Principal>>> {
+    async fn who(&self, door: &HttpDoor, hash: [u8; 32]) -> ApiResult<Option<Arc<Principal>>> {
         // Seen before the store is asked: a change in between makes the answer old at once.
         let rights = *self.rights.borrow();
         if let Some(by) = self.recent(&hash, rights) {
@@ -367,7 +368,7 @@ impl Known {
         if recent.len() >= KNOWN_COUNT_MAX {
             recent.clear();
         }
-        recent.insert(hash, Recent { since: Instant::now(), rights, by: by.clone() });
+        recent.insert(hash, CachedPrincipal { since: Instant::now(), rights, by: by.clone() });
         Ok(Some(by))
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Whatever is not as the format says is refused with the number of its line, and nothing is made of the rest.
 
-use crate::asked::{Caller, Id, Query, is_kind, whole_body};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Query, is_kind, whole_body};
 use crate::messages::if_new;
 use crate::openapi::{KeyHeader, problems};
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::sessions::{SessionName, made_response};
 use crate::wire::{at, outcome_words};
 use api::{
@@ -41,10 +41,10 @@ problems! {
     ),
 )]
 pub(crate) async fn export(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let export = door.engine.export(&caller.by, session).await?;
     let mut file = Vec::new();
     let turns = export.turns.len() as u32;
@@ -74,21 +74,23 @@ pub(crate) async fn export(
     ),
 )]
 pub(crate) async fn import(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Query(query): Query<ImportQuery>,
     request: Request,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let how = query.into_if_new();
     how.check()?;
     if !is_kind(request.headers(), EXPORT_TYPE) {
-        let no = No::new(Code::UnsupportedMediaType, "the body must be said to be JSON Lines");
-        return Err(no.at("Content-Type").advise(format!("send `Content-Type: {EXPORT_TYPE}`")));
+        let error = ApiError::new(Code::UnsupportedMediaType, "the body must be said to be JSON Lines");
+        return Err(error.at("Content-Type").advise(format!("send `Content-Type: {EXPORT_TYPE}`")));
     }
     let _place = door.engine.place_for_import(&caller.by).await?;
-    let file = whole_body(request, &door, IMPORT_BYTES_MAX).await.map_err(|no| match no.0.code {
-        Code::TooLarge => no.advise("export it again: of a long conversation only the newest turns are kept"),
-        _ => no,
+    let file = whole_body(request, &door, IMPORT_BYTES_MAX).await.map_err(|error| match error.0.code {
+        Code::TooLarge => {
+            error.advise("export it again: of a long conversation only the newest turns are kept")
+        }
+        _ => error,
     })?;
     let digest: [u8; 32] = Sha256::digest(&file).into();
     let export = read(&file)?;
@@ -96,9 +98,9 @@ pub(crate) async fn import(
     made_response(made)
 }
 
-fn write_line(file: &mut Vec<u8>, line: &ExportLine) -> Answer<()> {
+fn write_line(file: &mut Vec<u8>, line: &ExportLine) -> ApiResult<()> {
     let written = serde_json::to_writer(&mut *file, line);
-    written.map_err(|error| No::new(Code::Internal, error.to_string()))?;
+    written.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
     file.push(b'\n');
     Ok(())
 }
@@ -151,11 +153,11 @@ struct AnyHeader {
     version: u32,
 }
 
-fn bad(line: usize, reason: impl std::fmt::Display) -> No {
-    No::new(Code::BadExport, format!("line {line}: {reason}"))
+fn bad(line: usize, reason: impl std::fmt::Display) -> ApiError {
+    ApiError::new(Code::BadExport, format!("line {line}: {reason}"))
 }
 
-fn read(file: &[u8]) -> Answer<Export> {
+fn read(file: &[u8]) -> ApiResult<Export> {
     let text = file.strip_suffix(b"\n").unwrap_or(file);
     let mut lines = (1..).zip(text.split(|byte| *byte == b'\n'));
     let first = lines.next().map(|(_, line)| line).unwrap_or_default();
@@ -165,7 +167,7 @@ fn read(file: &[u8]) -> Answer<Export> {
     }
     if any.version != EXPORT_VERSION {
         let detail = format!("version {} is not known here, only {EXPORT_VERSION}", any.version);
-        return Err(No::new(Code::UnknownVersion, detail));
+        return Err(ApiError::new(Code::UnknownVersion, detail));
     }
     let ExportLine::Header(header) = line_form(1, first)? else {
         return Err(bad(1, "not the header of an export"));
@@ -200,14 +202,14 @@ fn read(file: &[u8]) -> Answer<Export> {
 }
 
 /// What the decoder says may quote what stands there; where it is, is enough.
-fn line_form(number: usize, line: &[u8]) -> Answer<ExportLine> {
+fn line_form(number: usize, line: &[u8]) -> ApiResult<ExportLine> {
     serde_json::from_slice(line).map_err(|error| match error.is_data() {
         true => bad(number, "not a line of an export: a field is missing, unknown or of another kind"),
         false => bad(number, format!("not JSON, from column {} on", error.column())),
     })
 }
 
-fn export_of(header: &ExportHeader) -> Answer<Export> {
+fn export_of(header: &ExportHeader) -> ApiResult<Export> {
     header.check().map_err(|why| bad(1, format!("{}: {}", why.field, why.reason)))?;
     let session = header.session.parse().map_err(|_| bad(1, "session: not the id of a session"))?;
     let LeftOut { turns, messages, questions, changes } = header.left_out;
@@ -225,7 +227,7 @@ fn export_of(header: &ExportHeader) -> Answer<Export> {
     })
 }
 
-fn turn_of(line: usize, turn: ExportTurn) -> Answer<PastTurn> {
+fn turn_of(line: usize, turn: ExportTurn) -> ApiResult<PastTurn> {
     let outcome = outcome_of(turn.outcome, turn.failure)
         .ok_or_else(|| bad(line, "failure: goes with the outcome `failed`, and with no other"))?;
     let said = turn.said.into_iter().map(|said| PastWords {
@@ -233,7 +235,7 @@ fn turn_of(line: usize, turn: ExportTurn) -> Answer<PastTurn> {
         at: Moment(said.at.0),
         parts: said.parts.into_iter().map(|api::Part::Text { text }| Part::Text { text }).collect(),
     });
-    let story = turn.story.into_iter().map(|told| story_of(line, told)).collect::<Answer<_>>()?;
+    let story = turn.story.into_iter().map(|told| story_of(line, told)).collect::<ApiResult<_>>()?;
     Ok(PastTurn {
         turn: turn.turn,
         agent: turn.agent,
@@ -247,7 +249,7 @@ fn turn_of(line: usize, turn: ExportTurn) -> Answer<PastTurn> {
 
 /// Written anew, so that nothing is stored but what this version knows. The number of the turn is not known before the
 /// engine has told it to the rules.
-fn story_of(line: usize, told: ExportStory) -> Answer<PastStory> {
+fn story_of(line: usize, told: ExportStory) -> ApiResult<PastStory> {
     let form = serde_json::to_value(&told.story).ok();
     let kind =
         form.as_ref().and_then(|form| form.get("type")).and_then(|kind| kind.as_str()).unwrap_or_default();

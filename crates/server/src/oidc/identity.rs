@@ -1,10 +1,10 @@
 //! What a provider's token says about somebody, and whether that is enough. Pure.
 
-use super::{OidcConfig, Why};
+use super::{OidcConfig, SignInFailure};
 
 /// Somebody, as the provider has signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asserted {
+pub(crate) struct ProviderIdentity {
     pub(crate) issuer: String,
     /// The provider's own name for them, which never changes.
     pub(crate) subject: String,
@@ -36,20 +36,20 @@ const NAME_LENGTH_MAX: usize = 100;
 const SUBJECT_LENGTH_MAX: usize = 255;
 
 /// Whether these claims may count. An e-mail address that nobody has checked is as good as none.
-pub(super) fn judge(config: &OidcConfig, claims: Claims) -> Result<Asserted, Why> {
+pub(super) fn judge(config: &OidcConfig, claims: Claims) -> Result<ProviderIdentity, SignInFailure> {
     if !(1..=SUBJECT_LENGTH_MAX).contains(&claims.subject.len()) {
-        return Err(Why::Untrusted("the token names nobody".to_owned()));
+        return Err(SignInFailure::Untrusted("the token names nobody".to_owned()));
     }
     let said = claims.email.is_some();
     let email = claims.email.filter(|_| claims.email_verified).and_then(|email| tidy_email(&email));
     if !config.allowed_domains.is_empty() {
-        let Some(email) = &email else { return Err(Why::Unverified { said }) };
+        let Some(email) = &email else { return Err(SignInFailure::Unverified { said }) };
         let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain);
         if !config.allowed_domains.iter().any(|allowed| allowed.eq_ignore_ascii_case(domain)) {
-            return Err(Why::OtherDomain);
+            return Err(SignInFailure::OtherDomain);
         }
     }
-    Ok(Asserted {
+    Ok(ProviderIdentity {
         issuer: config.issuer.clone(),
         subject: claims.subject,
         email,
@@ -100,21 +100,21 @@ mod tests {
         let ours = config(&["Example.org"]);
         assert!(judge(&ours, claims("ann@EXAMPLE.org", true)).is_ok());
         for other in ["ann@sub.example.org", "ann@notexample.org", "ann@example.org.evil.example"] {
-            assert!(matches!(judge(&ours, claims(other, true)), Err(Why::OtherDomain)), "{other}");
+            assert!(matches!(judge(&ours, claims(other, true)), Err(SignInFailure::OtherDomain)), "{other}");
         }
         let tricky = judge(&ours, claims("ann@example.org@evil.example", true));
-        assert!(matches!(tricky, Err(Why::OtherDomain)));
+        assert!(matches!(tricky, Err(SignInFailure::OtherDomain)));
         let unchecked = judge(&ours, claims("ann@example.org", false));
-        assert!(matches!(unchecked, Err(Why::Unverified { said: true })));
+        assert!(matches!(unchecked, Err(SignInFailure::Unverified { said: true })));
         let without = Claims { email: None, ..claims("", true) };
-        assert!(matches!(judge(&ours, without), Err(Why::Unverified { said: false })));
+        assert!(matches!(judge(&ours, without), Err(SignInFailure::Unverified { said: false })));
     }
 
     #[test]
     fn a_token_that_names_nobody_is_not_trusted() {
         for subject in [String::new(), "x".repeat(SUBJECT_LENGTH_MAX + 1)] {
             let claims = Claims { subject, ..claims("ann@example.org", true) };
-            assert!(matches!(judge(&config(&[]), claims), Err(Why::Untrusted(_))));
+            assert!(matches!(judge(&config(&[]), claims), Err(SignInFailure::Untrusted(_))));
         }
     }
 

@@ -34,13 +34,13 @@ impl Interrupts {
 
 /// What is typed, one message after the other, until Ctrl-D.
 #[derive(Debug)]
-pub(crate) struct Typed {
+pub(crate) struct TypedMessages {
     lines: mpsc::Receiver<String>,
     /// Whether a person types; else it is a file or a pipe.
     pub(crate) by_hand: bool,
 }
 
-impl Typed {
+impl TypedMessages {
     /// Reads in a thread of its own, which ends with the process: a read from a terminal cannot be taken back.
     pub(crate) fn start() -> Self {
         let (tell, lines) = mpsc::channel(TYPED_AHEAD_MAX);

@@ -1,4 +1,4 @@
-//! The world as the engine meets it here: the system's clock, fresh ids, and who we are.
+//! The operating system as the engine meets it: its clock, fresh ids, and who we are.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,11 +28,11 @@ pub(crate) fn now() -> Moment {
 
 /// Ids by time (UUID version 7) that only grow, even when the clock is set back.
 #[derive(Debug, Default)]
-pub(crate) struct GrowingMint {
+pub(crate) struct MonotonicMint {
     last: Mutex<u128>,
 }
 
-impl Mint for GrowingMint {
+impl Mint for MonotonicMint {
     fn bits(&self) -> u128 {
         let fresh = uuid::Uuid::now_v7().as_u128();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn ids_only_grow() {
-        let mint = GrowingMint::default();
+        let mint = MonotonicMint::default();
         let ids: Vec<u128> = (0..10_000).map(|_| mint.bits()).collect();
         assert!(ids.is_sorted_by(|a, b| a < b));
         // The clock was set back by an hour: ids go on from where they were.

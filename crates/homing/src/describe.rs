@@ -210,7 +210,7 @@ pub(crate) fn verified(killed: u32, gone: bool) -> String {
 }
 
 /// What has answered a question in the place of a person.
-pub(crate) enum Instead<'a> {
+pub(crate) enum AutomaticAnswerer<'a> {
     /// Nothing: nobody did in time.
     Nobody,
     /// The policy for what nobody attends.
@@ -219,7 +219,7 @@ pub(crate) enum Instead<'a> {
     Rule(&'a str),
 }
 
-impl<'a> Instead<'a> {
+impl<'a> AutomaticAnswerer<'a> {
     /// None if it was a person.
     pub(crate) fn of(by: Option<&'a str>) -> Option<Self> {
         match by {
@@ -233,10 +233,10 @@ impl<'a> Instead<'a> {
 
 /// Who it was, where it was nobody that a reader could think of.
 fn answerer(by: Option<&str>) -> String {
-    match Instead::of(by) {
-        Some(Instead::Nobody) => ", because nobody answered in time".to_owned(),
-        Some(Instead::Policy) => ", by the policy for what nobody attends".to_owned(),
-        Some(Instead::Rule(rule)) => format!(", as rule {rule} says"),
+    match AutomaticAnswerer::of(by) {
+        Some(AutomaticAnswerer::Nobody) => ", because nobody answered in time".to_owned(),
+        Some(AutomaticAnswerer::Policy) => ", by the policy for what nobody attends".to_owned(),
+        Some(AutomaticAnswerer::Rule(rule)) => format!(", as rule {rule} says"),
         None => String::new(),
     }
 }
@@ -336,7 +336,7 @@ pub(crate) fn doing(session: &Session) -> String {
 
 /// What somebody is in their org, as it is typed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum RoleWord {
+pub(crate) enum RoleArg {
     /// Reads what was shared with them
     Viewer,
     /// Makes sessions, and shares them
@@ -347,13 +347,13 @@ pub(crate) enum RoleWord {
     Owner,
 }
 
-impl From<RoleWord> for Role {
-    fn from(word: RoleWord) -> Self {
+impl From<RoleArg> for Role {
+    fn from(word: RoleArg) -> Self {
         match word {
-            RoleWord::Viewer => Self::Viewer,
-            RoleWord::Member => Self::Member,
-            RoleWord::Admin => Self::Admin,
-            RoleWord::Owner => Self::Owner,
+            RoleArg::Viewer => Self::Viewer,
+            RoleArg::Member => Self::Member,
+            RoleArg::Admin => Self::Admin,
+            RoleArg::Owner => Self::Owner,
         }
     }
 }
@@ -370,7 +370,7 @@ pub(crate) fn role(role: Role) -> &'static str {
 
 /// What a token may be good for, as it is typed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum RightWord {
+pub(crate) enum RightArg {
     /// Read
     Read,
     /// Make sessions, say things, take them back, stop them
@@ -383,14 +383,14 @@ pub(crate) enum RightWord {
     Admin,
 }
 
-impl From<RightWord> for Right {
-    fn from(word: RightWord) -> Self {
+impl From<RightArg> for Right {
+    fn from(word: RightArg) -> Self {
         match word {
-            RightWord::Read => Self::Read,
-            RightWord::Prompt => Self::Prompt,
-            RightWord::Approve => Self::Approve,
-            RightWord::Manage => Self::Manage,
-            RightWord::Admin => Self::Admin,
+            RightArg::Read => Self::Read,
+            RightArg::Prompt => Self::Prompt,
+            RightArg::Approve => Self::Approve,
+            RightArg::Manage => Self::Manage,
+            RightArg::Admin => Self::Admin,
         }
     }
 }
@@ -409,7 +409,7 @@ pub(crate) fn rights(rights: &[Right]) -> String {
 
 /// What can be given on something, as it is typed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum GrantWord {
+pub(crate) enum GrantArg {
     /// Read it
     View,
     /// Say something to it: a shell as the agent's user
@@ -418,12 +418,12 @@ pub(crate) enum GrantWord {
     Manage,
 }
 
-impl From<GrantWord> for Grant {
-    fn from(word: GrantWord) -> Self {
+impl From<GrantArg> for Grant {
+    fn from(word: GrantArg) -> Self {
         match word {
-            GrantWord::View => Self::View,
-            GrantWord::Prompt => Self::Prompt,
-            GrantWord::Manage => Self::Manage,
+            GrantArg::View => Self::View,
+            GrantArg::Prompt => Self::Prompt,
+            GrantArg::Manage => Self::Manage,
         }
     }
 }

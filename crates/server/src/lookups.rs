@@ -2,10 +2,10 @@
 //!
 //! What was looked up in one scope is given to nobody when the session is in another one meanwhile: 409 `stale`.
 
-use crate::asked::{Caller, Id, Json};
-use crate::door::Door;
+use crate::door::SharedDoor;
+use crate::extract::{Caller, Id, Json};
 use crate::openapi::problems;
-use crate::problem::{Answer, No};
+use crate::problem::{ApiError, ApiResult};
 use crate::sessions::SessionName;
 use api::{Choices, Code, Files};
 use axum::extract::State;
@@ -25,10 +25,10 @@ problems! {
     responses((status = 200, description = "What the agent has listed in this scope.", body = Choices), LookProblems),
 )]
 pub(crate) async fn commands(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Choices>> {
+) -> ApiResult<Json<Choices>> {
     match door.engine.look(&caller.by, session, Look::Commands).await? {
         Sight::Commands(listed) => Ok(Json(choices_form(listed))),
         _ => Err(other_sight()),
@@ -43,10 +43,10 @@ pub(crate) async fn commands(
     responses((status = 200, description = "What the agent has listed in this scope.", body = Choices), LookProblems),
 )]
 pub(crate) async fn models(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Choices>> {
+) -> ApiResult<Json<Choices>> {
     match door.engine.look(&caller.by, session, Look::Models).await? {
         Sight::Models(listed) => Ok(Json(choices_form(listed))),
         _ => Err(other_sight()),
@@ -61,10 +61,10 @@ pub(crate) async fn models(
     responses((status = 200, description = "The first ten thousand of them.", body = Files), FilesProblems),
 )]
 pub(crate) async fn files(
-    State(door): State<Door>,
+    State(door): State<SharedDoor>,
     caller: Caller,
     Id(session): Id<SessionId>,
-) -> Answer<Json<Files>> {
+) -> ApiResult<Json<Files>> {
     match door.engine.look(&caller.by, session, Look::Files).await? {
         Sight::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
         _ => Err(other_sight()),
@@ -77,6 +77,6 @@ fn choices_form(listed: Option<Vec<Choice>>) -> Choices {
     Choices { known, items: listed.unwrap_or_default().into_iter().map(form).collect() }
 }
 
-fn other_sight() -> No {
-    No::new(Code::Internal, "something else was looked up than was asked")
+fn other_sight() -> ApiError {
+    ApiError::new(Code::Internal, "something else was looked up than was asked")
 }

@@ -1,8 +1,8 @@
-//! What was asked: bodies, queries, ids in paths, and who asks how. Whatever is not as the schema says is a problem that
-//! names the field.
+//! Extractors: the body, query, ids in the path and caller of a request. Whatever is not as the schema says is a problem
+//! that names the field.
 
-use crate::door::Door;
-use crate::problem::{Answer, No};
+use crate::door::SharedDoor;
+use crate::problem::{ApiError, ApiResult};
 use api::{
     ADDRESS_LENGTH_MAX, AGENT_LENGTH_MAX, BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX,
 };
@@ -26,7 +26,7 @@ const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// And for how long.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Who asks, and by which way. Put there by `gate`; without it nobody gets to a handler that wants one.
+/// Who asks, and by which way. Put there by `middleware`; without it nobody gets to a handler that wants one.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) by: Arc<Principal>,
@@ -35,7 +35,7 @@ pub(crate) struct Caller {
 
 /// The correlation id and the way in, known before anything else is.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct RequestMeta {
     pub(crate) door: &'static str,
     pub(crate) correlation: String,
     /// Where the request comes from; a proxy that we trust may have said so.
@@ -44,23 +44,23 @@ pub(crate) struct Way {
     pub(crate) secure: bool,
 }
 
-impl FromRequestParts<Door> for Caller {
-    type Rejection = No;
+impl FromRequestParts<SharedDoor> for Caller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &SharedDoor) -> ApiResult<Self> {
         let by = parts.extensions.get::<Arc<Principal>>().cloned();
-        let by = by.ok_or_else(|| No::new(Code::Unauthenticated, "this needs a credential"))?;
+        let by = by.ok_or_else(|| ApiError::new(Code::Unauthenticated, "this needs a credential"))?;
         Ok(Self { by, trace: trace_of(parts)? })
     }
 }
 
-fn trace_of(parts: &mut Parts) -> Answer<Trace> {
-    let way = parts.extensions.get::<Way>().cloned().unwrap_or_else(Way::unknown);
+fn trace_of(parts: &mut Parts) -> ApiResult<Trace> {
+    let meta = parts.extensions.get::<RequestMeta>().cloned().unwrap_or_else(RequestMeta::unknown);
     let key = key_of(&parts.headers)?.map(CallerKey::Idempotency);
-    Ok(Trace { key, ..way.trace() })
+    Ok(Trace { key, ..meta.trace() })
 }
 
-impl Way {
+impl RequestMeta {
     /// For whoever brings no key.
     pub(crate) fn trace(&self) -> Trace {
         Trace { door: self.door, correlation: self.correlation.clone(), address: self.address, key: None }
@@ -71,7 +71,7 @@ impl Way {
     }
 }
 
-fn key_of(headers: &HeaderMap) -> Answer<Option<String>> {
+fn key_of(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let mut keys = headers.get_all("idempotency-key").iter();
     let Some(value) = keys.next() else { return Ok(None) };
     // Of two keys nobody could say which one is meant.
@@ -81,30 +81,30 @@ fn key_of(headers: &HeaderMap) -> Answer<Option<String>> {
         Some(key) => Ok(Some(key.to_owned())),
         None => {
             let detail = format!("must be one key of 1 to {KEY_LENGTH_MAX} visible ASCII characters");
-            Err(No::new(Code::Invalid, detail).at("Idempotency-Key"))
+            Err(ApiError::new(Code::Invalid, detail).at("Idempotency-Key"))
         }
     }
 }
 
 /// A JSON body.
-pub(crate) struct Body<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Door> for Body<T> {
-    type Rejection = No;
+impl<T: DeserializeOwned> FromRequest<SharedDoor> for JsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, door: &Door) -> Answer<Self> {
+    async fn from_request(request: Request, door: &SharedDoor) -> ApiResult<Self> {
         if !is_json(request.headers()) {
             let detail = "the body must be said to be JSON";
-            return Err(No::new(Code::UnsupportedMediaType, detail).at("Content-Type"));
+            return Err(ApiError::new(Code::UnsupportedMediaType, detail).at("Content-Type"));
         }
         parse(&whole_body(request, door, BODY_BYTES_MAX).await?).map(Self)
     }
 }
 
 /// All of a body, if it comes in time and is not longer than this.
-pub(crate) async fn whole_body(request: Request, door: &Door, max: usize) -> Answer<Bytes> {
+pub(crate) async fn whole_body(request: Request, door: &SharedDoor, max: usize) -> ApiResult<Bytes> {
     let read = tokio::time::timeout(door.config.body_max, read_all(request.into_body(), max)).await;
-    read.map_err(|_| No::new(Code::TooSlow, "the body did not arrive in time"))?
+    read.map_err(|_| ApiError::new(Code::TooSlow, "the body did not arrive in time"))?
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -120,17 +120,17 @@ pub(crate) fn is_kind(headers: &HeaderMap, wanted: &str) -> bool {
     kind.eq_ignore_ascii_case(wanted)
 }
 
-async fn read_all(mut body: axum::body::Body, max: usize) -> Answer<Bytes> {
+async fn read_all(mut body: axum::body::Body, max: usize) -> ApiResult<Bytes> {
     let expected =
         axum::body::HttpBody::size_hint(&body).lower().min(max.min(BODY_BYTES_MAX) as u64) as usize;
     let mut bytes = BytesMut::with_capacity(expected);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| No::new(Code::TooSlow, "the connection broke in the body"))?;
+        let frame = frame.map_err(|_| ApiError::new(Code::TooSlow, "the connection broke in the body"))?;
         let Ok(chunk) = frame.into_data() else { continue };
         if bytes.len() + chunk.len() > max {
             drop(bytes);
             drain(body).await;
-            return Err(No::new(Code::TooLarge, format!("the body is longer than {max} bytes")));
+            return Err(ApiError::new(Code::TooLarge, format!("the body is longer than {max} bytes")));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -153,7 +153,7 @@ async fn drain(mut body: axum::body::Body) {
 
 const OTHER_TYPE: &str = "a value of another type is expected here";
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
@@ -161,13 +161,13 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
         // The decoder takes a number where one of a few words belongs for no JSON at all.
         let is_json = error.is_data() || serde_json::from_slice::<serde_json::Value>(bytes).is_ok();
         if !is_json {
-            return No::new(Code::BadJson, error.to_string());
+            return ApiError::new(Code::BadJson, error.to_string());
         }
         let said = if error.is_data() { without_texts(&error.to_string()) } else { OTHER_TYPE.to_owned() };
-        let (no, path) = (No::new(Code::Invalid, said), track.path().to_string());
-        if path == "." { no } else { no.at(path) }
+        let (error, path) = (ApiError::new(Code::Invalid, said), track.path().to_string());
+        if path == "." { error } else { error.at(path) }
     })?;
-    json.end().map_err(|error| No::new(Code::BadJson, error.to_string()))?;
+    json.end().map_err(|error| ApiError::new(Code::BadJson, error.to_string()))?;
     Ok(value)
 }
 
@@ -187,16 +187,16 @@ fn without_texts(said: &str) -> String {
 /// A query.
 pub(crate) struct Query<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Door> for Query<T> {
-    type Rejection = No;
+impl<T: DeserializeOwned> FromRequestParts<SharedDoor> for Query<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Door) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &SharedDoor) -> ApiResult<Self> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let query = serde_urlencoded::Deserializer::new(pairs);
         serde_path_to_error::deserialize(query).map(Self).map_err(|error| {
             let path = error.path().to_string();
-            let no = No::new(Code::Invalid, format!("in the query: {}", error.inner()));
-            if path == "." { no } else { no.at(path) }
+            let error = ApiError::new(Code::Invalid, format!("in the query: {}", error.inner()));
+            if path == "." { error } else { error.at(path) }
         })
     }
 }
@@ -204,13 +204,13 @@ impl<T: DeserializeOwned> FromRequestParts<Door> for Query<T> {
 /// The id in a path. What is not an id names nothing: not found.
 pub(crate) struct Id<T>(pub(crate) T);
 
-impl<T: FromStr + Kind> FromRequestParts<Door> for Id<T> {
-    type Rejection = No;
+impl<T: FromStr + IdKind> FromRequestParts<SharedDoor> for Id<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, door: &SharedDoor) -> ApiResult<Self> {
         let params = RawPathParams::from_request_parts(parts, door).await;
         let id = params.ok().and_then(|params| params.iter().next().and_then(|(_, id)| id.parse().ok()));
-        let id: T = id.ok_or_else(|| No::not_found(T::WHAT))?;
+        let id: T = id.ok_or_else(|| ApiError::not_found(T::WHAT))?;
         match parts.extensions.get::<Arc<Principal>>().cloned() {
             Some(by) => id.meant(door, &by).await.map(Self),
             None => Ok(Self(id)),
@@ -219,17 +219,19 @@ impl<T: FromStr + Kind> FromRequestParts<Door> for Id<T> {
 }
 
 /// Two ids in a path.
-pub(crate) struct Pair<A, B>(pub(crate) A, pub(crate) B);
+pub(crate) struct IdPair<A, B>(pub(crate) A, pub(crate) B);
 
-impl<A: FromStr + Kind, B: FromStr + Kind> FromRequestParts<Door> for Pair<A, B> {
-    type Rejection = No;
+impl<A: FromStr + IdKind, B: FromStr + IdKind> FromRequestParts<SharedDoor> for IdPair<A, B> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, door: &SharedDoor) -> ApiResult<Self> {
         let params = RawPathParams::from_request_parts(parts, door).await;
-        let params = params.map_err(|_| No::not_found(A::WHAT))?;
+        let params = params.map_err(|_| ApiError::not_found(A::WHAT))?;
         let mut params = params.iter().map(|(_, id)| id);
-        let first = params.next().and_then(|id| id.parse().ok()).ok_or_else(|| No::not_found(A::WHAT))?;
-        let second = params.next().and_then(|id| id.parse().ok()).ok_or_else(|| No::not_found(B::WHAT))?;
+        let first =
+            params.next().and_then(|id| id.parse().ok()).ok_or_else(|| ApiError::not_found(A::WHAT))?;
+        let second =
+            params.next().and_then(|id| id.parse().ok()).ok_or_else(|| ApiError::not_found(B::WHAT))?;
         let by = parts.extensions.get::<Arc<Principal>>().cloned();
         let (first, second): (A, B) = (first, second);
         match by {
@@ -240,19 +242,19 @@ impl<A: FromStr + Kind, B: FromStr + Kind> FromRequestParts<Door> for Pair<A, B>
 }
 
 /// The name of an agent in a path. What cannot be one names nothing: not found.
-pub(crate) struct Named(pub(crate) String);
+pub(crate) struct PathAgentName(pub(crate) String);
 
-impl FromRequestParts<Door> for Named {
-    type Rejection = No;
+impl FromRequestParts<SharedDoor> for PathAgentName {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, door: &SharedDoor) -> ApiResult<Self> {
         let params = RawPathParams::from_request_parts(parts, door).await;
         let name = params.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned()));
         let is_name = |name: &String| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             name.len() <= AGENT_LENGTH_MAX && name.chars().all(plain)
         };
-        name.filter(is_name).map(Self).ok_or_else(|| No::not_found("agent"))
+        name.filter(is_name).map(Self).ok_or_else(|| ApiError::not_found("agent"))
     }
 }
 
@@ -267,84 +269,84 @@ impl FromStr for TreeName {
     }
 }
 
-impl Kind for TreeName {
+impl IdKind for TreeName {
     const WHAT: &'static str = "worktree";
 }
 
 /// What an id names, for people.
-pub(crate) trait Kind: Sized + Send {
+pub(crate) trait IdKind: Sized + Send {
     const WHAT: &'static str;
 
     /// What the caller means by it: an id is its own, but for sessions, which may have come here under another one.
-    fn meant(self, _: &Door, _: &Principal) -> impl Future<Output = Answer<Self>> + Send {
+    fn meant(self, _: &SharedDoor, _: &Principal) -> impl Future<Output = ApiResult<Self>> + Send {
         std::future::ready(Ok(self))
     }
 }
 
-impl Kind for kernel::MessageId {
+impl IdKind for kernel::MessageId {
     const WHAT: &'static str = "message";
 }
 
-impl Kind for kernel::SessionId {
+impl IdKind for kernel::SessionId {
     const WHAT: &'static str = "session";
 
-    async fn meant(self, door: &Door, by: &Principal) -> Answer<Self> {
+    async fn meant(self, door: &SharedDoor, by: &Principal) -> ApiResult<Self> {
         Ok(door.engine.meant(by, self).await?)
     }
 }
 
-impl Kind for kernel::ApprovalId {
+impl IdKind for kernel::ApprovalId {
     const WHAT: &'static str = "approval";
 }
-impl Kind for kernel::RuleId {
+impl IdKind for kernel::RuleId {
     const WHAT: &'static str = "rule";
 }
 
-impl Kind for kernel::PersonId {
+impl IdKind for kernel::PersonId {
     const WHAT: &'static str = "person";
 }
 
-impl Kind for kernel::GroupId {
+impl IdKind for kernel::GroupId {
     const WHAT: &'static str = "group";
 }
 
-impl Kind for kernel::TokenId {
+impl IdKind for kernel::TokenId {
     const WHAT: &'static str = "token";
 }
 
 /// An id in a body or a query: one that is not an id of its kind is invalid, not unknown.
-pub(crate) fn id<T: FromStr<Err = kernel::NotAnId>>(field: &'static str, text: &str) -> Answer<T> {
+pub(crate) fn id<T: FromStr<Err = kernel::NotAnId>>(field: &'static str, text: &str) -> ApiResult<T> {
     text.parse()
-        .map_err(|error: kernel::NotAnId| No::new(Code::Invalid, format!("{field}: {error}")).at(field))
+        .map_err(|error: kernel::NotAnId| ApiError::new(Code::Invalid, format!("{field}: {error}")).at(field))
 }
 
 /// The session that is meant by an id in a body or a query.
 pub(crate) async fn session_id(
     field: &'static str,
     text: &str,
-    door: &Door,
+    door: &SharedDoor,
     by: &Principal,
-) -> Answer<kernel::SessionId> {
+) -> ApiResult<kernel::SessionId> {
     id::<kernel::SessionId>(field, text)?.meant(door, by).await
 }
 
 /// An address in a body or a query.
-pub(crate) fn address(field: &'static str, text: &str) -> Answer<kernel::Address> {
+pub(crate) fn address(field: &'static str, text: &str) -> ApiResult<kernel::Address> {
     if text.len() > ADDRESS_LENGTH_MAX {
         let detail = format!("{field}: longer than {ADDRESS_LENGTH_MAX} characters");
-        return Err(No::new(Code::BadAddress, detail).at(field));
+        return Err(ApiError::new(Code::BadAddress, detail).at(field));
     }
     text.parse().map_err(|error: kernel::NotAnAddress| {
-        No::new(Code::BadAddress, format!("{field}: {error}")).at(field)
+        ApiError::new(Code::BadAddress, format!("{field}: {error}")).at(field)
     })
 }
 
 /// How many items a page may have.
-pub(crate) fn limit(asked: Option<u32>) -> Answer<usize> {
+pub(crate) fn limit(asked: Option<u32>) -> ApiResult<usize> {
     match asked.map(|limit| limit as usize) {
         None => Ok(LIMIT_DEFAULT),
         Some(limit) if (1..=LIMIT_MAX).contains(&limit) => Ok(limit),
-        Some(_) => Err(No::new(Code::Invalid, format!("limit: must be 1 to {LIMIT_MAX}")).at("limit")),
+        Some(_) => Err(ApiError::new(Code::Invalid, format!("limit: must be 1 to {LIMIT_MAX}")).at("limit")),
     }
 }
 
@@ -355,7 +357,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self.0) {
             Ok(body) => json_bytes(StatusCode::OK, body),
-            Err(error) => No::new(Code::Internal, error.to_string()).into_response(),
+            Err(error) => ApiError::new(Code::Internal, error.to_string()).into_response(),
         }
     }
 }

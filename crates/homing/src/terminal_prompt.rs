@@ -9,21 +9,21 @@ use api::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::oneshot;
 
-use crate::exit::{Exit, Trouble};
-use crate::keys::Interrupts;
+use crate::exit::{CliError, Exit};
+use crate::keyboard::Interrupts;
 use crate::screen::Screen;
 
 /// What is read at the most: more than anything that is asked for.
 const READ_BYTES_MAX: u64 = 64 * 1024;
 
 /// Something that may be seen.
-pub(crate) async fn word(what: &str, screen: Screen) -> Result<String> {
+pub(crate) async fn line(what: &str, screen: Screen) -> Result<String> {
     if io::stdin().is_terminal() {
         screen.say(format!("{what}:"));
     }
     let typed = typed_line().await?;
     if typed.trim().is_empty() {
-        return Err(Trouble::new(Exit::Usage, format!("{what}: nothing was typed")).into());
+        return Err(CliError::new(Exit::Usage, format!("{what}: nothing was typed")).into());
     }
     Ok(typed.trim().to_owned())
 }
@@ -32,13 +32,13 @@ pub(crate) async fn word(what: &str, screen: Screen) -> Result<String> {
 pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
     let typed = if io::stdin().is_terminal() {
         let mut interrupts = Interrupts::listen()?;
-        let hidden = Hidden::begin()?;
+        let hidden = EchoOff::begin()?;
         screen.say(format!("{what}, which is not shown:"));
         let typed = tokio::select! {
             typed = typed_line() => typed?,
             () = interrupts.next() => {
                 drop(hidden);
-                return Err(Trouble::new(Exit::Failed, "nothing was changed").into());
+                return Err(CliError::new(Exit::Failed, "nothing was changed").into());
             }
         };
         drop(hidden);
@@ -47,7 +47,7 @@ pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
         typed_line().await?
     };
     if typed.is_empty() {
-        return Err(Trouble::new(Exit::Usage, format!("{what}: nothing was typed"))
+        return Err(CliError::new(Exit::Usage, format!("{what}: nothing was typed"))
             .hint("type it, or pipe it in, one line for each thing that is asked for")
             .into());
     }
@@ -58,7 +58,7 @@ pub(crate) async fn secret(what: &str, screen: Screen) -> Result<Secret> {
 pub(crate) async fn new_secret(what: &str, screen: Screen) -> Result<Secret> {
     let first = secret(what, screen).await?;
     if io::stdin().is_terminal() && secret(&format!("{what} again"), screen).await? != first {
-        return Err(Trouble::new(Exit::Usage, "the two are not the same; nothing was changed").into());
+        return Err(CliError::new(Exit::Usage, "the two are not the same; nothing was changed").into());
     }
     Ok(first)
 }
@@ -83,9 +83,9 @@ pub(crate) fn piped() -> io::Result<String> {
 }
 
 /// A terminal that does not show what is typed, until this is dropped.
-struct Hidden(Termios);
+struct EchoOff(Termios);
 
-impl Hidden {
+impl EchoOff {
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin().as_fd())?;
         let mut silent = before.clone();
@@ -95,7 +95,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing back.
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.0);

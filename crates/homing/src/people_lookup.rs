@@ -3,18 +3,18 @@
 use anyhow::Result;
 use api::{Grantee, Group, PeopleQuery, Person};
 
-use crate::exit::{Exit, Trouble};
-use crate::remote::{Remote, Told};
+use crate::exit::{CliError, Exit};
+use crate::remote::{OrCliError, Remote};
 
 /// The person of this handle, e-mail address or id.
 pub(crate) async fn person(named: &str, remote: &Remote) -> Result<Person> {
     if named.starts_with("usr_") {
-        return remote.client.person(named).await.told();
+        return remote.client.person(named).await.or_cli_error();
     }
     let query = PeopleQuery { named: Some(named.to_owned()), ..PeopleQuery::default() };
-    let found = remote.client.people(&query).await.told()?.items.into_iter().next();
+    let found = remote.client.people(&query).await.or_cli_error()?.items.into_iter().next();
     found.ok_or_else(|| {
-        Trouble::new(Exit::NotFound, format!("nobody in your org is called {named:?}"))
+        CliError::new(Exit::NotFound, format!("nobody in your org is called {named:?}"))
             .hint("`homing user ls` lists everybody; use a handle, an e-mail address or an id")
             .into()
     })
@@ -30,10 +30,10 @@ pub(crate) async fn person_id(named: &str, remote: &Remote) -> Result<String> {
 
 /// The group of this name or id.
 pub(crate) async fn group(named: &str, remote: &Remote) -> Result<Group> {
-    let groups = remote.client.groups().await.told()?.items;
+    let groups = remote.client.groups().await.or_cli_error()?.items;
     let found = groups.into_iter().find(|group| group.id == named || group.name == named);
     found.ok_or_else(|| {
-        Trouble::new(Exit::NotFound, format!("there is no group called {named:?}"))
+        CliError::new(Exit::NotFound, format!("there is no group called {named:?}"))
             .hint("`homing group ls` lists them")
             .into()
     })
@@ -55,15 +55,18 @@ pub(crate) async fn grantee(named: &str, remote: &Remote) -> Result<Grantee> {
 }
 
 /// The names of everybody and of every group, for lists.
-pub(crate) struct Names {
+pub(crate) struct GranteeNames {
     people: Vec<Person>,
     groups: Vec<Group>,
 }
 
-impl Names {
+impl GranteeNames {
     /// Asks for all of them.
     pub(crate) async fn load(remote: &Remote) -> Result<Self> {
-        Ok(Self { people: everybody(remote).await?, groups: remote.client.groups().await.told()?.items })
+        Ok(Self {
+            people: everybody(remote).await?,
+            groups: remote.client.groups().await.or_cli_error()?.items,
+        })
     }
 
     /// As a person would write it.
@@ -87,7 +90,7 @@ pub(crate) async fn everybody(remote: &Remote) -> Result<Vec<Person>> {
     let limit = u32::try_from(api::LIMIT_MAX).ok();
     let (mut cursor, mut people) = (None, Vec::new());
     loop {
-        let page = remote.client.people(&PeopleQuery { named: None, limit, cursor }).await.told()?;
+        let page = remote.client.people(&PeopleQuery { named: None, limit, cursor }).await.or_cli_error()?;
         people.extend(page.items);
         cursor = page.next;
         if cursor.is_none() {

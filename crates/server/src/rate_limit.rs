@@ -1,4 +1,4 @@
-//! How often somebody may ask: a bucket for each, in bounded memory.
+//! Rate limits: a bucket for each who asks, in bounded memory.
 //!
 //! A bucket is one number, the moment at which it will be full again. Who takes from it moves that moment on; who would
 //! move it further ahead than the bucket is deep has to wait.
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 /// Buckets that are kept. When there are more, the fuller half is forgotten: those who have asked least.
 const BUCKETS_MAX: usize = 16_384;
 
-/// How long to wait before it is worth asking again.
+/// The time after which it is worth asking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wait(pub(crate) Duration);
+pub(crate) struct RetryAfter(pub(crate) Duration);
 
-impl Wait {
+impl RetryAfter {
     /// In whole seconds, as `Retry-After` wants it.
     pub(crate) fn seconds(self) -> u64 {
         self.0.as_secs() + u64::from(self.0.subsec_nanos() > 0)
     }
 }
 
-/// Buckets of one size, by whom they belong to.
+/// A rate limit: buckets of one size, by whom they belong to.
 #[derive(Debug)]
-pub(crate) struct Pace<K> {
+pub(crate) struct RateLimiter<K> {
     /// What one request takes; nothing at all if there is no limit.
     each: Option<Duration>,
     /// How much may be taken at once.
@@ -32,7 +32,7 @@ pub(crate) struct Pace<K> {
     full_at: Mutex<HashMap<K, Instant>>,
 }
 
-impl<K: Hash + Eq + Clone> Pace<K> {
+impl<K: Hash + Eq + Clone> RateLimiter<K> {
     /// `count` in each `span` and, after a rest, `burst` at once. A count of 0 is no limit.
     pub(crate) fn new(count: u32, span: Duration, burst: u32) -> Self {
         let each = (count > 0).then(|| span / count);
@@ -41,14 +41,14 @@ impl<K: Hash + Eq + Clone> Pace<K> {
     }
 
     /// Takes one, or says when there will be one.
-    pub(crate) fn take(&self, whose: &K, now: Instant) -> Result<(), Wait> {
+    pub(crate) fn take(&self, whose: &K, now: Instant) -> Result<(), RetryAfter> {
         let Some(each) = self.each else { return Ok(()) };
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         let before = full_at.get(whose).copied().unwrap_or(now).max(now);
         let after = before + each;
         let deepest = now + self.depth;
         if after > deepest {
-            return Err(Wait(after - deepest));
+            return Err(RetryAfter(after - deepest));
         }
         if full_at.len() >= BUCKETS_MAX && !full_at.contains_key(whose) {
             forget_half(&mut full_at, now);
@@ -89,43 +89,43 @@ mod tests {
 
     #[test]
     fn after_the_burst_it_goes_at_the_pace() {
-        let (pace, now) = (Pace::new(10, SECOND, 50), Instant::now());
+        let (limiter, now) = (RateLimiter::new(10, SECOND, 50), Instant::now());
         for _ in 0..50 {
-            pace.take(&1, now).unwrap();
+            limiter.take(&1, now).unwrap();
         }
-        let Wait(wait) = pace.take(&1, now).unwrap_err();
-        assert_eq!((wait, Wait(wait).seconds()), (SECOND / 10, 1));
-        pace.take(&2, now).expect("another one has their own");
+        let RetryAfter(wait) = limiter.take(&1, now).unwrap_err();
+        assert_eq!((wait, RetryAfter(wait).seconds()), (SECOND / 10, 1));
+        limiter.take(&2, now).expect("another one has their own");
         let later = now + SECOND;
-        assert_eq!((0..100).filter(|_| pace.take(&1, later).is_ok()).count(), 10);
+        assert_eq!((0..100).filter(|_| limiter.take(&1, later).is_ok()).count(), 10);
         let rested = later + 60 * SECOND;
-        assert_eq!((0..100).filter(|_| pace.take(&1, rested).is_ok()).count(), 50);
+        assert_eq!((0..100).filter(|_| limiter.take(&1, rested).is_ok()).count(), 50);
     }
 
     #[test]
     fn what_is_given_back_can_be_taken_again() {
-        let (pace, now) = (Pace::new(1, SECOND, 1), Instant::now());
-        pace.take(&1, now).unwrap();
-        assert!(pace.take(&1, now).is_err());
-        pace.give_back(&1);
-        pace.take(&1, now).unwrap();
+        let (limiter, now) = (RateLimiter::new(1, SECOND, 1), Instant::now());
+        limiter.take(&1, now).unwrap();
+        assert!(limiter.take(&1, now).is_err());
+        limiter.give_back(&1);
+        limiter.take(&1, now).unwrap();
     }
 
     #[test]
     fn no_count_is_no_limit_and_costs_nothing() {
-        let (pace, now) = (Pace::new(0, SECOND, 1), Instant::now());
-        assert!((0..1_000).all(|who| pace.take(&who, now).is_ok() && pace.take(&who, now).is_ok()));
-        assert!(pace.full_at.lock().unwrap().is_empty());
+        let (limiter, now) = (RateLimiter::new(0, SECOND, 1), Instant::now());
+        assert!((0..1_000).all(|who| limiter.take(&who, now).is_ok() && limiter.take(&who, now).is_ok()));
+        assert!(limiter.full_at.lock().unwrap().is_empty());
     }
 
     #[test]
     fn a_crowd_of_others_does_not_make_us_forget_the_one_who_asks_without_end() {
-        let (pace, now) = (Pace::new(10, SECOND, 50), Instant::now());
-        while pace.take(&usize::MAX, now).is_ok() {}
+        let (limiter, now) = (RateLimiter::new(10, SECOND, 50), Instant::now());
+        while limiter.take(&usize::MAX, now).is_ok() {}
         for who in 0..3 * BUCKETS_MAX {
-            pace.take(&who, now).unwrap();
+            limiter.take(&who, now).unwrap();
         }
-        assert!(pace.full_at.lock().unwrap().len() <= BUCKETS_MAX);
-        assert!(pace.take(&usize::MAX, now).is_err());
+        assert!(limiter.full_at.lock().unwrap().len() <= BUCKETS_MAX);
+        assert!(limiter.take(&usize::MAX, now).is_err());
     }
 }

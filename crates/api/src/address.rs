@@ -1,4 +1,4 @@
-//! How an address is spelt, for the schema. The server parses it; this says beforehand what it will take.
+//! The spelling of an address, for the schema. The server parses it; this says beforehand what it will take.
 
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};

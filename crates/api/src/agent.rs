@@ -10,19 +10,19 @@ use utoipa::ToSchema;
 /// An agent that is configured, and whether it is here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
-    /// What sessions call it.
+    /// The name that sessions use for it.
     pub name: String,
-    /// Whether it is used where none is named.
+    /// True if it is used where none is named.
     pub default: bool,
-    /// Whether it could be started now.
+    /// True if it could be started now.
     pub here: bool,
     /// Its version, if it is here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What is missing and how to get it, if it is not.
+    /// The missing part and how to get it, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// Whether it looks signed in; only a turn proves it.
+    /// The look of its sign-in; only a turn proves it.
     pub sign_in: SignIn,
     /// The kind of driver: `claude`, `codex`, `opencode`, `acp`, `command`, `scripted`.
     pub kind: String,
@@ -32,11 +32,11 @@ pub struct Agent {
     pub home: String,
     /// It acts without asking, because the configuration says so.
     pub bypasses: bool,
-    /// Whether its process is kept between turns.
+    /// True if its process is kept between turns.
     pub kept: bool,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Vec<String>,
-    /// What it can do.
+    /// Its abilities.
     pub abilities: Abilities,
     /// The models it last listed in any session; empty until it has.
     pub models: Vec<Choice>,
@@ -46,7 +46,7 @@ pub struct Agent {
     pub commands: Vec<Choice>,
 }
 
-/// Whether an agent looks signed in.
+/// The look of an agent's sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SignIn {
@@ -58,7 +58,7 @@ pub enum SignIn {
     Missing { how: String },
 }
 
-/// What an agent can do.
+/// The abilities of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Abilities {
     /// We choose the conversation's own id.
@@ -81,11 +81,11 @@ pub struct Abilities {
     pub modes: bool,
     /// It takes images.
     pub images: bool,
-    /// How its memory follows when a session moves to another directory.
+    /// The way its memory follows when a session moves to another directory.
     pub memory: MemoryMove,
 }
 
-/// How the memory of a conversation follows a change of directory.
+/// The way in which the memory of a conversation follows a change of directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryMove {
@@ -101,14 +101,14 @@ pub enum MemoryMove {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAccount {
-    /// What each variable is to hold; only those that the agent takes (`secrets` in the list of agents). They stand in
+    /// The value of each variable; only those that the agent takes (`secrets` in the list of agents). They stand in
     /// place of everything given before.
     #[schema(value_type = BTreeMap<String, String>)]
     pub secrets: BTreeMap<String, String>,
 }
 
 impl NewAccount {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), crate::Invalid> {
         let too_long = self.secrets.values().any(|value| value.len() > SECRET_LENGTH_MAX);
         match too_long {
@@ -128,7 +128,7 @@ impl fmt::Debug for NewAccount {
     }
 }
 
-/// What can be seen of your own sign-in for an agent. What it holds can never be read back.
+/// Your own sign-in for an agent, as far as it can be seen. Its content can never be read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Account {
     /// The agent.

@@ -18,16 +18,16 @@ pub struct Approval {
     pub turn: u32,
     /// Where it stands.
     pub state: ApprovalState,
-    /// Which answers it takes.
+    /// The answers it takes.
     #[serde(default)]
     pub form: QuestionForm,
     /// The tool that it is about; empty if it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What it asks, in the agent's words.
+    /// The question, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What can be chosen, counted from 0.
+    /// The options, counted from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<Choice>,
     /// The agent that asks.
@@ -39,13 +39,13 @@ pub struct Approval {
     /// Only these people may answer, because a rule says so. Whoever manages the session can still say no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<OnlyThese>,
-    /// What was answered, if anything was.
+    /// The answer, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// Who answered: the id of a person or a rule, or `policy`; nobody did if its time was over.
+    /// The one who answered: the id of a person or a rule, or `policy`; nobody did if its time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// How they are called, if a person answered.
+    /// The handle of whoever answered, if it was a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_handle: Option<String>,
     /// When it was asked.
@@ -69,7 +69,7 @@ pub enum ApprovalState {
     Lapsed,
 }
 
-/// Which answers a question takes. Each takes a `no`.
+/// The answers that a question takes. Each takes a `no`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionForm {
@@ -82,16 +82,16 @@ pub enum QuestionForm {
     Words,
 }
 
-/// Who may answer, and the rule that says so.
+/// Those who may answer, and the rule that says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OnlyThese {
     /// The rule.
     pub rule: String,
-    /// Who.
+    /// Those who may.
     pub who: Grantee,
 }
 
-/// What is said to a question: `yes`, `no`, `{"chose": 0}` or `{"said": "…"}`.
+/// The answer to a question: `yes`, `no`, `{"chose": 0}` or `{"said": "…"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -123,7 +123,7 @@ impl From<Answer> for ApprovalAnswer {
 }
 
 impl ApprovalAnswer {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         match &self.answer {
             Answer::Said(said) => words("answer", said),
@@ -142,15 +142,15 @@ pub enum Remember {
     Always,
 }
 
-/// How a question was settled before another answer came.
+/// The way a question was settled before another answer came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AnsweredBefore {
     /// The answer that counts.
     pub answer: Answer,
-    /// Who gave it: the id of a person or a rule, or `policy`; nobody did if its time was over.
+    /// The one who gave it: the id of a person or a rule, or `policy`; nobody did if its time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// How they are called, if a person did.
+    /// Their handle, if it was a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_handle: Option<String>,
     /// When.
@@ -158,13 +158,13 @@ pub struct AnsweredBefore {
     pub at: Option<At>,
 }
 
-/// What becomes of some questions of agents, without asking anybody; or who may answer them. What a rule does not name, it
-/// does not ask about. A `deny` beats an `ask`, which beats an `allow`.
+/// A rule: what becomes of some questions of agents, without asking anybody; or who may answer them. What a rule does
+/// not name, it does not ask about. A `deny` beats an `ask`, which beats an `allow`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rule {
     /// Its id.
     pub id: String,
-    /// What becomes of the questions.
+    /// The effect on the questions.
     pub effect: RuleEffect,
     /// With `ask`: who may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,14 +181,14 @@ pub struct Rule {
     /// Only questions of this session; the rule goes when it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Who made it.
+    /// The person who made it.
     pub by: Who,
     /// When.
     pub since: At,
     /// It counts no more from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<At>,
-    /// Whether it counts now: an `allow` does so only while whoever made it could still make it.
+    /// True if it counts now: an `allow` does so only while whoever made it could still make it.
     #[serde(default = "counts")]
     pub counts: bool,
 }
@@ -198,7 +198,7 @@ fn counts() -> bool {
     true
 }
 
-/// What becomes of questions.
+/// The effect of a rule on questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleEffect {
@@ -214,7 +214,7 @@ pub enum RuleEffect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRule {
-    /// What becomes of the questions.
+    /// The effect on the questions.
     pub effect: RuleEffect,
     /// With `ask`, and only then: who may answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,7 +242,7 @@ pub struct NewRule {
 }
 
 impl NewRule {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         let invalid = |field, reason: &str| Err(Invalid { field, reason: reason.to_owned() });
         match (self.effect, &self.who) {

@@ -17,10 +17,10 @@ pub struct Entry {
     pub seal: Option<String>,
     /// When.
     pub at: At,
-    /// Who; none if nobody knows, as with a sign-in that failed.
+    /// The person; none if nobody knows, as with a sign-in that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Who>,
-    /// What was wished: a stable word.
+    /// The wish: a stable word.
     pub what: String,
     /// The way in: `http`, `cli`, `engine` …
     pub door: String,
@@ -41,7 +41,7 @@ pub struct Entry {
     pub refused: Option<String>,
 }
 
-/// Which entries.
+/// The choice of entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -52,19 +52,19 @@ pub struct AuditQuery {
     /// Before this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<At>,
-    /// What this person did.
+    /// The person who did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(pattern = "^usr_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
     pub who: Option<String>,
-    /// What was wished: a stable word.
+    /// The wish: a stable word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 64)]
     pub what: Option<String>,
-    /// What it was about: an id or a name.
+    /// The subject: an id or a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 4_096)]
     pub subject: Option<String>,
-    /// How many at the most, on a page; an export has no limit.
+    /// The most entries on a page; an export has no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,
@@ -74,12 +74,12 @@ pub struct AuditQuery {
     pub cursor: Option<String>,
 }
 
-/// Whether the chain over an org's audit holds.
+/// The check of the chain over an org's audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Verified {
-    /// Whether it does.
+    /// True if it holds.
     pub ok: bool,
-    /// How many entries were looked at.
+    /// The number of entries that were looked at.
     pub entries: u64,
     /// Where the chain ends. Keep it elsewhere: whoever cuts the chain cannot make an older end look like this one.
     pub head: ChainHead,
@@ -105,6 +105,6 @@ pub struct Broken {
     /// Its own number, if it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
-    /// What is wrong, in words.
+    /// The finding, in words.
     pub why: String,
 }

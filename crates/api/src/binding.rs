@@ -1,4 +1,4 @@
-//! Which conversation belongs to which session.
+//! Bindings: the session that a conversation belongs to.
 
 use crate::{Address, At};
 use serde::{Deserialize, Serialize};

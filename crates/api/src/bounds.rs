@@ -1,4 +1,4 @@
-//! How much of everything a request may carry. The same figures stand in the schema and in the checks.
+//! Bounds on everything that a request may carry. The same figures stand in the schema and in the checks.
 
 /// Characters of text in one message; and it may have no more bytes than this, either.
 pub const TEXT_LENGTH_MAX: usize = 1024 * 1024;
@@ -52,19 +52,19 @@ pub const WAIT_SECONDS_MAX: u64 = 60;
 /// The highest fact number that can be named: the greatest integer that every JSON reader keeps exactly.
 pub const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// What every session id looks like; ids of other kinds differ in the first three letters.
+/// The pattern of every session id; ids of other kinds differ in the first three letters.
 pub const SESSION_PATTERN: &str = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$";
-/// What every message id looks like.
+/// The pattern of every message id.
 pub const MESSAGE_PATTERN: &str = "^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$";
 /// The name of a tool in a rule, in characters.
 pub const TOOL_LENGTH_MAX: usize = 256;
-/// What every rule's id looks like.
+/// The pattern of every rule's id.
 pub const RULE_PATTERN: &str = "^rul_[0-7][0-9a-hjkmnp-tv-z]{25}$";
-/// What every approval id looks like.
+/// The pattern of every approval id.
 pub const APPROVAL_PATTERN: &str = "^apr_[0-7][0-9a-hjkmnp-tv-z]{25}$";
-/// What every person's id looks like.
+/// The pattern of every person's id.
 pub const PERSON_PATTERN: &str = "^usr_[0-7][0-9a-hjkmnp-tv-z]{25}$";
-/// What every group's id looks like.
+/// The pattern of every group's id.
 pub const GROUP_PATTERN: &str = "^grp_[0-7][0-9a-hjkmnp-tv-z]{25}$";
-/// What every credential's id looks like.
+/// The pattern of every credential's id.
 pub const TOKEN_PATTERN: &str = "^tok_[0-7][0-9a-hjkmnp-tv-z]{25}$";

@@ -3,11 +3,11 @@
 use crate::bounds::*;
 use crate::{IfNew, Invalid, MessageChange, NewSession, Order, Part, SessionChange};
 
-/// What names of models and modes have in them: agents use paths, dates, variants in brackets, and whole URLs.
+/// Marks in the names of models and modes: agents use paths, dates, variants in brackets, and whole URLs.
 const MODEL_MARKS: &str = "._:/@+#=,[]-";
 
 impl IfNew {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         name("agent", &self.agent, AGENT_LENGTH_MAX, "._-")?;
         self.directory.as_deref().map_or(Ok(()), directory)?;
@@ -19,7 +19,7 @@ impl IfNew {
 }
 
 impl NewSession {
-    /// How it is made, and the conversation it will belong to.
+    /// The options it is made with, and the conversation it will belong to.
     pub fn split(self) -> (IfNew, Option<String>) {
         let Self { agent, directory, model, mode, title, worktree, conversation } = self;
         (IfNew { agent, directory, model, mode, title, worktree }, conversation)
@@ -27,14 +27,14 @@ impl NewSession {
 }
 
 impl SessionChange {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         title(&self.title)
     }
 }
 
 impl Order {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.order.len() > ORDER_MAX {
             return invalid("order", format!("more than {ORDER_MAX} messages"));
@@ -44,7 +44,7 @@ impl Order {
 }
 
 impl MessageChange {
-    /// Whether its words, if it has any, are as the schema says.
+    /// Checks that its words, if it has any, are as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         match self {
             Self::Text(edit) => words("text", &edit.text),
@@ -58,7 +58,7 @@ impl MessageChange {
 }
 
 impl crate::NewMessage {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         let to = match self {
             Self::Text(said) => {
@@ -157,7 +157,7 @@ pub(crate) fn word(field: &'static str, text: &str) -> Result<(), Invalid> {
     )
 }
 
-/// What people call somebody or something: one line.
+/// The name of somebody or something: one line.
 pub(crate) fn plain_line(field: &'static str, text: Option<&str>, max: usize) -> Result<(), Invalid> {
     match text {
         Some(text) if is_longer(text, max) || text.contains(|c: char| c.is_ascii_control()) => {
@@ -180,7 +180,7 @@ pub(crate) fn mail(text: Option<&str>) -> Result<(), Invalid> {
     invalid("email", format!("must be NAME@HOST without spaces, of at most {MAIL_LENGTH_MAX} characters"))
 }
 
-/// Whether it has more characters than that, which is how schemas count.
+/// True if it has more characters than that, which is how schemas count.
 pub(crate) fn is_longer(text: &str, max: usize) -> bool {
     text.chars().nth(max).is_some()
 }
@@ -190,7 +190,7 @@ pub(crate) fn invalid(field: &'static str, reason: impl Into<String>) -> Result<
 }
 
 impl crate::ScopeRequest {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         match self {
             Self::Enter(request) => request.enter.check(),
@@ -210,14 +210,14 @@ impl crate::ScopeRequest {
 }
 
 impl crate::UndoTurn {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         turn("turn", self.turn)
     }
 }
 
 impl crate::NewFork {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         self.at.map_or(Ok(()), |at| turn("at", at))?;
         title(&self.title)
@@ -225,7 +225,7 @@ impl crate::NewFork {
 }
 
 impl crate::ChangesQuery {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         turn("turn", self.turn)
     }

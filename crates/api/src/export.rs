@@ -8,11 +8,11 @@ use crate::{At, Failure, IfNew, Invalid, Outcome, Part, Story};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What the header calls itself.
+/// The name of the format, in the header.
 pub const EXPORT_FORMAT: &str = "homing-session";
 /// The version of the form.
 pub const EXPORT_VERSION: u32 = 1;
-/// What kind of text it is.
+/// The media type.
 pub const EXPORT_TYPE: &str = "application/jsonl";
 
 /// One line of an export.
@@ -27,7 +27,7 @@ pub enum ExportLine {
     End(ExportEnd),
 }
 
-/// Which conversation it is.
+/// The conversation that it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportHeader {
@@ -41,7 +41,7 @@ pub struct ExportHeader {
     /// The org that it is in there.
     #[schema(max_length = 64)]
     pub org: String,
-    /// What people call it.
+    /// Its title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub title: Option<String>,
@@ -57,16 +57,16 @@ pub struct ExportHeader {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128)]
     pub mode: Option<String>,
-    /// Who took it along, by their handle.
+    /// The person who took it along, by their handle.
     #[schema(max_length = 64)]
     pub by: String,
     /// When.
     pub at: At,
-    /// What did not go along.
+    /// The parts that did not go along.
     pub left_out: LeftOut,
 }
 
-/// How much of a session did not go along.
+/// The part of a session that did not go along.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
@@ -95,28 +95,28 @@ pub struct ExportTurn {
     pub began_at: At,
     /// When it was over.
     pub ended_at: At,
-    /// What it began with, then what was said into it.
+    /// The words it began with, then those that were said into it.
     #[schema(min_items = 1, max_items = 64)]
     pub said: Vec<ExportWords>,
-    /// What there was to see, in order.
+    /// The story, in order.
     pub story: Vec<ExportStory>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// How the agent failed, if it did.
+    /// The failure of the agent, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
-/// What somebody said.
+/// Words of somebody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportWords {
-    /// Who, by their handle there.
+    /// Their speaker, by the handle there.
     #[schema(max_length = 64)]
     pub by: String,
     /// When.
     pub at: At,
-    /// What; nothing if the words were forgotten.
+    /// The parts; nothing if the words were forgotten.
     #[schema(max_items = 32)]
     pub parts: Vec<Part>,
 }
@@ -126,7 +126,7 @@ pub struct ExportWords {
 pub struct ExportStory {
     /// When.
     pub at: At,
-    /// What.
+    /// The story.
     #[serde(flatten)]
     pub story: Story,
 }
@@ -135,11 +135,11 @@ pub struct ExportStory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportEnd {
-    /// How many turns there are.
+    /// The number of turns.
     pub turns: u32,
 }
 
-/// How the session is made that a conversation is brought into.
+/// The options of the session that a conversation is brought into.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -152,14 +152,14 @@ pub struct ImportQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
     pub directory: Option<String>,
-    /// What people call it; as there, if nothing is said.
+    /// Its title, for people; as there, if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
 }
 
 impl ImportQuery {
-    /// How it is made.
+    /// The options it is made with.
     pub fn into_if_new(self) -> IfNew {
         let Self { agent, directory, title } = self;
         IfNew { agent, directory, title, ..IfNew::default() }
@@ -167,7 +167,7 @@ impl ImportQuery {
 }
 
 impl ExportHeader {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         IfNew { title: self.title.clone(), ..IfNew::default() }.check()?;
         short("org", &self.org, NAME_LENGTH_MAX)?;
@@ -177,7 +177,7 @@ impl ExportHeader {
 }
 
 impl ExportTurn {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         short("agent", &self.agent, AGENT_LENGTH_MAX)?;
         self.said.iter().try_for_each(|said| {

@@ -16,15 +16,15 @@ pub struct Fact {
     pub number: u64,
     /// When it happened.
     pub at: At,
-    /// What it followed from: the id of a message (`msg_…`) or of another request (`req_…`), or `runner`, `timer`,
+    /// The cause: the id of a message (`msg_…`) or of another request (`req_…`), or `runner`, `timer`,
     /// `keeper`.
     pub cause: String,
-    /// What happened.
+    /// The fact itself.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// The fact itself: one of the rules, one of the story, or one that is newer than this reader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum What {
@@ -69,7 +69,7 @@ pub struct Live {
     pub turn: u32,
     /// `text` or `reasoning`.
     pub kind: String,
-    /// Which run of words within the turn.
+    /// The run of words within the turn.
     pub part: u32,
     /// Bytes of this part before these words.
     pub offset: u64,
@@ -142,9 +142,9 @@ pub enum RuleFact {
     Answered {
         /// The question.
         approval: String,
-        /// What was answered.
+        /// The answer.
         answer: crate::Answer,
-        /// Who answered: a person (`usr_…`), a rule (`rul_…`), or `policy`; missing if nobody did.
+        /// The one who answered: a person (`usr_…`), a rule (`rul_…`), or `policy`; missing if nobody did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -156,7 +156,7 @@ pub enum RuleFact {
         turn: u32,
         /// Why.
         why: String,
-        /// Who asked, if somebody did.
+        /// The person who asked, if somebody did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -164,9 +164,9 @@ pub enum RuleFact {
     TurnEnded {
         /// The turn.
         turn: u32,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
-        /// How the agent failed, if it did.
+        /// The failure of the agent, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<Failure>,
     },
@@ -184,14 +184,14 @@ pub enum RuleFact {
         /// The message that was next when it was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
-        /// Who asked.
+        /// The person who asked.
         by: String,
     },
     /// It is not to change any more. `why`: `asked`, `failed` or `moot`.
     ScopeKept {
         /// Why.
         why: String,
-        /// Who gave it up, if somebody did.
+        /// The person who gave it up, if somebody did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -209,25 +209,25 @@ pub enum RuleFact {
         errand: u32,
         /// The scope's epoch under which it was asked.
         epoch: u32,
-        /// What it does.
+        /// Its kind, as a stable word.
         what: String,
         /// The worktree, or the turn.
         subject: String,
-        /// Who asked.
+        /// The person who asked.
         by: String,
     },
     /// It came to nothing.
     ErrandFailed { errand: u32, epoch: u32 },
-    /// What this turn had changed is as it was before it.
+    /// Everything this turn had changed is as it was before it.
     Undone { turn: u32 },
     /// The agent's list is known for the scope of this epoch. `kind`: `commands` or `models`.
     Learned { kind: String, epoch: u32 },
-    /// What was asked of the outside came back under another epoch, or twice, and was not applied. `kind`: `enter`, `undo`,
+    /// An errand came back under another epoch, or twice, and was not applied. `kind`: `enter`, `undo`,
     /// `commands`, `models`, `files` or `diff`.
     StaleErrand { errand: u32, epoch: u32, kind: String },
 }
 
-/// Which attempt something belongs to.
+/// The attempt that something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fence {
     /// The keeper's term.
@@ -240,7 +240,7 @@ pub struct Fence {
     pub attempt: u16,
 }
 
-/// How an attempt failed, by what can be done about it.
+/// The failure of an attempt, by what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
@@ -254,7 +254,7 @@ pub enum Failure {
     Refused,
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -287,22 +287,22 @@ pub struct StoryFact {
     pub v: u32,
     /// The turn.
     pub turn: u32,
-    /// What there is to see.
+    /// The story.
     #[serde(flatten)]
     pub story: Story,
 }
 
-/// What there is to see.
+/// The story: everything there is to see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Story {
-    /// How an attempt was started. Told when it differs from the one before.
+    /// The start of an attempt. Told when it differs from the one before.
     Launch(Box<Launched>),
-    /// What the agent says about itself. Told when it differs from what it said before.
+    /// The agent's word about itself. Told when it differs from what it said before.
     About(Box<About>),
     /// The agent's words.
     Text { part: u32, offset: u64, text: String },
-    /// What the agent thought.
+    /// Thoughts of the agent.
     Reasoning { part: u32, offset: u64, text: String },
     /// A run of words is complete.
     Said { part: u32, length: u64, sha256: String },
@@ -310,16 +310,17 @@ pub enum Story {
     ToolCall { call: String, tool: String, input: String },
     /// More of what a tool printed while it ran, as far as it was kept. `offset` counts its bytes.
     ToolProgress { call: String, offset: u64, output: String },
-    /// What the tool gave.
+    /// The result of the tool.
     ToolResult { call: String, output: String, failed: bool },
-    /// What the agent means to do, in order; each time the whole list.
+    /// The agent's plan, in order; each time the whole list.
     Plan { steps: Vec<PlanStep> },
     /// The agent says that it changed a file. `change`: `added`, `edited` or `removed`.
     FileChanged { path: String, change: String },
-    /// What the turn changed in the tree, as far as it is under version control. `cut` says that some of the patch is missing.
+    /// The changes of the turn in the tree, as far as it is under version control. `cut` says that some of the patch is
+    /// missing.
     Changes { files: Vec<FileChange>, patch: String, cut: bool },
-    /// How the agent comes to know what was said before, where it is not simply asked to go on: `way` is a stable word for
-    /// it, `turns` how many turns it was told, `text` the same for people.
+    /// The way the agent comes to know what was said before, where it is not simply asked to go on: `way` is a stable
+    /// word for it, `turns` how many turns it was told, `text` the same for people.
     Memory { way: String, turns: u64, text: String },
     /// More of what a script of a worktree printed. `stage`: `setup` or `teardown`; `offset` counts its bytes.
     Script { stage: String, offset: u64, output: String },
@@ -335,13 +336,13 @@ pub enum Story {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         options: Vec<Choice>,
     },
-    /// What it has cost since the last time it said so.
+    /// The cost since the last time it said so.
     Usage(Usage),
     /// Something people should read.
     Notice { text: String },
     /// The agent's own word for why it has finished: `end_turn`, `max_tokens` …
     Finished { reason: String },
-    /// What was seen when the turn was stopped.
+    /// Seen when the turn was stopped.
     Stopped { killed: u32, gone: bool },
     /// The conversation, or this turn, was had elsewhere. Told before anything of it.
     Imported(Box<Imported>),
@@ -366,11 +367,12 @@ pub struct Imported {
     pub began_ms: u64,
     /// When it was over.
     pub ended_ms: u64,
-    /// Who has said what the turn is about, in the order of its messages. Here they have the importer as their sender.
+    /// Those who have said what the turn is about, in the order of its messages. Here they have the importer as their
+    /// sender.
     pub said: Vec<SaidThere>,
 }
 
-/// Who said something elsewhere.
+/// Somebody who said something elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SaidThere {
     /// Their handle there.
@@ -379,7 +381,7 @@ pub struct SaidThere {
     pub at_ms: u64,
 }
 
-/// How an attempt was started. Never a secret.
+/// The start of an attempt. Never a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Launched {
     /// The agent.
@@ -407,7 +409,7 @@ pub struct Launched {
     pub account: String,
 }
 
-/// What an agent says about itself. What it does not say is missing.
+/// An agent's word about itself. Whatever it does not say is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct About {
@@ -437,7 +439,7 @@ pub struct About {
 /// Something that can be chosen from an agent's own list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Choice {
-    /// What to say to choose it.
+    /// The word that chooses it.
     pub name: String,
     /// In a few words; may be missing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -447,13 +449,13 @@ pub struct Choice {
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlanStep {
-    /// What is to be done.
+    /// The step, in words.
     pub text: String,
-    /// How far it is: `waiting`, `active` or `done`.
+    /// Its progress: `waiting`, `active` or `done`.
     pub progress: String,
 }
 
-/// What something cost, as far as the agent says so.
+/// The cost of something, as far as the agent says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// Tokens that were read, those from a cache included.
@@ -466,7 +468,7 @@ pub struct Usage {
     /// In millionths of a dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// How many tokens are in the model's window now …
+    /// Tokens in the model's window now …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_used: Option<u64>,
     /// … and how many fit.

@@ -1,4 +1,4 @@
-//! Who was given what: on a session, on an agent; and the directories that people may choose.
+//! Grants: on a session, on an agent; and the directories that people may choose.
 
 use crate::check::directory;
 use crate::object::object;
@@ -8,7 +8,7 @@ use utoipa::openapi::Schema;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::{IntoParams, ToSchema};
 
-/// What a person may do with a session or an agent. Each includes the ones before it.
+/// The things a person may do with a session or an agent. Each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
@@ -144,13 +144,13 @@ impl From<Grantee> for GranteeQuery {
     }
 }
 
-/// What is given to whom, in place of what they were given on it before.
+/// A grant to somebody, in place of what they were given on it before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGrant {
     /// To whom.
     pub to: Grantee,
-    /// What.
+    /// The grant.
     pub grant: Grant,
 }
 
@@ -161,14 +161,14 @@ pub struct TakenBack {
     pub from: Grantee,
 }
 
-/// What somebody was given.
+/// A grant that somebody has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Granted {
     /// To whom.
     pub to: Grantee,
-    /// What.
+    /// The grant.
     pub grant: Grant,
-    /// Who gave it.
+    /// The person who gave it.
     pub by: Who,
     /// Since when.
     pub since: At,
@@ -181,12 +181,12 @@ pub struct Root {
     /// The directory, absolute. It is kept as the place that it leads to.
     #[schema(max_length = 4_095, pattern = "^/[^\\u0000]*$")]
     pub directory: String,
-    /// Who may choose it.
+    /// Those who may choose it.
     pub to: Grantee,
 }
 
 impl Root {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         directory(&self.directory)
     }

@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 pub struct Group {
     /// Its id. Never changes.
     pub id: String,
-    /// What it is called. One of its kind in the org.
+    /// Its name. One of its kind in the org.
     pub name: String,
-    /// Who is in it.
+    /// The people in it.
     pub people: Vec<Who>,
 }
 
@@ -20,19 +20,19 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
-    /// What it is called. One of its kind in the org.
+    /// Its name. One of its kind in the org.
     #[schema(max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     pub name: String,
 }
 
 impl NewGroup {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         word("name", &self.name)
     }
 }
 
-/// Who is in which group, or is no longer.
+/// Somebody's being in a group, or no longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Membership {
     /// The group.

@@ -1,4 +1,4 @@
-//! What somebody says to a session, and the receipt that comes back.
+//! Messages to a session, and the receipt that comes back.
 //!
 //! `NewMessage`, `To` and `MessageChange` are each one of a few forms. In the schema these are alternatives; when read,
 //! all fields are looked at together, so that the problem names what is missing or too much.
@@ -38,7 +38,7 @@ pub struct ToConversation {
     /// The conversation's address.
     #[schema(value_type = Address)]
     pub conversation: String,
-    /// How the session is made if there is none; ignored if there is, and the receipt says so.
+    /// Options of the session if there is none; ignored if there is, and the receipt says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub if_new: Option<IfNew>,
@@ -48,7 +48,7 @@ pub struct ToConversation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToNew {
-    /// How it is made.
+    /// The options it is made with.
     pub new: IfNew,
 }
 
@@ -118,7 +118,7 @@ pub struct SayText {
     /// The words: at most 1 MiB in UTF-8, and not only white space.
     #[schema(min_length = 1, max_length = 1_048_576, pattern = "\\S")]
     pub text: String,
-    /// How it is to reach a session whose turn is under way; `queue` if nothing is said.
+    /// The way it is to reach a session whose turn is under way; `queue` if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
     /// The epoch of the scope that you saw: if it is another one by now, the message is held.
@@ -139,7 +139,7 @@ pub struct SayParts {
     /// The parts: together at most 1 MiB of text in UTF-8.
     #[schema(min_items = 1, max_items = 32)]
     pub parts: Vec<Part>,
-    /// How it is to reach a session whose turn is under way; `queue` if nothing is said.
+    /// The way it is to reach a session whose turn is under way; `queue` if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
     /// The epoch of the scope that you saw: if it is another one by now, the message is held.
@@ -151,7 +151,7 @@ pub struct SayParts {
     pub unattended: bool,
 }
 
-/// How a message is to reach a session whose turn is under way.
+/// The way a message is to reach a session whose turn is under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
@@ -179,7 +179,7 @@ impl NewMessage {
         self
     }
 
-    /// How it is to be delivered, and for which epoch's scope it was written.
+    /// The way it is to be delivered, and the epoch of the scope that it was written for.
     pub fn delivery(&self) -> (Delivery, Option<u32>) {
         let (Self::Text(SayText { delivery, under, .. }) | Self::Parts(SayParts { delivery, under, .. })) =
             self;
@@ -194,7 +194,7 @@ impl NewMessage {
         self
     }
 
-    /// Whether nobody attends it.
+    /// True if nobody attends it.
     pub fn is_unattended(&self) -> bool {
         let (Self::Text(SayText { unattended, .. }) | Self::Parts(SayParts { unattended, .. })) = self;
         *unattended
@@ -330,7 +330,7 @@ pub struct EditParts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
-    /// Whether it is to be held.
+    /// True if it is to be held.
     pub held: bool,
     /// Released, it goes back into the scope that it was written for, and takes the session along. That is a change of
     /// scope, and needs what such a change needs.
@@ -384,7 +384,7 @@ fn present_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u
     whole(deserializer).map(Some)
 }
 
-/// How to ask for a receipt.
+/// Options of asking for a receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -393,19 +393,19 @@ pub struct MessageQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 0, maximum = 60)]
     pub wait: Option<u64>,
-    /// Whether the message's own words are to come along.
+    /// True if the message's own words are to come along.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<bool>,
 }
 
-/// What the sender gets at once, and may ask for again.
+/// The receipt, which the sender gets at once, and may ask for again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The message.
     pub id: String,
     /// Its session.
     pub session: String,
-    /// Who said it.
+    /// The person who said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Who>,
     /// Where it stands.
@@ -416,10 +416,10 @@ pub struct Receipt {
     /// that it was stopped while it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How to go on, in words, where the state asks for it.
+    /// Advice on going on, in words, where the state asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Whether its session was made for it.
+    /// True if its session was made for it.
     pub new: bool,
     /// The session that its conversation had before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -427,9 +427,9 @@ pub struct Receipt {
     /// Agent or directory were named, and the session was there already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub if_new_ignored: bool,
-    /// How often its words were replaced.
+    /// The number of times its words were replaced.
     pub revision: u32,
-    /// How its sender wanted it to be delivered.
+    /// The delivery that its sender wanted.
     pub delivery: Delivery,
     /// The epoch of the scope that it was written for, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -443,7 +443,7 @@ pub struct Receipt {
     /// The number of the fact that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
-    /// What the agent said in its turn, as far as it has.
+    /// The agent's answer in its turn, as far as there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The agent's own words for how it failed, or something else people should read.
@@ -483,7 +483,7 @@ pub enum ReceiptState {
 }
 
 impl ReceiptState {
-    /// Whether it can never change again.
+    /// True if it can never change again.
     pub fn is_final(self) -> bool {
         match self {
             Self::Waiting | Self::Held | Self::Running => false,

@@ -12,23 +12,23 @@ use utoipa::ToSchema;
 pub struct Org {
     /// Its id. Never changes.
     pub id: String,
-    /// What it is called. One of its kind on a machine.
+    /// Its name. One of its kind on a machine.
     pub name: String,
-    /// What it has decided for itself.
+    /// Its own settings.
     pub settings: OrgSettings,
-    /// How many people of it can come in.
+    /// The number of its people who can come in.
     pub people: u32,
     /// When it was made.
     pub made_at: At,
 }
 
-/// What an org has decided for itself.
+/// The settings of an org.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OrgSettings {
-    /// What everybody in the org is given on a session that is made from now on; none keeps it to its maker.
+    /// The grant of everybody in the org on a session that is made from now on; none keeps it to its maker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_new: Option<Grant>,
-    /// How many sessions the org may have open, if less than the machine allows.
+    /// The most sessions the org may have open, if less than the machine allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_max: Option<u32>,
     /// In how many of them a turn may be under way, if less than the machine allows.
@@ -36,15 +36,15 @@ pub struct OrgSettings {
     pub awake_max: Option<u32>,
 }
 
-/// What is changed about an org's settings. What is left out stays as it is; `null` is as if it had never been said.
+/// A change of an org's settings. Whatever is left out stays as it is; `null` is as if it had never been said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OrgChange {
-    /// What everybody in the org is given on a session that is made from now on; `null` keeps it to its maker.
+    /// The grant of everybody in the org on a session that is made from now on; `null` keeps it to its maker.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
     #[schema(value_type = Option<Grant>)]
     pub share_new: Option<Option<Grant>>,
-    /// How many sessions the org may have open; `null` is as many as the machine allows.
+    /// The most sessions the org may have open; `null` is as many as the machine allows.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said_count")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 2_147_483_647)]
     pub open_max: Option<Option<u32>>,
@@ -66,7 +66,7 @@ fn said_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Optio
 }
 
 impl OrgChange {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         for (field, count) in [("open_max", self.open_max), ("awake_max", self.awake_max)] {
             if count.flatten().is_some_and(|count| !(1..=WHOLE_MAX).contains(&count)) {
@@ -81,21 +81,21 @@ impl OrgChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewOrg {
-    /// What it is called. One of its kind on a machine.
+    /// Its name. One of its kind on a machine.
     #[schema(max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     pub name: String,
     /// Its owner. They get a link by which they come in, once.
     pub owner: NewOwner,
 }
 
-/// Who will own an org.
+/// The owner of a new org.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewOwner {
     /// The name that will stand in their addresses; it never changes.
     #[schema(max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     pub handle: String,
-    /// What people call them.
+    /// Their name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(
         min_length = 1,
@@ -113,7 +113,7 @@ pub struct NewOwner {
 }
 
 impl NewOrg {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         handle("name", &self.name)?;
         handle("owner.handle", &self.owner.handle)?;

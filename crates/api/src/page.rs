@@ -6,19 +6,19 @@ use utoipa::{IntoParams, ToSchema};
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Page<T> {
-    /// What is on it, in the list's own order.
+    /// Its items, in the list's own order.
     pub items: Vec<T>,
     /// Give this as `cursor` to get the next page; none on the last one. It means nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Which page.
+/// The choice of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// How many items at the most; 50 if nothing is said.
+    /// The most items on the page; 50 if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,
@@ -28,7 +28,7 @@ pub struct PageQuery {
     pub cursor: Option<String>,
 }
 
-/// Which facts.
+/// The choice of facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -37,11 +37,12 @@ pub struct FactsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     pub after: Option<u64>,
-    /// How many at the most, on a page; a stream has no limit.
+    /// The most facts on a page; a stream has no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,
-    /// Whether a stream also tells how ready the session is, at first and whenever that changes: events named `readiness`.
+    /// True if a stream also tells how ready the session is, at first and whenever that changes: events named
+    /// `readiness`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<bool>,
 }

@@ -16,7 +16,7 @@ pub struct Who {
     pub handle: Option<String>,
 }
 
-/// What a person is in their org. Each may do what the ones before it may.
+/// The role of a person in their org. Each may do what the ones before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -55,25 +55,25 @@ pub struct Me {
     pub org: String,
     /// The name that stands in this person's addresses: `web:HANDLE/…`, `cli:HOST/HANDLE/…`.
     pub handle: String,
-    /// What the org is called.
+    /// The name of the org.
     pub org_name: String,
-    /// What people call this person.
+    /// The name of this person, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Their e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// What they are in the org.
+    /// Their role in the org.
     pub role: Role,
-    /// Whether this is the person whose machine it is: they may make orgs.
+    /// True if this is the person whose machine it is: they may make orgs.
     pub host: bool,
-    /// Whether they can sign in with a password.
+    /// True if they can sign in with a password.
     pub has_password: bool,
     /// The groups that they are in.
     pub groups: Vec<String>,
     /// The directories under which they may let a session work.
     pub roots: Vec<String>,
-    /// What this credential is good for: never more than the person may do.
+    /// The rights of this credential: never more than the person may do.
     pub rights: Vec<Right>,
     /// The one session and turn that this credential is for, if it is for one only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct Bound {
     pub turn: u32,
 }
 
-/// What you change about yourself.
+/// A change of yourself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MyChange {
@@ -104,7 +104,7 @@ pub struct MyChange {
 }
 
 impl MyChange {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         plain_line("name", self.name.as_deref(), NAME_LENGTH_MAX)
     }
@@ -124,7 +124,7 @@ pub struct NewPassword {
 }
 
 impl NewPassword {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         let length = self.new.reveal().chars().count();
         if !(PASSWORD_LENGTH_MIN..=PASSWORD_LENGTH_MAX).contains(&length) {
@@ -147,18 +147,18 @@ pub struct Person {
     pub id: String,
     /// The name that stands in their addresses. Never changes.
     pub handle: String,
-    /// What people call them.
+    /// Their name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Their e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// What they are in the org.
+    /// Their role in the org.
     pub role: Role,
-    /// Whether this is the person whose machine it is.
+    /// True if this is the person whose machine it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<bool>,
-    /// Whether they can sign in with a password.
+    /// True if they can sign in with a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_password: Option<bool>,
     /// When they were shut out, if they are.
@@ -168,7 +168,7 @@ pub struct Person {
     pub made_at: At,
 }
 
-/// Which people.
+/// The choice of people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -177,7 +177,7 @@ pub struct PeopleQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 254)]
     pub named: Option<String>,
-    /// How many items at the most; 50 if nothing is said.
+    /// The most items on the page; 50 if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,
@@ -188,7 +188,7 @@ pub struct PeopleQuery {
 }
 
 impl PeopleQuery {
-    /// Whether every field is as the schema says; the server reads the page itself.
+    /// Checks that every field is as the schema says; the server reads the page itself.
     pub fn check(&self) -> Result<(), Invalid> {
         match &self.named {
             Some(named) if is_longer(named, MAIL_LENGTH_MAX) => {
@@ -206,7 +206,7 @@ pub struct NewPerson {
     /// The name that will stand in their addresses. One of its kind in the org; it never changes.
     #[schema(max_length = 64, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     pub handle: String,
-    /// What people call them.
+    /// Their name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(
         min_length = 1,
@@ -221,13 +221,13 @@ pub struct NewPerson {
         pattern = "^[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+@[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+$"
     )]
     pub email: Option<String>,
-    /// What they are to be; a member if nothing is said.
+    /// Their role; a member if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
 
 impl NewPerson {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         handle("handle", &self.handle)?;
         plain_line("name", self.name.as_deref(), NAME_LENGTH_MAX)?;
@@ -235,11 +235,11 @@ impl NewPerson {
     }
 }
 
-/// What is changed about somebody. What is left out stays as it is.
+/// A change of somebody. Whatever is left out stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PersonChange {
-    /// What people call them.
+    /// Their name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(
         min_length = 1,
@@ -254,13 +254,13 @@ pub struct PersonChange {
         pattern = "^[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+@[^@\\s\\u0000-\\u001f\\u007f-\\u009f]+$"
     )]
     pub email: Option<String>,
-    /// What they are.
+    /// Their role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
 
 impl PersonChange {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         plain_line("name", self.name.as_deref(), NAME_LENGTH_MAX)?;
         mail(self.email.as_deref())
@@ -300,6 +300,6 @@ pub struct HandOver {
 /// It is so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Done {
-    /// What it was done to.
+    /// The id of the thing it was done to.
     pub id: String,
 }

@@ -16,11 +16,11 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong this time.
+    /// The problem of this time, in words.
     pub detail: String,
     /// A stable word for this kind of problem.
     pub code: Code,
-    /// What to do.
+    /// The remedy.
     pub hint: String,
     /// The field, parameter or header that is wrong, if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,10 +28,10 @@ pub struct Problem {
     /// Seconds after which it is worth asking again, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// How the question was answered before, if that is why.
+    /// The answer that the question got before, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<Box<AnsweredBefore>>,
-    /// What was changed since, if that is why a turn is not undone.
+    /// Changes since, if that is why a turn is not undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub touched: Option<Box<TouchedSince>>,
 }
@@ -41,7 +41,7 @@ pub struct Problem {
 pub struct TouchedSince {
     /// Where they are, from the top of the tree; at most 100.
     pub files: Vec<String>,
-    /// How many more there are.
+    /// The number of those that are not listed.
     pub more: u64,
 }
 
@@ -86,7 +86,7 @@ impl Problem {
 pub struct Invalid {
     /// Where.
     pub field: &'static str,
-    /// What.
+    /// The reason.
     pub reason: String,
 }
 
@@ -120,7 +120,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $title,)* Self::Other => "something else" }
             }
 
-            /// What to do.
+            /// The remedy.
             pub fn hint(self) -> &'static str {
                 match self { $(Self::$name => $hint,)* Self::Other => "read the detail" }
             }
@@ -183,7 +183,7 @@ codes! {
     /// The key was used for another request.
     IdempotencyConflict = "idempotency_conflict", 409, "the key was used for another request",
         "use a fresh Idempotency-Key for a new request; the same one only to repeat the very same request";
-    /// What it is about has gone on.
+    /// Its subject has gone on.
     TooLate = "too_late", 409, "too late", "look at the receipt: it has gone on in the meantime";
     /// The question's turn was interrupted, so the agent no longer waits for an answer.
     Lapsed = "lapsed", 409, "the question has lapsed",

@@ -4,7 +4,7 @@ use crate::{At, Delivery, ReceiptState, Who};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What waits in a session, and what runs.
+/// The queue of a session, and the message that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Queue {
     /// The one that runs first, then those that wait, in order.
@@ -21,14 +21,14 @@ pub struct Queued {
     /// Why it is held, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Who said it.
+    /// The person who said it.
     pub by: String,
     /// The same, with their handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said_by: Option<Who>,
-    /// How often its words were replaced; say this when you change them.
+    /// The number of times its words were replaced; say this when you change them.
     pub revision: u32,
-    /// How its sender wanted it to be delivered.
+    /// The delivery that its sender wanted.
     pub delivery: Delivery,
     /// The epoch of the scope that it was written for, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

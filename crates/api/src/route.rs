@@ -4,7 +4,7 @@ use crate::{Address, EndWhy, Previous, Session};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What a sender would name. Exactly one of the three.
+/// The address of a sender's message. Exactly one of the three.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -36,7 +36,7 @@ pub struct Scope {
 /// A git worktree that a session has entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScopeWorktree {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The directory that the session goes back to when it leaves.
     pub home: String,
@@ -51,7 +51,7 @@ pub struct Origin {
     pub turn: u32,
 }
 
-/// What somebody wanted of a scope, in the log.
+/// A wish for another scope, in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeChange {
@@ -71,7 +71,7 @@ pub enum ScopeChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnterWorktree {
-    /// What it is called.
+    /// Its name.
     #[schema(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub name: String,
     /// The revision that it begins with; the current one if none is named.
@@ -88,7 +88,7 @@ pub struct EnterWorktree {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnWorktree {
-    /// What it is called; a name of the session's own if none is given.
+    /// Its name; one of the session's own if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
     pub name: Option<String>,
@@ -120,7 +120,7 @@ pub struct ScopeSet {
     pub mode: Option<String>,
 }
 
-/// What is wanted of a scope. It happens when the turn under way is over; with `now`, it is refused while one runs.
+/// A wish for another scope. It happens when the turn under way is over; with `now`, it is refused while one runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum ScopeRequest {
@@ -166,7 +166,7 @@ fn only_true() -> Schema {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeSetting {
-    /// Which.
+    /// The values.
     pub set: ScopeSet,
     /// Not if it has to wait.
     #[serde(default)]
@@ -222,7 +222,7 @@ fn present_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Resul
 }
 
 impl EnterWorktree {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         worktree_name(&self.name)?;
         revision("base", self.base.as_deref(), "_@", "._/@^~{}-")?;
@@ -231,7 +231,7 @@ impl EnterWorktree {
 }
 
 impl OwnWorktree {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         self.name.as_deref().map_or(Ok(()), worktree_name)?;
         revision("base", self.base.as_deref(), "_@", "._/@^~{}-")?;
@@ -286,13 +286,13 @@ pub struct NewFork {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_maybe")]
     #[schema(minimum = 1, maximum = 2_147_483_647)]
     pub at: Option<u32>,
-    /// What people call it.
+    /// Its title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
 }
 
-/// Which turn's changes.
+/// The turn whose changes are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -302,18 +302,18 @@ pub struct ChangesQuery {
     pub turn: u32,
 }
 
-/// What a turn changed.
+/// The changes of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Changes {
     /// The turn.
     pub turn: u32,
-    /// Whether it was looked for: outside of version control nobody can tell.
+    /// True if it was looked for: outside of version control nobody can tell.
     pub known: bool,
     /// The files.
     pub files: Vec<FileChange>,
-    /// How, as a patch.
+    /// The same, as a patch.
     pub patch: String,
-    /// Whether some of the patch is missing, because it was long.
+    /// True if some of the patch is missing, because it was long.
     pub cut: bool,
 }
 
@@ -332,20 +332,20 @@ pub struct FileChange {
     pub minus: Option<u64>,
 }
 
-/// Whether a session can go on: one value, and each part of it.
+/// The readiness of a session: one value, and each part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
-    /// What follows from the parts.
+    /// The value that follows from the parts.
     pub state: Ready,
     /// Each part, the fine ones included.
     pub parts: Vec<ReadyPart>,
 }
 
-/// Whether a session can go on.
+/// The readiness of a session, as one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// What is said next is started as soon as it is its turn.
+    /// The next message is started as soon as it is its turn.
     Ready,
     /// It goes on by itself, or when somebody answers.
     Waiting,
@@ -363,7 +363,7 @@ pub struct ReadyPart {
     /// A stable word for why it is not fine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What can be done about it, in words.
+    /// The remedy, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The session that works in the same directory and is waited for, if you may see it.
@@ -375,6 +375,6 @@ pub struct ReadyPart {
     /// Until when at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<At>,
-    /// Whether nothing depends on it in the end.
+    /// True if nothing depends on it in the end.
     pub advisory: bool,
 }

@@ -9,12 +9,12 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// What it is, for whoever has to use it.
+    /// The secret itself, for whoever has to use it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What it is, for whoever has to keep it.
+    /// The secret itself, for whoever has to keep it.
     pub fn into_inner(self) -> String {
         self.0
     }

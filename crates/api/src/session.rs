@@ -5,7 +5,7 @@ use crate::{Address, At, EndWhy, Links, Origin, OwnWorktree, ScopeWorktree, Who}
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// How a session is made. Agent and directory can be named here and nowhere else.
+/// The options of a new session. Agent and directory can be named here and nowhere else.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IfNew {
@@ -25,7 +25,7 @@ pub struct IfNew {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub mode: Option<String>,
-    /// What people call it: at most 200 characters, without control characters.
+    /// Its title, for people: at most 200 characters, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
@@ -54,7 +54,7 @@ pub struct NewSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._:/@+#=,\\[\\]-]*$")]
     pub mode: Option<String>,
-    /// What people call it: at most 200 characters, without control characters.
+    /// Its title, for people: at most 200 characters, without control characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
@@ -76,7 +76,7 @@ pub struct Made {
     pub links: Links,
 }
 
-/// What is changed about a session: what people call it, and whether lists show it.
+/// A change of a session: of its title, and of whether lists show it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionChange {
@@ -84,21 +84,21 @@ pub struct SessionChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200, pattern = "^[^\\u0000-\\u001f\\u007f]*$")]
     pub title: Option<String>,
-    /// Whether lists leave it out.
+    /// True if lists leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
 }
 
-/// Which sessions a list shows, and which page of it.
+/// The choice of the sessions that a list shows, and of a page of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SessionsQuery {
-    /// Which ones; the open ones if nothing is said.
+    /// The choice; the open ones if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub which: Option<Which>,
-    /// How many items at the most; 50 if nothing is said.
+    /// The most items on the page; 50 if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,
@@ -108,7 +108,7 @@ pub struct SessionsQuery {
     pub cursor: Option<String>,
 }
 
-/// Which sessions a list shows.
+/// The choice of the sessions that a list shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
@@ -131,19 +131,19 @@ pub struct Session {
     /// The same, with their handle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owned_by: Option<Who>,
-    /// What people call it.
+    /// Its title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether it takes messages.
+    /// The state: if it takes messages.
     pub state: SessionState,
     /// Why it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<EndWhy>,
-    /// Whether lists leave it out.
+    /// True if lists leave it out.
     pub archived: bool,
-    /// Whether a turn is under way.
+    /// True if a turn is under way.
     pub awake: bool,
-    /// How many of its messages are not final.
+    /// The number of its messages that are not final.
     pub pending: u32,
     /// The number of its last fact.
     pub number: u64,
@@ -160,7 +160,7 @@ pub struct Session {
     /// The worktree that the directory is in, if it has entered one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<ScopeWorktree>,
-    /// How often where and how it acts has changed.
+    /// The number of times where and how it acts has changed.
     pub epoch: u32,
     /// Of which session it is a fork, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub struct Session {
     pub links: Links,
 }
 
-/// Whether a session takes messages.
+/// The state of a session: if it takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {

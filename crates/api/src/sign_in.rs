@@ -7,7 +7,7 @@ use crate::{At, Invalid, Secret};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use utoipa::ToSchema;
 
-/// Who somebody says that they are, and the proof: a password, or a link that they were given.
+/// The name that somebody claims, and the proof: a password, or a link that they were given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum NewSignIn {
@@ -27,10 +27,10 @@ pub struct PasswordSignIn {
     /// The password.
     #[schema(value_type = String, format = Password, max_length = 1_024)]
     pub password: Secret,
-    /// What signs in.
+    /// The program that signs in.
     #[serde(rename = "for")]
     pub purpose: SignInFor,
-    /// What you call it in the list of your credentials: a machine's name, say.
+    /// Its name in the list of your credentials: a machine's name, say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(
         min_length = 1,
@@ -48,10 +48,10 @@ pub struct LinkSignIn {
     /// The last part of the link.
     #[schema(value_type = String, format = Password, max_length = 200)]
     pub link: Secret,
-    /// What signs in.
+    /// The program that signs in.
     #[serde(rename = "for")]
     pub purpose: SignInFor,
-    /// What you call it in the list of your credentials: a machine's name, say.
+    /// Its name in the list of your credentials: a machine's name, say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(
         min_length = 1,
@@ -62,7 +62,7 @@ pub struct LinkSignIn {
     pub name: Option<String>,
 }
 
-/// What signs in.
+/// The program that signs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignInFor {
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for NewSignIn {
 }
 
 impl NewSignIn {
-    /// What signs in, and what it is called.
+    /// The program that signs in, and its name.
     pub fn parts(&self) -> (SignInFor, Option<&str>) {
         match self {
             Self::Password(by) => (by.purpose, by.name.as_deref()),
@@ -105,7 +105,7 @@ impl NewSignIn {
         }
     }
 
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         match self {
             Self::Password(by) if is_longer(&by.login, LOGIN_LENGTH_MAX) => {
@@ -123,7 +123,7 @@ impl NewSignIn {
     }
 }
 
-/// How one can sign in, besides by a password or a link.
+/// Ways to sign in, besides by a password or a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignInWays {
     /// The identity provider, by what people call it; `/in/oidc` leads a browser there.

@@ -97,7 +97,7 @@ fn plain_names(presented: &[String]) -> Vec<String> {
     presented.iter().map(plain).collect()
 }
 
-/// What a client of TLS needs. An error says which file cannot be used.
+/// The configuration of a client of TLS. An error says which file cannot be used.
 pub fn client_config(trust: &Trust) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let words = |error: Error| error.to_string();

@@ -6,7 +6,7 @@ use crate::{At, Invalid, Right, Secret};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What a credential is for.
+/// The purpose of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -14,27 +14,27 @@ pub enum Purpose {
     Machine,
     /// A browser's cookie.
     Browser,
-    /// What `homing login` keeps.
+    /// The one that `homing login` keeps.
     Cli,
     /// A token that somebody made for a program of theirs.
     Api,
-    /// What an agent may use to call back, while its turn lasts.
+    /// The one an agent may use to call back, while its turn lasts.
     Turn,
 }
 
-/// What can be seen of a credential.
+/// A credential, as far as it can be seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
     /// Its id, which is not its secret.
     pub id: String,
     /// Whose it is.
     pub user: String,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What people call it.
+    /// Its name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is good for.
+    /// Its rights.
     pub rights: Vec<Right>,
     /// When it was made.
     pub made_at: At,
@@ -61,14 +61,14 @@ pub struct TokensQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// What you call it.
+    /// Its name, for people.
     #[schema(
         min_length = 1,
         max_length = 200,
         pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$"
     )]
     pub name: String,
-    /// What it shall be good for: one or more, and only what your own credential is good for.
+    /// Its rights: one or more, and only what your own credential is good for.
     #[schema(min_items = 1, max_items = 5)]
     pub rights: Vec<Right>,
     /// Until when it is good; without end if nothing is said.
@@ -81,7 +81,7 @@ pub struct NewToken {
 }
 
 impl NewToken {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.name.is_empty() {
             return invalid("name", "must not be empty");
@@ -99,7 +99,7 @@ impl NewToken {
 pub struct MadeToken {
     /// The credential.
     pub token: Token,
-    /// What to send as `Authorization: Bearer SECRET`.
+    /// The text to send as `Authorization: Bearer SECRET`.
     #[schema(value_type = String, format = Password)]
     pub secret: Secret,
 }

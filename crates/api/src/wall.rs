@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was seen from inside an agent.
+/// The wall, as it was seen from inside an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Wall {
-    /// Whether everything that was tried was in vain, as it should be.
+    /// True if everything that was tried was in vain, as it should be.
     pub proved: bool,
     /// The server was started with `trust_everyone`: people are let in without the proof.
     pub trusts_everyone: bool,
-    /// What was tried and found, in words.
+    /// The attempts and what they found, in words.
     pub findings: Vec<String>,
 }

@@ -12,7 +12,7 @@ const REFERENCE_LENGTH_MAX: usize = 255;
 pub struct Worktree {
     /// The session that it was made for.
     pub session: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is.
     pub directory: String,
@@ -26,11 +26,11 @@ pub struct Worktree {
     pub behind: u64,
     /// Files that are changed or new, and not committed.
     pub dirty: u64,
-    /// How much room it takes, in bytes.
+    /// Its size on disk, in bytes.
     pub bytes: u64,
-    /// Whether the session is in it now.
+    /// True if the session is in it now.
     pub in_use: bool,
-    /// Whether its directory is gone, or not whole.
+    /// True if its directory is gone, or not whole.
     pub missing: bool,
     /// When it was made.
     pub made_at: At,
@@ -43,7 +43,7 @@ pub struct Worktree {
 pub struct RemovedWorktree {
     /// The session that it was made for.
     pub session: String,
-    /// What it was called.
+    /// Its name, as it was.
     pub name: String,
     /// Of which repository.
     pub repository: String,
@@ -62,11 +62,11 @@ pub struct Worktrees {
     pub items: Vec<Worktree>,
     /// Those that were removed and can be had back, the newest first.
     pub removed: Vec<RemovedWorktree>,
-    /// Whether there are more; name a session to see all of its own.
+    /// True if there are more; name a session to see all of its own.
     pub more: bool,
 }
 
-/// Which worktrees.
+/// The choice of worktrees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -77,7 +77,7 @@ pub struct WorktreesQuery {
     pub session: Option<String>,
 }
 
-/// How a worktree is removed.
+/// Options of removing a worktree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -87,7 +87,7 @@ pub struct RemoveWorktreeQuery {
     pub teardown: Option<bool>,
 }
 
-/// Which removal of a worktree is taken back.
+/// The removal of a worktree that is taken back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreWorktree {
@@ -98,7 +98,7 @@ pub struct RestoreWorktree {
 }
 
 impl RestoreWorktree {
-    /// Whether every field is as the schema says.
+    /// Checks that every field is as the schema says.
     pub fn check(&self) -> Result<(), Invalid> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_/-".contains(c);
         let is_good = |reference: &str| {
@@ -137,13 +137,13 @@ pub struct CollectedWorktrees {
 pub struct CollectedWorktree {
     /// The session that it was made for.
     pub session: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How much room it takes, in bytes.
+    /// Its size on disk, in bytes.
     pub bytes: u64,
     /// Why: `age` or `disk`.
     pub why: String,
-    /// What keeps everything that was in it, if it was removed.
+    /// The reference that keeps everything that was in it, if it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// Why it is still there, if it could not be removed.
@@ -151,10 +151,10 @@ pub struct CollectedWorktree {
     pub problem: Option<String>,
 }
 
-/// What can be chosen in the scope of a session, from the agent's own list.
+/// The list of the agent's own choices in the scope of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Choices {
-    /// Whether the agent has said it in this scope; it does when a turn starts.
+    /// True if the agent has said it in this scope; it does when a turn starts.
     pub known: bool,
     /// The list.
     pub items: Vec<Choice>,
@@ -165,11 +165,11 @@ pub struct Choices {
 pub struct Files {
     /// Their paths from there.
     pub items: Vec<String>,
-    /// Whether there are more.
+    /// True if there are more.
     pub more: bool,
 }
 
-/// Whether this can be the name of a worktree.
+/// True if this can be the name of a worktree.
 pub fn is_worktree_name(name: &str) -> bool {
     crate::scope::worktree_name(name).is_ok()
 }

@@ -1,4 +1,4 @@
-//! How an agent calls back: the credential of its turn lies in a file of its session's own, and two variables say where.
+//! Calling back: the credential of its turn lies in a file of its session's own, and two variables say where.
 //!
 //! A kept process outlives the turn whose environment it was given; the file under the same name holds whatever is good
 //! now. The commands of this program use both by themselves.

@@ -1,4 +1,4 @@
-//! What a person can type, and how each command is run.
+//! The commands that a person can type, and the run of each.
 
 use std::io;
 use std::path::PathBuf;

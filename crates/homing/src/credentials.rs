@@ -1,4 +1,4 @@
-//! What `homing login` keeps: for each server that somebody has signed in to, the token to use there.
+//! Credentials that `homing login` keeps: for each server that somebody has signed in to, the token to use there.
 //!
 //! The file is `$XDG_CONFIG_HOME/homing/credentials.json` (`~/.config/homing/credentials.json`), for its owner alone, and
 //! it appears whole or not at all. One that others can read is refused: whoever could read it may have.
@@ -28,18 +28,18 @@ pub(crate) struct Credentials {
     servers: BTreeMap<String, StoredCredential>,
 }
 
-/// What is kept of one sign-in.
+/// The credential of one sign-in, as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredCredential {
-    /// What to send.
+    /// The secret to send.
     pub(crate) token: Secret,
-    /// Who that is, for people.
+    /// Its person, for people.
     pub(crate) handle: String,
 }
 
 impl Credentials {
-    /// What was kept; nothing if there is no file.
+    /// The file's content; nothing if there is no file.
     pub(crate) fn load() -> Result<Self> {
         match path() {
             Some(path) => Self::read(&path),

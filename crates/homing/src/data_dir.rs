@@ -16,9 +16,9 @@ use crate::system;
 #[derive(Debug, Clone)]
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
-    /// Whether `--data` named it: then nothing else points elsewhere.
+    /// True if `--data` named it: then nothing else points elsewhere.
     pub(crate) named: bool,
-    /// Whether `HOMING_DATA` did: then what `homing login` keeps is not meant.
+    /// True if `HOMING_DATA` did: then what `homing login` keeps is not meant.
     pub(crate) chosen: bool,
     /// A file with authorities that may have signed a server's certificate, besides those the system trusts.
     pub(crate) ca: Option<PathBuf>,
@@ -38,7 +38,7 @@ impl DataDir {
         Ok(Self { path: dir, named: is_named, chosen: is_chosen, ca })
     }
 
-    /// Whether this is where every command looks by itself.
+    /// True if this is where every command looks by itself.
     pub(crate) fn is_usual(&self) -> bool {
         usual().is_some_and(|usual| usual == self.path)
     }

@@ -101,7 +101,7 @@ fn scope_change(change: &api::ScopeChange) -> String {
     }
 }
 
-/// What was answered; options are counted from 0, as `homing approve` shows them.
+/// An answer; options are counted from 0, as `homing approve` shows them.
 pub(crate) fn answer(answer: &api::Answer) -> String {
     match answer {
         api::Answer::Yes => "yes".to_owned(),
@@ -198,7 +198,7 @@ fn used(usage: &api::Usage) -> String {
     format!("{} {tokens} in{cached}, {} out{cost}{window}", usage.input_tokens, usage.output_tokens)
 }
 
-/// What was seen when a turn was stopped.
+/// The view of a turn's end when it was stopped.
 pub(crate) fn verified(killed: u32, gone: bool) -> String {
     let processes = match killed {
         0 => "the agent went by itself".to_owned(),
@@ -209,7 +209,7 @@ pub(crate) fn verified(killed: u32, gone: bool) -> String {
     format!("{processes}, {left}")
 }
 
-/// What has answered a question in the place of a person.
+/// An answer to a question in the place of a person's.
 pub(crate) enum AutomaticAnswerer<'a> {
     /// Nothing: nobody did in time.
     Nobody,
@@ -231,7 +231,7 @@ impl<'a> AutomaticAnswerer<'a> {
     }
 }
 
-/// Who it was, where it was nobody that a reader could think of.
+/// The answerer, where it was nobody that a reader could think of.
 fn answerer(by: Option<&str>) -> String {
     match AutomaticAnswerer::of(by) {
         Some(AutomaticAnswerer::Nobody) => ", because nobody answered in time".to_owned(),
@@ -307,8 +307,8 @@ pub(crate) fn standing(receipt: &Receipt) -> String {
     format!("{}{why}", state(receipt.state))
 }
 
-/// How to go on with a message. The server's advice is for programs; where the command line has something better, it
-/// says that.
+/// Advice on going on with a message. The server's advice is for programs; where the command line has something better,
+/// it says that.
 pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
     let id = &receipt.id;
     match (receipt.state, receipt.why.as_deref()) {
@@ -323,7 +323,7 @@ pub(crate) fn hint(receipt: &Receipt) -> Option<String> {
     }
 }
 
-/// What a session is doing, in one word.
+/// The state of a session, in one word.
 pub(crate) fn doing(session: &Session) -> String {
     match (session.state, session.awake, session.pending) {
         (SessionState::Ended, ..) => "ended".to_owned(),
@@ -334,7 +334,7 @@ pub(crate) fn doing(session: &Session) -> String {
     }
 }
 
-/// What somebody is in their org, as it is typed.
+/// The role of somebody in their org, as it is typed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum RoleArg {
     /// Reads what was shared with them
@@ -358,7 +358,7 @@ impl From<RoleArg> for Role {
     }
 }
 
-/// What somebody is in their org.
+/// The role of somebody in their org.
 pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Viewer => "viewer",
@@ -368,7 +368,7 @@ pub(crate) fn role(role: Role) -> &'static str {
     }
 }
 
-/// What a token may be good for, as it is typed.
+/// A right of a token, as it is typed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum RightArg {
     /// Read
@@ -395,7 +395,7 @@ impl From<RightArg> for Right {
     }
 }
 
-/// What a token is good for.
+/// The rights of a token.
 pub(crate) fn rights(rights: &[Right]) -> String {
     let words = rights.iter().map(|right| match right {
         Right::Read => "read",
@@ -407,7 +407,7 @@ pub(crate) fn rights(rights: &[Right]) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-/// What can be given on something, as it is typed.
+/// A grant on something, as it is typed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum GrantArg {
     /// Read it
@@ -428,7 +428,7 @@ impl From<GrantArg> for Grant {
     }
 }
 
-/// What was given on something.
+/// The grant on something.
 pub(crate) fn grant(grant: Grant) -> &'static str {
     match grant {
         Grant::View => "view",
@@ -437,7 +437,7 @@ pub(crate) fn grant(grant: Grant) -> &'static str {
     }
 }
 
-/// What a token is for.
+/// The purpose of a token.
 pub(crate) fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Machine => "this machine",
@@ -448,7 +448,7 @@ pub(crate) fn purpose(purpose: Purpose) -> &'static str {
     }
 }
 
-/// How ready a session is: `yes`, or a line for each part that is in the way.
+/// The readiness of a session: `yes`, or a line for each part that is in the way.
 pub(crate) fn readiness(ready: &api::Readiness) -> Vec<String> {
     let counts = |part: &&api::ReadyPart| part.state == "waiting" || part.state == "blocked";
     let line = |part: &api::ReadyPart| {

@@ -8,7 +8,7 @@ use api::tls::TlsRefusal;
 use api::{Code, Problem};
 use serde_json::json;
 
-/// What the exit codes mean. `HELP` and docs/guide.md say the same.
+/// The exit codes and their meaning. `HELP` and docs/guide.md say the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done = 0,
@@ -74,7 +74,7 @@ impl CliError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Whether the server said this.
+    /// True if the server said this.
     pub(crate) fn is(&self, code: Code) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.code == code)
     }

@@ -18,7 +18,7 @@ use crate::screen::{Screen, TextStyle, tame};
 
 /// The longest single wait for the last word about a message; its fact has been seen already.
 const FINAL_WAIT_S: u64 = 10;
-/// How long a question may be open before it is for people: rules and policies answer at once.
+/// The time for which a question may be open before it is for people: rules and policies answer at once.
 const RULE_WAIT: Duration = Duration::from_millis(500);
 
 /// Follows one message.
@@ -37,7 +37,7 @@ pub(crate) struct Follower<'a> {
     over: bool,
 }
 
-/// What happened while following.
+/// A step while following.
 #[derive(Debug)]
 pub(crate) enum FollowStep {
     /// Something was shown, or was not for us.
@@ -48,7 +48,7 @@ pub(crate) enum FollowStep {
     Over(Box<Receipt>),
 }
 
-/// What the agent asks.
+/// The question of the agent.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenApproval {
     pub(crate) approval: String,
@@ -64,7 +64,7 @@ impl OpenApproval {
         tame(&format!("the agent asks: {}{}", self.detail, options.collect::<String>()))
     }
 
-    /// How it is answered by a command of its own.
+    /// The command that answers it.
     pub(crate) fn how(&self) -> String {
         let answer = match self.form {
             QuestionForm::Permission => "--yes",
@@ -215,7 +215,7 @@ impl<'a> Follower<'a> {
         Ok(FollowStep::On)
     }
 
-    /// Whether a fact is about this message or its turn.
+    /// True if a fact is about this message or its turn.
     fn is_ours(&self, fact: &Fact) -> bool {
         let of_turn = |turn: u32| Some(turn) == self.turn;
         match &fact.what {
@@ -292,7 +292,7 @@ pub(crate) fn conclude(receipt: &Receipt, screen: Screen) -> Result<Exit> {
     Ok(Exit::Failed)
 }
 
-/// What has been shown of a turn.
+/// The part of a turn that has been shown.
 #[derive(Debug)]
 struct ShownParts {
     screen: Screen,
@@ -300,9 +300,9 @@ struct ShownParts {
     parts: BTreeMap<u32, u64>,
     /// The part that was written last, if its line is still open.
     open: Option<u32>,
-    /// Whether the line says what we wait for; whatever comes next replaces it.
+    /// True if the line says what we wait for; whatever comes next replaces it.
     passing: bool,
-    /// Whether what comes next may begin in the middle of a part.
+    /// True if what comes next may begin in the middle of a part.
     joins: bool,
 }
 
@@ -373,7 +373,8 @@ impl ShownParts {
     }
 }
 
-/// What of `text`, which stands at `offset`, is not among the first `shown` bytes. None if it begins behind them.
+/// The rest of `text`, which stands at `offset`, that is not among the first `shown` bytes. None if it begins behind
+/// them.
 fn fresh_of(shown: u64, offset: u64, text: &str) -> Option<&str> {
     let known = usize::try_from(shown.checked_sub(offset)?).ok()?;
     text.get(known..).filter(|fresh| !fresh.is_empty())

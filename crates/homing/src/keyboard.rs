@@ -1,4 +1,4 @@
-//! What a person does at the keyboard: lines, pasted ones kept together, and Ctrl-C.
+//! Input at the keyboard: lines, pasted ones kept together, and Ctrl-C.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::os::fd::AsFd;
@@ -32,11 +32,11 @@ impl Interrupts {
     }
 }
 
-/// What is typed, one message after the other, until Ctrl-D.
+/// The messages that are typed, one after the other, until Ctrl-D.
 #[derive(Debug)]
 pub(crate) struct TypedMessages {
     lines: mpsc::Receiver<String>,
-    /// Whether a person types; else it is a file or a pipe.
+    /// True if a person types; else it is a file or a pipe.
     pub(crate) by_hand: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which person or group is meant: by handle, e-mail address or name, as people say it, or by id.
+//! Looking up a person or group: by handle, e-mail address or name, as people say it, or by id.
 
 use anyhow::Result;
 use api::{Grantee, Group, PeopleQuery, Person};

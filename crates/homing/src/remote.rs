@@ -14,7 +14,8 @@ use crate::data_dir::DataDir;
 use crate::exit::{CliError, Exit};
 use crate::screen::Screen;
 
-/// How long the first look for the server may take. Later requests are patient; this one only asks if it is there.
+/// The longest that the first look for the server may take. Later requests are patient; this one only asks if it is
+/// there.
 const LOOK_MAX: Duration = Duration::from_secs(3);
 
 /// A server that was there a moment ago.
@@ -22,7 +23,7 @@ const LOOK_MAX: Duration = Duration::from_secs(3);
 pub(crate) struct Remote {
     pub(crate) client: Client,
     pub(crate) screen: Screen,
-    /// Whether it is on another machine, so that our directories are not there.
+    /// True if it is on another machine, so that our directories are not there.
     pub(crate) is_elsewhere: bool,
 }
 
@@ -32,18 +33,18 @@ pub(crate) struct ServerLocation {
     pub(crate) url: String,
     token: Secret,
     trust: Trust,
-    /// What said so.
+    /// The thing that said so.
     pub(crate) source: LocationSource,
 }
 
-/// What says which server is meant.
+/// The thing that says which server is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocationSource {
     /// The files of a data directory.
     DataDir,
     /// `HOMING_URL`.
     Environment,
-    /// What `homing login` keeps.
+    /// The credentials that `homing login` keeps.
     Login,
 }
 
@@ -72,7 +73,7 @@ impl Remote {
 }
 
 impl ServerLocation {
-    /// Which server is meant, and with which token. The first that says so:
+    /// The server that is meant, and the token for it. The first that says so:
     ///
     /// 1. `--data DIR`: the server of that directory, by the files in it.
     /// 2. `HOMING_URL`: that server, with `HOMING_TOKEN`, or what the file `HOMING_TOKEN_FILE` says (so it is inside an
@@ -116,7 +117,7 @@ impl ServerLocation {
         })
     }
 
-    /// Whether it is on another machine. Whoever is reached by a name that is this machine's own alone is not.
+    /// True if it is on another machine. Whoever is reached by a name that is this machine's own alone is not.
     fn is_elsewhere(&self) -> bool {
         let host = host_of(&self.url);
         let name = if has_port(host) { host.rsplit_once(':').map_or(host, |(name, _)| name) } else { host };
@@ -126,7 +127,7 @@ impl ServerLocation {
         self.source != LocationSource::DataDir && !is_local
     }
 
-    /// Whether somebody listens there. A refused connection is known at once, without the client's patience.
+    /// True if somebody listens there. A refused connection is known at once, without the client's patience.
     pub(crate) fn answers(&self) -> bool {
         let host = host_of(&self.url);
         let usual_port = if self.url.starts_with("https://") { 443 } else { 80 };
@@ -195,7 +196,7 @@ fn host_of(url: &str) -> &str {
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// Whether this is the address of a server.
+/// Checks that this is the address of a server.
 pub(crate) fn check(url: &str) -> Result<(), CliError> {
     if (url.starts_with("http://") || url.starts_with("https://")) && !host_of(url).is_empty() {
         return Ok(());

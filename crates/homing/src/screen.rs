@@ -1,4 +1,4 @@
-//! What people and programs see: data to standard output, words to standard error, colours only where somebody looks.
+//! Output for people and programs: data to standard output, words to standard error, colours only where somebody looks.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use crate::exit::CliError;
 
-/// How wide a terminal is taken to be if it does not say.
+/// The width of a terminal that does not say.
 const WIDTH_DEFAULT: usize = 100;
 
 /// Where a command prints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
-    /// Whether programs read: one JSON document per line, the API's own objects.
+    /// True if programs read: one JSON document per line, the API's own objects.
     pub(crate) json: bool,
-    /// Whether standard output is a terminal.
+    /// True if standard output is a terminal.
     pub(crate) out_is_terminal: bool,
-    /// Whether standard error is a terminal.
+    /// True if standard error is a terminal.
     pub(crate) err_is_terminal: bool,
     colours: bool,
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TextStyle {
     Dim,
@@ -107,12 +107,12 @@ impl Screen {
         }
     }
 
-    /// How a text looks on standard output.
+    /// A text in its style, for standard output.
     pub(crate) fn out<'a>(&self, style: TextStyle, text: &'a str) -> Cow<'a, str> {
         self.styled(self.out_is_terminal, style, text)
     }
 
-    /// How a text looks on standard error.
+    /// A text in its style, for standard error.
     pub(crate) fn err<'a>(&self, style: TextStyle, text: &'a str) -> Cow<'a, str> {
         self.styled(self.err_is_terminal, style, text)
     }
@@ -125,7 +125,7 @@ impl Screen {
         }
     }
 
-    /// Whether log lines may have colours.
+    /// True if log lines may have colours.
     pub(crate) fn err_has_colours(&self) -> bool {
         self.err_is_terminal && self.colours
     }
@@ -157,7 +157,7 @@ impl Screen {
     }
 }
 
-/// How many characters fit on a line of the terminal.
+/// The number of characters that fit on a line of the terminal.
 fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_DEFAULT)

@@ -69,7 +69,7 @@ impl FileSeal {
         if dir.join(FILE).exists() { Self::of(dir).map(Some) } else { Ok(None) }
     }
 
-    /// Whether the key was made just now.
+    /// True if the key was made just now.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }

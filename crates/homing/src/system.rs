@@ -56,7 +56,7 @@ pub(crate) fn host() -> String {
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
-/// What the machine's person is called in addresses: the name of the operating system's user, in plain letters.
+/// The handle of the machine's person in addresses: the name of the operating system's user, in plain letters.
 pub(crate) fn handle() -> String {
     let name = user_in(
         &std::fs::read_to_string("/etc/passwd").unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Which session is meant: decided by what a person names, once, and never by what ran last.
+//! The session that is meant: decided by what a person names, once, and never by what ran last.
 
 use anyhow::Result;
 use api::{Explained, IfNew, OwnWorktree, Receipt, RouteQuery, To};
@@ -22,7 +22,7 @@ pub(crate) struct TargetArgs {
     new: bool,
 }
 
-/// How a session is made, where one is made.
+/// The options of a session, where one is made.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct MakeArgs {
     /// The agent, if a session is made
@@ -37,7 +37,7 @@ pub(crate) struct MakeArgs {
     /// The directory it works in, if a session is made [default: this one]
     #[arg(long, value_name = "DIR", conflicts_with = "session")]
     directory: Option<String>,
-    /// What to call it, if a session is made
+    /// The title, if a session is made
     #[arg(long, conflicts_with = "session")]
     title: Option<String>,
     /// Let it work in a git worktree of its own, if a session is made; named so, or by itself
@@ -79,12 +79,12 @@ impl MakeArgs {
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) to: To,
-    /// Whether a person said how a session is to be made.
+    /// True if a person said how a session is to be made.
     made_to_order: bool,
 }
 
 impl TargetArgs {
-    /// What a message names.
+    /// The destination that a message names.
     pub(crate) async fn resolve(&self, make: &MakeArgs, remote: &Remote) -> Result<Target> {
         let to = match (&self.session, self.new) {
             (Some(session), _) => To::session(session),
@@ -94,7 +94,7 @@ impl TargetArgs {
         Ok(Target { to, made_to_order: !make.is_empty() })
     }
 
-    /// What `route` is asked.
+    /// The query for `route`.
     pub(crate) async fn query(&self, remote: &Remote) -> Result<RouteQuery> {
         Ok(match (&self.session, self.new) {
             (Some(session), _) => RouteQuery { session: Some(session.clone()), ..RouteQuery::default() },

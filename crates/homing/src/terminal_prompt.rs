@@ -13,7 +13,7 @@ use crate::exit::{CliError, Exit};
 use crate::keyboard::Interrupts;
 use crate::screen::Screen;
 
-/// What is read at the most: more than anything that is asked for.
+/// The most that is read: more than anything that is asked for.
 const READ_BYTES_MAX: u64 = 64 * 1024;
 
 /// Something that may be seen.

@@ -25,7 +25,7 @@ fn local(at: At, format: &str) -> String {
     moment.to_zoned(TimeZone::system()).strftime(format).to_string()
 }
 
-/// How long ago that was.
+/// The time since then, in words.
 pub(crate) fn ago(at: At, now: kernel::Moment) -> String {
     let seconds = now.0.saturating_sub(at.0) / 1_000;
     match seconds {

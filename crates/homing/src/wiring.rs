@@ -29,10 +29,10 @@ use crate::system::{MonotonicMint, SystemClock};
 use crate::wall::TriedWall;
 use crate::{system, time};
 
-/// How often the files of the certificate are looked at.
+/// The time between two looks at the files of the certificate.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(5);
 
-/// How a server is started.
+/// The options of a server's start.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ListenArgs {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:4747]
@@ -166,7 +166,7 @@ impl BoundDaemon {
         self.bound.url()
     }
 
-    /// What a new session gets for which no agent is named.
+    /// The agent of a new session for which none is named.
     pub(crate) fn default_agent(&self) -> &str {
         self.roster.default_agent()
     }

@@ -19,10 +19,10 @@ use http::{HeaderMap, HeaderValue, header};
 use kernel::Moment;
 use std::fmt::Write;
 
-/// What a verb may be long, and what a subject.
+/// The longest verb, and the longest subject.
 const WHAT_LENGTH_MAX: usize = 64;
 const SUBJECT_LENGTH_MAX: usize = 4_096;
-/// What is asked for as an export.
+/// The media type of an export.
 const JSON_LINES: &str = "application/jsonl";
 
 problems! {

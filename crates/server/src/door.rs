@@ -1,4 +1,4 @@
-//! What every handler can reach: the engine, the bounds, and the door's own few things that change.
+//! The state that every handler can reach: the engine, the bounds, and the door's own few things that change.
 
 use crate::ServerConfig;
 use crate::hosts::Hosts;
@@ -26,11 +26,11 @@ pub(crate) struct HttpDoor {
     pub(crate) config: ServerConfig,
     pub(crate) hosts: Hosts,
     pub(crate) credentials: CredentialCache,
-    /// How often a credential may ask, by its hash.
+    /// The limit on requests of a credential, by its hash.
     pub(crate) requests: RateLimiter<[u8; 32]>,
-    /// How often an address may ask without a good one.
+    /// The limit on requests of an address without a good one.
     pub(crate) strangers: RateLimiter<IpAddr>,
-    /// How often somebody may try to sign in.
+    /// The limit on tries to sign in.
     pub(crate) sign_in_limiter: SignInLimiter,
     pub(crate) cookies: Cookies,
     /// The identity provider, if there is one.

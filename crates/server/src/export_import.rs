@@ -146,7 +146,7 @@ fn turn_form(past: PastTurn) -> ExportTurn {
     }
 }
 
-/// What every version of the header has.
+/// The fields that every version of the header has.
 #[derive(Deserialize)]
 struct AnyHeader {
     format: String,
@@ -201,7 +201,7 @@ fn read(file: &[u8]) -> ApiResult<Export> {
     Err(bad(export.turns.len() + 2, "the file has no end: it was cut on its way"))
 }
 
-/// What the decoder says may quote what stands there; where it is, is enough.
+/// The decoder's words may quote what stands there; where it is, is enough.
 fn line_form(number: usize, line: &[u8]) -> ApiResult<ExportLine> {
     serde_json::from_slice(line).map_err(|error| match error.is_data() {
         true => bad(number, "not a line of an export: a field is missing, unknown or of another kind"),

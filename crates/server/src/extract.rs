@@ -21,12 +21,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What of a body that is too large we still take off the wire, so that the peer can read our answer.
+/// The part of a body that is too large which we still take off the wire, so that the peer can read our answer.
 const DRAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// And for how long.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Who asks, and by which way. Put there by `middleware`; without it nobody gets to a handler that wants one.
+/// The caller: who asks, and by which way. Put there by `middleware`; without it nobody gets to a handler that wants
+/// one.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) by: Arc<Principal>,
@@ -40,7 +41,7 @@ pub(crate) struct RequestMeta {
     pub(crate) correlation: String,
     /// Where the request comes from; a proxy that we trust may have said so.
     pub(crate) address: Option<IpAddr>,
-    /// Whether it was encrypted when it left the client.
+    /// True if it was encrypted when it left the client.
     pub(crate) secure: bool,
 }
 
@@ -111,7 +112,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     is_kind(headers, "application/json")
 }
 
-/// Whether this is what the body is said to be.
+/// True if this is what the body is said to be.
 pub(crate) fn is_kind(headers: &HeaderMap, wanted: &str) -> bool {
     let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) else {
         return false;
@@ -171,7 +172,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     Ok(value)
 }
 
-/// What the decoder says, without the texts that it has found in the wrong place: one of them may be a secret.
+/// The decoder's words, without the texts that it has found in the wrong place: one of them may be a secret.
 fn without_texts(said: &str) -> String {
     const BEGIN: &str = "string \"";
     let Some((before, rest)) = said.split_once(BEGIN) else { return said.to_owned() };
@@ -273,11 +274,12 @@ impl IdKind for TreeName {
     const WHAT: &'static str = "worktree";
 }
 
-/// What an id names, for people.
+/// The kind of thing that an id names, for people.
 pub(crate) trait IdKind: Sized + Send {
     const WHAT: &'static str;
 
-    /// What the caller means by it: an id is its own, but for sessions, which may have come here under another one.
+    /// The thing that the caller means by it: an id is its own, but for sessions, which may have come here under
+    /// another one.
     fn meant(self, _: &SharedDoor, _: &Principal) -> impl Future<Output = ApiResult<Self>> + Send {
         std::future::ready(Ok(self))
     }
@@ -341,7 +343,7 @@ pub(crate) fn address(field: &'static str, text: &str) -> ApiResult<kernel::Addr
     })
 }
 
-/// How many items a page may have.
+/// The number of items that a page may have.
 pub(crate) fn limit(asked: Option<u32>) -> ApiResult<usize> {
     match asked.map(|limit| limit as usize) {
         None => Ok(LIMIT_DEFAULT),

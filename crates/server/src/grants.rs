@@ -1,4 +1,4 @@
-//! Who was given what on a session or an agent, and whose a session is.
+//! Grants on a session or an agent, and the owner of a session.
 
 use crate::agents::AgentName;
 use crate::door::SharedDoor;

@@ -1,4 +1,4 @@
-//! What has changed, over all sessions: heads only; clients read the session for the content.
+//! The sessions that have changed, as heads only; clients read the session for the content.
 
 use crate::cursor;
 use crate::door::{HttpDoor, SharedDoor};
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 const STREAM_HEADS: usize = 100;
 /// Changes within this time are read together, so that a busy server is not asked once per fact and reader.
 const GATHER: Duration = Duration::from_millis(50);
-/// How often a reader's credential is looked at while nothing happens here.
+/// The time between two looks at a reader's credential while nothing happens here.
 const LOOK_EVERY: Duration = Duration::from_millis(600);
 
 problems! {

@@ -1,4 +1,4 @@
-//! Whether we live, whether we can work, and what it costs.
+//! Health: whether we live, whether we can work, and what it costs.
 
 use crate::door::SharedDoor;
 use crate::extract::{Caller, json_bytes};

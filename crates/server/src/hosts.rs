@@ -31,7 +31,7 @@ impl Hosts {
         Self(names)
     }
 
-    /// Whether a `Host` header, or a request's authority, names us.
+    /// True if a `Host` header, or a request's authority, names us.
     pub(crate) fn know(&self, host: &str) -> bool {
         self.0.contains(host) || self.0.contains(&host.to_ascii_lowercase())
     }

@@ -63,13 +63,13 @@ use tokio::net::TcpListener;
 /// The HTTP door, before it is opened.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// What it leads to.
+    /// The engine that it leads to.
     pub engine: Engine,
-    /// How it is set up.
+    /// Its settings.
     pub config: ServerConfig,
 }
 
-/// How the HTTP door is set up.
+/// The settings of the HTTP door.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Where to listen, `HOST:PORT`; port 0 takes any free one.
@@ -94,19 +94,19 @@ pub struct ServerConfig {
     pub connections_max: usize,
     /// Streams at once; further ones are refused.
     pub streams_max: usize,
-    /// How long a peer may take to agree on encryption.
+    /// The longest a peer may take to agree on encryption.
     pub handshake_max: Duration,
-    /// How long a peer may take to send a request's head, and how long a connection may be idle.
+    /// The longest a peer may take to send a request's head, and a connection may be idle.
     pub head_max: Duration,
-    /// How long a peer may take to send a body.
+    /// The longest a peer may take to send a body.
     pub body_max: Duration,
-    /// How long a request may take, streams apart; above the longest wait for a receipt.
+    /// The longest a request may take, streams apart; above the longest wait for a receipt.
     pub request_max: Duration,
-    /// How long a peer may refuse to take bytes that are ready for it.
+    /// The longest a peer may refuse to take bytes that are ready for it.
     pub stall_max: Duration,
     /// The longest silence on a stream.
     pub keep_alive: Duration,
-    /// How long requests may take to finish once the door is closed.
+    /// The longest requests may take to finish once the door is closed.
     pub grace: Duration,
 }
 

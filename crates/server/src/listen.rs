@@ -24,20 +24,20 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::Layer;
 
-/// What one connection may buffer in each direction, and so the longest head of a request. The least that hyper allows:
-/// a reader that has stopped reading keeps as much of the log in memory.
+/// The bytes that one connection may buffer in each direction, and so the longest head of a request. The least that
+/// hyper allows: a reader that has stopped reading keeps as much of the log in memory.
 const BUFFER_BYTES_MAX: usize = 8 * 1024;
 /// Header fields in a request.
 const HEADERS_MAX: usize = 64;
-/// How often whoever waits for a link to be used looks whether it was.
+/// The time between two looks at a link, for whoever waits for it to be used.
 const LINK_LOOK: Duration = Duration::from_secs(1);
-/// What may wait to be encrypted and sent, for one connection; one record of TLS.
+/// The bytes that may wait to be encrypted and sent, for one connection; one record of TLS.
 const TLS_BUFFER_BYTES_MAX: usize = 16 * 1024;
 /// The first byte of every TLS connection.
 const HANDSHAKE: u8 = 0x16;
-/// What we still take from somebody who speaks unencrypted, so that they can read our answer.
+/// The bytes that we still take from somebody who speaks unencrypted, so that they can read our answer.
 const PLAIN_BYTES_MAX: u64 = 64 * 1024;
-/// How long to wait after the system could not accept a connection, usually for want of file descriptors.
+/// The pause after the system could not accept a connection, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The door at its address.

@@ -1,4 +1,4 @@
-//! What is looked up in the scope of a session: its agent's commands and models, the files of its directory.
+//! Lookups in the scope of a session: its agent's commands and models, the files of its directory.
 //!
 //! What was looked up in one scope is given to nobody when the session is in another one meanwhile: 409 `stale`.
 

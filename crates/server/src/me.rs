@@ -1,4 +1,4 @@
-//! Who is asking, and what they change about themselves.
+//! The caller's own view of themselves, and their changes to it.
 
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Json, JsonBody, RequestMeta};

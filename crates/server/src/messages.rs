@@ -329,7 +329,7 @@ pub(crate) fn state_form(state: engine::ReceiptState) -> ReceiptState {
     }
 }
 
-/// How to go on, for somebody whose message is not on its way any more.
+/// Advice on going on, for somebody whose message is not on its way any more.
 fn hint(state: ReceiptState, why: Option<&str>, fell_back: bool) -> Option<&'static str> {
     match (state, why.unwrap_or_default()) {
         (ReceiptState::Waiting, _) if fell_back => {

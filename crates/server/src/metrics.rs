@@ -26,7 +26,7 @@ pub(crate) struct Metrics {
     now: Gauges,
 }
 
-/// What is looked up when somebody asks.
+/// Figures that are looked up when somebody asks.
 #[derive(Default)]
 struct Gauges {
     memory: Gauge,

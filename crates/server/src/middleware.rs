@@ -1,4 +1,4 @@
-//! What every request passes before anybody looks at what it wants: our name, its origin, its credential.
+//! The layer that every request passes before anybody looks at what it wants: our name, its origin, its credential.
 //!
 //! Closed by default: only what `is_open` lists can be had without a credential, from the same machine too. The order
 //! is name, origin, credential, so that a page of another site learns nothing, not even whether a credential is good.
@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tracing::Instrument;
 
-/// How long a credential that was found good is taken for good without asking the store.
+/// The time for which a credential that was found good is taken for good without asking the store.
 const KNOWN_MAX: Duration = Duration::from_millis(500);
-/// How many of them are kept.
+/// The number of them that are kept.
 const KNOWN_COUNT_MAX: usize = 256;
 /// Names under which others take a secret from the query. We never do.
 const SECRET_NAMES: [&str; 7] =
     ["token", "access_token", "auth_token", "bearer", "api_key", "apikey", "authorization"];
-/// How long a browser that was here encrypted shall come back encrypted only.
+/// The time for which a browser that was here encrypted shall come back encrypted only.
 const STRICT: &str = "max-age=31536000";
 /// The longest correlation id that we take over from a caller.
 const CORRELATION_LENGTH_MAX: usize = 64;
@@ -102,7 +102,7 @@ async fn pass(door: &SharedDoor, mut request: Request, next: Next) -> Response {
     response
 }
 
-/// What is to be read, if it is named by its id in the path; and by which way.
+/// The thing to be read, if it is named by its id in the path; and by which way.
 fn read_of(request: &Request) -> Option<(Named, Trace)> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let path = request.uri().path().strip_prefix("/api/v1/").filter(|_| reads)?;
@@ -127,8 +127,8 @@ async fn renew(door: &HttpDoor, by: &Principal, response: &mut Response, secure:
     }
 }
 
-/// Who asks, if they have to say so. Each credential has its pace; so has each address for requests without a good one,
-/// which never get in the way of those with one.
+/// The principal who asks, if they have to say so. Each credential has its limit; so has each address for requests
+/// without a good one, which never get in the way of those with one.
 async fn who(
     door: &HttpDoor,
     admitted: ApiResult<Admitted>,
@@ -162,7 +162,7 @@ pub(crate) fn too_many_requests(wait: RetryAfter) -> ApiError {
     )
 }
 
-/// Who may go on.
+/// Those who may go on.
 enum Admitted {
     /// Nobody needs to say who they are.
     Anybody,
@@ -202,7 +202,7 @@ fn missing(detail: &str) -> ApiError {
     ApiError::new(Code::Unauthenticated, detail)
 }
 
-/// What can be had without a credential: whether we live, the ways to sign in, and the empty page.
+/// Paths that can be had without a credential: whether we live, the ways to sign in, and the empty page.
 fn is_open(path: &str) -> bool {
     matches!(path, "/" | "/page.js" | "/page.css" | "/api/v1/sign-in") || path.starts_with("/in/")
 }
@@ -246,7 +246,7 @@ fn check_query(request: &Request) -> ApiResult<()> {
     }
 }
 
-/// What changes something without a credential is signing in. A page of another site may not do that for anybody: they
+/// Signing in changes something without a credential. A page of another site may not do that for anybody: they
 /// would find themselves in somebody else's account.
 fn check_no_other_site(request: &Request) -> ApiResult<()> {
     let site = request.headers().get("sec-fetch-site").map(HeaderValue::as_bytes);
@@ -304,8 +304,8 @@ fn meta_of(door: &HttpDoor, request: &Request) -> RequestMeta {
     RequestMeta { door: entry, correlation, address, secure }
 }
 
-/// Whether we were called by a name that is ours alone. `localhost` belongs to everything on a machine, and what a browser
-/// remembers about a name holds for all its ports.
+/// True if we were called by a name that is ours alone. `localhost` belongs to everything on a machine, and what a
+/// browser remembers about a name holds for all its ports.
 fn has_public_name(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
@@ -313,7 +313,8 @@ fn has_public_name(headers: &HeaderMap) -> bool {
     !is_local && !host.starts_with('[') && name.parse::<std::net::Ipv4Addr>().is_err()
 }
 
-/// What every answer says to browsers. The page says more about itself. That another site may use us, nothing says.
+/// The headers that every answer has for browsers. The page says more about itself. That another site may use us,
+/// nothing says.
 fn guard(headers: &mut HeaderMap, is_strict: bool) {
     let mut set = |name: HeaderName, value: &'static str| {
         headers.entry(name).or_insert(HeaderValue::from_static(value));

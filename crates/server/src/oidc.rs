@@ -25,7 +25,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// How long somebody may take at the provider.
+/// The longest that somebody may take at the provider.
 pub(crate) use pending::PENDING_MAX;
 
 /// Random bytes in the cookie of a browser that is there.
@@ -36,21 +36,21 @@ const BROWSER_BYTES: u32 = 32;
 pub struct OidcConfig {
     /// Its address, exactly as it spells it itself. HTTPS, unless it is on this machine.
     pub issuer: String,
-    /// How it knows us.
+    /// The id under which it knows us.
     pub client_id: String,
-    /// How we prove that to it; none for a public client, which has PKCE only.
+    /// The secret that proves it; none for a public client, which has PKCE only.
     pub client_secret: Option<String>,
-    /// What people call it: `Sign in with NAME`.
+    /// Its name, for people: `Sign in with NAME`.
     pub name: String,
     /// The org to which people who come from there belong; none is the machine's first.
     pub org: Option<String>,
     /// The domains of e-mail addresses that may come in; all, if there are none.
     pub allowed_domains: Vec<String>,
-    /// What becomes of somebody who is nobody here yet.
+    /// The fate of somebody who is nobody here yet.
     pub create: CreateAs,
 }
 
-/// What becomes of somebody whom the provider knows and we do not.
+/// The fate of somebody whom the provider knows and we do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CreateAs {
     /// Nothing: somebody has to invite them first.
@@ -76,7 +76,7 @@ impl OidcConfig {
         }
     }
 
-    /// Whether secrets may be sent to the issuer at all.
+    /// Checks that secrets may be sent to the issuer at all.
     pub fn check(&self) -> Result<(), String> {
         if fetch::is_safe(&self.issuer) {
             return Ok(());
@@ -100,7 +100,7 @@ pub(crate) enum SignInFailure {
     Refused(String),
     /// The provider cannot be asked. Later, or ask whoever runs this.
     Unreachable(String),
-    /// What came back is not to be trusted. Begin again; if it stays so, ask whoever runs this.
+    /// The answer is not to be trusted. Begin again; if it stays so, ask whoever runs this.
     Untrusted(String),
     /// The provider has not checked whose e-mail address that is, or `said` none.
     Unverified { said: bool },
@@ -118,7 +118,7 @@ pub(crate) struct Oidc {
     pending: Mutex<PendingSignIns>,
 }
 
-/// What a browser comes back with. Providers add words of their own, which say nothing to us.
+/// The query that a browser comes back with. Providers add words of their own, which say nothing to us.
 #[derive(Default, Deserialize)]
 pub(crate) struct CallbackQuery {
     #[serde(default)]
@@ -155,7 +155,7 @@ impl Oidc {
         Ok(ProviderRedirect { url: begun.url, browser })
     }
 
-    /// Who came back. `browser` is what its cookie says, `here` where it came back to.
+    /// The person who came back. `browser` is what its cookie says, `here` where it came back to.
     pub(crate) async fn finish(
         &self,
         back: CallbackQuery,
@@ -174,7 +174,7 @@ impl Oidc {
         self.provider.finish(back.code.ok_or(SignInFailure::Stale)?, waiting).await
     }
 
-    /// What somebody reads who did not get in.
+    /// The page for somebody who did not get in.
     pub(crate) fn page(&self, why: &SignInFailure) -> Response {
         let name = escape(&self.config().name);
         let again = "<a href=\"/\">Try again</a>, or ask whoever looks after this Homing.";

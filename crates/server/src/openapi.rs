@@ -21,7 +21,7 @@ use utoipa::{IntoParams, Modify, OpenApi as _, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
-/// What any request may be answered with, whatever it wants.
+/// Problems that any request may be answered with, whatever it wants.
 const EVERYWHERE: [Code; 6] = [
     Code::TokenInQuery,
     Code::Unauthenticated,
@@ -67,7 +67,7 @@ pub(crate) fn problem_responses(
     by_status.into_iter().map(|(status, codes)| (status.to_string(), response(codes).into())).collect()
 }
 
-/// What makes a repetition harmless.
+/// The header that makes a repetition harmless.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code)]

@@ -78,7 +78,7 @@ pub(crate) fn grantee_of(to: &Grantee) -> ApiResult<kernel::Grantee> {
     })
 }
 
-/// What the engine shows of somebody. What it hides is left out, and not said to be so.
+/// Somebody, as far as the engine shows them. Whatever it hides is left out, and not said to be so.
 pub(crate) fn person_form(by: &Principal, row: PersonRow) -> Person {
     let all = by.role >= kernel::Role::Admin || by.person == row.person;
     Person {

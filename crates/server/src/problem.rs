@@ -116,7 +116,7 @@ impl From<Refused> for ApiError {
     }
 }
 
-/// What to say to an agent whose question lapsed with its turn.
+/// The advice to an agent whose question lapsed with its turn.
 const GO_ON: &str = "Go on. What you asked for is allowed once.";
 
 /// Nothing goes on by itself, so whoever answers too late is told how to let it.

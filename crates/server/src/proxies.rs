@@ -15,7 +15,7 @@ const HOPS_MAX: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
-    /// Whether the connection is encrypted.
+    /// True if the connection is encrypted.
     pub(crate) tls: bool,
 }
 
@@ -26,11 +26,11 @@ impl Peer {
     }
 }
 
-/// Who asks, as far as the network knows.
+/// The sender of a request, as far as the network knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestSource {
     pub(crate) address: IpAddr,
-    /// Whether what the client sent was encrypted where it left the client.
+    /// True if the request was encrypted where it left the client.
     pub(crate) secure: bool,
 }
 
@@ -56,7 +56,7 @@ impl RequestSource {
     }
 }
 
-/// What proxies have written down, the nearest first.
+/// The addresses that proxies have written down, the nearest first.
 fn hops(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
     let lines = headers.get_all("x-forwarded-for").iter().rev();
     lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(',')).map(|hop| address_of(hop.trim()))
@@ -69,7 +69,7 @@ fn address_of(text: &str) -> Option<IpAddr> {
     address.ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// What the nearest proxy says about the scheme.
+/// True if the nearest proxy says that the scheme is https.
 fn is_https(headers: &HeaderMap) -> bool {
     let said = headers.get_all("x-forwarded-proto").iter().next_back().and_then(|line| line.to_str().ok());
     let nearest = said.and_then(|line| line.rsplit(',').next()).unwrap_or_default();

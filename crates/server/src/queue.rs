@@ -1,4 +1,4 @@
-//! What waits in a session, and in which order.
+//! The queue of a session, and its order.
 
 use crate::door::SharedDoor;
 use crate::extract::{Caller, Id, Json, JsonBody, id};

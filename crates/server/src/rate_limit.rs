@@ -25,9 +25,9 @@ impl RetryAfter {
 /// A rate limit: buckets of one size, by whom they belong to.
 #[derive(Debug)]
 pub(crate) struct RateLimiter<K> {
-    /// What one request takes; nothing at all if there is no limit.
+    /// The share that one request takes; nothing at all if there is no limit.
     each: Option<Duration>,
-    /// How much may be taken at once.
+    /// The most that may be taken at once.
     depth: Duration,
     full_at: Mutex<HashMap<K, Instant>>,
 }

@@ -157,7 +157,7 @@ pub(crate) async fn readiness(
     Ok(Json(ready_form(&door.engine.readiness(&caller.by, session).await?)))
 }
 
-/// How ready a session is, on the wire.
+/// The readiness of a session, on the wire.
 pub(crate) fn ready_form(view: &ReadyView) -> Readiness {
     let state = match view.state {
         "ready" => Ready::Ready,

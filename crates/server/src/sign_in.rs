@@ -1,4 +1,4 @@
-//! How somebody gets in: by password, by a link that works once, or by way of the identity provider; and out again.
+//! Signing in: by password, by a link that works once, or by way of the identity provider; and out again.
 //!
 //! Every try asks `sign_in_limit` first. Whoever gets in gets a secret of their own, never one that they have brought along.
 //! `cookie` is where a browser keeps it; `provider` is the way by the identity provider. Whoever only looks at a link, as

@@ -20,11 +20,11 @@ const WAIT_FIRST: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 /// After so long without a failure everything is forgiven.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(30 * 60);
-/// How long an address counts as one from which somebody signs in.
+/// The time for which an address counts as one from which somebody signs in.
 const GOOD_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Names at addresses that are remembered, of each sort.
 const REMEMBERED_MAX: usize = 8_192;
-/// How many times as often as one address a name may be tried from everywhere.
+/// The tries of a name from everywhere, as a multiple of those from one address.
 const NAME_FACTOR: u32 = 3;
 
 /// The limiter, with the tries of the last while.
@@ -36,7 +36,7 @@ pub(crate) struct SignInLimiter {
     memory: Mutex<SignInHistory>,
 }
 
-/// What somebody typed as their name, as a hash: of one length, whatever they typed.
+/// The name that somebody typed, as a hash: of one length, whatever they typed.
 type LoginHash = [u8; 16];
 
 #[derive(Debug, Default)]
@@ -64,8 +64,8 @@ impl SignInLimiter {
         }
     }
 
-    /// Whether they may try now. Every try that is let through ends in `failed` or `succeeded`. A link or a code that
-    /// names nobody has no login.
+    /// Checks that they may try now. Every try that is let through ends in `failed` or `succeeded`. A link or a code
+    /// that names nobody has no login.
     pub(crate) fn check(&self, address: IpAddr, login: Option<&str>) -> Result<(), RetryAfter> {
         self.check_at(address, login, Instant::now())
     }
@@ -120,7 +120,7 @@ impl SignInLimiter {
 }
 
 impl SignInHistory {
-    /// Whether somebody has signed in like this before; or how long to wait after the failures since.
+    /// True if somebody has signed in like this before; else the wait after the failures since.
     fn check(&self, who: &(LoginHash, IpAddr), now: Instant) -> Result<bool, RetryAfter> {
         if let Some(failing) = self.failing.get(who) {
             let over = failing.last + wait_after(failing.count);

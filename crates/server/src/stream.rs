@@ -1,4 +1,4 @@
-//! How a stream goes out: ready-made frames, comments in the silence, a clean end.
+//! Event streams: ready-made frames, comments in the silence, a clean end.
 
 use crate::door::{SharedDoor, StreamPermit};
 use crate::problem::{ApiError, ApiResult};
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, header};
 use std::convert::Infallible;
 use std::pin::Pin;
 
-/// What a browser waits before it comes back, in milliseconds; sent first, so that the head leaves at once.
+/// The time a browser waits before it comes back, in milliseconds; sent first, so that the head leaves at once.
 const HELLO: &[u8] = b"retry: 1000\n\n";
 /// Says only that somebody is there.
 const STILL_HERE: &[u8] = b":\n\n";
@@ -30,12 +30,12 @@ struct EventStream<S> {
     _permit: StreamPermit,
 }
 
-/// Whether the caller wants a stream.
+/// True if the caller wants a stream.
 pub(crate) fn wanted(headers: &HeaderMap) -> bool {
     accepts(headers, "text/event-stream")
 }
 
-/// Whether the caller asks for this kind of answer by name.
+/// True if the caller asks for this kind of answer by name.
 pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let mut kinds = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
     kinds.any(|accept| {

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// What a file of certificates or a key may hold. A long chain has a few thousand bytes.
+/// The most bytes in a file of certificates or a key. A long chain has a few thousand bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Everybody who is neither the owner nor of the file's group.
 const OTHERS: u32 = 0o007;
@@ -69,7 +69,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => {
@@ -94,7 +94,7 @@ impl Tls {
         Ok(Self(Arc::new(TlsState { files, seen: Mutex::new(seen), now: RwLock::new(now) })))
     }
 
-    /// Whether the files are others than when they were last read.
+    /// True if the files are others than when they were last read.
     pub fn has_changed(&self) -> bool {
         *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps(&self.0.files)
     }
@@ -151,7 +151,7 @@ fn read(files: &TlsFiles) -> Result<Certificate, TlsError> {
     Ok(Certificate { config: Arc::new(config), fingerprint })
 }
 
-/// What a file says, if its mode is right. Mode and words are those of one and the same file.
+/// The content of a file, if its mode is right. Mode and words are those of one and the same file.
 fn read_file(path: &Path, check: impl FnOnce(u32) -> Result<(), TlsError>) -> Result<Vec<u8>, TlsError> {
     let unreadable = |why| TlsError::Unreadable { path: path.to_owned(), why };
     let file = File::open(path).map_err(unreadable)?;

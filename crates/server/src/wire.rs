@@ -67,7 +67,7 @@ pub(crate) fn live_frame(live: &Live) -> Bytes {
     live.frame.get_or_init(frame).clone()
 }
 
-/// How ready a session is, as a stream sends it: without an `id:`, too.
+/// The readiness of a session, as a stream sends it: without an `id:`, too.
 pub(crate) fn ready_frame(ready: &api::Readiness) -> Bytes {
     let mut bytes = b"event: readiness\ndata: ".to_vec();
     write_json(&mut bytes, ready);

@@ -31,7 +31,7 @@ pub(crate) struct WorktreePath {
     /// The session that it was made for.
     #[param(pattern = "^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
     id: String,
-    /// What it is called.
+    /// Its name.
     #[param(min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9-]*$")]
     name: String,
 }

@@ -5,7 +5,7 @@ use crate::*;
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 
-/// What became of a wish within the time that the server waits.
+/// The outcome of a change within the time that the server waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeOutcome<T> {
     /// It is so.
@@ -15,7 +15,7 @@ pub enum ChangeOutcome<T> {
 }
 
 impl<T> ChangeOutcome<T> {
-    /// How things stand now, decided or not.
+    /// The state of things now, decided or not.
     pub fn into_inner(self) -> T {
         match self {
             Self::Done(now) | Self::Pending(now) => now,
@@ -58,7 +58,7 @@ impl Client {
         Ok(self.send(request).await?.body)
     }
 
-    /// How a message stands; waits up to `query.wait` seconds for it to become final.
+    /// The receipt of a message; waits up to `query.wait` seconds for it to become final.
     pub async fn receipt(&self, message: &str, query: &MessageQuery) -> Result<Receipt, ClientError> {
         self.get(&format!("/api/v1/messages/{message}"), query).await
     }
@@ -138,12 +138,12 @@ impl Client {
         self.change(Method::POST, &path, Some(&UndoTurn { turn, under: None })).await.map(ChangeOutcome::of)
     }
 
-    /// What a turn changed.
+    /// The changes of a turn.
     pub async fn changes(&self, session: &str, turn: u32) -> Result<Changes, ClientError> {
         self.get(&format!("/api/v1/sessions/{session}/changes"), &ChangesQuery { turn }).await
     }
 
-    /// Whether a session can go on.
+    /// The readiness of a session.
     pub async fn readiness(&self, session: &str) -> Result<Readiness, ClientError> {
         self.get(&format!("/api/v1/sessions/{session}/readiness"), &NoQuery {}).await
     }
@@ -220,7 +220,7 @@ impl Client {
         self.get("/api/v1/facts", query).await
     }
 
-    /// What waits in a session, and what runs.
+    /// The messages that wait in a session, and the one that runs.
     pub async fn queue(&self, session: &str) -> Result<Queue, ClientError> {
         self.get(&format!("/api/v1/sessions/{session}/queue"), &NoQuery {}).await
     }
@@ -251,7 +251,7 @@ impl Client {
         self.get("/api/v1/agents", &NoQuery {}).await
     }
 
-    /// What you gave for your own turns with an agent.
+    /// The sign-in you gave for your own turns with an agent.
     pub async fn account(&self, agent: &str) -> Result<Account, ClientError> {
         self.get(&format!("/api/v1/agents/{agent}/account"), &NoQuery {}).await
     }

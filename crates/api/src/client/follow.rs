@@ -7,7 +7,7 @@ use reqwest::{Method, Response, header};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often in a row a stream may fail before anything was heard.
+/// Failures of a stream in a row, before anything was heard, that are borne.
 const TRIES_MAX: u32 = 10;
 /// The longest wait between two tries.
 const BACK_OFF_MAX: Duration = Duration::from_secs(5);

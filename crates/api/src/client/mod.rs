@@ -21,15 +21,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// How often a request is sent before we give up.
+/// The times a request is sent before we give up.
 const TRIES_MAX: u32 = 6;
 /// The wait before the second try; it doubles each time.
 const BACK_OFF: Duration = Duration::from_millis(100);
 /// The longest wait that a server may ask for and that we keep; who is asked to wait longer is told so.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
-/// How long connecting may take.
+/// The longest time for connecting.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long a request may take; above the longest wait for a receipt.
+/// The longest time for a request; above the longest wait for a receipt.
 const REQUEST_MAX: Duration = Duration::from_secs(90);
 /// The longest answer that we read.
 const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -77,7 +77,7 @@ impl ClientError {
     }
 }
 
-/// What an endpoint answered.
+/// The answer of an endpoint.
 pub(crate) struct ClientResponse<T> {
     pub(crate) status: StatusCode,
     pub(crate) repeated: bool,
@@ -231,7 +231,7 @@ impl Client {
     }
 }
 
-/// Whether the same request may be answered soon.
+/// True if the same request may be answered soon.
 fn is_passing(problem: &Problem) -> bool {
     match problem.code {
         Code::TooManyRequests => asked_for(problem) <= RETRY_AFTER_MAX,

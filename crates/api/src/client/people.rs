@@ -97,7 +97,7 @@ impl Client {
         self.take(&format!("/api/v1/groups/{group}/people/{person}"), &NoQuery {}).await
     }
 
-    /// What was given on a session (`sessions/ID`) or an agent (`agents/NAME`).
+    /// The grants on a session (`sessions/ID`) or an agent (`agents/NAME`).
     pub async fn grants(&self, on: &str) -> Result<Page<Granted>, ClientError> {
         self.get(&format!("/api/v1/{on}/grants"), &NoQuery {}).await
     }
@@ -172,12 +172,12 @@ impl Client {
         self.get("/api/v1/audit", query).await
     }
 
-    /// Whether the chain over the audit holds.
+    /// Checks the chain over the audit.
     pub async fn verify_audit(&self) -> Result<Verified, ClientError> {
         self.get("/api/v1/audit/verify", &NoQuery {}).await
     }
 
-    /// What can be reached from inside an agent.
+    /// The proof of the wall: the reach of an agent from inside.
     pub async fn wall(&self) -> Result<Wall, ClientError> {
         self.get("/api/v1/wall", &NoQuery {}).await
     }

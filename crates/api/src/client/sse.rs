@@ -15,7 +15,7 @@ pub(crate) struct Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotAStream;
 
-/// What has been read of the event that is under way.
+/// The event that is under way, as far as it has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     line: Vec<u8>,

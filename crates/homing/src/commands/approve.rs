@@ -42,7 +42,7 @@ enum ApproveVerb {
         #[command(flatten)]
         remember: RememberArgs,
     },
-    /// What is answered without asking, and who may answer
+    /// Rules for what is answered without asking, and who may answer
     Rules(rules::RulesArgs),
 }
 
@@ -192,7 +192,7 @@ fn standing(approval: &Approval) -> String {
     }
 }
 
-/// What is asked, in a line.
+/// The question, in a line.
 fn question(approval: &Approval) -> String {
     let tool = approval.tool.as_deref().unwrap_or_default();
     let detail = approval.detail.as_deref().unwrap_or_default();

@@ -20,19 +20,19 @@ pub(crate) struct AuditArgs {
     /// Before: a duration ago, a day, or a moment
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// What this person did
+    /// The person who did it
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
-    /// What was wished: a word as the list shows it
+    /// The wish: a word as the list shows it
     #[arg(long, value_name = "WORD")]
     what: Option<String>,
-    /// What it was about: an id or a name
+    /// The subject: an id or a name
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
     /// Every entry, one JSON object per line
     #[arg(long, conflicts_with = "limit")]
     jsonl: bool,
-    /// How many at the most
+    /// The most entries to show
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }

@@ -73,7 +73,7 @@ struct ChatLoop<'a> {
     exit: Exit,
 }
 
-/// Whether the conversation goes on.
+/// The next step of the conversation: on, or away.
 #[derive(PartialEq, Eq)]
 enum ChatStep {
     Continue,
@@ -208,7 +208,7 @@ impl ChatLoop<'_> {
     }
 }
 
-/// What somebody types, as an answer to a question of this form.
+/// Text that somebody typed, as an answer to a question of this form.
 fn answer_of(form: QuestionForm, text: &str) -> Option<Answer> {
     let no = matches!(text.to_lowercase().as_str(), "n" | "no");
     match form {

@@ -86,7 +86,7 @@ pub(super) async fn last_turn(session: &str, remote: &Remote) -> Result<Option<u
     Ok(None)
 }
 
-/// What is said where none is over.
+/// The error where none is over.
 pub(super) fn no_turn() -> CliError {
     CliError::new(Exit::NotFound, "no turn of this session is over yet")
         .hint("`homing log` numbers the turns")

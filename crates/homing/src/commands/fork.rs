@@ -18,7 +18,7 @@ pub(crate) struct ForkArgs {
     /// The last turn that both have [default: the last one that is over]
     #[arg(long, value_name = "TURN")]
     at: Option<u32>,
-    /// What to call it
+    /// Its title
     #[arg(long)]
     title: Option<String>,
 }

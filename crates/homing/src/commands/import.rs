@@ -18,7 +18,7 @@ use crate::target::path_text;
 pub(crate) struct ImportArgs {
     /// The file; `-` is standard input
     file: PathBuf,
-    /// What to call it [default: what it was called]
+    /// Its title [default: the one it had]
     #[arg(long)]
     title: Option<String>,
     /// The directory it works in [default: one of its own]

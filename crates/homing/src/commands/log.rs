@@ -68,7 +68,7 @@ async fn follow(session: &str, after: u64, remote: &Remote) -> Result<Exit> {
     }
 }
 
-/// How people are called whose ids were met.
+/// The handles of people whose ids were met.
 #[derive(Debug, Default)]
 struct HandleCache(BTreeMap<String, String>);
 

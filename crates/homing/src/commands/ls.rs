@@ -16,7 +16,7 @@ pub(crate) struct LsArgs {
     /// Only those that have ended
     #[arg(long, conflicts_with = "all")]
     ended: bool,
-    /// How many at the most
+    /// The most sessions to show
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }

@@ -26,7 +26,7 @@ enum OrgVerb {
         /// The handle of its owner
         #[arg(long)]
         owner: String,
-        /// What people call the owner
+        /// The name of the owner, for people
         #[arg(long)]
         owner_name: Option<String>,
         /// The owner's e-mail address
@@ -35,10 +35,10 @@ enum OrgVerb {
     },
     /// Change what your org has decided
     Set {
-        /// What everybody in the org may do with sessions that are made from now on: view, prompt, manage or none
+        /// The grant of everybody in the org on sessions that are made from now on: view, prompt, manage or none
         #[arg(long, value_name = "GRANT")]
         share_new: Option<String>,
-        /// How many sessions may be open: a number, or none for as many as the machine allows
+        /// The most sessions that may be open: a number, or none for as many as the machine allows
         #[arg(long, value_name = "N")]
         open_max: Option<String>,
         /// In how many of them a turn may be under way: a number, or none for as many as the machine allows

@@ -10,7 +10,7 @@ use crate::screen::cut;
 use crate::target::session_or_here;
 use crate::{describe, system, time};
 
-/// How much of a message's words a list shows.
+/// The length of a message's words that a list shows.
 const WORDS_SHOWN: usize = 60;
 
 /// List what waits in a session, or change it

@@ -24,14 +24,14 @@ enum RootsVerb {
     /// Let somebody choose a directory
     Add {
         directory: String,
-        /// Who may [default: you]
+        /// The person, group or org that may [default: you]
         #[arg(long)]
         to: Option<String>,
     },
     /// Let them no more
     Rm {
         directory: String,
-        /// Who may not [default: you]
+        /// The person, group or org that may not [default: you]
         #[arg(long)]
         to: Option<String>,
     },

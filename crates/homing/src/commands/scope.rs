@@ -126,7 +126,7 @@ pub(crate) async fn scope(args: ScopeArgs, remote: &Remote) -> Result<Exit> {
     show(&remote.client.session(&session).await.or_cli_error()?, remote)
 }
 
-/// What a change is told that has to be now.
+/// The advice to a change that has to be now.
 fn without_now(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<CliError>() {
         Ok(error) if error.is(Code::Busy) => error
@@ -148,7 +148,7 @@ fn nothing_waits(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Whether it happened, or why it did not, is in the log.
+/// The log says whether it happened, or why it did not.
 async fn until_settled(before: &Session, now: &Session, remote: &Remote) -> Result<()> {
     // What is so already is never asked.
     if !was_asked(before, now, remote).await? {

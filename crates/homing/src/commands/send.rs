@@ -14,7 +14,7 @@ use crate::keyboard::Interrupts;
 use crate::remote::{OrCliError, Remote};
 use crate::target::{MakeArgs, TargetArgs};
 
-/// How long a detached follower waits for a second Ctrl-C before it goes.
+/// The time for which a detached follower waits for a second Ctrl-C before it goes.
 const SECOND_WAIT: Duration = Duration::from_secs(2);
 
 /// Say something to a session
@@ -23,7 +23,7 @@ const SECOND_WAIT: Duration = Duration::from_secs(2);
 /// the conversation of this directory in your terminals; the first message opens a session for it.
 #[derive(clap::Args)]
 pub(crate) struct SendArgs {
-    /// What to say; `-`, or nothing, reads standard input
+    /// The message; `-`, or nothing, reads standard input
     text: Vec<String>,
     /// Stay, and show the words as they come; Ctrl-C detaches, twice stops the turn
     #[arg(long, short)]

@@ -54,7 +54,7 @@ async fn running_in(remote: &Remote, session: &str) -> Result<Option<String>> {
     Ok(queue.items.into_iter().find(|item| item.state == ReceiptState::Running).map(|item| item.id))
 }
 
-/// What became of a stop.
+/// The outcome of a stop.
 pub(crate) struct Stopped {
     pub(crate) receipt: Receipt,
     verified: Option<(u32, bool)>,
@@ -86,7 +86,7 @@ pub(crate) async fn stop_message(remote: &Remote, message: &str) -> Result<Stopp
     Ok(Stopped { receipt, verified })
 }
 
-/// What the runner saw when it ended the agent's processes.
+/// The runner's view of the end of the agent's processes.
 async fn seen_gone(remote: &Remote, receipt: &Receipt) -> Result<Option<(u32, bool)>> {
     let (Some(turn), Some(last)) = (receipt.turn, receipt.last) else { return Ok(None) };
     let query = FactsQuery { after: Some(last.saturating_sub(LAST_FACTS)), limit: None, readiness: None };

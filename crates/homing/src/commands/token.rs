@@ -9,7 +9,7 @@ use crate::people_lookup::person_id;
 use crate::remote::{OrCliError, Remote};
 use crate::{describe, system, time};
 
-/// How long a token is good if nobody says.
+/// The time for which a token is good if nobody says.
 const EXPIRES_DEFAULT: &str = "90d";
 
 /// List tokens, make one for a program, or revoke one
@@ -29,9 +29,9 @@ enum TokenVerb {
     },
     /// Make one, and print its secret: this one time
     Make {
-        /// What you call it
+        /// Its name, for you
         name: String,
-        /// What it shall be good for, several with commas
+        /// Its rights, several with commas
         #[arg(long, short, value_enum, value_delimiter = ',', required = true)]
         rights: Vec<RightArg>,
         /// Until when: a duration such as 12h or 30d, a day, a moment, or never

@@ -75,7 +75,7 @@ fn welcome(ready: &BoundDaemon, link: &str, data_dir: &DataDir, screen: Screen) 
     Ok(())
 }
 
-/// What a newcomer can type next, wherever the program and its data are.
+/// The command that a newcomer can type next, wherever the program and its data are.
 fn first_command(data_dir: &DataDir) -> String {
     let program = std::env::args().next().filter(|name| name.contains('/')).unwrap_or("homing".to_owned());
     let data =

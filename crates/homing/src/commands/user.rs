@@ -28,19 +28,19 @@ enum UserVerb {
     Add {
         /// The name that will stand in their addresses; it never changes
         handle: String,
-        /// What people call them
+        /// Their name, for people
         #[arg(long)]
         name: Option<String>,
         #[arg(long)]
         email: Option<String>,
-        /// What they are to be
+        /// Their role
         #[arg(long, value_enum, default_value = "member")]
         role: RoleArg,
     },
     /// Change what somebody is called
     Set {
         name: String,
-        /// What people call them
+        /// Their name, for people
         #[arg(long = "name", value_name = "NAME")]
         called: Option<String>,
         #[arg(long)]
@@ -58,7 +58,7 @@ enum UserVerb {
     Enable { name: String },
     /// Print a link by which somebody signs in, once
     Link {
-        /// Who [default: you]
+        /// The person [default: you]
         name: Option<String>,
     },
     /// Choose another password of your own, or take somebody's away

@@ -34,7 +34,7 @@ enum WorktreeVerb {
     /// Have one back, as it was when it was removed
     Restore {
         name: String,
-        /// What keeps it, if it was removed several times [default: the last]
+        /// The reference that keeps it, if it was removed several times [default: the last]
         #[arg(long, value_name = "REF")]
         reference: Option<String>,
     },

@@ -1,4 +1,4 @@
-//! How agents are written in the configuration: `[agents.NAME]`, each over `[every_agent]`.
+//! The tables of agents in the configuration: `[agents.NAME]`, each over `[every_agent]`.
 //!
 //! The agents we know stand in `default.toml` as ordinary tables, so that an agent we do not know needs a table and no
 //! code. What looks like a secret is a reference: `env:NAME` or `file:PATH`, resolved when the server starts.
@@ -22,10 +22,10 @@ use super::units::{Size, Span};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct AgentTable {
-    /// Which driver talks to it.
+    /// The driver that talks to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<Kind>,
-    /// Whether it is there: `true`, `false`, or `"auto"`, which means if its program is found.
+    /// Its presence: `true`, `false`, or `"auto"`, which means if its program is found.
     #[schema(schema_with = enabled_schema)]
     pub(crate) enabled: Enabled,
     /// The program: a path, or a name that is looked for on `PATH`.
@@ -43,19 +43,19 @@ pub(crate) struct AgentTable {
     pub(crate) model: String,
     /// The mode of sessions that name none; empty for the agent's own choice.
     pub(crate) mode: String,
-    /// Whether it acts without asking.
+    /// True if it acts without asking.
     pub(crate) bypass: bool,
-    /// How to get its program; shown where it is missing.
+    /// The way to get its program; shown where it is missing.
     pub(crate) install: String,
-    /// How one sees that it is signed in.
+    /// The signs that it is signed in.
     pub(crate) sign_in: SignInTable,
-    /// What becomes of waiting messages after a failed turn of it.
+    /// The fate of waiting messages after a failed turn of it.
     pub(crate) after_failure: AfterItsFailure,
-    /// What is run in worktrees.
+    /// Scripts in worktrees.
     pub(crate) worktree: WorktreeTable,
     /// Processes that are kept between turns.
     pub(crate) keep: KeepTable,
-    /// What it may take.
+    /// Its limits.
     pub(crate) limits: LimitsTable,
     /// For `acp`: the name of the known agent that it is like, or a table with that name (`base`) and what is otherwise.
     #[serde(
@@ -83,7 +83,7 @@ impl AgentTable {
     }
 }
 
-/// What becomes of waiting messages after a failed turn of an agent.
+/// The fate of waiting messages after a failed turn of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AfterItsFailure {
@@ -94,7 +94,7 @@ pub(crate) enum AfterItsFailure {
     GoOn,
 }
 
-/// Which driver talks to an agent.
+/// The driver that talks to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -106,7 +106,7 @@ pub(crate) enum Kind {
     Scripted,
 }
 
-/// How one sees that an agent is signed in, without running a turn.
+/// The signs that an agent is signed in, without running a turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SignInTable {
@@ -114,17 +114,17 @@ pub(crate) struct SignInTable {
     pub(crate) files: Vec<String>,
     /// Variables of which one is set if it is signed in. It gets them from the server's environment.
     pub(crate) variables: Vec<String>,
-    /// What to do if it is not.
+    /// The remedy if it is not.
     pub(crate) how: String,
 }
 
-/// How any program is talked to: the message in, the answer out, one process per turn.
+/// The way any program is talked to: the message in, the answer out, one process per turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CommandTable {
-    /// How it gets the message.
+    /// The way it gets the message.
     pub(crate) hands: HandsWord,
-    /// How it says its answer.
+    /// The form of its answer.
     pub(crate) says: SaysWord,
     /// For `says = "json"`: where in a line what stands, as JSON pointers.
     pub(crate) json: JsonTable,
@@ -134,7 +134,7 @@ pub(crate) struct CommandTable {
     pub(crate) resume_args: Vec<String>,
     /// Arguments that choose a model; `{model}` is filled in.
     pub(crate) model_args: Vec<String>,
-    /// Whether it remembers a conversation from turn to turn.
+    /// True if it remembers a conversation from turn to turn.
     pub(crate) remembers: bool,
     /// Exit codes that mean: a person has to change something first.
     pub(crate) refused_codes: Vec<i32>,
@@ -148,7 +148,7 @@ pub(crate) struct CommandTable {
     pub(crate) secrets: Vec<String>,
 }
 
-/// How a program gets the message.
+/// The way a program gets the message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HandsWord {
@@ -157,7 +157,7 @@ pub(crate) enum HandsWord {
     Argument,
 }
 
-/// How a program says its answer.
+/// The form of a program's answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SaysWord {
@@ -174,7 +174,7 @@ pub(crate) struct JsonTable {
     pub(crate) text: String,
     /// The program's own name for the conversation.
     pub(crate) session: String,
-    /// What went wrong.
+    /// The failure.
     pub(crate) error: String,
     /// Tokens read since the last time.
     pub(crate) input_tokens: String,
@@ -216,7 +216,7 @@ impl CommandTable {
     }
 }
 
-/// What is run in worktrees: lines for `sh`.
+/// Scripts in worktrees: lines for `sh`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WorktreeTable {
@@ -224,7 +224,7 @@ pub(crate) struct WorktreeTable {
     pub(crate) setup: String,
     /// Before one is removed.
     pub(crate) teardown: String,
-    /// How long each may take.
+    /// The longest that each may take.
     pub(crate) scripts_wait: Span,
 }
 
@@ -234,11 +234,11 @@ pub(crate) struct WorktreeTable {
 pub(crate) struct KeepTable {
     /// The most that are kept; 0 keeps none.
     pub(crate) kept_max: usize,
-    /// How long one is kept.
+    /// The longest that one is kept.
     pub(crate) idle_max: Span,
 }
 
-/// What an agent may take.
+/// The limits of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LimitsTable {
@@ -246,7 +246,7 @@ pub(crate) struct LimitsTable {
     pub(crate) start_max: Span,
     /// From the message to the last word.
     pub(crate) turn_max: Span,
-    /// What it may print in one turn.
+    /// The most it may print in one turn.
     pub(crate) output_max: Size,
     /// Memory of all its processes; `"0"` is no bound.
     pub(crate) memory_max: Size,
@@ -254,7 +254,7 @@ pub(crate) struct LimitsTable {
     pub(crate) processes_max: u32,
 }
 
-/// Whether an agent is there.
+/// The presence of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Enabled {
     Yes,
@@ -264,7 +264,7 @@ pub(crate) enum Enabled {
     Auto,
 }
 
-/// Which home an agent gets.
+/// The home of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Home {

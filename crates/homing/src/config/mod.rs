@@ -33,7 +33,7 @@ pub(crate) const DEFAULT: &str = include_str!("../../default.toml");
 /// The default agent that is none: the first of `default_order` that is here and looks signed in.
 pub(crate) const AUTO: &str = "auto";
 
-/// What the server is told.
+/// The settings of the server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
@@ -41,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) listen: String,
     /// Names by which requests may call this server, besides the address it listens on.
     pub(crate) allowed_hosts: Vec<String>,
-    /// Whether a proxy in front encrypts for us.
+    /// True if a proxy in front encrypts for us.
     pub(crate) behind_proxy: bool,
     /// Addresses and networks of proxies whose word on where a request comes from is taken.
     trusted_proxies: Vec<String>,
@@ -51,22 +51,22 @@ pub(crate) struct Config {
     pub(crate) default_order: Vec<String>,
     /// Directories that the machine's person may choose for sessions, besides those they have.
     pub(crate) roots: Vec<String>,
-    /// Whether people are let in although nothing keeps their agents apart.
+    /// True if people are let in although nothing keeps their agents apart.
     pub(crate) trust_everyone: bool,
-    /// Whether turns of several sessions may be under way in one directory.
+    /// The rule for turns of several sessions in one directory.
     directories: Directories,
-    /// What the server says on standard error.
+    /// The filter of the server's log on standard error.
     pub(crate) log: String,
     pub(crate) tls: TlsTable,
     limits: Limits,
     policy: Policy,
-    /// What becomes of worktrees that nobody is in.
+    /// The fate of worktrees that nobody is in.
     worktrees: WorktreesTable,
     /// The identity provider at which people may sign in.
     oidc: OidcTable,
-    /// What agents must not see.
+    /// The things that agents must not see.
     pub(crate) wall: WallTable,
-    /// What every agent gets unless its own table says otherwise.
+    /// The settings of every agent unless its own table says otherwise.
     every_agent: AgentTable,
     /// The agents, by name.
     pub(crate) agents: BTreeMap<String, AgentTable>,
@@ -107,7 +107,7 @@ impl TlsTable {
     }
 }
 
-/// How much of everything there may be.
+/// The bounds of everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Limits {
@@ -126,7 +126,7 @@ struct Limits {
     commands_wait: Span,
 }
 
-/// What becomes of worktrees that nobody is in.
+/// The fate of worktrees that nobody is in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 struct WorktreesTable {
@@ -136,7 +136,7 @@ struct WorktreesTable {
     every: Span,
 }
 
-/// Whether turns of several sessions may be under way in one directory.
+/// The rule for turns of several sessions in one directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Directories {
@@ -145,7 +145,7 @@ enum Directories {
     Shared,
 }
 
-/// What sessions may count on.
+/// Promises to sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Policy {
@@ -160,19 +160,19 @@ struct Policy {
     unattended: Unattended,
 }
 
-/// What agents must not see, and as whom they run.
+/// The things that agents must not see, and as whom they run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WallTable {
-    /// How the wall is made.
+    /// The kind of wall.
     pub(crate) kind: WallBy,
-    /// What is hidden besides the data directory.
+    /// Paths that are hidden besides the data directory.
     pub(crate) hide: Vec<String>,
     /// The operating system's user that somebody's sessions run as, by the person's handle.
     pub(crate) people: BTreeMap<String, String>,
 }
 
-/// How the wall is made.
+/// The kind of wall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WallBy {
@@ -183,7 +183,7 @@ pub(crate) enum WallBy {
     Off,
 }
 
-/// What becomes of an agent's question when nobody attends.
+/// The fate of an agent's question when nobody attends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Unattended {
@@ -192,7 +192,7 @@ enum Unattended {
     Ask,
 }
 
-/// What becomes of waiting messages after a failed turn.
+/// The fate of waiting messages after a failed turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum AfterFailure {
@@ -244,7 +244,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What the types cannot say about agents.
+    /// Checks of agents that the types cannot make.
     fn check_agents(&self, text: &str) -> Result<(), String> {
         for (name, agent) in &self.agents {
             let wrong = |key: &str, why: &str| {
@@ -320,7 +320,7 @@ impl Config {
         proxies.collect::<Result<_, String>>().map_err(|why| format!("trusted_proxies: {why}"))
     }
 
-    /// How the door is set up, but for the certificate.
+    /// The settings of the door, but for the certificate.
     pub(crate) fn door(&self, owner: kernel::Principal) -> server::ServerConfig {
         server::ServerConfig {
             allowed_hosts: self.allowed_hosts.clone(),
@@ -334,13 +334,13 @@ impl Config {
         }
     }
 
-    /// Whether every client would look as if it were the proxy: they would share one limit, and the audit could not tell
-    /// them apart.
+    /// True if every client would look as if it were the proxy: they would share one limit, and the audit could not
+    /// tell them apart.
     pub(crate) fn hides_clients(&self) -> bool {
         self.behind_proxy && self.trusted_proxies.is_empty()
     }
 
-    /// How much of everything there may be.
+    /// The bounds of everything.
     pub(crate) fn limits(&self) -> engine::Limits {
         let Limits { open_max, org_open_max, awake_max, org_awake_max, .. } = self.limits;
         let Limits { pending_max, words_bytes_max, .. } = self.limits;
@@ -370,7 +370,7 @@ impl Config {
         self.oidc.provider("")
     }
 
-    /// What sessions may count on.
+    /// Promises to sessions.
     pub(crate) fn policy(&self) -> kernel::Policy {
         let policy = &self.policy;
         kernel::Policy {

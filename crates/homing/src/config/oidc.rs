@@ -1,4 +1,4 @@
-//! How the identity provider is written: the table `[oidc]`.
+//! The identity provider in the configuration: the table `[oidc]`.
 
 use serde::{Deserialize, Serialize};
 use server::{CreateAs, OidcConfig};
@@ -19,7 +19,7 @@ pub(crate) struct OidcTable {
     create: Create,
 }
 
-/// What becomes of somebody whom the provider knows and we do not.
+/// The fate of somebody whom the provider knows and we do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Create {

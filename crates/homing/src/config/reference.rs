@@ -1,4 +1,4 @@
-//! What stands for a secret in the configuration: `env:NAME` is a variable of the server's, `file:PATH` what a file says.
+//! References to secrets in the configuration: `env:NAME` is a variable of the server's, `file:PATH` what a file says.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::system;
 /// The longest value that is read from a file. No key is longer.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a value stands for; itself, if it is no reference. An error never says what is in a file.
+/// The value that a reference stands for; itself, if it is no reference. An error never says what is in a file.
 pub(crate) fn resolve(value: &str) -> Result<String, String> {
     if let Some(name) = value.strip_prefix("env:") {
         return std::env::var(name)

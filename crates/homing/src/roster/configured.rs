@@ -28,7 +28,7 @@ pub(crate) struct ConfiguredAgent {
     looked: Mutex<Option<(ProgramStamp, Found)>>,
 }
 
-/// Which file a program is. Another number means that somebody has installed another one.
+/// The file that a program is. Another number means that somebody has installed another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ProgramStamp {
     path: PathBuf,
@@ -75,12 +75,12 @@ impl ConfiguredAgent {
         &self.table
     }
 
-    /// Whether it is somebody's program; the scripted agent is ours.
+    /// True if it is somebody's program; the scripted agent is ours.
     pub(crate) fn is_real(&self) -> bool {
         self.table.kind != Some(Kind::Scripted)
     }
 
-    /// Whether its program is there. Nothing is started for that.
+    /// True if its program is there. Nothing is started for that.
     pub(crate) fn has_program(&self) -> bool {
         !self.is_real() || self.stamp().is_some()
     }
@@ -90,7 +90,7 @@ impl ConfiguredAgent {
         &self.home
     }
 
-    /// What is missing, and how to get it.
+    /// The missing program, and the way to get it.
     fn missing(&self) -> String {
         let what = match self.program.contains('/') {
             true => format!("there is no program {}", self.program),

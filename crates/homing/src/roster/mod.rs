@@ -61,7 +61,7 @@ impl Roster {
         Ok(Self { agents, default })
     }
 
-    /// What a new session gets for which none is named.
+    /// The agent of a new session for which none is named.
     pub(crate) fn default_agent(&self) -> &str {
         &self.default
     }
@@ -74,12 +74,12 @@ impl Roster {
         self.agents.iter().find(|agent| agent.name() == name).ok_or_else(|| unknown(name, &self.agents))
     }
 
-    /// What is run in worktrees, by the name of the agent.
+    /// Scripts in worktrees, by the name of the agent.
     pub(crate) fn scripts(&self) -> BTreeMap<String, engine::Scripts> {
         self.agents.iter().map(|agent| (agent.name().to_owned(), agent.scripts().clone())).collect()
     }
 
-    /// What becomes of waiting messages after a failed turn, for agents of which something else is said than of all.
+    /// The fate of waiting messages after a failed turn, for agents of which something else is said than of all.
     pub(crate) fn after_failure(&self) -> BTreeMap<String, kernel::AfterFailure> {
         let said = |agent: &Arc<ConfiguredAgent>| match agent.table().after_failure {
             AfterItsFailure::Policy => None,
@@ -94,12 +94,13 @@ impl Roster {
         self.agents.iter().map(|agent| agent.clone() as Arc<dyn Agent>).collect()
     }
 
-    /// Which agents act without asking.
+    /// The agents that act without asking.
     pub(crate) fn bypassing(&self) -> Vec<&str> {
         self.agents.iter().filter(|agent| agent.table().bypass).map(|agent| agent.name()).collect()
     }
 
-    /// What was found, on one line. Asks every program for its version, all at once, which takes a second or two.
+    /// The agents that were found, on one line. Asks every program for its version, all at once, which takes a second
+    /// or two.
     pub(crate) async fn found(&self) -> String {
         let mut looks = JoinSet::new();
         let programs = self.agents.iter().filter(|agent| agent.is_real() && agent.has_program());
@@ -193,7 +194,7 @@ fn make(name: &str, table: &AgentTable, data: &Path, wall: &Arc<Wall>) -> Result
     Ok(ConfiguredAgent::new(name, table, &config, driver).with_scripts(scripts(table, &config)))
 }
 
-/// What is run in the agent's worktrees: a shell where the agent itself would be, which is told nothing.
+/// Scripts in the agent's worktrees: a shell where the agent itself would be, which is told nothing.
 fn scripts(table: &AgentTable, config: &ProgramConfig) -> engine::Scripts {
     let wait = Duration::from_millis(table.worktree.scripts_wait.0);
     let script = |lines: &String| -> Option<Arc<dyn Agent>> {

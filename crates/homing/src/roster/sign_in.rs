@@ -1,4 +1,4 @@
-//! Whether an agent looks signed in: one of its files is there, or one of its variables is set. Nothing is run, and
+//! The look of an agent's sign-in: one of its files is there, or one of its variables is set. Nothing is run, and
 //! nothing is read but a file's size.
 
 use std::path::{Path, PathBuf};

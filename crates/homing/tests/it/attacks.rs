@@ -122,7 +122,7 @@ impl Scene {
         Self { homing, bob, bob_id, session, message, agent, carol, canaries, _dir: dir }
     }
 
-    /// What everybody can read, the owner and bob himself too.
+    /// Everything that everybody can read, the owner and bob himself too.
     fn read_everything(&self, heard: &mut Heard) {
         let (bob, session, message) = (&self.bob_id, &self.session, &self.message);
         let own = Http { token: self.canary("a terminal's token").to_owned(), ..self.homing.http() };

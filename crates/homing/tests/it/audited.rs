@@ -1,4 +1,4 @@
-//! Whether the audit can be trusted: what is changed in it by hand is named, and a power cut leaves no change without its
+//! Trust in the audit: what is changed in it by hand is named, and a power cut leaves no change without its
 //! entry and no entry without its change.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,7 +237,7 @@ impl Writer {
     }
 }
 
-/// Whether it was done before. If the others were too fast, it is tried again.
+/// True if it was done before. If the others were too fast, it is tried again.
 #[track_caller]
 fn was_done(problem: &Value) -> bool {
     let code = text(problem, "code");
@@ -245,7 +245,7 @@ fn was_done(problem: &Value) -> bool {
     code != "changed"
 }
 
-/// What is there and what the audit says was done, in one moment; and every deed that it has.
+/// Things that are there and those that the audit says were done, in one moment; and every deed that it has.
 fn compare(homing: &Homing) -> BTreeSet<String> {
     let mut db = look(homing);
     let moment = db.transaction().unwrap();

@@ -1,4 +1,4 @@
-//! What keeps a machine well: backups, doctor, and a command line that explains itself.
+//! Care for a machine: backups, doctor, and a command line that explains itself.
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use testkit::Homing;
 
 use crate::{count, homing, setup, text};
 
-/// What the server may have more at its peak than before, however many bytes pass: the pages that the database keeps at
+/// The growth of the server's memory at its peak, however many bytes pass: the pages that the database keeps at
 /// hand, and what waits to be written or read.
 const GROWTH_BYTES_MAX: u64 = 64_000_000;
 const FLOOD_MAX: Duration = Duration::from_secs(240);

@@ -556,7 +556,7 @@ struct Hostile {
     db: Connection,
 }
 
-/// What is sent, in words and in bytes, and the status and code that come back.
+/// A request, in words and in bytes, and the status and code that come back.
 type Case<'a> = (&'a str, Vec<u8>, u16, &'a str);
 
 impl Hostile {

@@ -170,7 +170,7 @@ fn every_receipt_is_final_and_every_key_still_names_its_message(http: &Http, sai
     }
 }
 
-/// What the agent had begun to act on when the server was killed: each must be settled by the next start.
+/// Turns that the agent had begun to act on when the server was killed: each must be settled by the next start.
 fn begun_and_not_ended(homing: &Homing) -> Vec<String> {
     let log = homing.agent_log();
     let of = |event| log.iter().filter(move |ran| ran.event == event).map(|ran| ran.message.clone());
@@ -215,7 +215,7 @@ impl Log {
         assert!(queued.is_empty(), "nobody said {queued:?}");
     }
 
-    /// What one writer said to one conversation is queued in that order, and turns run in the order of the queue.
+    /// Everything one writer said to one conversation is queued in that order, and turns run in the order of the queue.
     fn keeps_the_order(&self, said: &[Said]) {
         let mut sessions = BTreeMap::<&str, &str>::new();
         for one in said {

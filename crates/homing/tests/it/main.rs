@@ -47,7 +47,8 @@ fn setup() -> Setup {
     Setup::new(EXE)
 }
 
-/// How often a test does something: as the environment says, or so often. `xtask/src/counts.rs` has all of them.
+/// The number of times a test does something: as the environment says, or so often. `xtask/src/counts.rs` has all of
+/// them.
 fn count(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |value| value.parse().expect("a number"))
 }

@@ -14,13 +14,13 @@ use testkit::{Homing, Setup, WAIT_MAX, eventually};
 
 use crate::{EXE, text};
 
-/// How long everything may take to be gone once it is known that it has to go.
+/// The longest until everything is gone once it is known that it has to go.
 const GONE_MAX: Duration = Duration::from_secs(2);
-/// How long a server may be silent before its agents are ended.
+/// The longest that a server may be silent before its agents are ended.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// How long a stopped agent may take to go by itself.
+/// The longest that a stopped agent may take to go by itself.
 const GRACE: Duration = Duration::from_millis(200);
-/// How many careless tools there are of each kind.
+/// The number of careless tools of each kind.
 const TOOLS: usize = 5;
 /// Processes of each kind: the tool itself, one of its own, and one that has shed its environment.
 const PROCESSES: usize = 3 * TOOLS;
@@ -49,7 +49,7 @@ impl Death {
         }
     }
 
-    /// How long it may take until it is known that everything has to go.
+    /// The longest until it is known that everything has to go.
     fn known_after(self) -> Duration {
         match self {
             Self::Silence => SILENCE_MAX,
@@ -79,7 +79,7 @@ fn every_part_may_die_and_nothing_is_left() {
     assert_eq!(seen.iter().map(|(_, gone)| gone.left).sum::<usize>(), 0, "orphans");
 }
 
-/// How long everything took to be gone, and what was not when it should have been.
+/// The time until everything was gone, and what was not when it should have been.
 struct Gone {
     took: Duration,
     left: usize,
@@ -186,7 +186,7 @@ fn holder(lock: &PathBuf) -> (i32, usize) {
     (i32::try_from(holder["pid"].as_i64().expect("a pid")).expect("a pid"), seen)
 }
 
-/// How many processes sleep so.
+/// The number of processes that sleep so.
 fn sleeping(nap: &str) -> usize {
     let wanted = format!("sleep\0{nap}\0");
     let processes = std::fs::read_dir("/proc").expect("there is a /proc").flatten();

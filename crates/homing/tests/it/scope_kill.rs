@@ -28,7 +28,7 @@ fn points() -> impl Iterator<Item = (usize, Orphan)> {
     (1..RUNS_MAX).flat_map(move |run| ways(run).into_iter().map(move |orphan| (run, orphan)))
 }
 
-/// How long after a request is sent the server is ended: from at once to when it is answered.
+/// The times after a request is sent at which the server is ended: from at once to when it is answered.
 fn moments() -> impl Iterator<Item = Duration> {
     (0..count("HOMING_CUTS", 10)).map(|cut| Duration::from_micros(cut * 900))
 }
@@ -543,7 +543,7 @@ fn a_worktree_is_removed_and_restored_from_every_run_of_git_and_no_byte_is_lost(
 }
 
 impl Yard {
-    /// What is asked about the worktree, if there was an answer.
+    /// The answer to a question about the worktree, if there was an answer.
     fn worktree(&self, method: &str, verb: &str) -> Option<testkit::Answered> {
         let path = format!("/api/v1/sessions/{}/worktrees/shed{verb}", self.session);
         let body = (method == "POST").then(|| json!({}));
@@ -562,7 +562,7 @@ impl Yard {
         was_cut
     }
 
-    /// Whether the list has it, whole.
+    /// True if the list has it, whole.
     #[track_caller]
     fn has_worktree(&self) -> bool {
         let list = self.homing.http().get(&format!("/api/v1/worktrees?session={}", self.session)).expect(200);

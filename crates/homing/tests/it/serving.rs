@@ -1,4 +1,4 @@
-//! How servers come and go: one per directory, everything kept, nobody let in without a token.
+//! Starts and ends of servers: one per directory, everything kept, nobody let in without a token.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! How turns are stopped, queues are kept, and sessions end.
+//! Stops of turns, queues that are kept, and ends of sessions.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

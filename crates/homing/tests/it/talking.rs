@@ -1,4 +1,4 @@
-//! What people do: say something, and get the answer to it and to nothing else.
+//! Talking: people say something, and get the answer to it and to nothing else.
 
 use std::fs;
 

@@ -14,7 +14,7 @@ use crate::{homing, setup, text};
 /// In the server's environment, which no agent gets.
 const CANARY: &str = "canary-9f27c1";
 
-/// What a shell of an agent in that conversation prints.
+/// The output of a shell of an agent in that conversation.
 #[track_caller]
 fn shell(homing: &Homing, conversation: &str, command: &str) -> String {
     homing.converse(conversation, &format!("!run {command}; echo over"))

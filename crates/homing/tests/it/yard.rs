@@ -108,7 +108,7 @@ impl Yard {
         kill::facts(&self.homing.http(), &self.session)
     }
 
-    /// How many facts of a kind there are.
+    /// The number of facts of a kind.
     #[track_caller]
     pub(crate) fn count(&self, kind: &str) -> usize {
         self.facts().iter().filter(|fact| fact["type"] == kind).count()
@@ -178,7 +178,7 @@ pub(crate) struct Ran {
     pub(crate) directory: String,
 }
 
-/// What a log tells of its turns.
+/// The turns that a log tells of.
 #[derive(Debug)]
 pub(crate) struct Told {
     /// By message.
@@ -297,7 +297,7 @@ pub(crate) struct Cut {
     place: tempfile::TempDir,
 }
 
-/// What becomes of the run of git at which the server is ended.
+/// The fate of the run of git at which the server is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Orphan {
     /// It never begins.
@@ -351,7 +351,7 @@ impl Cut {
         fs::write(self.place.path().join("slow"), format!("{word} {}\n", gate.path.display())).unwrap();
     }
 
-    /// How many have come to the gate.
+    /// The number of those who have come to the gate.
     pub(crate) fn waiting(&self) -> usize {
         fs::read_to_string(self.place.path().join("waiting")).unwrap_or_default().lines().count()
     }
@@ -361,7 +361,7 @@ impl Cut {
         fs::remove_file(self.place.path().join("slow")).unwrap();
     }
 
-    /// Whether it has happened.
+    /// True if it has happened.
     pub(crate) fn has_cut(&self) -> bool {
         !self.place.path().join("armed").exists()
     }

@@ -1,4 +1,4 @@
-//! How we ask the provider: by HTTPS, or by HTTP on this machine's loopback; with bounds, and following no redirect.
+//! Requests to the provider: by HTTPS, or by HTTP on this machine's loopback; with bounds, and following no redirect.
 
 use api::tls::{Trust, client_config};
 use openidconnect::url::{Host, Url};
@@ -6,7 +6,7 @@ use openidconnect::{HttpRequest, HttpResponse};
 use std::pin::Pin;
 use std::time::Duration;
 
-/// How long one answer of the provider may take.
+/// The longest that one answer of the provider may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The longest answer that we read. Metadata, keys and tokens take a few kilobytes.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
@@ -76,7 +76,7 @@ async fn fetch(client: reqwest::Client, request: HttpRequest) -> Result<HttpResp
     Ok(response)
 }
 
-/// Whether secrets may be sent there.
+/// True if secrets may be sent there.
 pub(super) fn is_safe(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| url.scheme() == "https" || (url.scheme() == "http" && is_here(&url)))
 }

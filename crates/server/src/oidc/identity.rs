@@ -1,4 +1,4 @@
-//! What a provider's token says about somebody, and whether that is enough. Pure.
+//! The identity that a provider's token gives somebody, and whether that is enough. Pure.
 
 use super::{OidcConfig, SignInFailure};
 
@@ -10,15 +10,15 @@ pub(crate) struct ProviderIdentity {
     pub(crate) subject: String,
     /// Only if the provider has checked that it is theirs. In lower case.
     pub(crate) email: Option<String>,
-    /// Whether the provider named one at all.
+    /// True if the provider named one at all.
     pub(crate) said_email: bool,
-    /// What they are called.
+    /// Their name.
     pub(crate) name: Option<String>,
-    /// What they would like to be called in addresses.
+    /// The name they would like to have in addresses.
     pub(crate) nickname: Option<String>,
 }
 
-/// What the token and the provider's other answer say, before anybody has judged it.
+/// The claims of the token and of the provider's other answer, before anybody has judged it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Claims {
     pub(super) subject: String,
@@ -35,7 +35,7 @@ const NAME_LENGTH_MAX: usize = 100;
 /// The longest name at a provider, by OpenID Connect itself.
 const SUBJECT_LENGTH_MAX: usize = 255;
 
-/// Whether these claims may count. An e-mail address that nobody has checked is as good as none.
+/// Judges if these claims may count. An e-mail address that nobody has checked is as good as none.
 pub(super) fn judge(config: &OidcConfig, claims: Claims) -> Result<ProviderIdentity, SignInFailure> {
     if !(1..=SUBJECT_LENGTH_MAX).contains(&claims.subject.len()) {
         return Err(SignInFailure::Untrusted("the token names nobody".to_owned()));

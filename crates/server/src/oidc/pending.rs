@@ -8,16 +8,17 @@ use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long somebody may take at the provider.
+/// The longest that somebody may take at the provider.
 pub(crate) const PENDING_MAX: Duration = Duration::from_secs(10 * 60);
-/// How many may be under way at once. Each takes a few hundred bytes; who floods us is slowed down by the limiter first.
+/// The most that may be under way at once. Each takes a few hundred bytes; who floods us is slowed down by the limiter
+/// first.
 const PENDING_COUNT_MAX: usize = 1_024;
 
-/// What only we know of a sign-in until the browser comes back.
+/// The secrets of a sign-in until the browser comes back.
 pub(super) struct PendingSignIn {
-    /// What the token has to name.
+    /// The nonce that the token has to name.
     pub(super) nonce: Nonce,
-    /// What proves to the provider that the code was meant for us.
+    /// The proof to the provider that the code was meant for us.
     pub(super) verifier: PkceCodeVerifier,
     /// Where the browser was told to come back to.
     pub(super) redirect: String,

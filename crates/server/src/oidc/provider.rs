@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// How long what the provider says of itself is taken for true. Its keys are asked for again whenever they do not fit.
+/// The time for which the provider's metadata is taken for true. Its keys are asked for again whenever they do not fit.
 const METADATA_MAX: Duration = Duration::from_secs(60 * 60);
 /// Random bytes in `state` and in the nonce.
 const RANDOM_BYTES: u32 = 32;
@@ -65,10 +65,10 @@ type Client = CoreClient<
     EndpointMaybeSet,
 >;
 
-/// What we read of the metadata besides what the library knows.
+/// The part of the metadata that we read and the library does not know.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct ExtraMetadata {
-    /// Whether the provider names itself when it sends a browser back.
+    /// True if the provider names itself when it sends a browser back.
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
 }
@@ -126,8 +126,8 @@ impl Provider {
         Ok(AuthorizationRequest { url: url.to_string(), state: state.into_secret(), waiting })
     }
 
-    /// Whether whoever sent the browser back is the provider we sent it to. With one provider nobody could be mixed up
-    /// with it, but a stolen code of another one is told apart here, before it is sent anywhere.
+    /// Checks that whoever sent the browser back is the provider we sent it to. With one provider nobody could be mixed
+    /// up with it, but a stolen code of another one is told apart here, before it is sent anywhere.
     pub(super) async fn check_sender(&self, named: Option<&str>) -> Result<(), SignInFailure> {
         let known = self.known().await?;
         let names_itself = known.metadata.additional_metadata();
@@ -140,7 +140,7 @@ impl Provider {
         }
     }
 
-    /// Who came back with this code.
+    /// The person who came back with this code.
     pub(super) async fn finish(
         &self,
         code: String,
@@ -187,7 +187,7 @@ impl Provider {
         Ok(claims)
     }
 
-    /// What the token says; its e-mail address is asked for where the token has none.
+    /// The claims of the token; its e-mail address is asked for where the token has none.
     async fn with_email(
         &self,
         client: &Client,
@@ -242,7 +242,7 @@ impl Provider {
             .map_err(|error| SignInFailure::Unreachable(error.to_string()))
     }
 
-    /// What the provider says of itself. Whoever comes first asks; the others wait for the same answer.
+    /// The provider's metadata. Whoever comes first asks; the others wait for the same answer.
     async fn known(&self) -> Result<CachedMetadata, SignInFailure> {
         let mut known = self.known.lock().await;
         if let Some(known) = known.as_ref().filter(|known| known.since.elapsed() < METADATA_MAX) {

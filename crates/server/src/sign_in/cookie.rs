@@ -9,7 +9,7 @@ use api::Code;
 use http::{HeaderMap, HeaderValue, header};
 use std::time::Duration;
 
-/// How long a browser keeps its cookie; the server may forget it sooner.
+/// The time for which a browser keeps its cookie; the server may forget it sooner.
 const SIGNED_IN_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The names of our cookies.
@@ -42,7 +42,7 @@ impl Cookies {
         self.signed_in.read(headers, secure)
     }
 
-    /// What ties a browser to the sign-in that it has begun at the provider.
+    /// The secret that ties a browser to the sign-in that it has begun at the provider.
     pub(crate) fn away<'a>(&self, headers: &'a HeaderMap, secure: bool) -> Option<&'a str> {
         self.away.read(headers, secure).ok().flatten()
     }

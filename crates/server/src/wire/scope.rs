@@ -75,7 +75,7 @@ fn change_form(change: &Change) -> api::ScopeChange {
     }
 }
 
-/// What is wanted of a scope, as the kernel has it, and whether it may not wait.
+/// The wish for another scope, as the kernel has it, and whether it may not wait.
 pub(crate) fn change_of(request: api::ScopeRequest) -> (Change, bool) {
     use api::ScopeRequest as Wire;
     match request {
@@ -108,7 +108,7 @@ fn setting_form(setting: &Setting) -> Option<String> {
     }
 }
 
-/// How a message is to be delivered.
+/// The delivery of a message, on the wire.
 pub(crate) fn delivery_form(delivery: Delivery) -> api::Delivery {
     match delivery {
         Delivery::Queue => api::Delivery::Queue,

@@ -1,4 +1,4 @@
-//! What is not as the contract says: every answer is a problem with a code, and nothing is changed.
+//! Requests that are not as the contract says: every answer is a problem with a code, and nothing is changed.
 
 use crate::world::World;
 use api::Problem;
@@ -153,7 +153,7 @@ async fn a_body_that_is_not_as_the_schema_says_is_a_422_that_names_the_field() {
 /// The same, where `SES` and `MSG` stand for a session and a message in it.
 type WrongAbout<'a> = (&'a str, &'a str, &'a str, u16, &'a str, Option<&'a str>);
 
-/// What is asked about is there, so that nothing but the request itself is wrong.
+/// The session that is asked about is there, so that nothing but the request itself is wrong.
 async fn check_on_a_session(cases: &[WrongAbout<'_>]) {
     let world = World::new().await;
     let made = world.client().make_session(&Default::default()).await.unwrap();

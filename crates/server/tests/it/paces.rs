@@ -1,4 +1,4 @@
-//! How often somebody may ask, where a request is said to come from, and what every answer tells browsers.
+//! Rate limits, where a request is said to come from, and what every answer tells browsers.
 
 use crate::world::{ROBOT, World};
 use api::Problem;

@@ -278,8 +278,8 @@ async fn a_session_is_shared_with_a_group_and_taken_back() {
     assert_eq!(ann.session(&session).await.unwrap().owner, ANN.to_string());
 }
 
-/// How soon is the engine's promise, kept by a clock that no machine can slow down: `a_stream_ends_within_a_second_of_…`
-/// there.
+/// The time until then is the engine's promise, kept by a clock that no machine can slow down:
+/// `a_stream_ends_within_a_second_of_…` there.
 #[tokio::test]
 async fn a_stream_ends_when_the_grant_is_lost() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! How ready a session is, in the stream of its facts: told at first and when it changes, to those who may read it.
+//! The readiness of a session, in the stream of its facts: told at first and when it changes, to those who may read it.
 //!
 //! The server says in every silence that it is still there. A silence is longer than it takes to look again, so what has
 //! not been told when that is heard is not told any more.
@@ -14,7 +14,7 @@ use futures_util::stream::BoxStream;
 use kernel::Role;
 use std::time::Duration;
 
-/// How long nothing happens until that is said; well above the time after which it is looked how ready a session is.
+/// The time in which nothing happens; well above the time after which readiness is looked at.
 const SILENCE: Duration = Duration::from_millis(700);
 
 /// One frame of a stream that matters here.
@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// What is told up to the next silence, oldest first.
+    /// The events up to the next silence, oldest first.
     async fn told(&mut self) -> Vec<Readiness> {
         let mut told = Vec::new();
         loop {

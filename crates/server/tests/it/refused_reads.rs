@@ -1,5 +1,5 @@
-//! Who tried to read what is not theirs: in the audit of their org, and nothing else is. That it is there within a second is
-//! shown where time stands still, by the engine's own tests.
+//! Refused reads of what is not theirs: in the audit of their org, and nothing else is. That it is there within a
+//! second is shown where time stands still, by the engine's own tests.
 
 use crate::town::{SOON, Town};
 use crate::world::Somebody;

@@ -23,7 +23,7 @@ struct Stage {
     waits: MessageId,
 }
 
-/// How a stream or a waiting request ended.
+/// The end of a stream or a waiting request.
 type Ended = JoinHandle<Value>;
 
 impl Stage {
@@ -89,7 +89,7 @@ impl Stage {
         assert_eq!(status, 200, "{method} {path}: {told}");
     }
 
-    /// What became of one of bob's messages, as ann sees it.
+    /// The fate of one of bob's messages, as ann sees it.
     async fn became(&self, message: MessageId) -> (String, Option<String>) {
         let path = format!("/api/v1/messages/{message}?wait=20");
         let (status, _, receipt) = self.town.answer(Some(&self.town.host.token), "GET", &path, None).await;
@@ -97,7 +97,7 @@ impl Stage {
         (receipt["state"].as_str().unwrap().to_owned(), receipt["why"].as_str().map(str::to_owned))
     }
 
-    /// What ran is stopped, and what waited is refused.
+    /// Nothing of it runs on, and nothing of it waits.
     async fn nothing_of_bobs_goes_on(&self) {
         assert_eq!(self.became(self.busy.runs).await.0, "stopped");
         let (state, why) = self.became(self.waits).await;

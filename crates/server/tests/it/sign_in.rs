@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PASSWORD: &str = "correct horse battery";
 const GOOD: StatusCode = StatusCode::OK;
 const GONE: StatusCode = StatusCode::UNAUTHORIZED;
-/// How long one waits after the first failure that is one too many …
+/// The wait after the first failure that is one too many …
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// … and the longest that the limiter makes anybody wait in these tests, in seconds.
 const WAIT_MAX: u64 = 60;
@@ -43,7 +43,7 @@ impl World {
         cookie_in(&self.try_password("ann", PASSWORD).await).unwrap()
     }
 
-    /// What a browser with this cookie is told about itself.
+    /// The server's word to a browser with this cookie about itself.
     pub(crate) async fn who(&self, cookie: &str) -> Response {
         self.by_page(Method::GET, "/api/v1/me").header("cookie", cookie).send().await.unwrap()
     }

@@ -113,7 +113,7 @@ impl Town {
         self.engine.crash();
     }
 
-    /// What they may do now.
+    /// Their rights now.
     pub(crate) async fn now(&self, who: &Somebody) -> Principal {
         self.engine.principal(hash_of(&who.token)).await.unwrap().expect("the credential is good")
     }

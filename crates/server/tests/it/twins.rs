@@ -45,7 +45,7 @@ impl Guessed {
     }
 }
 
-/// Whether the other is of the same org.
+/// The other's org: the same, or another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Near {
     SameOrg,
@@ -105,7 +105,8 @@ async fn other_goes_on(town: &Town, y: &Somebody, guessed: &Guessed) {
     town.engine.ask(&by, Request::End { session }, trace()).await.unwrap();
 }
 
-/// What the one who asks has: a talk, a session with a question and a queue, one that has ended, one that was shared.
+/// The belongings of the one who asks: a talk, a session with a question and a queue, one that has ended, one that was
+/// shared.
 struct Things {
     talk: SessionId,
     said: MessageId,
@@ -418,7 +419,7 @@ async fn refusals(script: &mut Script<'_>, guessed: &Guessed) {
     script.ask("DELETE", &format!("/api/v1/tokens/{token}"), None).await;
 }
 
-/// What both have brought under one name, and what the other's own session is called.
+/// The session that both have brought under one name, and what the other's own session is called.
 async fn imports(script: &mut Script<'_>, guessed: &Guessed) {
     for id in [brought_by_both(), guessed.session] {
         script.get(&format!("/api/v1/sessions/{id}")).await;
@@ -486,7 +487,7 @@ async fn sealed(town: &Town, near: Near, x: &Somebody) {
     tokio::time::timeout(SOON, all).await.expect("it is sealed");
 }
 
-/// What the one who asks is answered on a server, with the other or without.
+/// The answers to the one who asks on a server, with the other or without.
 async fn answers(near: Near, with_other: bool) -> String {
     let town = Town::new(&[]).await;
     let asker = asker(&town, near).await;

@@ -289,7 +289,7 @@ async fn start(
     Engine::start(wiring).await.unwrap()
 }
 
-/// What an engine is made of in a test.
+/// The wiring of an engine in a test.
 pub(crate) fn wiring(
     store: Arc<dyn Store>,
     limits: Limits,

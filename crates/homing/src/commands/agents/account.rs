@@ -27,7 +27,7 @@ enum AccountVerb {
     Set {
         /// The agent
         name: String,
-        /// What the agent takes, ANTHROPIC_API_KEY for instance; `homing agents show NAME` lists them
+        /// Variables that the agent takes, ANTHROPIC_API_KEY for instance; `homing agents show NAME` lists them
         #[arg(required = true, value_name = "VARIABLE")]
         variables: Vec<String>,
     },

@@ -1,4 +1,4 @@
-//! What `doctor` finds out about agents: program, version, home, sign-in, bounds, and on request whether a turn works.
+//! The findings of `doctor` about agents: program, version, home, sign-in, bounds, and on request whether a turn works.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::config::Config;
 use crate::config::agents::{Enabled, Home};
 use crate::roster::{ConfiguredAgent, Roster};
 
-/// What a turn is asked; short, because it may cost money.
+/// The message of a turn; short, because it may cost money.
 const QUESTION: &str = "Answer with the word hello and nothing else.";
-/// How long such a turn may take.
+/// The longest that such a turn may take.
 const TURN_WAIT: Duration = Duration::from_secs(180);
 
-/// How much of an answer is shown.
+/// The part of an answer that is shown.
 const ANSWER_LENGTH_MAX: usize = 60;
 
-/// Which agents, and whether turns are run.
+/// The agents to look at, and whether turns are run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgentChoice<'a> {
     pub(super) name: Option<&'a str>,

@@ -34,7 +34,7 @@ const FREE_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 const FREE_BYTES_WARN: u64 = 1024 * 1024 * 1024;
 /// A larger database is not read from end to end; that would take minutes.
 const CHECKED_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// How long one scripted turn under the supervisor may take on a busy machine.
+/// The longest that one scripted turn under the supervisor may take on a busy machine.
 const TURN_WAIT: Duration = Duration::from_secs(20);
 /// The beginning of 2026: a clock before that was never set.
 const CLOCK_MS_MIN: u64 = 1_767_225_600_000;
@@ -290,7 +290,7 @@ async fn key(data_dir: &DataDir, scratch: &ScratchDir) -> Finding {
     }
 }
 
-/// Whether the first entry of each chain in the copy that `database` has made was sealed with that key.
+/// True if the first entry of each chain in the copy that `database` has made was sealed with that key.
 async fn first_is_sealed_with(seal: &FileSeal, scratch: &ScratchDir) -> Result<bool> {
     let (copy, dir) = (scratch.dir.join("copy.db"), scratch.dir.join("sealed"));
     anyhow::ensure!(copy.exists(), "the database was not read");
@@ -355,7 +355,7 @@ fn wrong_config(error: &anyhow::Error) -> Finding {
     Finding::fail("config", format!("{error:#}"), "`homing config` prints every key")
 }
 
-/// How the server can be reached: what stops a start, and what makes it weaker than it looks.
+/// The server's reach: what stops a start, and what makes it weaker than it looks.
 fn network(config: &Config, data_dir: &DataDir) -> Finding {
     let (check, listen) = ("network", listening(config, data_dir));
     if let Some(files) = config.tls.files() {
@@ -432,7 +432,7 @@ async fn scripted_turn(scratch: &ScratchDir) -> Result<String> {
     agents::one_turn(&agent, &scratch.dir, "hello", TURN_WAIT).await
 }
 
-/// Whether the trees of agents get control groups, which end them at once and bound their memory.
+/// Checks that the trees of agents get control groups, which end them at once and bound their memory.
 fn groups() -> Finding {
     let check = "groups";
     if !cfg!(target_os = "linux") {

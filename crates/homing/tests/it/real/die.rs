@@ -1,5 +1,6 @@
-//! Who may be killed in the middle of a turn: the agent, its supervisor, the server; and a server that stands still. Afterwards the
-//! turn is settled, nothing is left although the agent's tool did all it could to stay, and the session still remembers.
+//! Deaths in the middle of a turn: the agent, its supervisor, the server; and a server that stands still. Afterwards
+//! the turn is settled, nothing is left although the agent's tool did all it could to stay, and the session still
+//! remembers.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use testkit::{Leftover, RealAgent, eventually};
 use super::{Acts, TURN_WAIT, Trial, each_agent};
 use crate::text;
 
-/// What an agent's tool leaves behind if it can: a child in a session of its own, without a parent, that ignores SIGTERM.
+/// The leavings of an agent's tool, if it can: a child in a session of its own, without a parent, that ignores SIGTERM.
 const NASTY: &str =
     "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 300; sleep 300' >/dev/null 2>&1 &); sleep 300";
-/// How long anything may still be there after it was noticed that somebody died.
+/// The longest that anything may still be there after it was noticed that somebody died.
 const GONE_WAIT: Duration = Duration::from_secs(2);
-/// How long a supervisor waits for a server that says nothing.
+/// The time for which a supervisor waits for a server that says nothing.
 const SILENCE: Duration = Duration::from_secs(5);
 
 each_agent! {

@@ -1,4 +1,5 @@
-//! What a model server and a person with a broom may do: nothing of it is taken for a death but a death, and nothing is run twice.
+//! The misdeeds of a model server and of a person with a broom: nothing of it is taken for a death but a death, and
+//! nothing is run twice.
 
 use testkit::RealAgent;
 

@@ -17,10 +17,10 @@ use testkit::{Homing, RealAgent, Stage};
 
 use crate::{setup, text};
 
-/// How long a turn may take here: some agents take seconds to start, and other tests run beside us.
+/// The longest that a turn may take here: some agents take seconds to start, and other tests run beside us.
 const TURN_WAIT: Duration = Duration::from_secs(120);
 
-/// How often `until` looks.
+/// The time between two looks of `until`.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// One test for each agent.
@@ -45,7 +45,7 @@ struct Trial {
     stage: Stage,
 }
 
-/// Whether the agent asks before it acts.
+/// The agent's manner: asking before it acts, or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acts {
     AfterAsking,
@@ -156,7 +156,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What the agent said, if it finished.
+/// The answer of the agent, if it finished.
 #[track_caller]
 fn answer_of(receipt: &Value) -> String {
     assert_eq!(receipt["state"], "answered", "{receipt}");

@@ -1,4 +1,4 @@
-//! Who knows what: each conversation its own words, over restarts, in one directory and in two.
+//! Memory: each conversation has its own words, over restarts, in one directory and in two.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Who asks: people of every role with credentials of every kind, and some that nobody should let in.
+//! Callers: people of every role with credentials of every kind, and some that nobody should let in.
 
 use super::rule::{Bound, Is};
 use crate::town::Town;
@@ -6,21 +6,21 @@ use crate::world::{Somebody, trace};
 use engine::Purpose;
 use kernel::{GroupId, Moment, Right, Rights, Role, Turn};
 
-/// Who asks.
+/// Somebody who asks.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) name: String,
     pub(super) is: Is,
     /// The person, with a credential that is good for everything.
     pub(super) person: Somebody,
-    /// What they ask with.
+    /// The credential they ask with.
     pub(super) token: Option<String>,
     /// In which org.
     pub(super) place: usize,
     pub(super) tries: Tries,
 }
 
-/// How many ways to stand to a session are tried with somebody: all, some of each sort, or only what decides about
+/// The ways to stand to a session that are tried with somebody: all, some of each sort, or only what decides about
 /// credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tries {

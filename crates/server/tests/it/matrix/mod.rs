@@ -112,7 +112,7 @@ fn cells<'a>(rows: &'a [Row], callers: &'a [Caller]) -> Vec<Cell<'a>> {
     cells
 }
 
-/// Whether this can be, and would say something new.
+/// True if this can be, and would say something new.
 fn is_asked(caller: &Caller, target: Target) -> bool {
     let is_here = caller.is.bound == Bound::Here;
     let Target::Session(Spot { stands, ended, mine }) = target else { return !is_here };
@@ -129,17 +129,17 @@ fn is_asked(caller: &Caller, target: Target) -> bool {
 }
 
 impl Cell<'_> {
-    /// Whether it is to do something.
+    /// True if it is to do something.
     fn acts(&self) -> bool {
         self.row.changes && self.expected.1.is_none()
     }
 
-    /// Whether it changes what somebody may do anywhere.
+    /// True if it changes what somebody may do anywhere.
     fn changes_people(&self) -> bool {
         self.acts() && !matches!(self.target, Target::Session(_))
     }
 
-    /// Whether it changes the caller.
+    /// True if it changes the caller.
     fn needs_another(&self) -> bool {
         let me = matches!(
             self.target,
@@ -149,7 +149,7 @@ impl Cell<'_> {
     }
 }
 
-/// What is wrong with the answer, if anything is.
+/// The fault in the answer, if there is one.
 async fn ask(
     scene: &Scene<'_>,
     paths: &BTreeMap<String, (String, String)>,

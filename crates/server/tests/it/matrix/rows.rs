@@ -29,7 +29,7 @@ pub(super) struct Names {
 /// One way of asking an operation.
 pub(super) struct Row {
     pub(super) operation: &'static str,
-    /// Which way, if there are several.
+    /// The way, if there are several.
     pub(super) way: &'static str,
     pub(super) takes: Takes,
     pub(super) targets: Vec<Target>,
@@ -37,16 +37,16 @@ pub(super) struct Row {
     pub(super) fine: u16,
     /// The code of what may be done, where the session itself says no.
     pub(super) keeper: Option<&'static str>,
-    /// Whether it changes something: then what it is about is made for it alone.
+    /// True if it changes something: then what it is about is made for it alone.
     pub(super) changes: bool,
-    /// Whether it changes the caller or their credential: then somebody like them asks instead.
+    /// True if it changes the caller or their credential: then somebody like them asks instead.
     pub(super) changes_caller: bool,
-    /// What stands in the path's braces, in their order.
+    /// The names in the path's braces, in their order.
     pub(super) path: fn(&Names) -> Vec<&String>,
     pub(super) query: fn(&Names) -> String,
     pub(super) body: fn(&Names) -> Option<Value>,
     pub(super) accept: Option<&'static str>,
-    /// What the body is, if it is a text and not JSON.
+    /// The kind of the body, if it is a text and not JSON.
     pub(super) kind: Option<&'static str>,
     /// The code of a 403 that the rule leaves to the row.
     pub(super) not_theirs: &'static str,
@@ -87,7 +87,7 @@ impl Row {
     fn changes_caller(self) -> Self {
         Self { changes: true, changes_caller: true, ..self }
     }
-    /// What is asked about is not there, and only whoever may ask is told so.
+    /// The thing that is asked about is not there, and only whoever may ask is told so.
     fn finds_nothing(self) -> Self {
         Self { fine: 404, keeper: Some("not_found"), ..self }
     }

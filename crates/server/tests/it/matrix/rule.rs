@@ -1,22 +1,22 @@
-//! What ought to be answered, said a second time and by itself: who the caller is, how they stand to a thing, and what an
+//! The answer that is due, said a second time and by itself: who the caller is, how they stand to a thing, and what an
 //! operation takes. Nothing here asks the product.
 
 use kernel::{Grant, Right, Rights, Role};
 
-/// Who asks, as far as the rule is concerned.
+/// The caller, as far as the rule is concerned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Is {
-    /// Whether the credential is good for anything at all.
+    /// True if the credential is good for anything at all.
     pub(super) alive: bool,
     pub(super) role: Role,
     pub(super) host: bool,
     pub(super) rights: Rights,
     pub(super) bound: Bound,
-    /// Whether they are of the first org, in which the agents' doors are.
+    /// True if they are of the first org, in which the agents' doors are.
     pub(super) first_org: bool,
 }
 
-/// Whether a credential is for one turn only.
+/// The turn that a credential is bound to, if it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     No,
@@ -26,7 +26,7 @@ pub(super) enum Bound {
     Elsewhere,
 }
 
-/// How the caller stands to a session.
+/// The caller's standing to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Stands {
     Own,
@@ -49,7 +49,7 @@ pub(super) enum Stands {
 pub(super) struct Spot {
     pub(super) stands: Stands,
     pub(super) ended: bool,
-    /// Whether the caller said the message.
+    /// True if the caller said the message.
     pub(super) mine: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) enum Agent {
     Unknown,
 }
 
-/// What is asked about.
+/// The target that is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     Nothing,
@@ -103,7 +103,7 @@ pub(super) enum Target {
     Theirs(bool),
 }
 
-/// What an operation takes.
+/// The right that an operation takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Takes {
     /// Nothing: it is open, and this is the answer.
@@ -138,7 +138,7 @@ pub(super) enum Takes {
     Make,
     /// To answer so that it holds from now on in the session: what answering takes, and managing it besides.
     AnswerForGood,
-    /// Which of two rights it takes depends on the rule, so that is looked up with either; these are the org's.
+    /// The right it takes, one of two, depends on the rule, so that is looked up with either; these are the org's.
     RemoveRule,
     /// Something about the org.
     Org {
@@ -163,7 +163,7 @@ pub(super) enum Takes {
     Account {
         right: Right,
     },
-    /// What is given on an agent; whether it has to be there.
+    /// A grant on an agent; whether it has to be there.
     OnAgent {
         there: bool,
     },
@@ -177,7 +177,7 @@ const RIGHT: Answer = (403, Some("right_missing"));
 const ROLE: Answer = (403, Some("role_too_low"));
 const BOUND: Answer = (403, Some("bound_elsewhere"));
 
-/// What ought to be answered; `fine` is the answer to what may be done.
+/// The answer that is due; `fine` is the answer to what may be done.
 pub(super) fn expected(takes: Takes, is: &Is, target: Target, fine: u16) -> Answer {
     if let Takes::Open(status, code) = takes {
         return (status, code);
@@ -289,7 +289,7 @@ fn there(target: Target) -> Step {
     }
 }
 
-/// What somebody may do with a session; none if it is not there for them.
+/// Somebody's grant on a session; none if it is not there for them.
 fn grant(is: &Is, stands: Stands) -> Option<Grant> {
     let given = match stands {
         Stands::Own | Stands::OwnOfClosedAgent => Grant::Manage,

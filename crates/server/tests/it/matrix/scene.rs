@@ -1,4 +1,4 @@
-//! What is asked about: made once for everybody who only looks at it, and anew for whoever changes it.
+//! Targets: made once for everybody who only looks at it, and anew for whoever changes it.
 
 use super::callers::{Caller, Place};
 use super::rows::{Names, Row};
@@ -20,7 +20,7 @@ pub(super) const ALIASES: [&str; 4] = ["closed", "looked", "lent", "spare"];
 /// A directory that everybody may choose.
 const ROOT: &str = "/srv/town";
 
-/// What is made by whoever needs it first.
+/// Things that are made by whoever needs them first.
 type Once<K, V> = Mutex<HashMap<K, Arc<OnceCell<V>>>>;
 
 pub(super) struct Scene<'a> {
@@ -82,7 +82,7 @@ impl<'a> Scene<'a> {
         (7 << 100) + u128::from(self.used.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What the request is made of. What is changed is made for it alone.
+    /// The names that the request is made of. Whatever is changed is made for it alone.
     pub(super) async fn names(&self, row: &Row, caller: &Caller, target: Target, alone: bool) -> Names {
         let place = &self.places[caller.place];
         let mut names = match target {

@@ -18,7 +18,7 @@ use crate::counts::{
 use crate::orphans::{self, OrphansArgs};
 use crate::sim::{self, SimArgs};
 use crate::soak::{self, SoakArgs};
-use crate::steps::{self, Report, Step, Tally};
+use crate::steps::{self, CheckStep, Report, Tally};
 
 /// Run everything in full, for hours, and write docs/nightly.md
 ///
@@ -33,19 +33,19 @@ pub(crate) struct NightlyArgs {
 }
 
 /// What runs, in this order. The bench is last, when nothing that was started here runs any more.
-const PARTS: &[Step] = &[
-    Step { name: "fmt", run: checks::fmt },
-    Step { name: "tidy", run: checks::look },
-    Step { name: "deny", run: checks::deny },
-    Step { name: "build", run: checks::build },
-    Step { name: "tests", run: |root| checks::tests(root, Scale::Nightly) },
-    Step { name: "doc tests", run: checks::doc_tests },
-    Step { name: "http fuzz", run: |root| checks::http_fuzz(root, &NIGHTLY_REQUESTS) },
-    Step { name: "agents", run: |root| checks::agents(root, "agents-all") },
-    Step { name: "sim", run: simulate },
-    Step { name: "soak", run: kill },
-    Step { name: "orphans", run: die },
-    Step { name: "bench", run: measure },
+const PARTS: &[CheckStep] = &[
+    CheckStep { name: "fmt", run: checks::fmt },
+    CheckStep { name: "tidy", run: checks::look },
+    CheckStep { name: "deny", run: checks::deny },
+    CheckStep { name: "build", run: checks::build },
+    CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Nightly) },
+    CheckStep { name: "doc tests", run: checks::doc_tests },
+    CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &NIGHTLY_REQUESTS) },
+    CheckStep { name: "agents", run: |root| checks::agents(root, "agents-all") },
+    CheckStep { name: "sim", run: simulate },
+    CheckStep { name: "soak", run: kill },
+    CheckStep { name: "orphans", run: die },
+    CheckStep { name: "bench", run: measure },
 ];
 
 /// How much of it a part does, for the page.

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::checks;
 use crate::counts::{self, Scale};
-use crate::steps::{self, Step, Tally};
+use crate::steps::{self, CheckStep, Tally};
 
 /// Run what can be known in a few minutes
 ///
@@ -19,11 +19,11 @@ pub(crate) struct QuickArgs {
     only: Vec<String>,
 }
 
-const STEPS: &[Step] = &[
-    Step { name: "fmt", run: checks::fmt },
-    Step { name: "tidy", run: checks::look },
-    Step { name: "build", run: checks::build },
-    Step { name: "tests", run: tests },
+const STEPS: &[CheckStep] = &[
+    CheckStep { name: "fmt", run: checks::fmt },
+    CheckStep { name: "tidy", run: checks::look },
+    CheckStep { name: "build", run: checks::build },
+    CheckStep { name: "tests", run: tests },
 ];
 
 pub(crate) fn quick(args: &QuickArgs, root: &Path) -> Result<()> {

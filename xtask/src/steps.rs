@@ -1,6 +1,6 @@
 //! How a test command goes through its checks: in order, with a table of times and one plain line at the end.
 //!
-//! A [`Step`] is a name and a function; `quick`, `test` and `nightly` each have a table of them. What a step counted is its
+//! A [`CheckStep`] is a name and a function; `quick`, `test` and `nightly` each have a table of them. What a step counted is its
 //! [`Tally`], what happened so far a [`Report`]. Nothing here knows what a check does.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-pub(crate) struct Step {
+pub(crate) struct CheckStep {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&Path) -> Result<Tally>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
 }
 
 /// The steps with these names, in the order of the table; all of them, if none is named.
-pub(crate) fn chosen(steps: &'static [Step], only: &[String]) -> Result<Vec<&'static Step>> {
+pub(crate) fn chosen(steps: &'static [CheckStep], only: &[String]) -> Result<Vec<&'static CheckStep>> {
     if let Some(unknown) = only.iter().find(|name| steps.iter().all(|step| step.name != name.as_str())) {
         let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
         bail!("there is no step called {unknown}; the steps are: {}", names.join(", "));
@@ -36,7 +36,7 @@ pub(crate) fn chosen(steps: &'static [Step], only: &[String]) -> Result<Vec<&'st
 }
 
 /// Goes through the steps up to the first that fails, and ends the program with its exit code.
-pub(crate) fn until_one_fails(steps: &[&Step], root: &Path) -> Result<()> {
+pub(crate) fn until_one_fails(steps: &[&CheckStep], root: &Path) -> Result<()> {
     let mut report = Report::default();
     for step in steps {
         if !report.take(step, root) {
@@ -72,7 +72,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Runs a step, and says whether it held.
-    pub(crate) fn take(&mut self, step: &Step, root: &Path) -> bool {
+    pub(crate) fn take(&mut self, step: &CheckStep, root: &Path) -> bool {
         println!("\n── {} ──", step.name);
         let began = Instant::now();
         let ended = (step.run)(root);
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn an_unknown_step_is_refused_with_the_names_of_the_known() {
-        static STEPS: [Step; 2] = [
-            Step { name: "fmt", run: |_| Ok(Tally::default()) },
-            Step { name: "clippy", run: |_| Ok(Tally::default()) },
+        static STEPS: [CheckStep; 2] = [
+            CheckStep { name: "fmt", run: |_| Ok(Tally::default()) },
+            CheckStep { name: "clippy", run: |_| Ok(Tally::default()) },
         ];
         let error = chosen(&STEPS, &["speling".into()]).err().unwrap().to_string();
         assert!(error.contains("speling") && error.contains("clippy"), "{error}");

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::checks;
 use crate::counts::{Scale, TEST_REQUESTS};
-use crate::steps::{self, Step};
+use crate::steps::{self, CheckStep};
 
 /// Run everything that a change must not break, in the order that fails soonest
 ///
@@ -25,15 +25,15 @@ pub(crate) struct TestArgs {
 }
 
 /// What runs, in this order.
-const STEPS: &[Step] = &[
-    Step { name: "fmt", run: checks::fmt },
-    Step { name: "tidy", run: checks::look },
-    Step { name: "deny", run: checks::deny },
-    Step { name: "build", run: checks::build },
-    Step { name: "tests", run: |root| checks::tests(root, Scale::Test) },
-    Step { name: "doc tests", run: checks::doc_tests },
-    Step { name: "http fuzz", run: |root| checks::http_fuzz(root, &TEST_REQUESTS) },
-    Step { name: "agents", run: |root| checks::agents(root, "agents") },
+const STEPS: &[CheckStep] = &[
+    CheckStep { name: "fmt", run: checks::fmt },
+    CheckStep { name: "tidy", run: checks::look },
+    CheckStep { name: "deny", run: checks::deny },
+    CheckStep { name: "build", run: checks::build },
+    CheckStep { name: "tests", run: |root| checks::tests(root, Scale::Test) },
+    CheckStep { name: "doc tests", run: checks::doc_tests },
+    CheckStep { name: "http fuzz", run: |root| checks::http_fuzz(root, &TEST_REQUESTS) },
+    CheckStep { name: "agents", run: |root| checks::agents(root, "agents") },
 ];
 
 pub(crate) fn test(args: &TestArgs, root: &Path) -> Result<()> {

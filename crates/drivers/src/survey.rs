@@ -17,14 +17,14 @@ const PARTS_MAX: usize = 20;
 const OPTION_BYTES_MAX: usize = 1024;
 
 /// One thing that is asked.
-pub(crate) struct Part {
+pub(crate) struct SurveyPart {
     /// The question of the agent.
     pub(crate) words: String,
     /// The options; nothing wants words.
     pub(crate) options: Vec<Choice>,
 }
 
-impl Part {
+impl SurveyPart {
     /// A part whose options are listed with these names and descriptions.
     pub(crate) fn read(words: &Value, options: &Value) -> Self {
         let text = |value: &Value, most| bounded(value.as_str().unwrap_or_default(), most);
@@ -57,7 +57,7 @@ impl Part {
 struct Survey {
     /// The things the driver has to know to answer.
     about: Value,
-    parts: Vec<Part>,
+    parts: Vec<SurveyPart>,
     /// The answer to each part; nothing until then.
     said: Vec<Option<Option<String>>>,
 }
@@ -81,7 +81,7 @@ impl Surveys {
         key: &str,
         tool: &str,
         about: Value,
-        parts: Vec<Part>,
+        parts: Vec<SurveyPart>,
         out: &mut ProtocolOutput,
     ) -> bool {
         let is_fine = (1..=PARTS_MAX).contains(&parts.len());
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn two() -> Vec<Part> {
+    fn two() -> Vec<SurveyPart> {
         let options = json!([{"label": "red", "description": "warm"}, {"label": "blue"}, {"label": ""}]);
-        vec![Part::read(&json!("which?"), &options), Part::read(&json!("why?"), &Value::Null)]
+        vec![SurveyPart::read(&json!("which?"), &options), SurveyPart::read(&json!("why?"), &Value::Null)]
     }
 
     #[test]

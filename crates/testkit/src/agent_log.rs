@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// One moment in an agent's life: `up` (it came up), `start` (it begins to act on a message), `end` (it is done).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs)]
-pub struct Ran {
+pub struct AgentLogLine {
     pub event: String,
     pub session: String,
     pub turn: Option<u64>,
@@ -22,7 +22,7 @@ pub struct Ran {
 }
 
 /// Every line of the file, in order; none if the file is not there. A torn line fails the test: lines are written whole.
-pub fn agent_log(path: &Path) -> Vec<Ran> {
+pub fn agent_log(path: &Path) -> Vec<AgentLogLine> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Vec::new(),

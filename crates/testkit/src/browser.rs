@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Answered, Http};
+use crate::{Http, HttpAnswer};
 
 /// Redirects in a row.
 const REDIRECTS_MAX: usize = 10;
@@ -24,7 +24,7 @@ struct Cookie {
 #[derive(Debug)]
 pub struct Page {
     /// The last answer.
-    pub answered: Answered,
+    pub answered: HttpAnswer,
     /// The address on another server to which it was sent, if that is why it stopped.
     pub away: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Browser {
 
     /// Asks as a script of the server's own page does.
     #[track_caller]
-    pub fn fetch(&mut self, method: &str, url: &str, body: Option<&serde_json::Value>) -> Answered {
+    pub fn fetch(&mut self, method: &str, url: &str, body: Option<&serde_json::Value>) -> HttpAnswer {
         let body = body.map(|body| body.to_string().into_bytes());
         let kind = body.as_deref().map(|body| ("application/json", body));
         let origin = format!("http://{}", split(url).0);
@@ -89,7 +89,7 @@ impl Browser {
     }
 
     #[track_caller]
-    fn go_on(&mut self, url: &str, mut answered: Answered, from_elsewhere: bool) -> Page {
+    fn go_on(&mut self, url: &str, mut answered: HttpAnswer, from_elsewhere: bool) -> Page {
         let mut here = url.to_owned();
         for _ in 0..REDIRECTS_MAX {
             let Some(to) = answered.header("location").filter(|_| (300..400).contains(&answered.status))
@@ -114,7 +114,7 @@ impl Browser {
         headers: &[(&str, &str)],
         body: Option<(&str, &[u8])>,
         from_elsewhere: bool,
-    ) -> Answered {
+    ) -> HttpAnswer {
         let (server, path) = split(url);
         let cookies = self.cookies(url, path, from_elsewhere);
         let mut all = headers.to_vec();

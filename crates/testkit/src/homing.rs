@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 
 use crate::leftovers::{Leftover, leftovers};
-use crate::{Http, Port, Ran, agent_log, eventually};
+use crate::{AgentLogLine, Http, Port, agent_log, eventually};
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -78,13 +78,13 @@ pub struct Homing {
 
 /// What a command printed, and how it ended.
 #[derive(Debug, Clone)]
-pub struct Spoken {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Spoken {
+impl CommandOutput {
     /// Standard output, if it ended with this code; else the test fails and shows everything.
     #[track_caller]
     pub fn expect(&self, code: i32) -> &str {
@@ -99,7 +99,7 @@ impl Spoken {
     }
 }
 
-impl From<Output> for Spoken {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
@@ -237,19 +237,19 @@ impl Homing {
     }
 
     /// Runs a command of it to its end.
-    pub fn run(&self, arguments: &[&str]) -> Spoken {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_in(&self.place(), arguments)
     }
 
     /// Runs a command of it in a directory.
-    pub fn run_in(&self, directory: &Path, arguments: &[&str]) -> Spoken {
+    pub fn run_in(&self, directory: &Path, arguments: &[&str]) -> CommandOutput {
         let mut command = self.command();
         command.args(arguments).current_dir(directory).stdin(Stdio::null());
         command.output().expect("the binary can be run").into()
     }
 
     /// Runs a command of it with something to read.
-    pub fn run_with(&self, arguments: &[&str], read: &str) -> Spoken {
+    pub fn run_with(&self, arguments: &[&str], read: &str) -> CommandOutput {
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary can be run");
@@ -261,7 +261,7 @@ impl Homing {
     }
 
     /// What really ran, by the scripted agent's own account.
-    pub fn agent_log(&self) -> Vec<Ran> {
+    pub fn agent_log(&self) -> Vec<AgentLogLine> {
         agent_log(&self.agent_log_path())
     }
 

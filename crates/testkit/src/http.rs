@@ -24,14 +24,14 @@ pub struct Http {
 
 /// What a server answered.
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct HttpAnswer {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answered {
+impl HttpAnswer {
     /// The body; `null` if it is empty.
     pub fn json(&self) -> Value {
         if self.body.is_empty() {
@@ -65,23 +65,29 @@ impl Http {
     }
 
     #[track_caller]
-    pub fn get(&self, path: &str) -> Answered {
+    pub fn get(&self, path: &str) -> HttpAnswer {
         self.must("GET", path, &[], None)
     }
 
     #[track_caller]
-    pub fn post(&self, path: &str, body: &Value) -> Answered {
+    pub fn post(&self, path: &str, body: &Value) -> HttpAnswer {
         self.must("POST", path, &[], Some(body))
     }
 
     /// A POST under an Idempotency-Key.
     #[track_caller]
-    pub fn post_as(&self, key: &str, path: &str, body: &Value) -> Answered {
+    pub fn post_as(&self, key: &str, path: &str, body: &Value) -> HttpAnswer {
         self.must("POST", path, &[("Idempotency-Key", key)], Some(body))
     }
 
     #[track_caller]
-    pub fn must(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answered {
+    pub fn must(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> HttpAnswer {
         self.ask(method, path, headers, body).unwrap_or_else(|why| panic!("{method} {path}: {why}"))
     }
 
@@ -92,7 +98,7 @@ impl Http {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
-    ) -> io::Result<Answered> {
+    ) -> io::Result<HttpAnswer> {
         let body = body.map(|body| body.to_string().into_bytes());
         self.ask_with(method, path, headers, body.as_deref().map(|body| ("application/json", body)))
     }
@@ -104,11 +110,11 @@ impl Http {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<(&str, &[u8])>,
-    ) -> io::Result<Answered> {
+    ) -> io::Result<HttpAnswer> {
         let mut reader = self.open(method, path, headers, body)?;
         let (status, headers) = read_head(&mut reader)?;
         let body = read_body(&mut reader, &headers)?;
-        Ok(Answered { status, headers, body })
+        Ok(HttpAnswer { status, headers, body })
     }
 
     /// Sends a request and hands over the line, nothing of the answer read.

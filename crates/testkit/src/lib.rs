@@ -7,6 +7,7 @@
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
 
+mod agent_fixture;
 mod agent_log;
 mod browser;
 mod certificate;
@@ -17,19 +18,18 @@ mod model;
 mod port;
 mod provider;
 mod sse;
-mod stage;
 
-pub use agent_log::{Ran, agent_log};
+pub use agent_fixture::{AgentFixture, RealAgent};
+pub use agent_log::{AgentLogLine, agent_log};
 pub use browser::{Browser, Page};
 pub use certificate::{Authority, Signed};
-pub use homing::{Homing, Setup, Spoken};
-pub use http::{Answered, Http};
+pub use homing::{CommandOutput, Homing, Setup};
+pub use http::{Http, HttpAnswer};
 pub use leftovers::{Leftover, leftovers};
-pub use model::{Asked, Protocol, Purpose, StubModel};
+pub use model::{ModelRequest, Protocol, RequestPurpose, StubModel};
 pub use port::Port;
 pub use provider::Provider;
-pub use sse::{Follow, Heard};
-pub use stage::{RealAgent, Stage};
+pub use sse::{EventStream, StreamEvent};
 
 use std::time::{Duration, Instant};
 

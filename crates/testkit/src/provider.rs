@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Browser;
-use crate::stage::in_cache;
+use crate::agent_fixture::in_cache;
 
 /// What is run. It stands beside a link to the packages, because that is where Node looks for them.
 const SCRIPT: &str = include_str!("provider/provider.mjs");

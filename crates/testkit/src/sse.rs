@@ -10,7 +10,7 @@ use crate::http::{self, Http};
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heard {
+pub struct StreamEvent {
     /// The fact's number; none for words ahead of the log.
     pub id: Option<u64>,
     /// The event's name, if it has one.
@@ -20,16 +20,16 @@ pub struct Heard {
 
 /// A stream that is being followed.
 #[derive(Debug)]
-pub struct Follow {
+pub struct EventStream {
     reader: BufReader<TcpStream>,
     chunked: bool,
     pending: Vec<u8>,
-    heard: VecDeque<Heard>,
+    heard: VecDeque<StreamEvent>,
 }
 
 impl Http {
     /// Follows a path that answers with a stream. `last` is the number from which to resume.
-    pub fn follow(&self, path: &str, last: Option<u64>) -> io::Result<Follow> {
+    pub fn follow(&self, path: &str, last: Option<u64>) -> io::Result<EventStream> {
         let last = last.map(|last| last.to_string());
         let mut headers = vec![("Accept", "text/event-stream")];
         headers.extend(last.iter().map(|last| ("Last-Event-ID", last.as_str())));
@@ -39,13 +39,13 @@ impl Http {
             return Err(io::Error::other(format!("{path}: status {status}")));
         }
         let chunked = http::is_chunked(&headers);
-        Ok(Follow { reader, chunked, pending: Vec::new(), heard: VecDeque::new() })
+        Ok(EventStream { reader, chunked, pending: Vec::new(), heard: VecDeque::new() })
     }
 }
 
-impl Follow {
+impl EventStream {
     /// The next event; none at the end of the stream. Comments (the server's signs of life) are passed over.
-    pub fn next_event(&mut self) -> io::Result<Option<Heard>> {
+    pub fn next_event(&mut self) -> io::Result<Option<StreamEvent>> {
         loop {
             if let Some(heard) = self.heard.pop_front() {
                 return Ok(Some(heard));
@@ -59,7 +59,7 @@ impl Follow {
 
     /// Reads on until an event is the one that is looked for, and answers everything up to it.
     #[track_caller]
-    pub fn until(&mut self, mut found: impl FnMut(&Heard) -> bool) -> Vec<Heard> {
+    pub fn until(&mut self, mut found: impl FnMut(&StreamEvent) -> bool) -> Vec<StreamEvent> {
         let mut all = Vec::new();
         loop {
             match self.next_event() {
@@ -93,7 +93,7 @@ impl Follow {
     }
 }
 
-fn read_block(block: &str) -> Option<Heard> {
+fn read_block(block: &str) -> Option<StreamEvent> {
     let (mut id, mut event, mut text) = (None, None, String::new());
     for line in block.lines() {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -106,7 +106,7 @@ fn read_block(block: &str) -> Option<Heard> {
         }
     }
     let json = serde_json::from_str(&text).ok()?;
-    Some(Heard { id, event, json })
+    Some(StreamEvent { id, event, json })
 }
 
 #[cfg(test)]

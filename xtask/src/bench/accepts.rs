@@ -6,7 +6,7 @@
 use anyhow::{Context, Result};
 
 use super::figure::{Figure, Rounds, both, rate};
-use super::place::{Bench, Server};
+use super::place::{Bench, BenchServer};
 
 const CONNECTIONS: [&str; 3] = ["1", "16", "64"];
 const SESSIONS: &str = "64";
@@ -37,7 +37,13 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(CONNECTIONS.iter().flat_map(|connections| figures(connections, &rounds)).collect())
 }
 
-fn measure(bench: &Bench, server: &Server, sessions: &str, name: &str, rounds: &mut Rounds) -> Result<()> {
+fn measure(
+    bench: &Bench,
+    server: &BenchServer,
+    sessions: &str,
+    name: &str,
+    rounds: &mut Rounds,
+) -> Result<()> {
     for connections in CONNECTIONS {
         let asked = [("connections", connections), ("ms", MS), ("sessions", sessions)];
         let took = bench.load(server, "accepts", &asked)?;

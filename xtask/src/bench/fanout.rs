@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::figure::{Figure, Rounds, both, rate, time};
-use super::place::{Bench, Server};
+use super::place::{Bench, BenchServer};
 
 const READERS: &str = "1000";
 /// Below what a reader may lag behind, so that nobody is cut off however slow this machine is.
@@ -36,14 +36,14 @@ fn stream(session: &str) -> String {
     format!("/api/v1/sessions/{session}/facts?after=0")
 }
 
-fn made(bench: &Bench, server: &Server, asked: &[(&str, &str)]) -> Result<String> {
+fn made(bench: &Bench, server: &BenchServer, asked: &[(&str, &str)]) -> Result<String> {
     let made = bench.load(server, "make", asked)?;
     Ok(made["sessions"][0].as_str().context("a session was made")?.to_owned())
 }
 
 fn burst(
     bench: &Bench,
-    server: &Server,
+    server: &BenchServer,
     name: &str,
     [stream, tell, body]: [&str; 3],
     rounds: &mut Rounds,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::figure::{Figure, Rounds, megabytes};
-use super::place::{Bench, Server};
+use super::place::{Bench, BenchServer};
 
 const IDLE_BYTES_MAX: f64 = 30e6;
 const DORMANT_BYTES_MAX: f64 = 20e6;
@@ -40,7 +40,7 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     ])
 }
 
-fn settled(server: &Server) -> Result<f64> {
+fn settled(server: &BenchServer) -> Result<f64> {
     std::thread::sleep(SETTLE);
     server.pss_bytes()
 }

@@ -122,14 +122,14 @@ impl Bench {
     }
 
     /// Starts a server in a fresh directory.
-    pub(crate) fn serve(&self, name: &str, config: &str) -> Result<Server> {
+    pub(crate) fn serve(&self, name: &str, config: &str) -> Result<BenchServer> {
         let data = self.fresh(name)?;
         fs::write(data.join("homing.toml"), config)?;
         self.serve_in(&data)
     }
 
     /// Starts a server on a data directory, and answers when it is ready.
-    pub(crate) fn serve_in(&self, data: &Path) -> Result<Server> {
+    pub(crate) fn serve_in(&self, data: &Path) -> Result<BenchServer> {
         let config = data.join("homing.toml");
         let text = if config.exists() { fs::read_to_string(&config)? } else { String::new() };
         fs::write(config, without_pace(&text))?;
@@ -141,16 +141,16 @@ impl Bench {
         }
         command.env("HOMING_DATA", data).env("XDG_CONFIG_HOME", data).env("HOMING_DEFAULT_AGENT", "scripted");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
-        Server::start(command, Some(data))
+        BenchServer::start(command, Some(data))
     }
 
     /// Starts the bare handler.
-    pub(crate) fn serve_bare(&self) -> Result<Server> {
-        Server::start(self.example("bare"), None)
+    pub(crate) fn serve_bare(&self) -> Result<BenchServer> {
+        BenchServer::start(self.example("bare"), None)
     }
 
     /// Lets the load generator measure something.
-    pub(crate) fn load(&self, server: &Server, what: &str, asked: &[(&str, &str)]) -> Result<Value> {
+    pub(crate) fn load(&self, server: &BenchServer, what: &str, asked: &[(&str, &str)]) -> Result<Value> {
         let mut load = self.example("load");
         load.arg(what).arg(format!("host={}", server.host)).arg(format!("token={}", server.token));
         load.arg(format!("pid={}", server.pid()));
@@ -190,7 +190,7 @@ fn printed(command: &mut Command) -> Result<Value> {
 }
 
 /// A server that runs. It is ended when this is dropped.
-pub(crate) struct Server {
+pub(crate) struct BenchServer {
     child: Child,
     host: String,
     token: String,
@@ -199,7 +199,7 @@ pub(crate) struct Server {
     pub(crate) took: Duration,
 }
 
-impl Server {
+impl BenchServer {
     fn start(mut command: Command, data: Option<&Path>) -> Result<Self> {
         let log = data.map(|data| data.join("bench.log"));
         let errors = match &log {
@@ -272,7 +272,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -98,7 +98,7 @@ impl Fuzz {
         let place = self.place.join(lane.name);
         fs::create_dir_all(place.join("data"))?;
         make_repository(&place)?;
-        let mut server = Server::start(&self.homing, &place)?;
+        let mut server = FuzzServer::start(&self.homing, &place)?;
         let asked = self.ask(lane, seed, &server, &place).with_context(|| format!("the lane {}", lane.name));
         let log = || fs::read_to_string(place.join("server.log")).unwrap_or_default();
         let counts = asked.with_context(|| format!("the end of the server's log:\n{}", last(&log(), 20)))?;
@@ -110,7 +110,7 @@ impl Fuzz {
         Ok(counts)
     }
 
-    fn ask(&self, lane: &Lane, seed: u64, server: &Server, place: &Path) -> Result<Counts> {
+    fn ask(&self, lane: &Lane, seed: u64, server: &FuzzServer, place: &Path) -> Result<Counts> {
         let (report, said) = (place.join("report.json"), place.join("schemathesis.log"));
         let mut command = Command::new(&self.schemathesis);
         command.arg("--config-file").arg(self.rules.join("schemathesis.toml")).arg("run");
@@ -173,13 +173,13 @@ fn wait(child: &mut Child, longest: Duration) -> Result<Option<ExitStatus>> {
 }
 
 /// The server of a lane. It is ended when this is dropped.
-struct Server {
+struct FuzzServer {
     child: Child,
     url: String,
     token: String,
 }
 
-impl Server {
+impl FuzzServer {
     fn start(homing: &Path, place: &Path) -> Result<Self> {
         let data = place.join("data");
         fs::write(data.join("homing.toml"), CONFIG)?;
@@ -226,7 +226,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for FuzzServer {
     fn drop(&mut self) {
         // If it has gone already, nothing is left to do.
         let _ = self.child.kill();

@@ -41,7 +41,7 @@ pub(super) struct AcpProtocol {
     behaviour: Arc<Behaviour>,
     wanted: ProcessSetting,
     story: TurnStory,
-    stage: Stage,
+    stage: ConnectionStage,
     /// The number of our next request, and the one that is not answered yet.
     next_id: u64,
     waiting: Option<(u64, RequestPurpose)>,
@@ -49,17 +49,17 @@ pub(super) struct AcpProtocol {
     can: Value,
     session: String,
     /// Its questions, by our key: its own id, and the options it gave.
-    questions: BTreeMap<String, Question>,
+    questions: BTreeMap<String, OpenQuestion>,
 }
 
 #[derive(Debug)]
-struct Question {
+struct OpenQuestion {
     id: Value,
     options: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ConnectionStage {
     Opening,
     Idle,
     Turn { is_stopping: bool },
@@ -99,7 +99,7 @@ impl AcpProtocol {
             story: TurnStory::new(behaviour.clone()),
             behaviour,
             wanted,
-            stage: Stage::Opening,
+            stage: ConnectionStage::Opening,
             next_id: 1,
             waiting: None,
             can: Value::Null,
@@ -321,7 +321,7 @@ impl AcpProtocol {
     }
 
     fn be_ready(&mut self, out: &mut ProtocolOutput) {
-        self.stage = Stage::Idle;
+        self.stage = ConnectionStage::Idle;
         self.story.tell_about(out);
         out.event(AgentEvent::Ready { native: Some(self.native()) });
     }
@@ -332,10 +332,10 @@ impl AcpProtocol {
 
     /// The answer to our prompt: the turn is over.
     fn prompted(&mut self, result: &Value, out: &mut ProtocolOutput) {
-        let is_stopping = self.stage == Stage::Turn { is_stopping: true };
+        let is_stopping = self.stage == ConnectionStage::Turn { is_stopping: true };
         let failure = self.story.end_turn(out);
         self.take_questions_back(out);
-        self.stage = Stage::Idle;
+        self.stage = ConnectionStage::Idle;
         let reason = result["stopReason"].as_str().unwrap_or_default();
         if is_stopping && self.behaviour.cancelled_as.iter().any(|it| it == reason) {
             return out.interrupted();
@@ -355,9 +355,9 @@ impl AcpProtocol {
     }
 
     fn went_wrong(&mut self, ask: RequestPurpose, wrong: RpcError, out: &mut ProtocolOutput) {
-        if self.stage == (Stage::Turn { is_stopping: true }) {
+        if self.stage == (ConnectionStage::Turn { is_stopping: true }) {
             // Some say so by an error when they are stopped.
-            self.stage = Stage::Idle;
+            self.stage = ConnectionStage::Idle;
             return out.interrupted();
         }
         match ask {
@@ -438,7 +438,7 @@ impl AcpProtocol {
     }
 
     fn fail(&mut self, trouble: Trouble, out: &mut ProtocolOutput) {
-        self.stage = Stage::Over;
+        self.stage = ConnectionStage::Over;
         out.event(AgentEvent::Failed(trouble));
     }
 
@@ -448,7 +448,7 @@ impl AcpProtocol {
             return out.event(other(&json!({ "id": id, "method": method, "params": params })));
         }
         let is_ours = params["sessionId"].as_str() == Some(&self.session);
-        let is_turn = self.stage == Stage::Turn { is_stopping: false };
+        let is_turn = self.stage == ConnectionStage::Turn { is_stopping: false };
         let key = id.to_string();
         if !is_ours || !is_turn || self.questions.len() >= QUESTIONS_MAX || key.len() > NATIVE_BYTES_MAX {
             return wire::answer(out, &id, &cancelled());
@@ -457,7 +457,7 @@ impl AcpProtocol {
         let options = params["options"].as_array().map_or(&[][..], Vec::as_slice);
         let option =
             |it: &Value| Some((it["kind"].as_str()?.to_owned(), it["optionId"].as_str()?.to_owned()));
-        let question = Question { id, options: options.iter().filter_map(option).collect() };
+        let question = OpenQuestion { id, options: options.iter().filter_map(option).collect() };
         if self.wanted.bypasses {
             return wire::answer(out, &question.id, &question.outcome(&["allow_once", "allow_always"]));
         }
@@ -466,7 +466,7 @@ impl AcpProtocol {
     }
 
     fn notified(&mut self, method: &str, params: &Value, out: &mut ProtocolOutput) {
-        let is_turn = matches!(self.stage, Stage::Turn { .. });
+        let is_turn = matches!(self.stage, ConnectionStage::Turn { .. });
         match method {
             "session/update"
                 if params["sessionId"].as_str() == Some(&self.session) || self.session.is_empty() =>
@@ -532,10 +532,10 @@ impl AgentProtocol for AcpProtocol {
     }
 
     fn hand(&mut self, message: &Message, out: &mut ProtocolOutput) {
-        if self.stage != Stage::Idle {
+        if self.stage != ConnectionStage::Idle {
             return;
         }
-        self.stage = Stage::Turn { is_stopping: false };
+        self.stage = ConnectionStage::Turn { is_stopping: false };
         self.story.begin_turn();
         let words = json!([{ "type": "text", "text": message.text }]);
         let params = json!({ "sessionId": self.session, "prompt": words });
@@ -559,7 +559,7 @@ impl AgentProtocol for AcpProtocol {
 
     /// First that the turn is to stop, then the questions: an agent that hears `cancelled` alone may go on.
     fn interrupt(&mut self, out: &mut ProtocolOutput) {
-        let Stage::Turn { is_stopping } = &mut self.stage else { return };
+        let ConnectionStage::Turn { is_stopping } = &mut self.stage else { return };
         *is_stopping = true;
         wire::notify(out, "session/cancel", &json!({ "sessionId": self.session }));
         for (key, question) in std::mem::take(&mut self.questions) {
@@ -582,7 +582,7 @@ impl AgentProtocol for AcpProtocol {
     }
 }
 
-impl Question {
+impl OpenQuestion {
     /// The first of these kinds that it offers; its own ids are its own affair.
     fn outcome(&self, kinds: &[&str]) -> Value {
         let option = |kind: &&str| self.options.iter().find(|(it, _)| it == kind);

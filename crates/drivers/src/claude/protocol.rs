@@ -21,7 +21,7 @@ use super::content::{Content, other};
 use super::trouble;
 use super::usage::Costs;
 use crate::running_agent::{AgentProtocol, ProtocolOutput};
-use crate::survey::{Part, SurveyAnswers, Surveys};
+use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
 /// How we call our own requests.
 const INITIALIZE: &str = "homing-initialize";
@@ -319,7 +319,7 @@ impl ClaudeProtocol {
     /// Asks a person what claude wants to know.
     fn survey(&mut self, id: &str, input: &Value, out: &mut ProtocolOutput) -> bool {
         let questions = input["questions"].as_array().into_iter().flatten();
-        let parts = questions.map(|it| Part::read(&it["question"], &it["options"])).collect();
+        let parts = questions.map(|it| SurveyPart::read(&it["question"], &it["options"])).collect();
         self.surveys.ask(id, ASKS, json!({"id": id, "input": input}), parts, out)
     }
 

@@ -105,7 +105,7 @@ enum RequestPurpose {
 
 /// A question of codex that waits for a person.
 #[derive(Debug)]
-struct Question {
+struct OpenQuestion {
     id: Value,
     yes: Value,
     no: Value,
@@ -138,7 +138,7 @@ pub(super) struct CodexProtocol {
     thread: String,
     about: About,
     turn: Option<Turn>,
-    questions: BTreeMap<String, Question>,
+    questions: BTreeMap<String, OpenQuestion>,
     totals: BTreeMap<String, Totals>,
 }
 
@@ -502,7 +502,7 @@ impl CodexProtocol {
             return out.send_line(&json!({"id": id, "error": {"code": NO_METHOD, "message": message}}));
         };
         let question = id.to_string();
-        self.questions.insert(question.clone(), Question { id: id.clone(), yes, no });
+        self.questions.insert(question.clone(), OpenQuestion { id: id.clone(), yes, no });
         let (detail, form) = (bounded(&detail, DETAIL_BYTES_MAX), Form::Permission);
         let event = AgentEvent::Asked { question, tool, detail, form };
         out.event(match &mut self.turn {
@@ -623,7 +623,7 @@ impl AgentProtocol for CodexProtocol {
     }
 
     fn answer(&mut self, question: &str, answer: &Answer, out: &mut ProtocolOutput) {
-        let Some(Question { id, yes, no }) = self.questions.remove(question) else { return };
+        let Some(OpenQuestion { id, yes, no }) = self.questions.remove(question) else { return };
         let result = match answer {
             Answer::Allow => yes,
             _ => no,

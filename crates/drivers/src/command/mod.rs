@@ -139,7 +139,7 @@ impl CommandAgent {
 
     async fn begin(&self, launch: Launch) -> Result<Box<dyn Running>, Trouble> {
         let prepared = self.command.prepare(&launch)?;
-        Ok(Box::new(Turn { command: self.command.clone(), launch, prepared, stage: Stage::Starting }))
+        Ok(Box::new(Turn { command: self.command.clone(), launch, prepared, stage: RunStage::Starting }))
     }
 
     async fn see(&self) -> Found {
@@ -294,10 +294,10 @@ struct Turn {
     command: Arc<CommandProgram>,
     launch: Launch,
     prepared: PreparedTurn,
-    stage: Stage,
+    stage: RunStage,
 }
 
-enum Stage {
+enum RunStage {
     /// Nothing was said yet.
     Starting,
     /// It waits for the message.
@@ -309,25 +309,25 @@ enum Stage {
 impl Turn {
     async fn hear(&mut self) -> AgentEvent {
         match &mut self.stage {
-            Stage::Starting => match self.prepared.trouble.take() {
+            RunStage::Starting => match self.prepared.trouble.take() {
                 Some(trouble) => {
-                    self.stage = Stage::Over;
+                    self.stage = RunStage::Over;
                     AgentEvent::Failed(trouble)
                 }
                 None => {
-                    self.stage = Stage::Waiting;
+                    self.stage = RunStage::Waiting;
                     AgentEvent::Ready { native: self.prepared.native.clone() }
                 }
             },
-            Stage::Waiting => std::future::pending().await,
-            Stage::Running(running) => loop {
+            RunStage::Waiting => std::future::pending().await,
+            RunStage::Running(running) => loop {
                 match running.next().await {
                     // Said already.
                     AgentEvent::Ready { .. } => {}
                     event => return event,
                 }
             },
-            Stage::Over => {
+            RunStage::Over => {
                 let verified = Verified { killed: 0, gone: true };
                 AgentEvent::Died { detail: "it was never started".to_owned(), verified }
             }
@@ -339,18 +339,18 @@ impl Turn {
             return Err(Trouble::refused(format!("a message has at most {MESSAGE_BYTES_MAX} bytes")));
         }
         let running = self.command.run(&self.launch, &self.prepared, &message.text).await?;
-        self.stage = Stage::Running(running);
+        self.stage = RunStage::Running(running);
         match &mut self.stage {
-            Stage::Running(running) => running.hand(message).await,
+            RunStage::Running(running) => running.hand(message).await,
             _ => Ok(()),
         }
     }
 
     async fn end(&mut self, grace_ms: u64) -> Verified {
         match &mut self.stage {
-            Stage::Running(running) => running.stop(grace_ms).await,
+            RunStage::Running(running) => running.stop(grace_ms).await,
             _ => {
-                self.stage = Stage::Over;
+                self.stage = RunStage::Over;
                 Verified { killed: 0, gone: true }
             }
         }

@@ -19,7 +19,7 @@ use super::ids::is_id;
 use super::side_channel::{HttpMethod, SideOrder, SideReport};
 use super::turn::{KnownFacts, NAME_BYTES_MAX, Turn, TurnOutcome, by_words, complaint, text};
 use crate::running_agent::{AgentProtocol, ProtocolOutput, gone_if_here};
-use crate::survey::{Part, SurveyAnswers, Surveys};
+use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
 /// The words that the process prints before its server's address.
 const LISTENING: &str = "opencode server listening on http://";
@@ -603,7 +603,7 @@ impl OpenCodeProtocol {
             return;
         }
         let questions = asked["questions"].as_array().into_iter().flatten();
-        let parts = questions.map(|it| Part::read(&it["question"], &it["options"])).collect();
+        let parts = questions.map(|it| SurveyPart::read(&it["question"], &it["options"])).collect();
         let is_known = self.surveys.has(&format!("{id}/0"));
         if !is_known && !self.surveys.ask(id, "question", json!(id), parts, out) {
             self.post(RequestPurpose::Nothing, &format!("/question/{id}/reject"), json!({}), out);

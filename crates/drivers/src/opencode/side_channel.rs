@@ -103,7 +103,7 @@ async fn obey(password: String, mut orders: mpsc::Receiver<Vec<u8>>, tell: mpsc:
         };
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match (serde_json::from_slice(line), &server) {
-                (Ok(SideOrder::Server { address }), _) => server = Server::at(address, &password),
+                (Ok(SideOrder::Server { address }), _) => server = ServerClient::at(address, &password),
                 (Ok(SideOrder::Listen), Some(server)) => {
                     going_on.spawn(listen(server.clone(), tell.clone()));
                 }
@@ -120,13 +120,13 @@ async fn obey(password: String, mut orders: mpsc::Receiver<Vec<u8>>, tell: mpsc:
 }
 
 #[derive(Clone)]
-struct Server {
+struct ServerClient {
     client: Client,
     address: SocketAddr,
     password: String,
 }
 
-impl Server {
+impl ServerClient {
     fn at(address: SocketAddr, password: &str) -> Option<Self> {
         let client = Client::builder()
             .no_proxy()
@@ -153,7 +153,7 @@ async fn refuse(number: u64, tell: mpsc::Sender<String>) {
     say(&tell, &SideReport::Unanswered::<()> { number, why }).await;
 }
 
-async fn ask(server: Server, request: SideOrder, tell: mpsc::Sender<String>) {
+async fn ask(server: ServerClient, request: SideOrder, tell: mpsc::Sender<String>) {
     let SideOrder::Request { number, method, path, body, wait_ms_max } = request else { return };
     let mut request = server.request(method, &path);
     if let Some(body) = &body {
@@ -193,7 +193,7 @@ async fn whole(mut response: Response) -> Result<Box<RawValue>, String> {
     Ok(serde_json::from_slice(&bytes).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
-async fn listen(server: Server, tell: mpsc::Sender<String>) {
+async fn listen(server: ServerClient, tell: mpsc::Sender<String>) {
     let mut tries = 0;
     loop {
         let (has_heard, why) = hear(&server, &tell).await;
@@ -207,7 +207,7 @@ async fn listen(server: Server, tell: mpsc::Sender<String>) {
 }
 
 /// Hears events until the stream ends; whether there were any, and why it ended.
-async fn hear(server: &Server, tell: &mpsc::Sender<String>) -> (bool, String) {
+async fn hear(server: &ServerClient, tell: &mpsc::Sender<String>) -> (bool, String) {
     let mut has_heard = false;
     let request = server.request(HttpMethod::Get, "/event").send();
     let mut response = match timeout(CONNECT_WAIT, request).await {

@@ -46,7 +46,7 @@ pub(super) struct Turn {
     created: Option<u64>,
     /// The messages that answer, and the model of each.
     answers: BTreeMap<String, String>,
-    parts: BTreeMap<String, Part>,
+    parts: BTreeMap<String, MessagePart>,
     /// Files that were changed by nobody we know yet.
     changed: BTreeSet<String>,
     notices: u32,
@@ -67,7 +67,7 @@ pub(super) struct Turn {
 
 /// The words of a part.
 #[derive(Debug, Default)]
-struct Part {
+struct MessagePart {
     kind: Kind,
     said: String,
     /// Something of it was missed, so that only the whole of it can be trusted.
@@ -422,7 +422,7 @@ impl Turn {
 }
 
 /// The output of a tool since the last time. Opencode repeats all of it, or the end of it when it is long.
-fn progress(seen: &mut Part, call: String, whole: &str, out: &mut ProtocolOutput) {
+fn progress(seen: &mut MessagePart, call: String, whole: &str, out: &mut ProtocolOutput) {
     let rest = whole.strip_prefix(seen.said.as_str()).unwrap_or_default();
     if !rest.is_empty() && seen.said.len() < PROGRESS_BYTES_MAX {
         out.event(AgentEvent::ToolProgress { call, output: bounded(rest, DETAIL_BYTES_MAX) });

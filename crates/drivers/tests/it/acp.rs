@@ -8,7 +8,7 @@ use homing_drivers::ProgramConfig;
 use homing_drivers::acp::{Acp, AcpConfig, Quirks};
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
-use testkit::{RealAgent, Stage};
+use testkit::{AgentFixture, RealAgent};
 
 use crate::bench::{be_ready, fence, holder_at};
 use crate::real::program_config;
@@ -204,7 +204,7 @@ async fn an_id_of_another_home_is_refused_where_ids_are_no_ones_own() {
 /// An agent that nobody has heard of needs its program and nothing else.
 #[tokio::test]
 async fn an_unknown_agent_needs_its_command_line_only() {
-    let stage = Stage::new(RealAgent::ClaudeAgentAcp);
+    let stage = AgentFixture::new(RealAgent::ClaudeAgentAcp);
     let program = ProgramConfig { name: "mine".to_owned(), kept_max: 0, ..program_config(&stage) };
     let agent = Acp::new(AcpConfig { program, quirks: Quirks::default() });
     let play = Play { stage, agent };
@@ -218,13 +218,13 @@ async fn an_unknown_agent_needs_its_command_line_only() {
 
 /// A real agent, its stage, and our driver of it.
 struct Play {
-    stage: Stage,
+    stage: AgentFixture,
     agent: Acp,
 }
 
 impl Play {
     fn new(agent: RealAgent) -> Self {
-        let stage = Stage::new(agent);
+        let stage = AgentFixture::new(agent);
         let quirks = Quirks::of(agent.name()).unwrap();
         let agent = Acp::new(AcpConfig { program: program_config(&stage), quirks });
         Self { stage, agent }

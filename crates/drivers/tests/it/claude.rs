@@ -8,7 +8,7 @@ use homing_drivers::claude::Claude;
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
 use rustix::process::Signal;
-use testkit::{RealAgent, Stage, StubModel};
+use testkit::{AgentFixture, RealAgent, StubModel};
 
 use crate::bench::{count_commands, fence, holder_at, signal};
 use crate::real::program_config;
@@ -20,7 +20,7 @@ const GRACE_MS: u64 = 10_000;
 
 /// Claude on its stage, in one session.
 struct Scene {
-    stage: Stage,
+    stage: AgentFixture,
     claude: Claude,
     session: SessionId,
     messages: std::cell::Cell<u128>,
@@ -32,7 +32,7 @@ impl Scene {
     }
 
     fn with(change: impl FnOnce(&mut ProgramConfig)) -> Self {
-        let stage = Stage::new(RealAgent::Claude);
+        let stage = AgentFixture::new(RealAgent::Claude);
         let mut config = program_config(&stage);
         change(&mut config);
         let session = SessionId::from_bits(uuid::Uuid::new_v4().as_u128() >> 1);

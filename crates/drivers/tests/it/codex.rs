@@ -8,7 +8,7 @@ use homing_drivers::ProgramConfig;
 use homing_drivers::codex::Codex;
 use kernel::{Failure, MessageId, Native, PersonId, SessionId};
 use processes::count_marked;
-use testkit::{RealAgent, Stage};
+use testkit::{AgentFixture, RealAgent};
 
 use crate::bench::fence;
 use crate::real::program_config;
@@ -50,7 +50,7 @@ impl Told {
 }
 
 struct Bench {
-    stage: Stage,
+    stage: AgentFixture,
     codex: Codex,
     session: SessionId,
 }
@@ -61,7 +61,7 @@ impl Bench {
     }
 
     fn with(change: impl FnOnce(ProgramConfig) -> ProgramConfig) -> Self {
-        let stage = Stage::new(RealAgent::Codex);
+        let stage = AgentFixture::new(RealAgent::Codex);
         let codex = Codex::new(change(program_config(&stage)));
         Self { stage, codex, session: some_session() }
     }
@@ -445,7 +445,7 @@ async fn nobody_acts_without_asking_unless_that_is_allowed() {
 }
 
 /// The settings of somebody who talks to codex's own model server.
-fn use_its_own_server(stage: &Stage) -> PathBuf {
+fn use_its_own_server(stage: &AgentFixture) -> PathBuf {
     let home = stage.home().join(".codex");
     let settings = format!(
         "openai_base_url = \"{}\"\nmodel = \"gpt-5\"\n[features]\nplugins = false\napps = false\n",

@@ -12,7 +12,7 @@ use homing_drivers::ProgramConfig;
 use homing_drivers::opencode::OpenCode;
 use kernel::{Failure, MessageId, Native, SessionId};
 use processes::count_marked;
-use testkit::{RealAgent, Stage};
+use testkit::{AgentFixture, RealAgent};
 
 use crate::bench::fence;
 use crate::real::program_config;
@@ -23,14 +23,14 @@ const WAIT: Duration = Duration::from_secs(120);
 const GRACE_MS: u64 = 30_000;
 
 struct Play {
-    stage: Stage,
+    stage: AgentFixture,
     agent: OpenCode,
     session: SessionId,
 }
 
 impl Play {
     fn new(change: impl FnOnce(ProgramConfig) -> ProgramConfig) -> Self {
-        let stage = Stage::new(RealAgent::OpenCode);
+        let stage = AgentFixture::new(RealAgent::OpenCode);
         let mut config = change(program_config(&stage));
         config.limits.start_max = WAIT;
         let mut bytes = [0; 16];

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use testkit::{Homing, Setup, Spoken, eventually};
+use testkit::{CommandOutput, Homing, Setup, eventually};
 
 use crate::{setup, text};
 
@@ -240,7 +240,7 @@ fn a_wrong_agent_stops_the_start_and_is_told_with_its_line() {
     let programs = Programs::new();
     let homing = programs.setup().start();
     let path = homing.root().join("wrong.toml");
-    let serve = |config: &str| -> Spoken {
+    let serve = |config: &str| -> CommandOutput {
         fs::write(&path, format!("listen = \"127.0.0.1:0\"\n{config}")).unwrap();
         let other = homing.root().join("other");
         let (path, other) = (path.to_str().unwrap(), other.to_str().unwrap());
@@ -267,7 +267,7 @@ fn an_unknown_default_agent_is_refused() {
     let homing = setup().start();
     let mut command = homing.command();
     command.env("HOMING_DEFAULT_AGENT", "nobody").args(["serve", "--listen", "127.0.0.1:0", "--data"]);
-    let said = Spoken::from(command.arg(homing.root().join("other")).output().unwrap());
+    let said = CommandOutput::from(command.arg(homing.root().join("other")).output().unwrap());
     said.expect(2);
     assert!(said.err.contains("\"nobody\"") && said.err.contains("scripted"), "{}", said.err);
 }

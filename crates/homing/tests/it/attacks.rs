@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use testkit::{Answered, Homing, Http, Setup, Spoken, eventually};
+use testkit::{CommandOutput, Homing, Http, HttpAnswer, Setup, eventually};
 
 use crate::people::{Person, add, mode, url_of};
 use crate::{EXE, setup, text};
@@ -45,11 +45,11 @@ fn talkative() -> (Homing, tempfile::TempDir) {
 struct Heard(Vec<(String, String)>);
 
 impl Heard {
-    fn spoken(&mut self, spoken: &Spoken, what: &str) {
+    fn spoken(&mut self, spoken: &CommandOutput, what: &str) {
         self.0.push((what.to_owned(), format!("{}\n{}", spoken.out, spoken.err)));
     }
 
-    fn answered(&mut self, answered: &Answered, what: &str) {
+    fn answered(&mut self, answered: &HttpAnswer, what: &str) {
         self.0.push((what.to_owned(), format!("{:?}\n{}", answered.headers, answered.text())));
     }
 }
@@ -183,7 +183,7 @@ impl Scene {
         for canary in &self.canaries {
             let secret = canary.secret.as_str();
             let plain = secret.replace(' ', "%20");
-            let mut hear = |answered: Answered, what: &str| {
+            let mut hear = |answered: HttpAnswer, what: &str| {
                 assert!(answered.status >= 400, "{} is fine {what}", canary.name);
                 heard.answered(&answered, &format!("{} {what}", canary.name));
             };

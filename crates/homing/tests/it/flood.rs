@@ -39,7 +39,7 @@ fn a_flood_that_is_too_much_ends_the_turn_and_leaves_the_server_as_it_was() {
     let receipt = homing.send("api:flood/all", "!flood 200000000");
     let (session, message) = (text(&receipt, "session"), text(&receipt, "id"));
     let mut follow = homing.http().follow(&format!("/api/v1/sessions/{session}/facts"), None).unwrap();
-    let why = |heard: &testkit::Heard| {
+    let why = |heard: &testkit::StreamEvent| {
         let said = heard.json["text"].as_str().unwrap_or_default();
         heard.json["type"] == "notice"
             && said.contains("printed more than 4.2 MB")

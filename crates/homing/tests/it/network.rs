@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
-use testkit::{Authority, Homing, Spoken, eventually};
+use testkit::{Authority, CommandOutput, Homing, eventually};
 
 use crate::{homing, setup};
 
@@ -32,7 +32,7 @@ impl Encrypted {
     }
 
     /// Asks as somebody on another machine would: by the address and a token alone.
-    fn ask_from_elsewhere(&self, name: &str, ca: Option<&Path>, arguments: &[&str]) -> Spoken {
+    fn ask_from_elsewhere(&self, name: &str, ca: Option<&Path>, arguments: &[&str]) -> CommandOutput {
         let http = self.homing.http();
         let port = http.host.rsplit_once(':').unwrap().1;
         let mut command = self.homing.command();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testkit::{Homing, Spoken};
+use testkit::{CommandOutput, Homing};
 
 use crate::{setup, text};
 
@@ -34,11 +34,11 @@ impl Person {
         command
     }
 
-    pub(crate) fn run(&self, homing: &Homing, arguments: &[&str]) -> Spoken {
+    pub(crate) fn run(&self, homing: &Homing, arguments: &[&str]) -> CommandOutput {
         self.type_in(homing, arguments, "")
     }
 
-    pub(crate) fn type_in(&self, homing: &Homing, arguments: &[&str], read: &str) -> Spoken {
+    pub(crate) fn type_in(&self, homing: &Homing, arguments: &[&str], read: &str) -> CommandOutput {
         speak(self.command(homing).args(arguments), read)
     }
 
@@ -47,7 +47,7 @@ impl Person {
     }
 }
 
-fn speak(command: &mut Command, read: &str) -> Spoken {
+fn speak(command: &mut Command, read: &str) -> CommandOutput {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A command that does not read to the end is no failure of the test.

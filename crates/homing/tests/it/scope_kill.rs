@@ -544,7 +544,7 @@ fn a_worktree_is_removed_and_restored_from_every_run_of_git_and_no_byte_is_lost(
 
 impl Yard {
     /// The answer to a question about the worktree, if there was an answer.
-    fn worktree(&self, method: &str, verb: &str) -> Option<testkit::Answered> {
+    fn worktree(&self, method: &str, verb: &str) -> Option<testkit::HttpAnswer> {
         let path = format!("/api/v1/sessions/{}/worktrees/shed{verb}", self.session);
         let body = (method == "POST").then(|| json!({}));
         self.homing.http().ask(method, &path, &[], body.as_ref()).ok()

@@ -159,7 +159,7 @@ fn the_environment_points_elsewhere_and_needs_a_token() {
         let mut command = homing.command();
         command.env("HOMING_DATA", homing.root().join("nowhere")).env("HOMING_URL", url).arg("ls");
         command.envs(token.map(|token| ("HOMING_TOKEN", token)));
-        testkit::Spoken::from(command.output().unwrap())
+        testkit::CommandOutput::from(command.output().unwrap())
     };
     elsewhere(Some(&homing.http().token), &url).expect(0);
     elsewhere(Some("wrong"), &url).expect(4);
@@ -169,7 +169,7 @@ fn the_environment_points_elsewhere_and_needs_a_token() {
     let mut command = homing.command();
     command.env("HOMING_URL", "http://127.0.0.1:1").env("HOMING_TOKEN", "x");
     command.args(["ls", "--data"]).arg(homing.data());
-    testkit::Spoken::from(command.output().unwrap()).expect(0);
+    testkit::CommandOutput::from(command.output().unwrap()).expect(0);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn other_machines_are_kept_out_unless_somebody_says_so() {
     let listen = homing.http().host;
     let mut command = homing.command();
     command.args(["serve", "--listen", &listen, "--data"]).arg(homing.root().join("other"));
-    let taken = testkit::Spoken::from(command.output().unwrap());
+    let taken = testkit::CommandOutput::from(command.output().unwrap());
     taken.expect(2);
     assert!(taken.err.contains("127.0.0.1:0 takes a free port"), "{}", taken.err);
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use testkit::{Homing, Spoken};
+use testkit::{CommandOutput, Homing};
 
 use crate::{homing, last_line, text};
 
@@ -117,10 +117,10 @@ fn interrupt(child: &Child) {
     rustix::process::kill_process(pid, Signal::INT).unwrap();
 }
 
-fn end_of(child: Child, mut errors: BufReader<std::process::ChildStderr>) -> Spoken {
+fn end_of(child: Child, mut errors: BufReader<std::process::ChildStderr>) -> CommandOutput {
     let mut err = String::new();
     std::io::Read::read_to_string(&mut errors, &mut err).unwrap();
-    let mut spoken: Spoken = child.wait_with_output().unwrap().into();
+    let mut spoken: CommandOutput = child.wait_with_output().unwrap().into();
     spoken.err = err;
     spoken
 }

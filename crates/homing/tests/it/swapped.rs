@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use testkit::{Answered, eventually};
+use testkit::{HttpAnswer, eventually};
 
 use crate::text;
 use crate::yard::{Yard, git, repository};
@@ -54,11 +54,11 @@ impl Lure {
         fs::create_dir(&self.place).unwrap();
     }
 
-    fn get(&self, what: &str) -> Answered {
+    fn get(&self, what: &str) -> HttpAnswer {
         self.yard.homing.http().get(&format!("/api/v1/sessions/{}/{what}", self.session))
     }
 
-    fn post(&self, what: &str, body: &Value) -> Answered {
+    fn post(&self, what: &str, body: &Value) -> HttpAnswer {
         self.yard.homing.http().post(&format!("/api/v1/sessions/{}/{what}", self.session), body)
     }
 
@@ -144,7 +144,7 @@ fn is_blocked(ready: &Value) {
 }
 
 #[track_caller]
-fn is_refused(answered: &Answered) {
+fn is_refused(answered: &HttpAnswer) {
     let problem = answered.expect(409);
     assert_eq!(problem["code"], "bad_directory", "{problem}");
     assert!(problem.to_string().contains("leads elsewhere by now"), "{problem}");

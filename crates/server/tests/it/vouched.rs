@@ -5,7 +5,7 @@
 use crate::world::World;
 use serde_json::{Value, json};
 use server::{CreateAs, OidcConfig};
-use testkit::{Answered, Browser, Provider};
+use testkit::{Browser, HttpAnswer, Provider};
 
 struct House {
     world: World,
@@ -41,7 +41,7 @@ impl House {
     }
 
     /// The whole way in a browser of its own. Answers what it is told in the end, and who it is then.
-    fn come(&self, name: &str) -> (Answered, Option<Value>) {
+    fn come(&self, name: &str) -> (HttpAnswer, Option<Value>) {
         let mut browser = Browser::default();
         let back = self.go(&mut browser, name);
         let answered = browser.arrive(&back).answered;

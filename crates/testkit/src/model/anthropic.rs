@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
+use super::chat_request::{ChatMessage, ChatRequest, OfferedTool, string, texts};
 use super::form::{Draft, Frame, named};
-use super::talk::{Offered, Said, Talk, string, texts};
 
-pub(super) fn read(body: &Value) -> Talk {
-    let mut talk = Talk {
+pub(super) fn read(body: &Value) -> ChatRequest {
+    let mut talk = ChatRequest {
         model: string(&body["model"]),
         streamed: body["stream"] == true,
         system: texts(&body["system"]).join("\n"),
-        ..Talk::default()
+        ..ChatRequest::default()
     };
     for message in body["messages"].as_array().into_iter().flatten() {
         match message["role"].as_str() {
             Some("assistant") => {
-                talk.said.push(Said::Model);
+                talk.said.push(ChatMessage::Model);
                 continue;
             }
             // Claude Code describes its surroundings in the middle of the conversation.
@@ -27,18 +27,18 @@ pub(super) fn read(body: &Value) -> Talk {
         }
         for block in message["content"].as_array().into_iter().flatten() {
             if block["type"] == "tool_result" {
-                talk.said.push(Said::Tool(texts(&block["content"]).join("\n")));
+                talk.said.push(ChatMessage::Tool(texts(&block["content"]).join("\n")));
             }
         }
         talk.person(&texts(&message["content"]));
     }
     for tool in body["tools"].as_array().into_iter().flatten() {
-        talk.tools.push(Offered { name: string(&tool["name"]), schema: tool["input_schema"].clone() });
+        talk.tools.push(OfferedTool { name: string(&tool["name"]), schema: tool["input_schema"].clone() });
     }
     talk
 }
 
-pub(super) fn count(talk: &Talk) -> Value {
+pub(super) fn count(talk: &ChatRequest) -> Value {
     json!({ "input_tokens": talk.bytes / 4 + 1 })
 }
 
@@ -133,7 +133,8 @@ mod tests {
             ],
             "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
         }));
-        let want = [Said::Person("hello".into()), Said::Model, Said::Tool("done".into())];
+        let want =
+            [ChatMessage::Person("hello".into()), ChatMessage::Model, ChatMessage::Tool("done".into())];
         assert_eq!(
             (talk.said.as_slice(), talk.streamed, talk.system.as_str()),
             (&want[..], true, "be good\nhere")

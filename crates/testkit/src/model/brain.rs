@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::talk::{Offered, Said, Talk};
+use super::chat_request::{ChatMessage, ChatRequest, OfferedTool};
 
 /// An answer before it is put into a protocol's form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ModelAnswer {
     /// Silence before the first byte.
     pub(super) delay: Duration,
-    pub(super) say: Say,
-    pub(super) flaw: Flaw,
+    pub(super) say: ReplyContent,
+    pub(super) flaw: Fault,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Say {
+pub(super) enum ReplyContent {
     /// Pieces of text with a pause between them.
     Text {
         pieces: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) enum Say {
 
 /// What goes wrong on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(super) enum Fault {
     None,
     /// The line is cut in the middle.
     Cut,
@@ -40,9 +40,9 @@ pub(super) enum Flaw {
     Garbled,
 }
 
-impl Answer {
+impl ModelAnswer {
     pub(super) fn status(status: u16) -> Self {
-        Self { delay: Duration::ZERO, say: Say::Status(status), flaw: Flaw::None }
+        Self { delay: Duration::ZERO, say: ReplyContent::Status(status), flaw: Fault::None }
     }
 
     fn text(text: String) -> Self {
@@ -54,12 +54,12 @@ impl Answer {
     }
 
     fn pieces(pieces: Vec<String>, pause: Duration) -> Self {
-        Self { delay: Duration::ZERO, say: Say::Text { pieces, pause }, flaw: Flaw::None }
+        Self { delay: Duration::ZERO, say: ReplyContent::Text { pieces, pause }, flaw: Fault::None }
     }
 
     fn call(tool: &str, arguments: Value) -> Self {
-        let say = Say::Call { tool: tool.to_owned(), arguments };
-        Self { delay: Duration::ZERO, say, flaw: Flaw::None }
+        let say = ReplyContent::Call { tool: tool.to_owned(), arguments };
+        Self { delay: Duration::ZERO, say, flaw: Fault::None }
     }
 }
 
@@ -70,64 +70,68 @@ const WORDS_IN_PIECE: usize = 100;
 const SIDE_WORDS: &[&str] = &["title", "summar", "topic", "concise description", "words or less", "memory"];
 
 /// Whether this is a request that is no part of a turn.
-pub(super) fn is_side_call(talk: &Talk) -> bool {
+pub(super) fn is_side_call(talk: &ChatRequest) -> bool {
     let said = talk.system.to_lowercase();
     talk.tools.is_empty() && SIDE_WORDS.iter().any(|word| said.contains(word))
 }
 
 /// What a request that is no part of a turn gets.
-pub(super) fn answer_side_call() -> Answer {
-    Answer::text("A stubborn title".to_owned())
+pub(super) fn answer_side_call() -> ModelAnswer {
+    ModelAnswer::text("A stubborn title".to_owned())
 }
 
 /// What a turn gets. `before` says how often this very request was answered with a fault before.
-pub(super) fn answer(talk: &Talk, before: u32) -> Answer {
-    if let Some(Said::Tool(result)) = talk.said.last() {
+pub(super) fn answer(talk: &ChatRequest, before: u32) -> ModelAnswer {
+    if let Some(ChatMessage::Tool(result)) = talk.said.last() {
         let first = result.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-        return Answer::text(format!("TOOL SAID: {}", first.trim()));
+        return ModelAnswer::text(format!("TOOL SAID: {}", first.trim()));
     }
     let line = last_line(talk);
-    directive(talk, line, before).unwrap_or_else(|| Answer::text(echo(talk, line)))
+    directive(talk, line, before).unwrap_or_else(|| ModelAnswer::text(echo(talk, line)))
 }
 
 /// What decides about the answer.
-fn last_line(talk: &Talk) -> &str {
+fn last_line(talk: &ChatRequest) -> &str {
     let line = talk.last_text().lines().next_back().unwrap_or_default().trim();
     // One agent wraps an argument with a space in quotes.
     line.strip_prefix('"').and_then(|line| line.strip_suffix('"')).unwrap_or(line)
 }
 
-fn echo(talk: &Talk, line: &str) -> String {
+fn echo(talk: &ChatRequest, line: &str) -> String {
     format!("ECHO: {line} [turn={}]", talk.people().count())
 }
 
-fn directive(talk: &Talk, line: &str, before: u32) -> Option<Answer> {
+fn directive(talk: &ChatRequest, line: &str, before: u32) -> Option<ModelAnswer> {
     let (name, rest) = line.split_once(':').unwrap_or((line, ""));
     match name {
-        "RECALL" => Some(Answer::text(recall(talk))),
+        "RECALL" => Some(ModelAnswer::text(recall(talk))),
         "TOOL" => Some(tool(talk, rest)),
         "SLEEP" => {
             let delay = Duration::try_from_secs_f64(rest.parse().ok()?).ok()?;
-            Some(Answer { delay, ..Answer::text(echo(talk, line)) })
+            Some(ModelAnswer { delay, ..ModelAnswer::text(echo(talk, line)) })
         }
         "CHUNKS" => {
             let (count, pause_ms) = rest.split_once(':')?;
             let pieces = spaced((1..=count.parse::<u32>().ok()?).map(|number| format!("chunk {number}")));
-            Some(Answer::pieces(pieces, Duration::from_millis(pause_ms.parse().ok()?)))
+            Some(ModelAnswer::pieces(pieces, Duration::from_millis(pause_ms.parse().ok()?)))
         }
         "WORDS" => {
             let words = spaced((1..=rest.parse::<u32>().ok()?).map(|number| format!("word{number}")));
             let pieces = words.chunks(WORDS_IN_PIECE).map(<[String]>::concat).collect();
-            Some(Answer::pieces(pieces, Duration::ZERO))
+            Some(ModelAnswer::pieces(pieces, Duration::ZERO))
         }
         "ERR" => {
             let (status, times) = rest.split_once(':').unwrap_or((rest, ""));
             let times = times.parse().unwrap_or(u32::MAX);
             let status = status.parse().ok()?;
-            Some(if before < times { Answer::status(status) } else { Answer::text(echo(talk, line)) })
+            Some(if before < times {
+                ModelAnswer::status(status)
+            } else {
+                ModelAnswer::text(echo(talk, line))
+            })
         }
-        "DROP" => Some(Answer { flaw: Flaw::Cut, ..Answer::text(echo(talk, line)) }),
-        "MALFORMED" => Some(Answer { flaw: Flaw::Garbled, ..Answer::text(echo(talk, line)) }),
+        "DROP" => Some(ModelAnswer { flaw: Fault::Cut, ..ModelAnswer::text(echo(talk, line)) }),
+        "MALFORMED" => Some(ModelAnswer { flaw: Fault::Garbled, ..ModelAnswer::text(echo(talk, line)) }),
         _ => None,
     }
 }
@@ -138,7 +142,7 @@ fn spaced(words: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// The code words of everything a person said before the last thing.
-fn recall(talk: &Talk) -> String {
+fn recall(talk: &ChatRequest) -> String {
     let turns = talk.people().count();
     let earlier = talk.people().take(turns - 1).chain(before_the_last_line(talk));
     let words: Vec<&str> = earlier.flat_map(code_words).collect();
@@ -147,7 +151,7 @@ fn recall(talk: &Talk) -> String {
 }
 
 /// A failed turn's message that was glued to the last one was said earlier, too.
-fn before_the_last_line(talk: &Talk) -> Option<&str> {
+fn before_the_last_line(talk: &ChatRequest) -> Option<&str> {
     talk.last_text().rsplit_once('\n').map(|(before, _)| before)
 }
 
@@ -174,40 +178,40 @@ const SHELLS: &[&str] = &[
 const WRITERS: &[&str] =
     &["write", "write_file", "writefile", "developer__write", "text_editor", "developer__text_editor"];
 
-fn tool(talk: &Talk, rest: &str) -> Answer {
+fn tool(talk: &ChatRequest, rest: &str) -> ModelAnswer {
     let (kind, rest) = rest.split_once(':').unwrap_or((rest, ""));
     match kind {
         "bash" => shell(talk, rest),
         "write" => {
             let (path, text) = rest.split_once(':').unwrap_or((rest, ""));
             match offered(talk, WRITERS) {
-                Some(tool) => Answer::call(&tool.name, write_arguments(&tool.schema, path, text)),
+                Some(tool) => ModelAnswer::call(&tool.name, write_arguments(&tool.schema, path, text)),
                 None => shell(talk, &format!("printf %s {} > {}", quoted(text), quoted(path))),
             }
         }
         "raw" => {
             let (name, arguments) = rest.split_once(':').unwrap_or((rest, "{}"));
             match serde_json::from_str(arguments) {
-                Ok(arguments) => Answer::call(name, arguments),
-                Err(why) => Answer::text(format!("BAD ARGUMENTS: {why}")),
+                Ok(arguments) => ModelAnswer::call(name, arguments),
+                Err(why) => ModelAnswer::text(format!("BAD ARGUMENTS: {why}")),
             }
         }
-        _ => Answer::text(format!("UNKNOWN KIND OF TOOL: {kind}")),
+        _ => ModelAnswer::text(format!("UNKNOWN KIND OF TOOL: {kind}")),
     }
 }
 
-fn shell(talk: &Talk, command: &str) -> Answer {
+fn shell(talk: &ChatRequest, command: &str) -> ModelAnswer {
     match offered(talk, SHELLS) {
-        Some(tool) => Answer::call(&tool.name, shell_arguments(&tool.schema, command)),
-        None => Answer::text(format!("NO SHELL AMONG: {}", names(talk))),
+        Some(tool) => ModelAnswer::call(&tool.name, shell_arguments(&tool.schema, command)),
+        None => ModelAnswer::text(format!("NO SHELL AMONG: {}", names(talk))),
     }
 }
 
-fn offered<'a>(talk: &'a Talk, names: &[&str]) -> Option<&'a Offered> {
+fn offered<'a>(talk: &'a ChatRequest, names: &[&str]) -> Option<&'a OfferedTool> {
     names.iter().find_map(|name| talk.tools.iter().find(|tool| tool.name.eq_ignore_ascii_case(name)))
 }
 
-fn names(talk: &Talk) -> String {
+fn names(talk: &ChatRequest) -> String {
     let names: Vec<&str> = talk.tools.iter().map(|tool| tool.name.as_str()).collect();
     names.join(", ")
 }
@@ -257,11 +261,11 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(texts: &[&str]) -> Talk {
-        let mut talk = Talk::default();
+    fn said(texts: &[&str]) -> ChatRequest {
+        let mut talk = ChatRequest::default();
         for text in texts {
             talk.person(&[text]);
-            talk.said.push(Said::Model);
+            talk.said.push(ChatMessage::Model);
         }
         talk.said.pop();
         talk
@@ -270,7 +274,7 @@ mod tests {
     #[track_caller]
     fn check(texts: &[&str], want: &str) {
         let answer = answer(&said(texts), 0);
-        let Say::Text { pieces, .. } = answer.say else { panic!("{answer:?}") };
+        let ReplyContent::Text { pieces, .. } = answer.say else { panic!("{answer:?}") };
         assert_eq!(pieces.concat(), want);
     }
 
@@ -296,7 +300,7 @@ mod tests {
     fn words_come_in_pieces_and_in_order() {
         check(&["WORDS:3"], "word1 word2 word3");
         check(&["CHUNKS:2:0"], "chunk 1 chunk 2");
-        let Say::Text { pieces, .. } = answer(&said(&["WORDS:250"]), 0).say else { panic!("words") };
+        let ReplyContent::Text { pieces, .. } = answer(&said(&["WORDS:250"]), 0).say else { panic!("words") };
         assert_eq!(pieces.len(), 3);
         assert_eq!(pieces.concat().split(' ').count(), 250);
     }
@@ -304,31 +308,32 @@ mod tests {
     #[test]
     fn a_fault_stops_after_so_many_times() {
         let talk = said(&["ERR:429:2"]);
-        assert_eq!(answer(&talk, 0).say, Say::Status(429));
-        assert_eq!(answer(&talk, 1).say, Say::Status(429));
-        assert!(matches!(answer(&talk, 2).say, Say::Text { .. }));
-        assert_eq!(answer(&said(&["ERR:401"]), 1_000).say, Say::Status(401));
+        assert_eq!(answer(&talk, 0).say, ReplyContent::Status(429));
+        assert_eq!(answer(&talk, 1).say, ReplyContent::Status(429));
+        assert!(matches!(answer(&talk, 2).say, ReplyContent::Text { .. }));
+        assert_eq!(answer(&said(&["ERR:401"]), 1_000).say, ReplyContent::Status(401));
     }
 
     #[test]
     fn a_tool_is_called_by_the_name_and_the_fields_it_has() {
         let mut talk = said(&["TOOL:bash:echo a:b"]);
         let schema = json!({"properties": {"cmd": {"type": "string"}, "why": {"type": "string"}}, "required": ["cmd", "why"]});
-        talk.tools.push(Offered { name: "exec_command".into(), schema });
-        let want = Answer::call("exec_command", json!({"cmd": "echo a:b", "why": "as the stub was told"}));
+        talk.tools.push(OfferedTool { name: "exec_command".into(), schema });
+        let want =
+            ModelAnswer::call("exec_command", json!({"cmd": "echo a:b", "why": "as the stub was told"}));
         assert_eq!(answer(&talk, 0), want);
 
         let mut talk = said(&["TOOL:write:/srv/a:it's"]);
         let schema = json!({"properties": {"command": {"type": "array"}}});
-        talk.tools.push(Offered { name: "shell".into(), schema });
+        talk.tools.push(OfferedTool { name: "shell".into(), schema });
         let command = r"printf %s 'it'\''s' > '/srv/a'";
-        assert_eq!(answer(&talk, 0), Answer::call("shell", json!({"command": ["bash", "-c", command]})));
+        assert_eq!(answer(&talk, 0), ModelAnswer::call("shell", json!({"command": ["bash", "-c", command]})));
 
-        talk.tools.push(Offered {
+        talk.tools.push(OfferedTool {
             name: "Write".into(),
             schema: json!({"properties": {"file_path": {}, "content": {}}}),
         });
-        let want = Answer::call("Write", json!({"file_path": "/srv/a", "content": "it's"}));
+        let want = ModelAnswer::call("Write", json!({"file_path": "/srv/a", "content": "it's"}));
         assert_eq!(answer(&talk, 0), want);
         check(&["TOOL:bash:true"], "NO SHELL AMONG: ");
     }
@@ -336,8 +341,8 @@ mod tests {
     #[test]
     fn a_tools_result_ends_the_turn() {
         let mut talk = said(&["TOOL:bash:true"]);
-        talk.said.push(Said::Tool("\n done \nand more".into()));
-        assert_eq!(answer(&talk, 0), Answer::text("TOOL SAID: done".into()));
+        talk.said.push(ChatMessage::Tool("\n done \nand more".into()));
+        assert_eq!(answer(&talk, 0), ModelAnswer::text("TOOL SAID: done".into()));
     }
 
     #[test]
@@ -345,7 +350,7 @@ mod tests {
         let mut talk = said(&["ERR:401"]);
         talk.system = "You are a title generator.".into();
         assert!(is_side_call(&talk));
-        talk.tools.push(Offered { name: "bash".into(), schema: Value::Null });
+        talk.tools.push(OfferedTool { name: "bash".into(), schema: Value::Null });
         assert!(!is_side_call(&talk));
     }
 }

@@ -2,24 +2,28 @@
 
 use serde_json::{Value, json};
 
+use super::chat_request::{ChatMessage, ChatRequest, OfferedTool, string, texts};
 use super::form::{Draft, Frame, nameless};
-use super::talk::{Offered, Said, Talk, string, texts};
 
-pub(super) fn read(body: &Value) -> Talk {
-    let mut talk =
-        Talk { model: string(&body["model"]), streamed: body["stream"] == true, ..Talk::default() };
+pub(super) fn read(body: &Value) -> ChatRequest {
+    let mut talk = ChatRequest {
+        model: string(&body["model"]),
+        streamed: body["stream"] == true,
+        ..ChatRequest::default()
+    };
     for message in body["messages"].as_array().into_iter().flatten() {
         let texts = texts(&message["content"]);
         match message["role"].as_str() {
             Some("system" | "developer") => talk.system += &texts.join("\n"),
-            Some("assistant") => talk.said.push(Said::Model),
-            Some("tool") => talk.said.push(Said::Tool(texts.join("\n"))),
+            Some("assistant") => talk.said.push(ChatMessage::Model),
+            Some("tool") => talk.said.push(ChatMessage::Tool(texts.join("\n"))),
             _ => talk.person(&texts),
         }
     }
     for tool in body["tools"].as_array().into_iter().flatten() {
         let function = &tool["function"];
-        talk.tools.push(Offered { name: string(&function["name"]), schema: function["parameters"].clone() });
+        talk.tools
+            .push(OfferedTool { name: string(&function["name"]), schema: function["parameters"].clone() });
     }
     talk
 }
@@ -110,7 +114,8 @@ mod tests {
             ],
             "tools": [{"type": "function", "function": {"name": "bash", "parameters": {}}}],
         }));
-        let want = [Said::Person("hello".into()), Said::Model, Said::Tool("done".into())];
+        let want =
+            [ChatMessage::Person("hello".into()), ChatMessage::Model, ChatMessage::Tool("done".into())];
         assert_eq!(
             (talk.said.as_slice(), talk.streamed, talk.system.as_str()),
             (&want[..], false, "be good")

@@ -2,37 +2,37 @@
 
 use serde_json::Value;
 
-use super::brain::Say;
-use super::talk::Talk;
+use super::brain::ReplyContent;
+use super::chat_request::ChatRequest;
 
 /// What is to be put into a protocol's form. It is never a bare status: those have a form of their own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Draft<'a> {
     /// Different for each answer of any stub, because agents tell messages apart by their ids.
     pub(super) id: &'a str,
-    pub(super) talk: &'a Talk,
-    pub(super) say: &'a Say,
+    pub(super) talk: &'a ChatRequest,
+    pub(super) say: &'a ReplyContent,
 }
 
 impl Draft<'_> {
     pub(super) fn text(&self) -> String {
         match self.say {
-            Say::Text { pieces, .. } => pieces.concat(),
-            Say::Call { .. } | Say::Status(_) => String::new(),
+            ReplyContent::Text { pieces, .. } => pieces.concat(),
+            ReplyContent::Call { .. } | ReplyContent::Status(_) => String::new(),
         }
     }
 
     pub(super) fn pieces(&self) -> &[String] {
         match self.say {
-            Say::Text { pieces, .. } => pieces,
-            Say::Call { .. } | Say::Status(_) => &[],
+            ReplyContent::Text { pieces, .. } => pieces,
+            ReplyContent::Call { .. } | ReplyContent::Status(_) => &[],
         }
     }
 
     pub(super) fn call(&self) -> Option<(&str, &Value)> {
         match self.say {
-            Say::Call { tool, arguments } => Some((tool, arguments)),
-            Say::Text { .. } | Say::Status(_) => None,
+            ReplyContent::Call { tool, arguments } => Some((tool, arguments)),
+            ReplyContent::Text { .. } | ReplyContent::Status(_) => None,
         }
     }
 

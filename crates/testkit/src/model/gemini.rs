@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
+use super::chat_request::{ChatMessage, ChatRequest, OfferedTool, string, texts};
 use super::form::{Draft, Frame, nameless};
-use super::talk::{Offered, Said, Talk, string, texts};
 
 /// Here the model and whether to stream stand in the path.
-pub(super) fn read(body: &Value, model: &str, streamed: bool) -> Talk {
-    let mut talk = Talk { model: model.to_owned(), streamed, ..Talk::default() };
+pub(super) fn read(body: &Value, model: &str, streamed: bool) -> ChatRequest {
+    let mut talk = ChatRequest { model: model.to_owned(), streamed, ..ChatRequest::default() };
     let system = if body["systemInstruction"].is_null() { "system_instruction" } else { "systemInstruction" };
     talk.system = texts(&body[system]["parts"]).join("\n");
     for content in body["contents"].as_array().into_iter().flatten() {
         if content["role"] == "model" {
-            talk.said.push(Said::Model);
+            talk.said.push(ChatMessage::Model);
             continue;
         }
         for part in content["parts"].as_array().into_iter().flatten() {
             let response = &part["functionResponse"]["response"];
             if response.is_object() {
-                talk.said.push(Said::Tool(result(response)));
+                talk.said.push(ChatMessage::Tool(result(response)));
             }
         }
         talk.person(&texts(&content["parts"]));
@@ -26,7 +26,7 @@ pub(super) fn read(body: &Value, model: &str, streamed: bool) -> Talk {
     let declared = body["tools"].as_array().into_iter().flatten();
     for tool in declared.flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten()) {
         let schema = if tool["parameters"].is_null() { "parametersJsonSchema" } else { "parameters" };
-        talk.tools.push(Offered { name: string(&tool["name"]), schema: tool[schema].clone() });
+        talk.tools.push(OfferedTool { name: string(&tool["name"]), schema: tool[schema].clone() });
     }
     talk
 }
@@ -38,7 +38,7 @@ fn result(response: &Value) -> String {
         .map_or_else(|| response.to_string(), str::to_owned)
 }
 
-pub(super) fn count(talk: &Talk) -> Value {
+pub(super) fn count(talk: &ChatRequest) -> Value {
     json!({ "totalTokens": talk.bytes / 4 + 1 })
 }
 
@@ -101,7 +101,10 @@ mod tests {
             "tools": [{"functionDeclarations": [{"name": "run_shell_command", "parametersJsonSchema": {"type": "object"}}]}],
         });
         let talk = read(&body, "stub-1", true);
-        assert_eq!(talk.said, [Said::Person("hello".into()), Said::Model, Said::Tool("done".into())]);
+        assert_eq!(
+            talk.said,
+            [ChatMessage::Person("hello".into()), ChatMessage::Model, ChatMessage::Tool("done".into())]
+        );
         assert_eq!(talk.tools[0].schema["type"], "object");
     }
 }

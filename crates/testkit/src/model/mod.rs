@@ -23,16 +23,16 @@
 //! | `MALFORMED` | the first half of an answer, then something that is not JSON |
 //!
 //! After a tool's result it says `TOOL SAID: FIRST LINE` and ends. Requests an agent makes for itself (titles, summaries)
-//! get a short harmless answer, are marked [`Purpose::Side`], and no directive in them is obeyed.
+//! get a short harmless answer, are marked [`RequestPurpose::Side`], and no directive in them is obeyed.
 
 mod anthropic;
 mod brain;
 mod chat;
+mod chat_request;
 mod form;
 mod gemini;
 mod responses;
 mod server;
-mod talk;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -42,14 +42,14 @@ use serde_json::Value;
 /// A model server on loopback. It ends when it is dropped.
 #[derive(Debug)]
 pub struct StubModel {
-    server: server::Server,
+    server: server::ModelServer,
 }
 
 /// A request as a test wants to know it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct ModelRequest {
     pub protocol: Protocol,
-    pub purpose: Purpose,
+    pub purpose: RequestPurpose,
     /// The path, without its query.
     pub path: String,
     /// The model's name; empty if none was given.
@@ -81,7 +81,7 @@ pub enum Protocol {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum RequestPurpose {
     /// Part of a turn.
     Turn,
     /// Something the agent wants for itself, such as a title.
@@ -102,7 +102,7 @@ impl StubModel {
     #[track_caller]
     pub fn start_at(port: u16) -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Self { server: server::Server::start(address).unwrap_or_else(|why| panic!("{address}: {why}")) }
+        Self { server: server::ModelServer::start(address).unwrap_or_else(|why| panic!("{address}: {why}")) }
     }
 
     /// `http://127.0.0.1:PORT`, without a path: what Anthropic's, Google's and goose's settings want.
@@ -116,18 +116,18 @@ impl StubModel {
     }
 
     /// Everything that was asked so far, in the order in which the answers began.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ModelRequest> {
         self.server.shared().asked()
     }
 
     /// Only what belongs to turns.
-    pub fn turns(&self) -> Vec<Asked> {
-        self.asked().into_iter().filter(|asked| asked.purpose == Purpose::Turn).collect()
+    pub fn turns(&self) -> Vec<ModelRequest> {
+        self.asked().into_iter().filter(|asked| asked.purpose == RequestPurpose::Turn).collect()
     }
 
     /// Waits until something was asked, and answers it. For tests that act in the middle of a turn.
     #[track_caller]
-    pub fn until_asked(&self, what: &str, found: impl Fn(&Asked) -> bool) -> Asked {
+    pub fn until_asked(&self, what: &str, found: impl Fn(&ModelRequest) -> bool) -> ModelRequest {
         crate::eventually(what, || self.asked().into_iter().find(&found))
     }
 
@@ -275,8 +275,8 @@ mod tests {
         assert!(counted["input_tokens"].as_u64() > Some(10), "{counted}");
         let title = client(&stub).post("/v1/messages", &body).expect(200);
         assert_eq!(title["content"][0]["text"], "A stubborn title");
-        let purposes: Vec<Purpose> = stub.asked().iter().map(|asked| asked.purpose).collect();
-        assert_eq!(purposes, [Purpose::Count, Purpose::Side]);
+        let purposes: Vec<RequestPurpose> = stub.asked().iter().map(|asked| asked.purpose).collect();
+        assert_eq!(purposes, [RequestPurpose::Count, RequestPurpose::Side]);
         assert_eq!(client(&stub).get("/v1/nothing").status, 404);
     }
 }

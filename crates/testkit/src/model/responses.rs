@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
+use super::chat_request::{ChatMessage, ChatRequest, OfferedTool, string, texts};
 use super::form::{Draft, Frame, named};
-use super::talk::{Offered, Said, Talk, string, texts};
 
-pub(super) fn read(body: &Value) -> Talk {
-    let mut talk = Talk {
+pub(super) fn read(body: &Value) -> ChatRequest {
+    let mut talk = ChatRequest {
         model: string(&body["model"]),
         streamed: body["stream"] == true,
         system: string(&body["instructions"]),
-        ..Talk::default()
+        ..ChatRequest::default()
     };
     if let Some(text) = body["input"].as_str() {
         talk.person(&[text]);
@@ -21,19 +21,19 @@ pub(super) fn read(body: &Value) -> Talk {
     for tool in body["tools"].as_array().into_iter().flatten() {
         // Built-in tools have a type and no name.
         let name = tool["name"].as_str().or(tool["type"].as_str()).unwrap_or_default().to_owned();
-        talk.tools.push(Offered { name, schema: tool["parameters"].clone() });
+        talk.tools.push(OfferedTool { name, schema: tool["parameters"].clone() });
     }
     talk
 }
 
-fn read_item(talk: &mut Talk, item: &Value) {
+fn read_item(talk: &mut ChatRequest, item: &Value) {
     let kind = item["type"].as_str().unwrap_or("message");
     match (kind, item["role"].as_str()) {
         ("message", Some("system" | "developer")) => talk.system += &texts(&item["content"]).join("\n"),
-        ("message", Some("assistant")) => talk.said.push(Said::Model),
+        ("message", Some("assistant")) => talk.said.push(ChatMessage::Model),
         ("message", _) => talk.person(&texts(&item["content"])),
         ("function_call_output" | "custom_tool_call_output", _) => {
-            talk.said.push(Said::Tool(printed(&texts(&item["output"]).join("\n")).to_owned()));
+            talk.said.push(ChatMessage::Tool(printed(&texts(&item["output"]).join("\n")).to_owned()));
         }
         _ => {}
     }
@@ -138,7 +138,7 @@ mod tests {
             ],
             "tools": [{"type": "function", "name": "shell", "parameters": {}}, {"type": "web_search"}],
         }));
-        assert_eq!(talk.said, [Said::Person("hello".into()), Said::Tool("done".into())]);
+        assert_eq!(talk.said, [ChatMessage::Person("hello".into()), ChatMessage::Tool("done".into())]);
         let names: Vec<&str> = talk.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["shell", "web_search"]);
     }

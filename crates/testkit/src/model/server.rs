@@ -14,10 +14,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::brain::{self, Answer, Flaw, Say};
+use super::brain::{self, Fault, ModelAnswer, ReplyContent};
+use super::chat_request::{ChatRequest, string};
 use super::form::{Draft, Frame};
-use super::talk::{Talk, string};
-use super::{Asked, Protocol, Purpose, anthropic, chat, gemini, responses};
+use super::{ModelRequest, Protocol, RequestPurpose, anthropic, chat, gemini, responses};
 use crate::Port;
 
 /// The largest request that is read. Real ones have some hundred kilobytes.
@@ -30,10 +30,10 @@ const PAUSE_SLICE: Duration = Duration::from_millis(20);
 const BIND_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ModelServer {
     address: SocketAddr,
     _port: Option<Port>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     door: Mutex<Option<Door>>,
 }
 
@@ -46,8 +46,8 @@ struct Door {
 
 /// What all connections and the test see.
 #[derive(Debug)]
-pub(super) struct Shared {
-    book: Mutex<Book>,
+pub(super) struct ServerState {
+    book: Mutex<RequestLog>,
     /// The next number of a line or an answer.
     numbers: AtomicU64,
     /// Set at the start: two stubs one after the other must not use the same ids.
@@ -55,8 +55,8 @@ pub(super) struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    asked: Vec<Asked>,
+struct RequestLog {
+    asked: Vec<ModelRequest>,
     answer_all: Option<u16>,
     /// How often a conversation as it stands was answered with a fault.
     faults: HashMap<String, u32>,
@@ -66,14 +66,14 @@ struct Book {
     bodies: Option<PathBuf>,
 }
 
-impl Server {
+impl ModelServer {
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
         // While it refuses, nobody else may be given its port.
         let port = (address.port() == 0 && address.ip().is_loopback()).then(Port::reserve);
         let listener = TcpListener::bind(port.as_ref().map_or(address, Port::address))?;
         let address = listener.local_addr()?;
         let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let shared = Arc::new(Shared { book: Mutex::default(), numbers: AtomicU64::new(0), began_ms });
+        let shared = Arc::new(ServerState { book: Mutex::default(), numbers: AtomicU64::new(0), began_ms });
         let door = Mutex::new(Some(Door::open(listener, Arc::clone(&shared))));
         Ok(Self { address, _port: port, shared, door })
     }
@@ -82,7 +82,7 @@ impl Server {
         self.address
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &ServerState {
         &self.shared
     }
 
@@ -103,7 +103,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         self.refuse();
     }
@@ -120,7 +120,7 @@ fn bind_again(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 impl Door {
-    fn open(listener: TcpListener, shared: Arc<Shared>) -> Self {
+    fn open(listener: TcpListener, shared: Arc<ServerState>) -> Self {
         let closed = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&closed);
         let accepting = std::thread::spawn(move || accept(&listener, &shared, &seen));
@@ -135,7 +135,7 @@ impl Door {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>, closed: &Arc<AtomicBool>) {
+fn accept(listener: &TcpListener, shared: &Arc<ServerState>, closed: &Arc<AtomicBool>) {
     for stream in listener.incoming() {
         if closed.load(Ordering::SeqCst) {
             return;
@@ -146,14 +146,14 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, closed: &Arc<AtomicBool>
         let number = shared.keep_line(&stream);
         std::thread::spawn(move || {
             // A line that breaks off is the agent's affair: it was killed, or it hung up.
-            drop(Line::new(stream, Arc::clone(&shared), closed).and_then(Line::serve));
+            drop(Connection::new(stream, Arc::clone(&shared), closed).and_then(Connection::serve));
             shared.let_go(number);
         });
     }
 }
 
-impl Shared {
-    pub(super) fn asked(&self) -> Vec<Asked> {
+impl ServerState {
+    pub(super) fn asked(&self) -> Vec<ModelRequest> {
         lock(&self.book).asked.clone()
     }
 
@@ -194,19 +194,21 @@ impl Shared {
     }
 
     /// Decides about a request and writes it down.
-    fn decide(&self, request: &Request, understood: &Understood) -> Answer {
+    fn decide(&self, request: &Request, understood: &ParsedRequest) -> ModelAnswer {
         let mut book = lock(&self.book);
         let answer = match (book.answer_all, understood.purpose) {
-            (Some(status), _) => Answer::status(status),
-            (None, Purpose::Turn) => {
+            (Some(status), _) => ModelAnswer::status(status),
+            (None, RequestPurpose::Turn) => {
                 let faults = book.faults.entry(conversation(&understood.talk)).or_default();
                 let answer = brain::answer(&understood.talk, *faults);
-                *faults += u32::from(matches!(answer.say, Say::Status(_)));
+                *faults += u32::from(matches!(answer.say, ReplyContent::Status(_)));
                 answer
             }
-            (None, Purpose::Side) => brain::answer_side_call(),
-            (None, Purpose::Count) => Answer::status(200),
-            (None, Purpose::Other) => Answer::status(if request.lists_models() { 200 } else { 404 }),
+            (None, RequestPurpose::Side) => brain::answer_side_call(),
+            (None, RequestPurpose::Count) => ModelAnswer::status(200),
+            (None, RequestPurpose::Other) => {
+                ModelAnswer::status(if request.lists_models() { 200 } else { 404 })
+            }
         };
         let asked = understood.asked(request, &answer);
         book.write_down(asked);
@@ -215,12 +217,12 @@ impl Shared {
 }
 
 /// The conversation as it stands, so that the faults of one do not count for another.
-fn conversation(talk: &Talk) -> String {
+fn conversation(talk: &ChatRequest) -> String {
     talk.people().collect::<Vec<_>>().join("\n")
 }
 
-impl Book {
-    fn write_down(&mut self, asked: Asked) {
+impl RequestLog {
+    fn write_down(&mut self, asked: ModelRequest) {
         if self.telling {
             println!(
                 "{:?} {:?} {} {} streamed={} turns={} tools={} status={} {:?}",
@@ -245,15 +247,15 @@ impl Book {
 }
 
 /// A connection.
-struct Line {
+struct Connection {
     reader: BufReader<TcpStream>,
     writer: TcpStream,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     closed: Arc<AtomicBool>,
 }
 
-impl Line {
-    fn new(stream: TcpStream, shared: Arc<Shared>, closed: Arc<AtomicBool>) -> io::Result<Self> {
+impl Connection {
+    fn new(stream: TcpStream, shared: Arc<ServerState>, closed: Arc<AtomicBool>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let reader = BufReader::new(stream.try_clone()?);
         Ok(Self { reader, writer: stream, shared, closed })
@@ -261,11 +263,11 @@ impl Line {
 
     fn serve(mut self) -> io::Result<()> {
         while let Some(request) = self.read_request()? {
-            let understood = Understood::from(&request);
+            let understood = ParsedRequest::from(&request);
             let answer = self.shared.decide(&request, &understood);
             self.pause(answer.delay)?;
             self.write_answer(&request, &understood, &answer)?;
-            if request.closes || answer.flaw == Flaw::Cut {
+            if request.closes || answer.flaw == Fault::Cut {
                 break;
             }
         }
@@ -349,13 +351,13 @@ impl Line {
     fn write_answer(
         &mut self,
         request: &Request,
-        understood: &Understood,
-        answer: &Answer,
+        understood: &ParsedRequest,
+        answer: &ModelAnswer,
     ) -> io::Result<()> {
-        if let Say::Status(status) = answer.say {
+        if let ReplyContent::Status(status) = answer.say {
             let body = understood.plain(request, status);
             let body = if request.method == "HEAD" { String::new() } else { body.to_string() };
-            return self.write_whole(status, body.as_bytes(), Flaw::None);
+            return self.write_whole(status, body.as_bytes(), Fault::None);
         }
         let id = self.shared.next_id();
         let draft = Draft { id: &id, talk: &understood.talk, say: &answer.say };
@@ -364,20 +366,20 @@ impl Line {
             return self.write_whole(200, body.as_bytes(), answer.flaw);
         }
         let pause = match answer.say {
-            Say::Text { pause, .. } => pause,
-            Say::Call { .. } | Say::Status(_) => Duration::ZERO,
+            ReplyContent::Text { pause, .. } => pause,
+            ReplyContent::Call { .. } | ReplyContent::Status(_) => Duration::ZERO,
         };
         self.write_stream(&understood.stream(draft), pause, answer.flaw)
     }
 
-    fn write_whole(&mut self, status: u16, body: &[u8], flaw: Flaw) -> io::Result<()> {
+    fn write_whole(&mut self, status: u16, body: &[u8], flaw: Fault) -> io::Result<()> {
         let retry = if status == 429 { "Retry-After: 1\r\n" } else { "" };
         let sent = match flaw {
-            Flaw::None => body,
-            Flaw::Cut | Flaw::Garbled => &body[..body.len() / 2],
+            Fault::None => body,
+            Fault::Cut | Fault::Garbled => &body[..body.len() / 2],
         };
         // A cut answer has promised more than it brings; a garbled one brings what it promised.
-        let length = if flaw == Flaw::Cut { body.len() } else { sent.len() };
+        let length = if flaw == Fault::Cut { body.len() } else { sent.len() };
         let head = format!(
             "HTTP/1.1 {status} {}\r\nContent-Type: application/json\r\n{retry}Content-Length: {length}\r\n\r\n",
             reason(status)
@@ -385,7 +387,7 @@ impl Line {
         self.writer.write_all(&[head.as_bytes(), sent].concat())
     }
 
-    fn write_stream(&mut self, frames: &[Frame], pause: Duration, flaw: Flaw) -> io::Result<()> {
+    fn write_stream(&mut self, frames: &[Frame], pause: Duration, flaw: Fault) -> io::Result<()> {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\
                     Transfer-Encoding: chunked\r\n\r\n";
         self.writer.write_all(head.as_bytes())?;
@@ -393,13 +395,13 @@ impl Line {
         for frame in frames {
             if matches!(frame, Frame::Piece(_)) {
                 match flaw {
-                    Flaw::None => {}
-                    Flaw::Cut if pieces == 1 => return Ok(()),
-                    Flaw::Garbled if pieces == 1 => {
+                    Fault::None => {}
+                    Fault::Cut if pieces == 1 => return Ok(()),
+                    Fault::Garbled if pieces == 1 => {
                         self.write_chunk("data: {\"type\": \"content_block_delta\", \"del\n\n")?;
                         return self.write_chunk("");
                     }
-                    Flaw::Cut | Flaw::Garbled => {}
+                    Fault::Cut | Fault::Garbled => {}
                 }
                 if pieces > 0 {
                     self.pause(pause)?;
@@ -433,18 +435,18 @@ impl Request {
 }
 
 /// A request and what it is about.
-struct Understood {
+struct ParsedRequest {
     protocol: Protocol,
-    purpose: Purpose,
-    talk: Talk,
+    purpose: RequestPurpose,
+    talk: ChatRequest,
 }
 
-impl Understood {
+impl ParsedRequest {
     fn from(request: &Request) -> Self {
         let body = &request.body;
         let path = request.path.trim_end_matches('/');
         let (protocol, mut talk) = if request.method != "POST" {
-            (Protocol::Other, Talk::default())
+            (Protocol::Other, ChatRequest::default())
         } else if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") {
             (Protocol::Anthropic, anthropic::read(body))
         } else if path.ends_with("/chat/completions") {
@@ -454,20 +456,20 @@ impl Understood {
         } else if let Some((model, verb)) = path.rsplit('/').next().and_then(|last| last.split_once(':')) {
             (Protocol::Gemini, gemini::read(body, model, verb == "streamGenerateContent"))
         } else {
-            (Protocol::Other, Talk { model: string(&body["model"]), ..Talk::default() })
+            (Protocol::Other, ChatRequest { model: string(&body["model"]), ..ChatRequest::default() })
         };
         talk.bytes = request.bytes;
         let purpose = match protocol {
-            Protocol::Other => Purpose::Other,
-            _ if path.ends_with("/count_tokens") || path.ends_with(":countTokens") => Purpose::Count,
-            _ if brain::is_side_call(&talk) => Purpose::Side,
-            _ => Purpose::Turn,
+            Protocol::Other => RequestPurpose::Other,
+            _ if path.ends_with("/count_tokens") || path.ends_with(":countTokens") => RequestPurpose::Count,
+            _ if brain::is_side_call(&talk) => RequestPurpose::Side,
+            _ => RequestPurpose::Turn,
         };
         Self { protocol, purpose, talk }
     }
 
-    fn asked(&self, request: &Request, answer: &Answer) -> Asked {
-        Asked {
+    fn asked(&self, request: &Request, answer: &ModelAnswer) -> ModelRequest {
+        ModelRequest {
             protocol: self.protocol,
             purpose: self.purpose,
             path: request.path.clone(),
@@ -476,7 +478,7 @@ impl Understood {
             user_turns: self.talk.people().count(),
             last_text: self.talk.last_text().to_owned(),
             tools: self.talk.tools.iter().map(|tool| tool.name.clone()).collect(),
-            status: if let Say::Status(status) = answer.say { status } else { 200 },
+            status: if let ReplyContent::Status(status) = answer.say { status } else { 200 },
             body: request.body.clone(),
         }
     }

@@ -40,7 +40,7 @@ impl Talk {
         let mut talk = Self::with(Quirks::of(agent).unwrap(), launch(None), false);
         talk.protocol.session = session.to_owned();
         talk.protocol.next_id = next_id;
-        talk.protocol.stage = Stage::Idle;
+        talk.protocol.stage = ConnectionStage::Idle;
         talk
     }
 
@@ -79,7 +79,7 @@ impl Talk {
             Some("session/prompt") => {
                 let text = us["params"]["prompt"][0]["text"].as_str().unwrap().to_owned();
                 // A second prompt in a turn is not ours to make.
-                if self.protocol.stage != Stage::Idle {
+                if self.protocol.stage != ConnectionStage::Idle {
                     return;
                 }
                 self.does(|protocol, out| protocol.hand(&Message { id: MessageId::from_bits(1), text }, out));

@@ -11,7 +11,7 @@ use agent::{Abilities, Agent, Found, MemoryMove, TreeName};
 use kernel::{Native, SessionId};
 use processes::count_marked;
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{RealAgent, Stage, eventually, leftovers};
+use testkit::{AgentFixture, RealAgent, eventually, leftovers};
 
 use super::table;
 use crate::bench::count_children;
@@ -30,14 +30,14 @@ const ONLY_SCRIPTED: &str = "the model cannot make it do so";
 
 pub(crate) struct Real {
     agent: Box<dyn Agent>,
-    stage: Stage,
+    stage: AgentFixture,
     notes: Mutex<Vec<(&'static str, String)>>,
     asked: AtomicU32,
 }
 
 impl Real {
-    pub(crate) fn new(which: RealAgent, make: fn(&Stage) -> Box<dyn Agent>) -> Self {
-        let stage = Stage::new(which);
+    pub(crate) fn new(which: RealAgent, make: fn(&AgentFixture) -> Box<dyn Agent>) -> Self {
+        let stage = AgentFixture::new(which);
         Self { agent: make(&stage), stage, notes: Mutex::default(), asked: AtomicU32::new(0) }
     }
 

@@ -7,12 +7,12 @@ mod candidate;
 mod table;
 
 use homing_drivers::ProgramConfig;
-use testkit::{RealAgent, Stage};
+use testkit::{AgentFixture, RealAgent};
 
 use crate::bench::far_side;
 
 /// How that agent's program is run on its stage: the program and its settings are the real ones, the model is the stub.
-pub(crate) fn program_config(stage: &Stage) -> ProgramConfig {
+pub(crate) fn program_config(stage: &AgentFixture) -> ProgramConfig {
     let home = stage.home().to_str().unwrap().to_owned();
     let mut config = ProgramConfig::new(stage.agent.name(), far_side(), stage.locks(), stage.program(), home);
     config.args = stage.args();
@@ -23,7 +23,7 @@ pub(crate) fn program_config(stage: &Stage) -> ProgramConfig {
 #[test]
 fn every_agent_is_here() {
     for agent in RealAgent::ALL {
-        let config = program_config(&Stage::new(agent));
+        let config = program_config(&AgentFixture::new(agent));
         assert!(std::path::Path::new(&config.program).is_file());
     }
 }
@@ -50,21 +50,21 @@ stories!(goose, Goose, super::acp);
 stories!(codex, Codex, super::codex);
 stories!(opencode, OpenCode, super::opencode);
 
-fn acp(stage: &Stage) -> Box<dyn agent::Agent> {
+fn acp(stage: &AgentFixture) -> Box<dyn agent::Agent> {
     use homing_drivers::acp::{Acp, AcpConfig, Quirks};
     let quirks = Quirks::of(stage.agent.name()).unwrap();
     Box::new(Acp::new(AcpConfig { program: program_config(stage), quirks }))
 }
 
-fn codex(stage: &Stage) -> Box<dyn agent::Agent> {
+fn codex(stage: &AgentFixture) -> Box<dyn agent::Agent> {
     Box::new(homing_drivers::codex::Codex::new(program_config(stage)))
 }
 
-fn opencode(stage: &Stage) -> Box<dyn agent::Agent> {
+fn opencode(stage: &AgentFixture) -> Box<dyn agent::Agent> {
     // It waits two seconds before it tries again, then four.
     Box::new(homing_drivers::opencode::OpenCode::new(program_config(stage)).with_tries_max(1))
 }
 
-fn claude(stage: &Stage) -> Box<dyn agent::Agent> {
+fn claude(stage: &AgentFixture) -> Box<dyn agent::Agent> {
     Box::new(homing_drivers::claude::Claude::new(program_config(stage)))
 }

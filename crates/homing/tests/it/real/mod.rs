@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Homing, RealAgent, Stage};
+use testkit::{AgentFixture, Homing, RealAgent};
 
 use crate::{setup, text};
 
@@ -42,7 +42,7 @@ pub(crate) use each_agent;
 struct Trial {
     // First, so that the server and its agents are gone before their homes are.
     homing: Homing,
-    stage: Stage,
+    stage: AgentFixture,
 }
 
 /// The agent's manner: asking before it acts, or not.
@@ -59,7 +59,7 @@ impl Trial {
 
     /// With more configuration, and perhaps another program before the agent's own.
     fn with(agent: RealAgent, acts: Acts, more: &str, before: Option<&Path>) -> Self {
-        let stage = Stage::new(agent);
+        let stage = AgentFixture::new(agent);
         let config = format!("{}\n{more}", configuration(&stage, acts, before));
         let project = stage.directory();
         let around =
@@ -163,7 +163,7 @@ fn answer_of(receipt: &Value) -> String {
     text(receipt, "answer")
 }
 
-fn configuration(stage: &Stage, acts: Acts, before: Option<&Path>) -> String {
+fn configuration(stage: &AgentFixture, acts: Acts, before: Option<&Path>) -> String {
     let agent = stage.agent;
     let (kind, quirks) = match agent {
         RealAgent::Claude => ("claude", None),

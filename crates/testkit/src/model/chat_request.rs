@@ -1,25 +1,25 @@
 //! What a request says, whichever protocol it came in.
 //!
-//! The protocols' files make a [`Talk`] from JSON; `brain` reads nothing else. Agents wrap what a person said in text of
+//! The protocols' files make a [`ChatRequest`] from JSON; `brain` reads nothing else. Agents wrap what a person said in text of
 //! their own (`<environment_context>…`, `<system-reminder>…`); [`spoken`] takes that off again.
 
 use serde_json::Value;
 
 /// One request.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Talk {
+pub(super) struct ChatRequest {
     pub(super) model: String,
     pub(super) streamed: bool,
     /// What the agent tells the model about its part.
     pub(super) system: String,
-    pub(super) said: Vec<Said>,
-    pub(super) tools: Vec<Offered>,
+    pub(super) said: Vec<ChatMessage>,
+    pub(super) tools: Vec<OfferedTool>,
     /// How long the whole request is; tokens are guessed from it.
     pub(super) bytes: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ChatMessage {
     Person(String),
     Model,
     /// A tool's result.
@@ -28,25 +28,25 @@ pub(super) enum Said {
 
 /// A tool the agent offers.
 #[derive(Debug, Clone)]
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     pub(super) name: String,
     /// JSON Schema of its arguments; `null` for a tool that takes plain text.
     pub(super) schema: Value,
 }
 
-impl Talk {
+impl ChatRequest {
     /// Adds what a person said, unless nothing remains of it.
     pub(super) fn person(&mut self, texts: &[&str]) {
         let text = spoken(&texts.join("\n"));
         if !text.is_empty() {
-            self.said.push(Said::Person(text));
+            self.said.push(ChatMessage::Person(text));
         }
     }
 
     pub(super) fn people(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.said.iter().filter_map(|said| match said {
-            Said::Person(text) => Some(text.as_str()),
-            Said::Model | Said::Tool(_) => None,
+            ChatMessage::Person(text) => Some(text.as_str()),
+            ChatMessage::Model | ChatMessage::Tool(_) => None,
         })
     }
 

@@ -67,14 +67,14 @@ pub(crate) fn in_cache(file: &str, variable: &str) -> Option<PathBuf> {
 
 /// One real agent with everything it needs around it. Gone when it is dropped.
 #[derive(Debug)]
-pub struct Stage {
+pub struct AgentFixture {
     pub agent: RealAgent,
     /// The model it talks to.
     pub model: StubModel,
     place: TempDir,
 }
 
-impl Stage {
+impl AgentFixture {
     /// A new home and a new model for that agent.
     #[track_caller]
     pub fn new(agent: RealAgent) -> Self {
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_lost_conversation_is_the_only_one_that_is_lost() {
-        let stage = Stage::new(RealAgent::Claude);
+        let stage = AgentFixture::new(RealAgent::Claude);
         let files = stage.home().join(".claude/projects/-srv");
         fs::create_dir_all(&files).unwrap();
         for id in ["a", "b"] {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn every_agent_is_told_of_the_stub() {
         for agent in RealAgent::ALL {
-            let stage = Stage::new(agent);
+            let stage = AgentFixture::new(agent);
             let mut told = format!("{:?}", stage.env());
             walk(&stage.home(), &mut |path| told += &fs::read_to_string(path).unwrap());
             assert!(told.contains(&stage.model.url()), "{told}");

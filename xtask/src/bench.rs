@@ -1,4 +1,4 @@
-//! How fast we are, beside the limit: each figure is taken in the same run, on the same disk, as what it is compared with.
+//! Our speed, beside the limit: each figure is taken in the same run, on the same disk, as what it is compared with.
 //!
 //! [`MEASURES`] is the list; each has a file in `bench/`. They share `place` (programs, directories, servers) and
 //! `figure` (medians, the table, `docs/performance.md`). The load itself comes from `crates/testkit/examples/load`, the
@@ -37,7 +37,7 @@ pub(crate) struct BenchArgs {
     /// Take only these figures (names as in the first column of the table); writes no page
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// How often each is measured; the median counts
+    /// Number of measurements of each; the median counts
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Let 1 GB instead of 64 MB pass the stalled readers
@@ -48,7 +48,7 @@ pub(crate) struct BenchArgs {
     no_build: bool,
 }
 
-/// What is measured, in this order.
+/// The measures, in this order.
 const MEASURES: &[Measure] = &[
     Measure { name: "accepts", take: accepts::take },
     Measure { name: "people", take: people::take },

@@ -1,9 +1,10 @@
-//! How much of everything: the one place that says how many seeds, kills, rounds and requests each test command makes.
+//! The counts of everything: the one place that says how many seeds, kills, rounds and requests each test command
+//! makes.
 //!
 //! A [`Count`] is read by a test from its variable. Without the variable the test takes the number of `cargo xtask test`;
 //! that both say the same is checked below, so that a test that is run by hand does what the command does.
 
-/// Which command asks.
+/// The command that asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
     Quick,
@@ -11,7 +12,7 @@ pub(crate) enum Scale {
     Nightly,
 }
 
-/// How often one test does what it does.
+/// The number of times one test does what it does.
 pub(crate) struct Count {
     pub(crate) what: &'static str,
     pub(crate) variable: &'static str,
@@ -74,23 +75,23 @@ pub(crate) const NIGHTLY_SEEDS: u64 = 20_000;
 pub(crate) const NIGHTLY_KILLS: u32 = 300;
 /// Deaths in the midst of turns.
 pub(crate) const NIGHTLY_ORPHAN_ROUNDS: u32 = 100;
-/// How often each figure is measured.
+/// The number of times each figure is measured.
 pub(crate) const NIGHTLY_BENCH_ROUNDS: usize = 5;
 
-/// How many requests the HTTP fuzz makes, and how its two lanes share them so that both take about the same time.
+/// The requests of the HTTP fuzz, shared by its two lanes so that both take about the same time.
 pub(crate) struct Requests {
     pub(crate) lanes: [Lane; 2],
     /// Fewer in all would not be what was promised.
     pub(crate) min: u64,
 }
 
-/// What one schemathesis makes: systematic requests at the edges of each schema, random ones, or both.
+/// The work of one schemathesis: systematic requests at the edges of each schema, random ones, or both.
 pub(crate) struct Lane {
     pub(crate) name: &'static str,
     pub(crate) phases: &'static str,
     /// Random requests per operation.
     pub(crate) each: u32,
-    /// Which operations are its own; none of these words means all of them.
+    /// The operations that are its own; none of these words means all of them.
     pub(crate) operations: &'static [&'static str],
 }
 
@@ -124,7 +125,7 @@ pub(crate) const NIGHTLY_REQUESTS: Requests = Requests {
     min: 10_000,
 };
 
-/// What tests are told by their environment: only what they would not do by themselves.
+/// The environment of tests: only what they would not do by themselves.
 pub(crate) fn variables(scale: Scale) -> impl Iterator<Item = (&'static str, String)> {
     let other = COUNTS.iter().filter(move |count| count.at(scale) != count.test);
     other.map(move |count| (count.variable, count.at(scale).to_string()))

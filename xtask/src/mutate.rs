@@ -368,7 +368,7 @@ fn names(failed: &[BTreeSet<String>]) -> String {
     lists.join("  |  ")
 }
 
-/// What git knows of the repository, in a directory of its own: nothing is broken where somebody works.
+/// A copy of what git knows of the repository, in a directory of its own: nothing is broken where somebody works.
 fn copy_of(root: &Path) -> Result<PathBuf> {
     let copy = root.join("target/mutants/people");
     std::fs::create_dir_all(&copy)?;

@@ -32,7 +32,7 @@ pub(crate) struct NightlyArgs {
     only: Vec<String>,
 }
 
-/// What runs, in this order. The bench is last, when nothing that was started here runs any more.
+/// The parts, in this order. The bench is last, when nothing that was started here runs any more.
 const PARTS: &[CheckStep] = &[
     CheckStep { name: "fmt", run: checks::fmt },
     CheckStep { name: "tidy", run: checks::look },
@@ -48,7 +48,7 @@ const PARTS: &[CheckStep] = &[
     CheckStep { name: "bench", run: measure },
 ];
 
-/// How much of it a part does, for the page.
+/// The amount that a part does, for the page.
 fn how_much(part: &str) -> String {
     let number = |number: u64| figure::count(number as f64);
     match part {

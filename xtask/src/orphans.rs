@@ -14,10 +14,10 @@ use crate::tools;
 /// one part, waits until nothing is left, and asks the session what it remembers. Prints a table; anything left fails.
 #[derive(Args)]
 pub(crate) struct OrphansArgs {
-    /// How many rounds; the five deaths take turns
+    /// Number of rounds; the five deaths take turns
     #[arg(long, default_value_t = 100)]
     pub(crate) rounds: u32,
-    /// Which agent is made to run careless tools
+    /// The agent that is made to run careless tools
     #[arg(long, default_value = "scripted")]
     pub(crate) agent: String,
     /// Test the program as it is built for tests, not for release

@@ -12,7 +12,7 @@ use crate::tools;
 /// one story, on every machine.
 #[derive(clap::Args)]
 pub(crate) struct SimArgs {
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
     /// The first seed

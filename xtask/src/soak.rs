@@ -13,7 +13,7 @@ use crate::tools;
 /// The same test as in the test command, with more kills and the release profile. Prints the seed; `--seed` repeats a run.
 #[derive(Args)]
 pub(crate) struct SoakArgs {
-    /// How often the server is killed
+    /// Number of times the server is killed
     #[arg(long, default_value_t = 300)]
     pub(crate) kills: u32,
     /// Where the dice begin

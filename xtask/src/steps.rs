@@ -1,7 +1,7 @@
-//! How a test command goes through its checks: in order, with a table of times and one plain line at the end.
+//! The steps of a test command: in order, with a table of times and one plain line at the end.
 //!
-//! A [`CheckStep`] is a name and a function; `quick`, `test` and `nightly` each have a table of them. What a step counted is its
-//! [`Tally`], what happened so far a [`Report`]. Nothing here knows what a check does.
+//! A [`CheckStep`] is a name and a function; `quick`, `test` and `nightly` each have a table of them. What a step
+//! counted is its [`Tally`], what happened so far a [`Report`]. Nothing here knows what a check does.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub(crate) struct CheckStep {
     pub(crate) run: fn(&Path) -> Result<Tally>,
 }
 
-/// How many tests a step ran, and what is to be said about them. Most steps run none.
+/// The tests that a step ran, and what is to be said about them. Most steps run none.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) broken: Vec<String>,
     /// Those of the passed that failed the first time.
     pub(crate) tried_again: Vec<String>,
-    /// What it has found out, in a few words, for the page of the nightly run.
+    /// Its findings, in a few words, for the page of the nightly run.
     pub(crate) said: String,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Row {
     pub(crate) failure: Option<String>,
 }
 
-/// What has happened so far.
+/// The report so far.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,

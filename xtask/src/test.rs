@@ -24,7 +24,7 @@ pub(crate) struct TestArgs {
     only: Vec<String>,
 }
 
-/// What runs, in this order.
+/// The steps, in this order.
 const STEPS: &[CheckStep] = &[
     CheckStep { name: "fmt", run: checks::fmt },
     CheckStep { name: "tidy", run: checks::look },

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How long we wait before what could not be fetched is tried again: a registry that is busy is so for seconds or a minute.
+/// The pauses before a fetch is tried again: a registry that is busy is so for seconds or a minute.
 const FETCH_PAUSES: [Duration; 3] =
     [Duration::from_secs(5), Duration::from_secs(20), Duration::from_secs(60)];
 
@@ -102,7 +102,7 @@ struct CargoTool {
     name: &'static str,
     /// Built when there is none.
     version: &'static str,
-    /// How the output of `--version` begins when the one on the machine can be used.
+    /// The beginning of the output of `--version` when the one on the machine can be used.
     good_enough: &'static str,
 }
 
@@ -213,7 +213,7 @@ fn said(command: &Command) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `PROGRAM --version` works and its output has these words.
+/// True if `PROGRAM --version` works and its output has these words.
 fn answers(program: &Path, words: &str) -> bool {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     output.is_ok_and(|output| {

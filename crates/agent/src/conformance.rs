@@ -33,7 +33,7 @@ pub use troubles::*;
 pub use wish::{Blow, Cannot, Weather, Wish};
 pub use words::*;
 
-/// What came of a story: it held, or it does not apply.
+/// The outcome of a story: it held, or it does not apply.
 pub type Told = Result<(), Cannot>;
 
 /// A driver on trial, with ground to stand on.
@@ -46,11 +46,11 @@ pub trait Candidate: Sync {
     fn elsewhere(&self) -> PathBuf;
     /// A session that nobody else on this machine uses.
     fn session(&self) -> SessionId;
-    /// How many processes, or whatever stands for them, are left of that session.
+    /// The number of processes, or of whatever stands for them, that are left of that session.
     fn left(&self, tree: &TreeName) -> usize;
-    /// How many of them are children that a turn was wished to start (`Wish::Children`).
+    /// The number of them that are children that a turn was wished to start (`Wish::Children`).
     fn children(&self, tree: &TreeName) -> usize;
-    /// How its agent is talked to.
+    /// The dialect in which its agent is talked to.
     fn dialect(&self) -> &dyn Dialect;
 
     /// The words under which this weather comes over a turn that wishes this. Arranges what has to be arranged
@@ -73,8 +73,8 @@ pub trait Candidate: Sync {
         "00000000-dead-4000-8000-000000000000".to_owned()
     }
 
-    /// How long a story waits for one thing, in milliseconds. Generous: the machine may be busy, and only failures take
-    /// this long.
+    /// The longest that a story waits for one thing, in milliseconds. Generous: the machine may be busy, and only
+    /// failures take this long.
     fn patience_ms(&self) -> u64 {
         20_000
     }
@@ -86,7 +86,7 @@ pub trait Candidate: Sync {
     fn told(&self, story: &'static str, told: Told);
 }
 
-/// How one kind of agent is talked to.
+/// The dialect in which one kind of agent is talked to.
 pub trait Dialect: Sync {
     /// The words that make the agent do all of this in one turn, in this order.
     fn phrase(&self, wishes: &[Wish<'_>]) -> Result<String, Cannot>;
@@ -95,11 +95,11 @@ pub trait Dialect: Sync {
     fn answer(&self, wishes: &[Wish<'_>], number: u32) -> String;
     /// The words it says it was told to keep, in their order, in its answer to `Wish::Recall`.
     fn recalled(&self, answer: &str) -> Vec<String>;
-    /// Whether the last thing it asked about was done, going by its answer or by what it left behind.
+    /// True if the last thing it asked about was done, going by its answer or by what it left behind.
     fn was_done(&self, answer: &str) -> bool;
 }
 
-/// What stories take note of, in the order of the table, and which story does.
+/// The facts that stories take note of, in the order of the table, and which story does.
 pub const FACTS: &[(&str, &str)] = &[
     ("its id is known", "it_is_ready_before_it_is_handed_anything"),
     ("its process is kept between turns", "a_kept_process_answers_like_a_new_one"),

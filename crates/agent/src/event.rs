@@ -1,4 +1,4 @@
-//! What an agent says while an attempt goes on, and what went wrong, in bounded words.
+//! Events of an agent while an attempt goes on, and failures, in bounded words.
 //!
 //! Whatever an agent prints is hostile: drivers make every text in an `AgentEvent` with `bounded` or `pieces`.
 
@@ -35,9 +35,9 @@ pub enum AgentEvent {
     ToolCall { call: String, tool: String, input: String },
     /// More of what a tool prints while it runs.
     ToolProgress { call: String, output: String },
-    /// What came of a tool.
+    /// The result of a tool.
     ToolResult { call: String, output: String, failed: bool },
-    /// What it means to do, in order; each time the whole list.
+    /// Its plan, in order; each time the whole list.
     Plan { steps: Vec<Step> },
     /// It says that it changed a file.
     FileChanged { path: String, change: Change },
@@ -45,9 +45,9 @@ pub enum AgentEvent {
     Asked { question: String, tool: String, detail: String, form: Form },
     /// It no longer asks, and takes no answer.
     Withdrawn { question: String },
-    /// What it has cost since the last time it said so.
+    /// The cost since the last time it said so.
     Usage(Usage),
-    /// What it says about itself: said when it is up, and again when some of it changes.
+    /// Its word about itself: said when it is up, and again when some of it changes.
     About(Box<About>),
     /// Something people should read that is no part of the answer.
     Notice { text: String },
@@ -63,16 +63,16 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// Whether the attempt is over with this.
+    /// True if the attempt is over with this.
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Finished { .. } | Self::Failed(_) | Self::Died { .. })
     }
 }
 
-/// What kind of answer a question wants.
+/// The kind of answer that a question wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// Whether it may use the tool: `Answer::Allow` or `Answer::Deny`.
+    /// Permission to use the tool: `Answer::Allow` or `Answer::Deny`.
     Permission,
     /// One of these, in the agent's order; at least one, at most `CHOICES_MAX`.
     Choice { options: Vec<Choice> },
@@ -83,13 +83,13 @@ pub enum Form {
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What is to be done.
+    /// The step, in words.
     pub text: String,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
 }
 
-/// How far a step of a plan is.
+/// The progress of a step of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Not begun.
@@ -100,7 +100,7 @@ pub enum Progress {
     Done,
 }
 
-/// What became of a file.
+/// The change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
@@ -111,7 +111,7 @@ pub enum Change {
     Removed,
 }
 
-/// What a turn cost, as far as the agent says so. Tokens and cost are since the last time, never sums of before.
+/// The cost of a turn, as far as the agent says so. Tokens and cost are since the last time, never sums of before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens that were read, those from a cache included.
@@ -122,11 +122,11 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// In millionths of a dollar.
     pub cost_micros: Option<u64>,
-    /// How full the model's window is now: tokens in it, and how many fit.
+    /// The model's window now: tokens in it, and the number that fit.
     pub window: Option<(u64, u64)>,
 }
 
-/// What an agent says about itself. What it does not say is empty.
+/// An agent's word about itself. Whatever it does not say is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// Its own version.
@@ -148,7 +148,7 @@ pub struct About {
 /// Something that can be chosen from an agent's own list. At most `CHOICES_MAX` of a list are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// What to say to choose it.
+    /// The word that chooses it.
     pub name: String,
     /// In a few words, for people; may be empty.
     pub description: String,

@@ -25,16 +25,16 @@ const EVENTS_AHEAD_MAX: usize = 16;
 /// Words to the agent that it has not yet taken. One message and its answers are far fewer.
 const WORDS_AHEAD_MAX: usize = 64;
 
-/// How a house is set up.
+/// The settings of a house.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HouseConfig {
     /// Stands in every native id, so that two houses never share one.
     pub seed: u64,
-    /// How long an attempt goes on after its `Running` was dropped.
+    /// The time an attempt goes on after its `Running` was dropped.
     pub linger_ms: u64,
-    /// How long after it is ready an attempt lists its commands; 0 lists them before.
+    /// The time after it is ready at which an attempt lists its commands; 0 lists them before.
     pub commands_ms: u64,
-    /// How long an attempt takes to say which model it uses. It is not ready before.
+    /// The time an attempt takes to say which model it uses. It is not ready before.
     pub models_ms: u64,
     /// The model that attempts use whatever was chosen.
     pub fallback: Option<&'static str>,
@@ -66,7 +66,7 @@ struct Alive {
 /// One line of the record of what really ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
-    /// What happened.
+    /// The thing that happened.
     pub did: Did,
     /// In which session.
     pub session: SessionId,
@@ -80,7 +80,7 @@ pub struct Noted {
     pub at_ms: u64,
 }
 
-/// What an attempt did.
+/// The doings of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Did {
     /// It came up.
@@ -115,12 +115,12 @@ impl House {
         self.rooms().alive.keys().cloned().collect()
     }
 
-    /// Whether that attempt is still running.
+    /// True if that attempt is still running.
     pub fn runs(&self, session: SessionId, fence: Fence) -> bool {
         self.rooms().alive.get(&TreeName::of(session)).is_some_and(|alive| alive.fence == fence)
     }
 
-    /// What the agent remembers of a conversation.
+    /// The agent's memory of a conversation.
     pub fn memory(&self, native: &Native) -> Option<Memory> {
         self.rooms().memories.get(&native.id).cloned()
     }
@@ -218,7 +218,7 @@ struct Attempt {
     house: Arc<House>,
     tree: TreeName,
     said: mpsc::Receiver<AgentEvent>,
-    /// What it said while we waited for something else.
+    /// Events that came while we waited for something else.
     unheard: VecDeque<AgentEvent>,
     words: mpsc::Sender<Word>,
     gone: watch::Receiver<bool>,

@@ -1,4 +1,4 @@
-//! What we need from an agent without naming one.
+//! The port of agents: what we need from one without naming it.
 //!
 //! Read in this order: `port` (the two traits a driver implements and the engine calls), `event` (what an agent says),
 //! `scripted` (an agent without a model, for tests

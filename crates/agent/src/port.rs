@@ -22,19 +22,19 @@ pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// One kind of agent, installed or not.
 pub trait Agent: Send + Sync + 'static {
-    /// What people call it in a scope: `claude`, `codex`, `scripted` …
+    /// Its name in a scope: `claude`, `codex`, `scripted` …
     fn name(&self) -> &str;
 
-    /// What it can do. The same answer each time.
+    /// Its abilities. The same answer each time.
     fn abilities(&self) -> Abilities;
 
-    /// Whether it is here and could be started. Takes as long as asking the program for its version.
+    /// Looks if it is here and could be started. Takes as long as asking the program for its version.
     fn look(&self) -> Reply<'_, Found>;
 
-    /// What a person should know about how it is set up: which program, whose home, whether it asks before it acts.
+    /// Its setup, for people: which program, whose home, whether it asks before it acts.
     fn setup(&self) -> Setup;
 
-    /// Whether it looks signed in, by its files and variables alone: no turn is run, so only a turn proves it.
+    /// The look of its sign-in, by its files and variables alone: no turn is run, so only a turn proves it.
     fn sign_in(&self) -> SignIn {
         SignIn::Unknown
     }
@@ -91,14 +91,14 @@ pub trait Running: Send {
     fn stop(&mut self, grace_ms: u64) -> Reply<'_, Verified>;
 }
 
-/// What starting an attempt takes.
+/// Everything that starting an attempt takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     /// The session it belongs to.
     pub session: SessionId,
     /// The attempt itself.
     pub fence: Fence,
-    /// How its processes are called; `TreeName::of(session)`.
+    /// The name of its processes; `TreeName::of(session)`.
     pub tree: TreeName,
     /// The scope's directory, absolute.
     pub directory: PathBuf,
@@ -120,7 +120,7 @@ pub struct Launch {
     /// The handle of the person whose session it is, which says as which user of the operating system it runs. Empty if
     /// nobody has said.
     pub whose: String,
-    /// Whether it is not to be started without a wall around it: other people's words are on this machine.
+    /// True if it is not to be started without a wall around it: other people's words are on this machine.
     pub walled: bool,
 }
 
@@ -165,7 +165,7 @@ impl fmt::Debug for Account {
     }
 }
 
-/// How an agent is set up, for people.
+/// The setup of an agent, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setup {
     /// The kind of driver: `claude`, `codex`, `opencode`, `acp`, `command`, `scripted`.
@@ -176,13 +176,13 @@ pub struct Setup {
     pub home: String,
     /// It acts without asking, because the configuration says so.
     pub bypasses: bool,
-    /// Whether its process is kept between turns.
+    /// True if its process is kept between turns.
     pub is_kept: bool,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Vec<String>,
 }
 
-/// Whether an agent looks signed in.
+/// The look of an agent's sign-in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SignIn {
     /// Nobody can tell without a turn, or it needs none.
@@ -194,7 +194,7 @@ pub enum SignIn {
     Missing { how: String },
 }
 
-/// What is said to the agent.
+/// The message to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Ours.
@@ -203,7 +203,7 @@ pub struct Message {
     pub text: String,
 }
 
-/// What became of words that were to be added to a turn.
+/// The fate of words that were to be added to a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steered {
     /// They are part of this turn.
@@ -212,7 +212,7 @@ pub enum Steered {
     TooLate,
 }
 
-/// What a person said to an agent's question. What does not fit the question's `Form` counts as a no.
+/// A person's answer to an agent's question. Whatever does not fit the question's `Form` counts as a no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Once, this one.
@@ -225,7 +225,7 @@ pub enum Answer {
     Said(String),
 }
 
-/// What an agent can do. What it cannot is a value here, not an error from a call.
+/// The abilities of an agent. Whatever it cannot do is a value here, not an error from a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// We may choose the conversation's native id.
@@ -248,11 +248,11 @@ pub struct Abilities {
     pub modes: bool,
     /// It takes images.
     pub images: bool,
-    /// How its memory follows when a session moves to another directory.
+    /// The way its memory follows when a session moves to another directory.
     pub memory: MemoryMove,
 }
 
-/// How the memory of a conversation follows a change of directory.
+/// The way in which the memory of a conversation follows a change of directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MemoryMove {
     /// The agent goes on with the same id elsewhere, and works there.
@@ -264,7 +264,7 @@ pub enum MemoryMove {
     Replay,
 }
 
-/// What `look` saw.
+/// The result of `look`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// It can be started.
@@ -273,19 +273,19 @@ pub enum Found {
     Missing { what: String },
 }
 
-/// What was seen when an attempt ended.
+/// The observation when an attempt ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// How many processes had to be killed; 0 when all of them went by themselves.
+    /// The number of processes that had to be killed; 0 when all of them went by themselves.
     pub killed: u32,
-    /// Whether the tree was seen gone. `false` means that something could not be killed in time: `bury` before
+    /// True if the tree was seen gone. `false` means that something could not be killed in time: `bury` before
     /// anything else is started in that session.
     pub gone: bool,
 }
 
-/// What was found of an attempt that should not be running.
+/// The remains of an attempt that should not be running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Buried {
-    /// How many processes had to be killed.
+    /// The number of processes that had to be killed.
     pub killed: u32,
 }

@@ -24,7 +24,7 @@ const SLEEP_MS_MAX: u64 = 86_400_000;
 const WORDS_MAX: u64 = 1_000_000;
 /// The most bytes of one `!flood`: 1 GiB.
 const FLOOD_BYTES_MAX: u64 = 1 << 30;
-/// How much of a flood is said at once.
+/// The bytes of a flood that are said at once.
 const FLOOD_PIECE_BYTES: u64 = 4_096;
 /// The most children of one `!fork-bomb`; enough to be a nuisance, not enough to hurt a small machine.
 const FORKS_MAX: u64 = 256;
@@ -36,18 +36,18 @@ const COMMANDS: [(&str, &str); 2] = [("shout", "says it loudly"), ("whisper", "s
 /// Its models. The first is used when nobody chooses.
 const MODELS: [(&str, &str); 2] = [("small", "quick"), ("large", "slow")];
 
-/// What is said when a `!hang` is in force.
+/// The word that is said when a `!hang` is in force.
 pub const HANGING: &str = "hanging";
 
-/// What the agent knows of one conversation; kept by the body under the conversation's native id.
+/// The agent's memory of one conversation; kept by the body under the conversation's native id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Every message acted on, oldest first.
     pub messages: Vec<String>,
-    /// How many starts from now on fail as Transient.
+    /// The number of starts from now on that fail as Transient.
     #[serde(default)]
     pub starts_failing: u32,
-    /// How many starts from now on fail as Busy.
+    /// The number of starts from now on that fail as Busy.
     #[serde(default)]
     pub starts_busy: u32,
 }
@@ -75,7 +75,7 @@ impl Memory {
     }
 }
 
-/// What it can do, in a process of its own or in ours.
+/// Its abilities, in a process of its own or in ours.
 pub fn abilities() -> Abilities {
     Abilities {
         resume: true,
@@ -100,7 +100,7 @@ pub fn model(wanted: Option<&str>) -> Result<&'static str, Trouble> {
     })
 }
 
-/// What it says about itself when it uses that model; its commands only once they are there.
+/// Its word about itself when it uses that model; its commands only once they are there.
 pub fn about(model: &str, has_commands: bool) -> About {
     let commands = if has_commands { choices(&COMMANDS) } else { Vec::new() };
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -155,7 +155,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// What to do with this message, given what is remembered from before, and whether it has listed its commands.
+    /// The script of this message, given what is remembered from before, and whether it has listed its commands.
     pub fn new(memory: &Memory, text: &str, has_commands: bool) -> Self {
         let (directives, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('!'));
         let directives: Vec<Directive> = directives.into_iter().map(Directive::parse).collect();
@@ -178,7 +178,7 @@ impl Script {
         Self { todo: todo.into_iter(), stream: None, has_spoken: false, is_at_line: true }
     }
 
-    /// What a directive printed, set off from what was said before.
+    /// The output of a directive, set off from what was said before.
     pub fn line(&mut self, text: &str) -> String {
         let is_new = std::mem::replace(&mut self.is_at_line, false);
         let before = if self.has_spoken && !is_new { "\n" } else { "" };
@@ -214,7 +214,7 @@ impl Iterator for Script {
     }
 }
 
-/// What the body asks, in words.
+/// The question of the body, in words.
 pub fn question(tool: &str, form: &Form) -> String {
     match form {
         Form::Permission => format!("may I use {tool}?"),
@@ -223,7 +223,7 @@ pub fn question(tool: &str, form: &Form) -> String {
     }
 }
 
-/// What the body says after an `Ask` was answered.
+/// The body's words after an `Ask` was answered.
 pub fn answered(tool: &str, form: &Form, answer: &Answer) -> String {
     match (form, answer) {
         (Form::Permission, Answer::Allow) => format!("{tool}: allowed"),

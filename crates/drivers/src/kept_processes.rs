@@ -18,13 +18,13 @@ use tokio::time::Instant;
 
 use crate::running_agent::{AgentProcess, AgentProtocol, ProcessEvent, ProtocolOutput};
 
-/// How long a kept process may take to show that it is there. Then it is ended and another one is started.
+/// The longest that a kept process may take to show that it is there. Then it is ended and another one is started.
 const PROOF_WAIT: Duration = Duration::from_millis(2_000);
-/// How long a kept process may take to go when its input ends, and how long its supervisor may take to end it.
+/// The longest that a kept process may take to go when its input ends, and its supervisor to end it.
 const LEAVE_WAIT: Duration = Duration::from_millis(500);
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
 
-/// How many are kept, and for how long.
+/// The number of processes that are kept, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeptConfig {
     pub(crate) kept_max: usize,
@@ -59,7 +59,7 @@ impl LaunchKey {
 
 /// A kept process, as the others see it.
 struct KeptProcess<T: AgentProtocol> {
-    /// Which of all that were ever kept.
+    /// Its number among all that were ever kept.
     number: u64,
     wanted: LaunchKey,
     since: Instant,

@@ -2,7 +2,7 @@
 
 /// The longest line of an agent. Of what is longer only the beginning is kept.
 pub(crate) const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// How much is kept of a line that is too long: enough to see what it was about.
+/// The part that is kept of a line that is too long: enough to see what it was about.
 pub(crate) const HEAD_BYTES_MAX: usize = 4 * 1024;
 
 /// A line of an agent, made harmless.

@@ -17,14 +17,14 @@ use tokio::process::Command;
 use crate::kept_processes::{KeptConfig, KeptProcesses};
 use crate::running_agent::{AgentProcess, AgentProtocol, RunningAgent, SideChannel, TurnBounds};
 
-/// How long a program may take to say its version.
+/// The longest that a program may take to say its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
 /// The longest version we show.
 const VERSION_BYTES_MAX: usize = 100;
 /// Where programs are looked for when our own environment does not say.
 const PATH_FALLBACK: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// How one agent's program is run.
+/// The settings of one agent's program.
 #[derive(Debug, Clone)]
 pub struct ProgramConfig {
     /// The name that people have for the agent.
@@ -45,11 +45,11 @@ pub struct ProgramConfig {
     pub bypasses: bool,
     /// The most processes that are kept between turns; 0 keeps none.
     pub kept_max: usize,
-    /// How long a process is kept.
+    /// The longest that a process is kept.
     pub idle_max: Duration,
     /// The limits of a turn.
     pub limits: TurnLimits,
-    /// How long the daemon may be silent before a supervisor ends its tree.
+    /// The longest that the daemon may be silent before a supervisor ends its tree.
     pub silence_ms_max: u64,
     /// True if trees get a control group, where one can be made.
     pub group: bool,

@@ -26,24 +26,25 @@ use crate::kept_processes::KeptProcesses;
 use crate::line_reader::{LINE_BYTES_MAX, Line, LineReader};
 use crate::program::trouble;
 
-/// How much of what an agent complained about is kept, for the story of its death.
+/// The part of an agent's complaints that is kept, for the story of its death.
 const COMPLAINT_BYTES_MAX: usize = 4 * 1024;
-/// How long an agent may take to leave after it said that it is done. Then it is ended, and nobody is hurt.
+/// The longest that an agent may take to leave after it said that it is done. Then it is ended, and nobody is hurt.
 const LEAVE_WAIT: Duration = Duration::from_millis(2_000);
-/// How long the supervisor may take to end a tree. It promises two seconds; then we do it ourselves.
+/// The longest that the supervisor may take to end a tree. It promises two seconds; then we do it ourselves.
 const KILL_WAIT: Duration = Duration::from_millis(4_000);
-/// How long a supervisor may take to count its tree, on a machine that has other things to do. Then the process is not kept.
+/// The longest that a supervisor may take to count its tree, on a machine that has other things to do. Then the process
+/// is not kept.
 const COUNT_WAIT: Duration = Duration::from_millis(4_000);
-/// How long processes of an agent's own may usually outlast a turn.
+/// The longest that processes of an agent's own usually outlast a turn.
 const SETTLE_WAIT: Duration = Duration::from_millis(1_000);
-/// How long we wait before we count again what should not be there.
+/// The pause before we count again what should not be there.
 const RECOUNT_PAUSE: Duration = Duration::from_millis(100);
-/// How long an agent may take to say whether it has taken words that were added to its turn.
+/// The longest that an agent may take to say whether it has taken words that were added to its turn.
 const STEER_WAIT: Duration = Duration::from_secs(10);
 /// Events that are kept while an attempt is being stopped. What it says after that is no part of any answer.
 const EVENTS_WHILE_STOPPING_MAX: usize = 4_096;
 
-/// How one agent's lines are read and written. Knows nothing of processes and of time.
+/// Reads and writes one agent's lines. Knows nothing of processes and of time.
 pub(crate) trait AgentProtocol: Send + 'static {
     /// The process is up: what we say first. `Ready` follows when the agent is ready for the message, or at once.
     fn open(&mut self, out: &mut ProtocolOutput);
@@ -112,7 +113,8 @@ pub(crate) trait AgentProtocol: Send + 'static {
     fn again(&mut self, launch: &Launch, out: &mut ProtocolOutput) {
         let _ = (launch, out);
     }
-    /// How long processes of the agent's own may outlast a turn. What is there longer was left behind by the turn.
+    /// The longest that processes of the agent's own may outlast a turn. What is there longer was left behind by the
+    /// turn.
     fn settles_within(&self) -> Duration {
         SETTLE_WAIT
     }
@@ -248,7 +250,7 @@ pub(crate) struct AgentProcess<T> {
     pub(crate) tree: ProcessTree,
     pub(crate) side: Option<SideChannel>,
     pub(crate) lines: LineReader,
-    /// Which processes there were when it was first ready.
+    /// The processes that were there when it was first ready.
     pub(crate) processes: Option<ProcessCount>,
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::supervisor::frame::{ResourceLimit, ResourceLimits};
 
-/// How many threads a process may have on average before the kernel lets the tree have no more: it counts threads, and
+/// The threads a process may have on average before the kernel lets the tree have no more: it counts threads, and
 /// we count processes. Only what grows faster than we look ever comes so far.
 const THREADS_PER_PROCESS: u64 = 32;
 /// By this attribute a service manager says that a group is in the hands of whoever runs in it.

@@ -14,13 +14,13 @@ use crate::error::ProcessError;
 use crate::lock::{LockHolder, TreeLock};
 use crate::reaper::{Process, ProcessReaper, TreeMark};
 
-/// How long a supervisor that has lost its daemon may take to end its tree by itself. It promises two seconds.
+/// The longest that a supervisor that has lost its daemon may take to end its tree by itself. It promises two seconds.
 const LOCK_WAIT: Duration = Duration::from_millis(3_000);
-/// How long its lock may outlive a supervisor that we killed.
+/// The longest that its lock may outlive a supervisor that we killed.
 const KILLED_WAIT: Duration = Duration::from_millis(2_000);
-/// How long the processes may take to go.
+/// The longest that the processes may take to go.
 const REAP_WAIT: Duration = Duration::from_millis(5_000);
-/// How often a held lock is tried again.
+/// The pause before a held lock is tried again.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A tree that was seen gone.

@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// How often the name may lead elsewhere before we give up; each time somebody else made progress.
+/// The times the name may lead elsewhere before we give up; each time somebody else made progress.
 const RACES_MAX: u32 = 100;
 /// The longest record in a lock file; more than that was not written by us.
 const HOLDER_BYTES_MAX: u64 = 64 * 1024;

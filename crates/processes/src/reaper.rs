@@ -21,12 +21,13 @@ use crate::supervisor::frame::ResourceLimit;
 pub(crate) const TREE_VARIABLE: &str = "HOMING_TREE";
 /// The variable that says whose tree it is: where its lock lies. A copy of a data directory has the same names in it.
 pub(crate) const TREE_HOME_VARIABLE: &str = "HOMING_TREE_HOME";
-/// How many looks in a row must find nothing. One could miss a child that was born behind its back.
+/// The looks in a row that must find nothing. One could miss a child that was born behind its back.
 const CLEAN_LOOKS: u32 = 2;
 /// The pause between two looks while killed processes are still going away.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
-/// How often we look at a process in the midst of an exec. It takes far less than this many pauses, even on a busy machine.
+/// The most looks at a process in the midst of an exec. It takes far less than this many pauses, even on a busy
+/// machine.
 const EXEC_LOOKS_MAX: u32 = 100;
 /// The pause between two such looks.
 const EXEC_PAUSE: Duration = Duration::from_millis(1);
@@ -83,7 +84,7 @@ fn environment_of(pid: i32) -> Vec<u8> {
     Vec::new()
 }
 
-/// How many processes carry a tree's mark. For tests and `doctor`.
+/// The number of processes that carry a tree's mark. For tests and `doctor`.
 pub fn count_marked(tree: &TreeName, locks: &Path) -> usize {
     let mark = TreeMark::new(tree.as_str(), locks);
     processes().keys().filter(|pid| mark.is_on(**pid)).count()
@@ -127,7 +128,7 @@ pub(crate) struct ProcessReaper {
     /// The subreaper that all of them descend from, if that is us.
     root: Option<i32>,
     killed: BTreeSet<Process>,
-    /// How a child ended that was ours to reap.
+    /// The ends of children that were ours to reap.
     reaped: Vec<(i32, WaitStatus)>,
 }
 
@@ -202,7 +203,7 @@ impl ProcessReaper {
         }
     }
 
-    /// How that child ended, if it has.
+    /// The end of that child, if it has ended.
     pub(crate) fn status_of(&self, pid: i32) -> Option<WaitStatus> {
         self.reaped.iter().find(|(reaped, _)| *reaped == pid).map(|(_, status)| *status)
     }

@@ -21,17 +21,17 @@ use crate::supervisor::frame::{
 };
 use crate::wall::SessionWall;
 
-/// How often we say that we are there.
+/// The time between two signs of life of ours.
 const BEAT: Duration = Duration::from_millis(500);
-/// How long a supervisor waits for that. Ten beats: a daemon that misses all of them is not merely busy.
+/// The time for which a supervisor waits for that. Ten beats: a daemon that misses all of them is not merely busy.
 pub const SILENCE_MS_MAX: u64 = 5_000;
-/// How long a supervisor may take to start an agent before we take it for lost.
+/// The longest that a supervisor may take to start an agent before we take it for lost.
 const START_WAIT: Duration = Duration::from_secs(10);
-/// How long a supervisor may take to take words. It takes them at once, whatever the agent does.
+/// The longest that a supervisor may take to take words. It takes them at once, whatever the agent does.
 pub const INPUT_WAIT: Duration = Duration::from_secs(10);
 /// Frames that wait to be written, orders and words apart: an order is never lost because words fill the line. Words are cut into at most 128 of them, and the writer takes them as they come.
 const FRAMES_WAITING_MAX: usize = 16;
-/// How much is read at once.
+/// The bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The program that is to be started, and under which name.
@@ -49,7 +49,7 @@ pub struct TreePlan {
     pub env: Vec<(String, String)>,
     /// Where the agent runs.
     pub directory: PathBuf,
-    /// How long we may be silent before the supervisor ends everything.
+    /// The longest that we may be silent before the supervisor ends everything.
     pub silence_ms_max: u64,
     /// True if the tree gets a control group of its own, where one can be made. Without, it is found by other ways.
     pub group: bool,
@@ -130,21 +130,21 @@ pub enum TreeEvent {
 /// The processes of a tree at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessCount {
-    /// How many there were.
+    /// Their number.
     pub processes: u32,
     /// When the newest of them was started, in the kernel's ticks: a later count with something newer has something
     /// that was not there, even if something else has gone meanwhile.
     pub newest: u64,
 }
 
-/// How a tree ended.
+/// The end of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeExit {
     /// The agent's exit code, if it had one.
     pub code: Option<i32>,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// How many processes had to be killed.
+    /// The number of processes that had to be killed.
     pub killed: u32,
     /// True if everything was seen gone.
     pub gone: bool,

@@ -32,7 +32,7 @@ impl RealAgent {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::OpenCode, Self::ClaudeAgentAcp, Self::Goose];
 
-    /// What people call it.
+    /// Its title, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -56,7 +56,7 @@ impl RealAgent {
     }
 }
 
-/// What `cargo xtask tools` wrote down in a file of its cache.
+/// The content that `cargo xtask tools` wrote into a file of its cache.
 pub(crate) fn in_cache(file: &str, variable: &str) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;

@@ -1,4 +1,5 @@
-//! What really ran, by the scripted agent's own account: the file that `HOMING_SCRIPTED_LOG` names, one line per moment.
+//! The turns that really ran, by the scripted agent's own account: the file that `HOMING_SCRIPTED_LOG` names, one line
+//! per moment.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::leftovers::{Leftover, leftovers};
 use crate::{AgentLogLine, Http, Port, agent_log, eventually};
 
-/// What a server is started with.
+/// The settings that a server is started with.
 #[derive(Debug, Clone)]
 pub struct Setup {
     exe: PathBuf,
@@ -76,7 +76,7 @@ pub struct Homing {
     http: Http,
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its end.
 #[derive(Debug, Clone)]
 pub struct CommandOutput {
     pub code: Option<i32>,
@@ -173,7 +173,7 @@ impl Homing {
         self.child.as_ref().expect("it runs").id()
     }
 
-    /// How to ask it, with the token of the machine's person.
+    /// A client of it, with the token of the machine's person.
     pub fn http(&self) -> Http {
         self.http.clone()
     }
@@ -260,7 +260,7 @@ impl Homing {
         child.wait_with_output().expect("it ends").into()
     }
 
-    /// What really ran, by the scripted agent's own account.
+    /// The turns that really ran, by the scripted agent's own account.
     pub fn agent_log(&self) -> Vec<AgentLogLine> {
         agent_log(&self.agent_log_path())
     }
@@ -269,7 +269,7 @@ impl Homing {
         self.root.path().join("agent.log")
     }
 
-    /// What the server has logged so far, over all its starts.
+    /// The server's log so far, over all its starts.
     pub fn server_log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }

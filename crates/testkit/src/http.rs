@@ -10,7 +10,7 @@ use crate::WAIT_MAX;
 
 /// The longest `?wait=` that a request asks for; the socket waits a little longer.
 const ANSWER_WAIT: Duration = Duration::from_secs(90);
-/// How long one `?wait=` is; `until_final` asks again.
+/// The length of one `?wait=`; `until_final` asks again.
 const RECEIPT_WAIT_S: u32 = 10;
 
 /// Where a server is, and the credential to use. Cheap to clone, for threads.
@@ -22,7 +22,7 @@ pub struct Http {
     pub token: String,
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Debug, Clone)]
 pub struct HttpAnswer {
     pub status: u16,
@@ -178,7 +178,7 @@ impl Http {
     }
 }
 
-/// Whether a receipt will not change any more.
+/// True if a receipt will not change any more.
 pub(crate) fn is_final(receipt: &Value) -> bool {
     let state = receipt["state"].as_str().unwrap_or_default();
     ["answered", "failed", "stopped", "withdrawn", "refused", "interrupted"].contains(&state)

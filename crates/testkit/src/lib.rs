@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 /// The longest that any wait in a test may take before the test fails. Generous: the machine may be busy.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// How often `eventually` looks.
+/// The time between two looks of `eventually`.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Looks until there is something, or fails the test. For what can only be seen by looking, such as processes.

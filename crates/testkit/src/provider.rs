@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::Browser;
 use crate::agent_fixture::in_cache;
 
-/// What is run. It stands beside a link to the packages, because that is where Node looks for them.
+/// The program that is run. It stands beside a link to the packages, because that is where Node looks for them.
 const SCRIPT: &str = include_str!("provider/provider.mjs");
 /// Where the packages are: a `node_modules`.
 const VARIABLE: &str = "HOMING_TEST_OIDC_PROVIDER";
@@ -22,7 +22,7 @@ const VARIABLE: &str = "HOMING_TEST_OIDC_PROVIDER";
 /// The provider of one test. Gone when it is dropped.
 #[derive(Debug)]
 pub struct Provider {
-    /// What it calls itself.
+    /// Its own name.
     pub issuer: String,
     child: Child,
     to: Option<ChildStdin>,
@@ -31,9 +31,9 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// How it knows us.
+    /// The id under which it knows us.
     pub const CLIENT: &str = "homing";
-    /// How we prove that.
+    /// The secret that proves it.
     pub const SECRET: &str = "a secret of two";
 
     /// Starts one that knows nobody. A machine without its packages fails the test: what was not run was not tested.

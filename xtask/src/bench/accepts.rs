@@ -10,7 +10,7 @@ use super::place::{Bench, BenchServer};
 
 const CONNECTIONS: [&str; 3] = ["1", "16", "64"];
 const SESSIONS: &str = "64";
-/// How long each measurement takes.
+/// The length of each measurement.
 const MS: &str = "1000";
 /// Enough awake sessions for the bench; all other limits as they are.
 const CONFIG: &str = "log = \"warn\"\n[limits]\nawake_max = 64\n";

@@ -10,7 +10,7 @@ use super::place::{Bench, BenchServer};
 const IDLE_BYTES_MAX: f64 = 30e6;
 const DORMANT_BYTES_MAX: f64 = 20e6;
 const DORMANT: &str = "10000";
-/// How long a server is left alone before its memory counts.
+/// The time for which a server is left alone before its memory counts.
 const SETTLE: Duration = Duration::from_millis(1_500);
 
 pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {

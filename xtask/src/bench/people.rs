@@ -1,4 +1,4 @@
-//! What it adds to an accept that the rule is asked: what was given on the session, and the rule itself.
+//! The rule's share in an accept: what was given on the session, and the rule itself.
 
 use anyhow::{Context, Result};
 
@@ -7,7 +7,7 @@ use super::place::Bench;
 
 /// Messages of each kind, per round: the medians of two times that differ by little need many.
 const COUNT: &str = "1500";
-/// What asking may add.
+/// The most that asking may add.
 const ADDED_US_MAX: f64 = 50.0;
 const MEMBERS: [&str; 6] = ["asked_us", "found_us", "alone_us", "added_us", "rule_us", "credential_us"];
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::tools;
 
-/// How long a server may take to come or go before something is wrong.
+/// The longest that a server may take to come or go before something is wrong.
 const SERVER_WAIT: Duration = Duration::from_secs(20);
 
 /// Builds everything that is measured or measures.
@@ -48,7 +48,7 @@ fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |dir| root.join(dir))
 }
 
-/// What share of the machine others use while we do nothing.
+/// The share of the machine that others use while we do nothing.
 pub(crate) fn busy_share() -> Result<f64> {
     let before = processor_time()?;
     std::thread::sleep(Duration::from_secs(1));

@@ -1,5 +1,5 @@
-//! What a scope costs: entering a worktree beside `git worktree add`, snapshots before and after a turn, its diff, and to
-//! say how ready a session is.
+//! The cost of a scope: entering a worktree beside `git worktree add`, snapshots before and after a turn, its diff, and
+//! to say how ready a session is.
 
 use anyhow::{Context, Result};
 
@@ -7,7 +7,7 @@ use super::figure::{Figure, Rounds, time};
 use super::place::Bench;
 
 const FILES: [&str; 2] = ["1000", "10000"];
-/// What entering may take of what git itself takes.
+/// The most that entering may take, as a multiple of what git itself takes.
 const ENTER_RATIO_MAX: f64 = 1.3;
 /// A diff costs what changed; ten times the files may add this much at most.
 const DIFF_RATIO_MAX: f64 = 1.5;
@@ -58,7 +58,7 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// What saying how ready a session is takes, beyond finding and telling the session itself.
+/// The time to say how ready a session is, beyond finding and telling the session itself.
 fn readiness(bench: &Bench) -> Result<Figure> {
     let filled = bench.filled(SESSIONS, &[100])?;
     let session = filled.long.first().context("the session is missing")?;

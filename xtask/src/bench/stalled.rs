@@ -1,4 +1,4 @@
-//! What the server keeps for a thousand readers that never read, while a lot passes them.
+//! The memory that the server keeps for a thousand readers that never read, while a lot passes them.
 
 use anyhow::Result;
 

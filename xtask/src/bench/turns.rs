@@ -1,4 +1,4 @@
-//! What we add to a turn of an agent that is up: from the receipt to the words on its input, and from its first word to a
+//! Our share in a turn of an agent that is up: from the receipt to the words on its input, and from its first word to a
 //! reader.
 
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use super::figure::{Figure, Rounds, both};
 use super::place::Bench;
 
 const COUNT: &str = "100";
-/// What we may add on either way.
+/// The most that we may add on either way.
 const ADDED_US_MAX: f64 = 5_000.0;
 
 pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {

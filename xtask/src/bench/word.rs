@@ -12,7 +12,7 @@ use super::place::Bench;
 
 const COUNT: &str = "20";
 const FSYNCS: usize = 60;
-/// What we may add to the agent's own start, besides three fsyncs.
+/// The most we may add to the agent's own start, besides three fsyncs.
 const ADDED_US: f64 = 5_000.0;
 
 pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {

@@ -1,4 +1,4 @@
-//! Which packages have examples in their documentation that rustdoc would run.
+//! The packages that have examples in their documentation which rustdoc would run.
 
 use crate::repository::Repository;
 

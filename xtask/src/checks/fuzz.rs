@@ -20,13 +20,13 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::counts::{Lane, Requests};
 use crate::tools;
 
-/// How long a lane may take: a few minutes on two idle cores, many times that beside other work.
+/// The longest that a lane may take: a few minutes on two idle cores, many times that beside other work.
 const LANE_MAX: Duration = Duration::from_secs(30 * 60);
 /// Fewer than one in so many may be refused for want of a credential: only tries to sign in are.
 const STRANGERS_SHARE: u64 = 10;
-/// How long a server may take to go.
+/// The longest that a server may take to go.
 const GO_MAX: Duration = Duration::from_secs(30);
-/// How often we look whether a process has ended.
+/// The pause between two looks whether a process has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 const SEED: u64 = 4_747;
 /// One place for a running turn, which a question of an agent holds: what the requests add waits, so that no agent
@@ -69,7 +69,7 @@ pub(super) fn http_fuzz(root: &Path, target: &Path, requests: &Requests) -> Resu
     Ok(said)
 }
 
-/// How often what was seen.
+/// The counts of what was seen.
 type Counts = BTreeMap<String, u64>;
 
 fn sum(lanes: Vec<Counts>) -> Counts {
@@ -203,7 +203,7 @@ impl FuzzServer {
         Ok(server)
     }
 
-    /// Whether it can still be asked something that needs the store.
+    /// True if it can still be asked something that needs the store.
     fn answers(&self) -> Result<bool> {
         let host = self.url.trim_start_matches("http://");
         let mut stream = TcpStream::connect(host)?;

@@ -1,4 +1,4 @@
-//! What must not be there: anything under the kernel, anything foreign behind a port, a room for leftovers.
+//! Absences: anything under the kernel, anything foreign behind a port, a room for leftovers.
 //!
 //! ARCHITECTURE.md lists these absences for people; this file is the part of that list a program can check.
 
@@ -111,8 +111,8 @@ fn foreign_word(code: &str) -> Option<String> {
     words.find(|word| FOREIGN_WORDS.contains(&word.as_str()))
 }
 
-/// What does the work outside for a keeper: turns, errands, looks. A keeper gives them what they need and writes down what
-/// they bring back; one that read the store could act on what no keeper has decided.
+/// The files that do the work outside for a keeper: turns, errands, looks. A keeper gives them what they need and
+/// writes down what they bring back; one that read the store could act on what no keeper has decided.
 const RUNNERS: &[&str] = &[
     "crates/engine/src/turn",
     "crates/engine/src/errand",
@@ -149,7 +149,7 @@ fn port_in(line: &str) -> Option<&str> {
     line.trim().strip_prefix("pub trait ")?.split([' ', ':', '<', '{']).next()
 }
 
-/// Whether code names this port as a type of the store's, or as something that stands behind `dyn` or `impl`.
+/// True if code names this port as a type of the store's, or as something that stands behind `dyn` or `impl`.
 fn names_port(code: &str, port: &str) -> bool {
     let ends = |rest: &str| !rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
     ["store::", "dyn ", "impl "].iter().any(|before| {

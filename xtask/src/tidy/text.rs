@@ -36,7 +36,7 @@ pub(super) fn paths_are_of_no_machine(house: &Repository) -> Vec<Violation> {
     })
 }
 
-/// Whether the folder stands at the start of a path. In the middle of one it means nothing bad.
+/// True if the folder stands at the start of a path. In the middle of one it means nothing bad.
 fn begins_a_path(line: &str, folder: &str) -> bool {
     let continues = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '/' | '-');
     line.match_indices(folder).any(|(at, _)| !line[..at].ends_with(continues))

@@ -126,14 +126,14 @@ struct NpmTool {
     packages: Vec<Package>,
     /// Below `node_modules`.
     program: String,
-    /// What the program is given to run, below `node_modules`, if it is not the tool itself.
+    /// The script that the program is given to run, below `node_modules`, if it is not the tool itself.
     script: Option<&'static str>,
-    /// What `--version` answers.
+    /// The answer to `--version`.
     says: &'static str,
 }
 
 impl NpmTool {
-    /// What to start. After the first time this reads a few small files and starts nothing.
+    /// The program to start. After the first time this reads a few small files and starts nothing.
     fn get(&self, cache: &Path) -> Result<PathBuf> {
         let home = cache.join(format!("agent-{}-{}", self.name, self.packages[0].version));
         once(&home, || self.install(&home)).with_context(|| self.remedy(&home))?;

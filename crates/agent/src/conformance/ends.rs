@@ -6,7 +6,7 @@ use super::talk::{GRACE_MS, LONG_GRACE_MS, Talk, turn, wait};
 use super::{Blow, Candidate, Told, Wish};
 use crate::{AgentEvent, TreeName};
 
-/// How many children a turn leaves in these stories.
+/// The number of children that a turn leaves in these stories.
 const CHILDREN: u32 = 3;
 
 pub async fn stop_mid_turn_leaves_nothing(on: &dyn Candidate) -> Told {

@@ -6,7 +6,7 @@ use super::talk::{Ended, turn, turn_of, wait};
 use super::{Candidate, Cannot, Told, Wish};
 use crate::AgentEvent;
 
-/// How often a story tries to see a process kept.
+/// The most tries of a story to see a process kept.
 const KEPT_TRIES_MAX: u32 = 5;
 
 /// In the same process, if it is kept, and in a new one.
@@ -80,8 +80,8 @@ async fn kept(on: &dyn Candidate) -> Result<Ended, Cannot> {
     panic!("it says that its process is kept, and it is not");
 }
 
-/// What kinds of things were said, in order. Words in a row count once: where they are cut is chance. What an agent says
-/// about itself is said when it comes up.
+/// The kinds of things that were said, in order. Words in a row count once: where they are cut is chance. What an agent
+/// says about itself is said when it comes up.
 fn kinds(said: &[AgentEvent]) -> Vec<String> {
     let name = |event: &AgentEvent| {
         let words = format!("{event:?}");

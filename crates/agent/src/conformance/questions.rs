@@ -102,7 +102,7 @@ pub async fn words_are_asked_for_and_given(on: &dyn Candidate) -> Told {
     Ok(())
 }
 
-/// What it said, and what its tools did.
+/// The agent's words, and the results of its tools.
 fn came_of_it(said: &[AgentEvent]) -> String {
     let words = said.iter().filter_map(|event| match event {
         AgentEvent::Text { text } | AgentEvent::ToolResult { output: text, .. } => Some(text.as_str()),

@@ -1,5 +1,5 @@
-//! What a scope may ask of an agent: words into a running turn, a second conversation that begins like the first, another
-//! directory, and the chosen model or none.
+//! The demands of a scope on an agent: words into a running turn, a second conversation that begins like the first,
+//! another directory, and the chosen model or none.
 
 use super::talk::{Ended, Talk, wait};
 use super::{Candidate, Cannot, Told, Wish};
@@ -9,7 +9,7 @@ use kernel::{Failure, MessageId, Native};
 /// Something no agent calls a model.
 const NO_MODEL: &str = "homing/no-such-model";
 
-/// What is added is answered in the turn, and remembered with it.
+/// Added words are answered in the turn, and remembered with it.
 pub async fn words_added_to_a_turn_are_part_of_it(on: &dyn Candidate) -> Told {
     if !on.agent().abilities().steer {
         return Err(Cannot::because("nothing can be added to its turns"));

@@ -14,7 +14,7 @@ const LINGER_MS: u64 = 3_000;
 /// Fast enough for a story, slow enough to be a stream.
 const WORDS_PER_SECOND: u32 = 3_000;
 
-/// How the scripted agent is talked to.
+/// The dialect of the scripted agent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScriptedDialect;
 

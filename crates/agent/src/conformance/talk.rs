@@ -23,7 +23,7 @@ pub(super) struct Talk<'a> {
     pub(super) text: String,
     /// Everything since the start, words included.
     pub(super) events: Vec<AgentEvent>,
-    /// How many of them there were when the message was handed over.
+    /// The number of them when the message was handed over.
     handed_at: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Talk<'a> {
         Self::begin_with(on, Launch { native, ..Self::launch(on, session, turn) }).await
     }
 
-    /// How that turn is started, in a new conversation.
+    /// The launch of that turn, in a new conversation.
     pub(super) fn launch(on: &dyn Candidate, session: SessionId, turn: u32) -> Launch {
         let message = MessageId::from_bits(session.bits() + u128::from(turn));
         Launch::new(session, fence(turn), message, on.directory())
@@ -163,7 +163,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Whether the whole tree is gone after a stop that was polite for so long, and what was said until then.
+    /// The end after a stop that was polite for so long: whether the whole tree is gone, and what was said until then.
     pub(super) async fn stop(mut self, grace_ms: u64) -> Ended {
         let verified = wait(self.on, self.running.stop(grace_ms)).await;
         assert!(verified.gone, "{verified:?}");
@@ -254,7 +254,7 @@ impl Ended {
         Ok(self.go_on(on).await.whole_text(text).await)
     }
 
-    /// What it recalls in the next turn.
+    /// The words it recalls in the next turn.
     pub(super) async fn recall(&self, on: &dyn Candidate) -> Result<Vec<String>, Cannot> {
         let ended = self.and_then(on, &[Wish::Recall]).await?;
         ended.assert_finished();

@@ -1,4 +1,4 @@
-//! What goes wrong is told apart by what can be done about it, and costs nobody's memory.
+//! Failures are told apart by what can be done about it, and costs nobody's memory.
 
 use kernel::Failure;
 

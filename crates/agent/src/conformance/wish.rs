@@ -1,4 +1,4 @@
-//! What a story may wish for: of the agent, of the world outside, and of its process.
+//! The wishes of a story: of the agent, of the world outside, and of its process.
 
 use kernel::Failure;
 
@@ -45,7 +45,7 @@ pub enum Wish<'a> {
     FailStarts { transient: u32, busy: u32 },
 }
 
-/// What may go wrong between an agent and its model.
+/// The faults between an agent and its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weather {
     /// Nobody listens there.
@@ -67,12 +67,12 @@ impl Weather {
     pub const ALL: [Self; 6] =
         [Self::NoServer, Self::Unauthorized, Self::TooMany, Self::Overloaded, Self::Cut, Self::Garbled];
 
-    /// What it has to come out as: a person can mend a sign-in, the rest passes by itself.
+    /// The failure it has to come out as: a person can mend a sign-in, the rest passes by itself.
     pub fn failure(self) -> Failure {
         if self == Self::Unauthorized { Failure::Refused } else { Failure::Transient }
     }
 
-    /// What the table calls it.
+    /// Its name in the table.
     pub fn fact(self) -> &'static str {
         match self {
             Self::NoServer => "no server",
@@ -85,7 +85,7 @@ impl Weather {
     }
 }
 
-/// What can be done to an agent's process from outside.
+/// The blows to an agent's process from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blow {
     /// SIGKILL.

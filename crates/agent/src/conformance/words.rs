@@ -1,4 +1,4 @@
-//! What an agent says arrives whole and in order, whatever it says.
+//! The words of an agent arrive whole and in order, whatever it says.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ pub(super) struct Setting {
     by: Option<ChosenBy>,
 }
 
-/// How it is chosen.
+/// The request that chooses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ChosenBy {
     /// A method of its own, and what it calls the choice.

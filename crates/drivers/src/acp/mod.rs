@@ -27,7 +27,7 @@ use crate::program::{AgentProgram, ProgramConfig};
 use protocol::{AcpProtocol, ProcessSetting};
 use quirks::Behaviour;
 
-/// How an agent that speaks ACP is run.
+/// The settings of an agent that speaks ACP.
 #[derive(Debug, Clone)]
 pub struct AcpConfig {
     /// Its program, home and limits. Arguments that make it speak ACP come from the quirks.

@@ -1,4 +1,5 @@
-//! How an agent that speaks ACP is talked to: what is asked in which order, what its answers mean, and its questions. Pure.
+//! The talk with an agent that speaks ACP: what is asked in which order, what its answers mean, and its questions.
+//! Pure.
 //!
 //! The order: `initialize`, then `session/new`, `session/fork`, `session/resume` or `session/load` as the launch says and
 //! nothing else, then mode and model where they have to be set, then ready. A turn is one `session/prompt`, and it is over
@@ -602,7 +603,7 @@ fn listed<'a>(page: &'a Value, session: &str) -> Option<&'a Value> {
     page["sessions"].as_array()?.iter().find(|it| it["sessionId"] == session)
 }
 
-/// How to ask for the page after this one, if there is one and we have not read enough.
+/// The request for the page after this one, if there is one and we have not read enough.
 fn next_page(page: &Value, pages: u32) -> Option<Value> {
     let cursor = page["nextCursor"].as_str().filter(|_| pages < PAGES_MAX)?;
     Some(json!({ "cursor": cursor }))

@@ -18,7 +18,8 @@ const DEFAULT: &str = "default";
 static ENTRIES: LazyLock<BTreeMap<String, Quirks>> =
     LazyLock::new(|| toml::from_str(BUILT_IN).expect("a test reads this file"));
 
-/// How an agent differs from what the protocol says, or from a known agent. What is not said is as in the `base`.
+/// The differences of an agent from what the protocol says, or from a known agent. Whatever is not said is as in the
+/// `base`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quirks {
@@ -28,25 +29,26 @@ pub struct Quirks {
     pub args: Option<Vec<String>>,
     /// The arguments that make it say its version; with none it is asked by the protocol.
     pub version_args: Option<Vec<String>>,
-    /// How to get it, for people.
+    /// The way to get it, for people.
     pub install: Option<String>,
-    /// How to sign in, for people.
+    /// The way to sign in, for people.
     pub sign_in: Option<String>,
     /// The files below its home that say that somebody has signed in.
     pub sign_in_files: Option<Vec<String>>,
-    /// How homes of their own keep a sign-in, for people.
+    /// The way homes of their own keep a sign-in, for people.
     pub homes: Option<String>,
     /// Variables it gets unless the configuration sets them.
     pub env: Option<BTreeMap<String, String>>,
     /// The variables by which a person may give it their own sign-in.
     pub secrets: Option<Vec<String>>,
-    /// How a conversation is gone on with in a new process.
+    /// The way a conversation is gone on with in a new process.
     pub resume: Option<Resume>,
-    /// How we make sure that it does not know a conversation.
+    /// The way we make sure that it does not know a conversation.
     pub confirm: Option<Confirm>,
     /// True if it goes when its input ends.
     pub leaves_on_eof: Option<bool>,
-    /// How long processes of its own may outlast a turn. A turn that leaves something behind ends that much later.
+    /// The longest that processes of its own may outlast a turn. A turn that leaves something behind ends that much
+    /// later.
     pub settles_ms: Option<u64>,
     /// With which reasons a turn ends that we asked it to stop.
     pub cancelled_as: Option<Vec<String>>,
@@ -60,7 +62,7 @@ pub struct Quirks {
     pub tool_name: Option<String>,
     /// The extent of the figures in the answer to a prompt are about.
     pub usage: Option<UsageFigures>,
-    /// How its memory follows to another directory.
+    /// The way its memory follows to another directory.
     pub memory: Option<Memory>,
     /// Where the id of a conversation means one conversation only.
     pub ids: Option<Ids>,
@@ -184,13 +186,13 @@ pub enum Meaning {
     Refused,
 }
 
-/// Which errors mean something. What is not said fits all.
+/// Errors that mean something. Whatever is not said fits all.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRule {
     pub on: Option<ErrorPhase>,
     pub code: Option<i64>,
-    /// How the message begins.
+    /// The beginning of the message.
     pub begins: Option<String>,
     /// Words that are somewhere in the message or in the data, in whatever case.
     pub words: Option<String>,
@@ -206,7 +208,7 @@ pub enum ErrorPhase {
     Prompt,
 }
 
-/// Which last words mean a failure.
+/// Last words that mean a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WordRule {
@@ -215,7 +217,7 @@ pub struct WordRule {
     pub means: Meaning,
 }
 
-/// How one agent behaves, with nothing left open. The fields are those of `Quirks`.
+/// The behaviour of one agent, with nothing left open. The fields are those of `Quirks`.
 #[derive(Debug, Clone)]
 pub(crate) struct Behaviour {
     pub(crate) args: Vec<String>,

@@ -34,7 +34,7 @@ use crate::program::{AgentProgram, ProgramConfig};
 use crate::running_agent::gone_if_here;
 use protocol::{ClaudeProtocol, Conversation};
 
-/// How the program is started, whatever else.
+/// Arguments that the program is started with, whatever else.
 const ARGS: [&str; 9] = [
     "-p",
     "--input-format",

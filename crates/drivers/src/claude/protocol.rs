@@ -1,4 +1,4 @@
-//! How claude is talked to: one JSON object per line, both ways. Pure.
+//! The talk with claude: one JSON object per line, both ways. Pure.
 //!
 //! We say `initialize` first, ask which model it uses if one was chosen, and are ready when that is answered; an id that
 //! claude does not know it complains about before that. A message has a UUID, made of its id: claude passes over one it
@@ -23,7 +23,7 @@ use super::usage::Costs;
 use crate::running_agent::{AgentProtocol, ProtocolOutput};
 use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
-/// How we call our own requests.
+/// Names of our own requests.
 const INITIALIZE: &str = "homing-initialize";
 const INTERRUPT: &str = "homing-interrupt";
 const SETTINGS: &str = "homing-settings";
@@ -59,7 +59,7 @@ const SYSTEM_CHATTER: [&str; 12] = [
 /// The fields in which lines of type `system` have words for people.
 const WORDS_FOR_PEOPLE: [&str; 4] = ["message", "content", "text", "summary"];
 
-/// Which conversation a process was started for.
+/// The conversation that a process was started for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Conversation {
     /// One that we name and claude makes.
@@ -196,7 +196,7 @@ impl ClaudeProtocol {
         }
     }
 
-    /// Which model it is going to use. Versions that do not say so beforehand say it when a turn begins.
+    /// Notes the model it is going to use. Versions that do not say so beforehand say it when a turn begins.
     fn uses(&mut self, model: &Value, out: &mut ProtocolOutput) {
         self.about.model = name(model);
         match self.other_model() {
@@ -331,7 +331,7 @@ impl ClaudeProtocol {
         }
     }
 
-    /// How one message fares.
+    /// The fate of one message.
     fn lifecycle(&mut self, said: &Value, out: &mut ProtocolOutput) {
         self.tells_lifecycle = true;
         let Phase::Working(turn) = &mut self.phase else { return };
@@ -360,7 +360,7 @@ impl ClaudeProtocol {
         }
     }
 
-    /// How something fares that was added to the turn. What is about neither is the end of an earlier one.
+    /// The fate of something that was added to the turn. Whatever is about neither is the end of an earlier one.
     fn lifecycle_of_added(&mut self, said: &Value, out: &mut ProtocolOutput) {
         let Phase::Working(turn) = &mut self.phase else { return };
         let Some(at) = turn.added.iter().position(|uuid| said["command_uuid"] == uuid.as_str()) else {
@@ -664,7 +664,7 @@ fn retry(said: &Value) -> String {
     format!("the model server failed ({why}); claude tries again in {wait_ms} ms, {attempt} of {most}")
 }
 
-/// How much of a limit is used up is worth a word only when it matters.
+/// The used part of a limit is worth a word only when it matters.
 fn rate_limit(said: &Value, out: &mut ProtocolOutput) {
     let status = said["status"].as_str().unwrap_or("unknown");
     if status != "allowed" {

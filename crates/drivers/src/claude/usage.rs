@@ -71,7 +71,7 @@ pub(super) fn read(usage: &Value) -> u64 {
     names.iter().fold(0, |sum: u64, name| sum.saturating_add(usage[*name].as_u64().unwrap_or(0)))
 }
 
-/// How much fits into the window of the model that answered.
+/// The size of the window of the model that answered.
 fn window(models: &Value, model: &str) -> Option<u64> {
     let models = models.as_object()?;
     let said = models.get(model).or_else(|| models.values().next().filter(|_| models.len() == 1));

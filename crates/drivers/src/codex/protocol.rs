@@ -1,4 +1,4 @@
-//! How codex's app server is talked to: JSON-RPC in lines, without the word `jsonrpc`.
+//! The talk with codex's app server: JSON-RPC in lines, without the word `jsonrpc`.
 //!
 //! `initialize` and `initialized`; the key, if there is one; whether it is signed in; then `thread/start` or
 //! `thread/resume`, which is decided by the launch alone. A new conversation gets a name, because only then does codex
@@ -99,7 +99,7 @@ enum RequestPurpose {
     Interrupt,
     /// To learn whether codex really does not know the conversation; it said so in these words.
     Known(String),
-    /// How the turn ended, when codex said so in a line too long to be read.
+    /// The end of the turn, when codex said so in a line too long to be read.
     Ending,
 }
 
@@ -348,7 +348,7 @@ impl CodexProtocol {
         thread == self.thread && self.turn.as_ref().is_some_and(is_turn)
     }
 
-    /// How the turn that runs has ended, as far as that can be read.
+    /// Notes the end of the turn that runs, as far as that can be read.
     fn ending_is(&mut self, turn: &Value, out: &mut ProtocolOutput) {
         let Some(running) = self.turn.take() else { return };
         for question in std::mem::take(&mut self.questions).into_keys() {

@@ -31,14 +31,14 @@ use protocol::{CommandProtocol, ExitCodes, is_name};
 /// The longest message that fits into an argument; Linux takes 128 KiB with the end.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// How a program is run as an agent.
+/// The settings of a program that is run as an agent.
 #[derive(Debug, Clone)]
 pub struct CommandConfig {
     /// The program, its first arguments, home and limits. Its process is never kept.
     pub program: ProgramConfig,
-    /// How it gets the message.
+    /// The way it gets the message.
     pub hands: MessageChannel,
-    /// How it says its answer.
+    /// The form of its answer.
     pub says: OutputForm,
     /// Arguments of the first turn of a conversation, after the program's. `{native}` and `{directory}` are filled in.
     pub new_args: Vec<String>,
@@ -80,7 +80,7 @@ impl CommandConfig {
     }
 }
 
-/// How a program gets the message.
+/// The way a program gets the message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageChannel {
@@ -91,7 +91,7 @@ pub enum MessageChannel {
     Argument,
 }
 
-/// How a program says its answer.
+/// The form of a program's answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputForm {

@@ -1,4 +1,4 @@
-//! How any program is talked to: the message is its input or its last argument, what it prints is the answer, and its
+//! The talk with any program: the message is its input or its last argument, what it prints is the answer, and its
 //! exit code says how the turn ended. Pure.
 
 use agent::{

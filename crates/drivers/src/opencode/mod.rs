@@ -56,7 +56,7 @@ const DOUBTS: [&str; 2] = ["external_directory", "doom_loop"];
 /// The mode in which nothing is changed.
 const PLAN: &str = "plan";
 
-/// How often opencode may try again in a row: after 2, 4, 8, 16 and then each 30 seconds, so for about three minutes.
+/// The times opencode may try again in a row: after 2, 4, 8, 16 and then each 30 seconds, so for about three minutes.
 const TRIES_MAX: u64 = 8;
 
 /// OpenCode.

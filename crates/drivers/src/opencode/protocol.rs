@@ -1,4 +1,4 @@
-//! How opencode is spoken to: what is asked of its server, in which order, and what its answers mean. Pure.
+//! The talk with opencode: what is asked of its server, in which order, and what its answers mean. Pure.
 //!
 //! The process prints where its server listens; everything else goes over the second line, in `SideOrder`s and what is
 //! `SideReport`. First the server proves by the password that it is ours, then the conversation is made or asked for while
@@ -23,9 +23,9 @@ use crate::survey::{SurveyAnswers, SurveyPart, Surveys};
 
 /// The words that the process prints before its server's address.
 const LISTENING: &str = "opencode server listening on http://";
-/// How many messages of a turn are read again at its end. A turn with more of them had its events.
+/// The messages of a turn that are read again at its end. A turn with more of them had its events.
 const MESSAGES_MAX: u32 = 100;
-/// How long a request may take, but for the turn itself; and how long one whose answer we can do without. A process that
+/// The longest that a request may take, but for the turn itself; and one whose answer we can do without. A process that
 /// has just started needs its time, which the turn would need as well.
 const WAIT_MS_MAX: u64 = 60_000;
 const LIST_WAIT_MS_MAX: u64 = 30_000;
@@ -43,9 +43,9 @@ pub(super) struct ProcessSetting {
     pub(super) session: String,
     /// Makes ids for messages.
     pub(super) mint: Box<dyn FnMut() -> String + Send>,
-    /// How much may be said in one turn.
+    /// The most that may be said in one turn.
     pub(super) said_bytes_max: u64,
-    /// How often opencode may try again in a row. It would never end by itself.
+    /// The times opencode may try again in a row. It would never end by itself.
     pub(super) tries_max: u64,
 }
 

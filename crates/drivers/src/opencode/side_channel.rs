@@ -28,13 +28,14 @@ const LINES_MAX: usize = 256;
 const REQUESTS_MAX: usize = 64;
 /// The longest answer we take. Opencode cuts what its tools print to far less.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long a connection may take, and the beginning of the stream.
+/// The longest that a connection may take, and the beginning of the stream.
 const CONNECT_WAIT: Duration = Duration::from_secs(20);
-/// How long the stream may be silent. Opencode says something every ten seconds.
+/// The longest that the stream may be silent. Opencode says something every ten seconds.
 const SILENCE_WAIT: Duration = Duration::from_secs(45);
-/// How long a broken line waits for the news that the server has died: longer than a supervisor takes to end what is left.
+/// The time for which a broken line waits for the news that the server has died: longer than a supervisor takes to end
+/// what is left.
 const DEATH_WAIT: Duration = Duration::from_secs(3);
-/// How often the stream is tried again in a row, and how long after the last time.
+/// The times the stream is tried again in a row, and the pause after the last time.
 const LISTEN_TRIES_MAX: u32 = 5;
 const LISTEN_PAUSE: Duration = Duration::from_millis(200);
 

@@ -19,16 +19,16 @@ pub(super) const NAME_BYTES_MAX: usize = 256;
 const PATH_BYTES_MAX: usize = 4 * 1024;
 /// The most parts, messages and files of one turn that we can tell apart. A turn with more is stopped.
 const PARTS_MAX: usize = 50_000;
-/// How often a turn says that something goes slowly or is tried again.
+/// The times a turn says that something goes slowly or is tried again.
 const NOTICES_MAX: u32 = 20;
-/// How much of one tool's output is shown while it runs. All that opencode keeps of it comes with the result.
+/// The part of one tool's output that is shown while it runs. All that opencode keeps of it comes with the result.
 const PROGRESS_BYTES_MAX: usize = 64 * 1024;
 
 /// The facts that are known beyond one turn.
 #[derive(Debug, Default)]
 pub(super) struct KnownFacts {
     pub(super) about: About,
-    /// How many tokens a model's window holds, by `provider/model`.
+    /// The tokens that a model's window holds, by `provider/model`.
     pub(super) windows: BTreeMap<String, u64>,
     /// The sessions that opencode made below ours, for parts of the work.
     pub(super) children: BTreeSet<String>,
@@ -60,7 +60,7 @@ pub(super) struct Turn {
     pub(super) is_aborted: bool,
     /// Its last complaint.
     pub(super) complaint: String,
-    /// How often it has begun to try again, and what it said of that.
+    /// The number of times it has begun to try again, and its word about that.
     pub(super) tries: u64,
     pub(super) tried_in_vain: String,
 }
@@ -84,7 +84,7 @@ enum Kind {
     Other,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TurnOutcome {
     Finished { reason: String },
@@ -194,7 +194,7 @@ impl Turn {
         self.parents.contains(text(info, "/parentID"))
     }
 
-    /// How the turn ended, by the message that opencode answered with.
+    /// The end of the turn, by the message that opencode answered with.
     pub(super) fn verdict(&self, info: &Value, parts: &Value) -> TurnOutcome {
         let (error, finish) = (&info["error"], text(info, "/finish"));
         let has_parts = parts.as_array().is_some_and(|parts| !parts.is_empty());

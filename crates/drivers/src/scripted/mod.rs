@@ -50,7 +50,7 @@ pub struct ScriptedConfig {
     /// Variables of its own that make it slow or wilful: `HOMING_SCRIPTED_FALLBACK`, `HOMING_SCRIPTED_MODELS_MS`,
     /// `HOMING_SCRIPTED_COMMANDS_MS` and `HOMING_SCRIPTED_LISTS_AT`, as our own environment has them.
     pub switches: Vec<(String, String)>,
-    /// How long the daemon may be silent before a supervisor ends its tree.
+    /// The longest that the daemon may be silent before a supervisor ends its tree.
     pub silence_ms_max: u64,
     /// True if trees get a control group, where one can be made.
     pub group: bool,
@@ -58,7 +58,7 @@ pub struct ScriptedConfig {
     pub limits: TurnLimits,
     /// The most processes that are kept between turns; 0, the default, keeps none.
     pub kept_max: usize,
-    /// How long a process is kept.
+    /// The longest that a process is kept.
     pub idle_max: Duration,
     /// The wall around it.
     pub wall: Arc<Wall>,

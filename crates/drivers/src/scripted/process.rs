@@ -199,7 +199,7 @@ impl ScriptedProcess {
         say(&AgentLine::About { model: self.model.to_owned(), has_commands: self.lists_at.is_none() })
     }
 
-    /// Which model it uses: the one that was chosen, unless it was told to use another.
+    /// Chooses its model: the one that was chosen, unless it was told to use another.
     fn choose(&mut self) -> Result<(), Trouble> {
         let chosen = |name: &str| std::env::var(name).ok();
         model(chosen(MODEL_VARIABLE).as_deref())?;
@@ -396,7 +396,7 @@ fn wait_at_pipe() -> io::Result<()> {
     Ok(())
 }
 
-/// How long that variable makes it wait.
+/// The wait that this variable asks for.
 fn wait_of(variable: &str) -> Duration {
     let ms = std::env::var(variable).ok().and_then(|ms| ms.parse().ok()).unwrap_or(0);
     Duration::from_millis(ms)

@@ -1,4 +1,4 @@
-//! How the scripted agent's lines are read and written: one JSON object per line. Pure.
+//! The lines of the scripted agent, read and written: one JSON object per line. Pure.
 //!
 //! It says `{"type":"about","model":NAME,"has_commands":BOOL}` and `{"type":"ready","native":ID}`, then after the message
 //! any of `text {text}`, `native {native}`, `asked {question, tool, detail, form}`, `tool_call {call, tool, input}`,

@@ -13,7 +13,7 @@ use testkit::{AgentFixture, RealAgent};
 use crate::bench::{be_ready, fence, holder_at};
 use crate::real::program_config;
 
-/// How long one thing may take: these programs need seconds to come up, and more on a busy machine.
+/// The longest that one thing may take: these programs need seconds to come up, and more on a busy machine.
 const WAIT: Duration = Duration::from_secs(90);
 
 /// Each story, told by both agents.

@@ -11,7 +11,7 @@ use processes::count_marked;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// How long a test waits for one thing.
+/// The longest that a test waits for one thing.
 pub(crate) const WAIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Bench {
@@ -267,7 +267,7 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// How many processes of that tree are children that a turn was told to leave behind.
+/// The number of processes of that tree that are children that a turn was told to leave behind.
 pub(crate) fn count_children(tree: &TreeName) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let is_child = |process: &std::fs::DirEntry| {
@@ -278,7 +278,7 @@ pub(crate) fn count_children(tree: &TreeName) -> usize {
     processes.filter(is_child).count()
 }
 
-/// How many processes have these words in their command line.
+/// The number of processes that have these words in their command line.
 pub(crate) fn count_commands(words: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

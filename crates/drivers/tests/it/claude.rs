@@ -13,7 +13,7 @@ use testkit::{AgentFixture, RealAgent, StubModel};
 use crate::bench::{count_commands, fence, holder_at, signal};
 use crate::real::program_config;
 
-/// How long one thing may take. The machine may be busy, and claude takes seconds to start then.
+/// The longest that one thing may take. The machine may be busy, and claude takes seconds to start then.
 const WAIT: Duration = Duration::from_secs(60);
 /// The polite part of a stop.
 const GRACE_MS: u64 = 10_000;

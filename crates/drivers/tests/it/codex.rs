@@ -13,7 +13,7 @@ use testkit::{AgentFixture, RealAgent};
 use crate::bench::fence;
 use crate::real::program_config;
 
-/// How long one turn may take here. Codex needs a tenth of a second.
+/// The longest that one turn may take here. Codex needs a tenth of a second.
 const TURN_WAIT: Duration = Duration::from_secs(60);
 
 /// The outcome of a turn.

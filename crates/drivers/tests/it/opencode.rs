@@ -17,9 +17,9 @@ use testkit::{AgentFixture, RealAgent};
 use crate::bench::fence;
 use crate::real::program_config;
 
-/// How long a story waits for one thing. A busy machine starts it slowly.
+/// The longest that a story waits for one thing. A busy machine starts it slowly.
 const WAIT: Duration = Duration::from_secs(120);
-/// How polite a stop is.
+/// The patience of a polite stop.
 const GRACE_MS: u64 = 30_000;
 
 struct Play {

@@ -71,7 +71,7 @@ pub(crate) struct Start {
     pub(crate) env: Vec<(String, String)>,
     /// Where it runs.
     pub(crate) directory: PathBuf,
-    /// How long the daemon may be silent.
+    /// The longest that the daemon may be silent.
     pub(crate) silence_ms_max: u64,
     /// True if the tree gets a control group, where one can be made.
     pub(crate) group: bool,
@@ -79,13 +79,13 @@ pub(crate) struct Start {
     pub(crate) files_max: Option<u64>,
     /// True if the agent finds its input closed from the beginning.
     pub(crate) closes_input: bool,
-    /// How much of the machine the tree may take.
+    /// The share of the machine that the tree may take.
     pub(crate) limits: ResourceLimits,
     /// The wall around it.
     pub(crate) wall: SessionWall,
 }
 
-/// How much of the machine a whole tree may take, where that is bounded.
+/// The share of the machine that a whole tree may take, where that is bounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResourceLimits {
     pub(crate) memory_bytes_max: Option<u64>,
@@ -136,7 +136,7 @@ pub(crate) struct Exited {
     pub(crate) limit: Option<ResourceLimit>,
 }
 
-/// How many processes the tree has, and when the newest of them was started, in the kernel's ticks.
+/// The number of processes of the tree, and the start of the newest of them, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) processes: u32,

@@ -30,11 +30,13 @@ use relay::{EndReason, Relay};
 use spawn::Spawned;
 use watch::LimitWatch;
 
-/// How long the daemon may take to say what to start. It says so at once, or has died.
+/// The longest that the daemon may take to say what to start. It says so at once, or has died.
 const START_WAIT: Duration = Duration::from_secs(10);
-/// How long a tree may take to end after its processes were killed. Then the daemon hears that it has not, and we go on.
+/// The longest that a tree may take to end after its processes were killed. Then the daemon hears that it has not, and
+/// we go on.
 const KILL_WAIT: Duration = Duration::from_millis(1_500);
-/// How often we try again to end what could not be ended, for as long as it takes: the lock says that it is not over.
+/// The pause before we try again to end what could not be ended, for as long as it takes: the lock says that it is not
+/// over.
 const STUBBORN_PAUSE: Duration = Duration::from_secs(1);
 
 /// `homing supervise`. Call it before anything that starts a thread.

@@ -26,9 +26,9 @@ const OUTGOING_BYTES_MAX: usize = 128 * 1024;
 /// Words for the agent that it has not taken: the longest message as its driver may write it. A daemon that sends
 /// more has lost its mind.
 const INPUT_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How many naps the longest silence has. We look at the clock after each: if one took longer, we were not running.
+/// The number of naps in the longest silence. We look at the clock after each: if one took longer, we were not running.
 const NAPS: u32 = 10;
-/// How much is read at once.
+/// The bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
 
 /// Why the tree is to be ended.
@@ -173,8 +173,8 @@ impl Relay {
         write_some(io::stdout(), &mut self.outgoing)
     }
 
-    /// How long the daemon has been silent while we were there to listen. When the whole machine was frozen it could not
-    /// say anything either, and may be woken after us.
+    /// The time the daemon has been silent while we were there to listen. When the whole machine was frozen it could
+    /// not say anything either, and may be woken after us.
     fn silence(&mut self) -> Duration {
         let now = Instant::now();
         let absent = (now - self.looked).saturating_sub(self.nap());

@@ -11,9 +11,9 @@ use super::frame::{ResourceLimit, ResourceLimits};
 use crate::lock::{LockHolder, TreeLock};
 use crate::reaper::{Process, ProcessReaper};
 
-/// How often we look.
+/// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often we look where memory is ours to measure: it can grow fast.
+/// The time between two looks where memory is ours to measure: it can grow fast.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) struct LimitWatch {
@@ -30,7 +30,7 @@ impl LimitWatch {
         Self { limits, holder, seen: BTreeSet::new(), next: Instant::now() }
     }
 
-    /// How long until the next look.
+    /// The time until the next look.
     pub(super) fn wait(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }

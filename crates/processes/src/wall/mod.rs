@@ -27,7 +27,7 @@ pub use os_user::{NoSuchUser, OsUser};
 pub use probe::{ProbeResult, probe_wall};
 pub use prove::{ProofRequest, WallProof, prove_wall};
 
-/// How the wall is made.
+/// The kind of wall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WallKind {
@@ -45,7 +45,7 @@ pub enum WallKind {
 /// The wall as the server knows it. The same for all agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wall {
-    /// How it is made.
+    /// The options it is made with.
     pub kind: WallKind,
     /// The data directory, hidden but for what belongs to the session.
     pub data: Option<DataDirectory>,
@@ -100,7 +100,8 @@ impl DataDirectory {
     }
 }
 
-/// How many letters of a session's id make the names of its worktrees its own. The beginning is the time, which others share.
+/// The letters of a session's id that make the names of its worktrees its own. The beginning is the time, which others
+/// share.
 const WORKTREE_SUFFIX_LETTERS: usize = 12;
 
 /// The end of the directory names of a session's worktrees: two sessions that call theirs the same have two.
@@ -131,7 +132,7 @@ pub struct SessionWall {
 /// The session that a wall is for.
 #[derive(Debug, Clone, Copy)]
 pub struct WalledSession<'a> {
-    /// Which one.
+    /// The session.
     pub session: SessionId,
     /// The handle of the person it belongs to.
     pub whose: &'a str,

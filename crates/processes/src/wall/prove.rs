@@ -18,7 +18,7 @@ use super::{DataDirectory, Wall, WalledSession};
 use crate::error::ProcessError;
 use crate::tree::{ProcessTree, TreeEvent, TreePlan};
 
-/// How long one probe may take.
+/// The longest that one probe may take.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
 /// Files that are the server's alone, where it is there.
 const PRIVATE: [&str; 8] =

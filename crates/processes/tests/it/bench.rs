@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel::{SessionId, TreeName};
 use tempfile::TempDir;
 
-/// How long a test waits for one thing.
+/// The longest that a test waits for one thing.
 pub(crate) const WAIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Bench {

@@ -14,10 +14,10 @@ use crate::http::{Connection, Lines, get, post};
 use crate::proc::cpu;
 use crate::{Asked, Times};
 
-/// How long all readers together may take to hear something.
+/// The longest all readers together may take to hear something.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What readers have heard.
+/// The events that readers have heard.
 #[derive(Default)]
 struct Heard {
     /// Per frame of interest: how many have it, when the first had it and when the last.

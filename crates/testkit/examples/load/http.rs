@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 /// A connection that is kept.
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// What has been read and not been looked at.
+    /// The bytes that have been read and not been looked at.
     read: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ fn parse(read: &[u8]) -> Option<(Answered, usize)> {
     Some((Answered { status, body }, head + length))
 }
 
-/// What of a line is looked at: enough for `id: ` and a number, or a fact's type.
+/// The part of a line that is looked at: enough for `id: ` and a number, or a fact's type.
 const LINE_BYTES_MAX: usize = 192;
 
 /// A stream of lines. Most of a line is thrown away unseen.

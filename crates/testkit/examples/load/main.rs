@@ -47,7 +47,7 @@ async fn main() {
     println!("{}", tokio::task::LocalSet::new().run_until(measured).await);
 }
 
-/// What was asked for.
+/// The options on the command line.
 struct Asked(BTreeMap<String, String>);
 
 impl Asked {

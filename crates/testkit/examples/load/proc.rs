@@ -1,4 +1,4 @@
-//! What the kernel says of a process: the memory that is its own, and the time it has had; and what it allows ours.
+//! A process as the kernel sees it: the memory that is its own, and the time it has had; and what it allows ours.
 
 use std::time::Duration;
 

@@ -14,11 +14,11 @@ use crate::Asked;
 use crate::http::{Connection, get, post};
 use crate::proc::pss_bytes;
 
-/// What the system may take for a reader that does not read; a small window stalls soonest.
+/// The bytes the system may take for a reader that does not read; a small window stalls soonest.
 const WINDOW_BYTES: u32 = 4_096;
-/// How often memory is looked at.
+/// The time between two looks at memory.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long things are left alone before memory is taken for settled.
+/// The time for which things are left alone before memory is taken for settled.
 const SETTLE: Duration = Duration::from_millis(1_500);
 /// The longest flood.
 const WAIT_MAX: Duration = Duration::from_secs(1_200);

@@ -1,5 +1,5 @@
-//! What we add to a turn of an agent whose process is up: `turns agent=NAME count=N`, one after the other. The agent says when it read
-//! a message and when it spoke (`clock-agent`), on the clock that we read here, too.
+//! Our share in a turn of an agent whose process is up: `turns agent=NAME count=N`, one after the other. The agent says
+//! when it read a message and when it spoke (`clock-agent`), on the clock that we read here, too.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is answered: a pure function of the request and of how often it was asked before.
+//! The answer: a pure function of the request and of how often it was asked before.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) enum ReplyContent {
     Status(u16),
 }
 
-/// What goes wrong on the way.
+/// A fault on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     None,
@@ -63,24 +63,24 @@ impl ModelAnswer {
     }
 }
 
-/// How many words of `WORDS` come in one piece: a kilobyte or so.
+/// The words of `WORDS` that come in one piece: a kilobyte or so.
 const WORDS_IN_PIECE: usize = 100;
 
 /// Requests an agent makes for itself offer no tools and have words like these in what the agent says itself.
 const SIDE_WORDS: &[&str] = &["title", "summar", "topic", "concise description", "words or less", "memory"];
 
-/// Whether this is a request that is no part of a turn.
+/// True if this is a request that is no part of a turn.
 pub(super) fn is_side_call(talk: &ChatRequest) -> bool {
     let said = talk.system.to_lowercase();
     talk.tools.is_empty() && SIDE_WORDS.iter().any(|word| said.contains(word))
 }
 
-/// What a request that is no part of a turn gets.
+/// The answer to a request that is no part of a turn.
 pub(super) fn answer_side_call() -> ModelAnswer {
     ModelAnswer::text("A stubborn title".to_owned())
 }
 
-/// What a turn gets. `before` says how often this very request was answered with a fault before.
+/// The answer to a turn. `before` says how often this very request was answered with a fault before.
 pub(super) fn answer(talk: &ChatRequest, before: u32) -> ModelAnswer {
     if let Some(ChatMessage::Tool(result)) = talk.said.last() {
         let first = result.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
@@ -90,7 +90,7 @@ pub(super) fn answer(talk: &ChatRequest, before: u32) -> ModelAnswer {
     directive(talk, line, before).unwrap_or_else(|| ModelAnswer::text(echo(talk, line)))
 }
 
-/// What decides about the answer.
+/// The line that decides about the answer.
 fn last_line(talk: &ChatRequest) -> &str {
     let line = talk.last_text().lines().next_back().unwrap_or_default().trim();
     // One agent wraps an argument with a space in quotes.
@@ -162,7 +162,7 @@ fn code_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What agents call the tool that runs a command. Compared without case.
+/// Names that agents have for the tool that runs a command. Compared without case.
 const SHELLS: &[&str] = &[
     "bash",
     "exec_command",
@@ -174,7 +174,7 @@ const SHELLS: &[&str] = &[
     "run_command",
 ];
 
-/// What agents call the tool that writes a file. Compared without case.
+/// Names that agents have for the tool that writes a file. Compared without case.
 const WRITERS: &[&str] =
     &["write", "write_file", "writefile", "developer__write", "text_editor", "developer__text_editor"];
 

@@ -1,7 +1,7 @@
-//! What a request says, whichever protocol it came in.
+//! The content of a request, whichever protocol it came in.
 //!
-//! The protocols' files make a [`ChatRequest`] from JSON; `brain` reads nothing else. Agents wrap what a person said in text of
-//! their own (`<environment_context>…`, `<system-reminder>…`); [`spoken`] takes that off again.
+//! The protocols' files make a [`ChatRequest`] from JSON; `brain` reads nothing else. Agents wrap what a person said in
+//! text of their own (`<environment_context>…`, `<system-reminder>…`); [`spoken`] takes that off again.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 pub(super) struct ChatRequest {
     pub(super) model: String,
     pub(super) streamed: bool,
-    /// What the agent tells the model about its part.
+    /// The agent's word to the model about its part.
     pub(super) system: String,
     pub(super) said: Vec<ChatMessage>,
     pub(super) tools: Vec<OfferedTool>,
-    /// How long the whole request is; tokens are guessed from it.
+    /// The length of the whole request; tokens are guessed from it.
     pub(super) bytes: usize,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What a person said: without blocks in tags that begin at the start of a line, and without an agent's own remarks.
+/// The words of a person: without blocks in tags that begin at the start of a line, and without an agent's own remarks.
 fn spoken(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;

@@ -1,11 +1,11 @@
-//! What the answers of all protocols have in common: something to be put into form, tokens, frames of a stream.
+//! The common part of the answers of all protocols: something to be put into form, tokens, frames of a stream.
 
 use serde_json::Value;
 
 use super::brain::ReplyContent;
 use super::chat_request::ChatRequest;
 
-/// What is to be put into a protocol's form. It is never a bare status: those have a form of their own.
+/// The answer that is to be put into a protocol's form. It is never a bare status: those have a form of their own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Draft<'a> {
     /// Different for each answer of any stub, because agents tell messages apart by their ids.

@@ -55,7 +55,7 @@ pub struct ModelRequest {
     /// The model's name; empty if none was given.
     pub model: String,
     pub streamed: bool,
-    /// How many things a person said in this request: the N of the echo.
+    /// The number of things a person said in this request: the N of the echo.
     pub user_turns: usize,
     /// The last thing a person said, without what the agent wrapped around it; empty if nobody said anything.
     pub last_text: String,

@@ -24,9 +24,9 @@ use crate::Port;
 const BODY_BYTES_MAX: usize = 64 << 20;
 /// The longest line of a request's head, against a client that never ends it.
 const LINE_BYTES_MAX: u64 = 64 << 10;
-/// How often a pause looks whether the server has ended.
+/// The time between two looks of a pause whether the server has ended.
 const PAUSE_SLICE: Duration = Duration::from_millis(20);
-/// How long the port may take to be free again after `refuse`.
+/// The longest until the port is free again after `refuse`.
 const BIND_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Door {
     accepting: JoinHandle<()>,
 }
 
-/// What all connections and the test see.
+/// The state that all connections and the test see.
 #[derive(Debug)]
 pub(super) struct ServerState {
     book: Mutex<RequestLog>,
@@ -58,7 +58,7 @@ pub(super) struct ServerState {
 struct RequestLog {
     asked: Vec<ModelRequest>,
     answer_all: Option<u16>,
-    /// How often a conversation as it stands was answered with a fault.
+    /// The number of times a conversation as it stands was answered with a fault.
     faults: HashMap<String, u32>,
     /// Open connections by number, so that they can be cut from outside.
     lines: HashMap<u64, TcpStream>,

@@ -18,10 +18,10 @@ use crate::bench::count_children;
 
 /// More than any pipe or channel between an agent and us holds.
 const FLOOD_WORDS: u32 = 30_000;
-/// How long a story waits for one thing. Agents come up slowly on a busy machine.
+/// The longest that a story waits for one thing. Agents come up slowly on a busy machine.
 const PATIENCE_MS: u64 = 90_000;
-/// How long we watch a program that is known to stay although its input has ended. One that is known to go has as long as
-/// it takes.
+/// The time for which we watch a program that is known to stay although its input has ended. One that is known to go
+/// has as long as it takes.
 const STAY_WAIT: Duration = Duration::from_secs(20);
 /// The reason why agents that keep their conversations in a database cannot be told some stories.
 const DATABASE: &str = "its conversations are in a database";

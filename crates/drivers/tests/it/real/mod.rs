@@ -11,7 +11,8 @@ use testkit::{AgentFixture, RealAgent};
 
 use crate::bench::far_side;
 
-/// How that agent's program is run on its stage: the program and its settings are the real ones, the model is the stub.
+/// The settings of that agent's program on its stage: the program and its settings are the real ones, the model is the
+/// stub.
 pub(crate) fn program_config(stage: &AgentFixture) -> ProgramConfig {
     let home = stage.home().to_str().unwrap().to_owned();
     let mut config = ProgramConfig::new(stage.agent.name(), far_side(), stage.locks(), stage.program(), home);

@@ -3,8 +3,9 @@
 //! A session's loop reaches another session, another node, or those who follow, through `Cluster` and through nothing
 //! else: who keeps a session, ringing its keeper, telling followers and waiters, freed claims, changed rights. `Node` is
 //! what a node does when it is asked through the port: it looks into the inboxes of its sessions, and at what lies on its
-//! disk. Everything is ids and values, so that it can be said between machines; what is said here are hints, which may get
-//! lost: what must not be lost is a row in the store, and `timer` looks for rows that nobody was rung for.
+//! disk. Everything is ids and values, so that it can be said between machines. What is said here are hints, which may get
+//! lost, and looks, which die with their caller. What must not be lost, and whatever changes something on a disk, is a row
+//! in the store, and `timer` looks for rows that nobody was rung for.
 //! `LocalCluster` is the cluster of one process.
 
 mod claims;
@@ -12,15 +13,14 @@ mod local;
 
 pub use local::LocalCluster;
 
-use crate::errand::{Chore, Chored};
 use crate::fanout::{Live, Told};
-use crate::{Refused, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
-use kernel::{Claim, Errand, MessageId, Principal, RequestId, Return, SessionId, Term, Turn};
+use crate::{RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use kernel::{Claim, Errand, MessageId, RequestId, Return, SessionId, Term, Turn};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
-use store::{Permit, StoredFact, Verdict};
+use store::{StoredFact, Verdict};
 use tokio::sync::{broadcast, oneshot, watch};
 
 /// An answer of the port that takes a while. A look is given up when its caller drops it.
@@ -96,15 +96,6 @@ pub trait Cluster: Debug + Send + Sync + 'static {
     fn rights_after(&self, seen: u64) -> ClusterReply<'_, ()>;
 }
 
-/// Who wants a chore done, and what the store is to write down of it.
-#[derive(Debug)]
-pub struct WantedBy {
-    /// Who it is.
-    pub by: Arc<Principal>,
-    /// What is written down once they may.
-    pub permit: Permit,
-}
-
 /// What one node does for the others: it keeps sessions, and has their directories.
 pub trait Node: Debug + Send + Sync + 'static {
     /// Looks at the inbox of a session, and keeps it if nobody does.
@@ -112,14 +103,6 @@ pub trait Node: Debug + Send + Sync + 'static {
     /// Whether the session is still in the scope that something was seen in. If not, its keeper records that. None if no
     /// keeper has said so.
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>>;
-    /// Removes a session's worktree, or gives one back, when nothing else of the session goes on. It goes on if its caller
-    /// gives up. `permit` says who may have it done; without one it is the server's own doing. None if no keeper has done it.
-    fn chore(
-        &self,
-        session: SessionId,
-        chore: Chore,
-        permit: Option<WantedBy>,
-    ) -> ClusterReply<'_, Option<Result<Chored, Refused>>>;
 
     /// The files of a directory, at most so many.
     fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>>;

@@ -5,10 +5,11 @@
 
 use crate::runner_ports::RunnerPorts;
 use crate::story::Story;
-use crate::{EnteredTree, RemovedTree, Scripts};
+use crate::{RemovedTree, Scripts, TreesError};
 use agent::{Agent, AgentEvent, Launch, Message, Running, TreeName, Trouble};
 use kernel::{
-    Attempt, Away, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn, What,
+    Attempt, Away, Chore, Errand, ErrandKind, Fence, MessageId, Origin, Return, Scope, SessionId, Term, Turn,
+    What,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,49 +34,8 @@ pub(crate) enum ErrandOutput {
     Story(Box<Entry>),
     /// It is over.
     Back { errand: Errand, came: Return },
-    /// It was a chore, and is over.
-    Chored(Box<Result<Chored, String>>),
-}
-
-/// Something to be done with a session's worktrees while no turn of it runs. It changes nothing of the session itself.
-#[derive(Debug, Clone)]
-pub enum Chore {
-    /// Remove the worktree of this name, with or without the agent's teardown script.
-    Remove {
-        /// What it is called.
-        name: String,
-        /// Whether the script is run first.
-        teardown: bool,
-    },
-    /// Give this one back.
-    Restore(RemovedTree),
-}
-
-impl Chore {
-    /// The worktree that it is about.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Remove { name, .. } => name,
-            Self::Restore(removed) => &removed.name,
-        }
-    }
-
-    /// How the audit calls it.
-    pub(crate) fn verb(&self) -> &'static str {
-        match self {
-            Self::Remove { .. } => "remove_worktree",
-            Self::Restore(_) => "restore_worktree",
-        }
-    }
-}
-
-/// What came of a chore.
-#[derive(Debug)]
-pub enum Chored {
-    /// What keeps everything that was in the worktree.
-    Removed(RemovedTree),
-    /// The worktree that is there again.
-    Restored(EnteredTree),
+    /// It was a chore, and is over: what people should see of it, or why it could not be done.
+    Chored(Box<Result<Entry, String>>),
 }
 
 /// The session that something is done for outside, with everything of it that has to be known there.
@@ -147,7 +107,7 @@ impl RunningChore {
         let (say, output) = mpsc::channel(OUTPUT_AHEAD_MAX);
         let runner = ErrandRunner { ports: ports.clone(), whom };
         ports.tasks.spawn(async move {
-            // A keeper that does not listen any more has died, or goes down. Whoever asks again goes on with it.
+            // A keeper that does not listen any more has died, or goes down. The next one goes on with it.
             let came = tokio::select! {
                 biased;
                 () = say.closed() => return,
@@ -245,30 +205,63 @@ impl ErrandRunner {
         ran.map_err(|why| format!("its teardown failed: {why}; `homing log` has what it printed"))
     }
 
-    /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile.
-    async fn do_chore(&self, chore: Chore, say: &mpsc::Sender<ErrandOutput>) -> Result<Chored, String> {
-        let (session, trees) = (self.whom.session, &self.ports.trees);
-        let told = |name: &str, change, reference: &str| {
-            Box::new(Story::Worktree { name, change, reference }.entry(Turn(0)))
-        };
-        match chore {
+    /// Removes a worktree that the session is not in, or gives one back. Nothing else of the session goes on meanwhile. What
+    /// was done before, and never said, is found done.
+    async fn do_chore(&self, chore: Chore, say: &mpsc::Sender<ErrandOutput>) -> Result<Entry, String> {
+        let (name, change, reference) = match chore {
             Chore::Remove { name, teardown } => {
-                let seen = trees.look(session, &name).await?;
-                if let Some(seen) = seen.filter(|seen| teardown && !seen.is_missing) {
+                let reference = self.remove(&name, teardown, say).await?;
+                (name, "removed", reference)
+            }
+            Chore::Restore { name, reference } => {
+                self.restore(&name, &reference).await?;
+                (name, "restored", reference)
+            }
+        };
+        Ok(Story::Worktree { name: &name, change, reference: &reference }.entry(Turn(0)))
+    }
+
+    /// Answers under which reference everything is kept.
+    async fn remove(
+        &self,
+        name: &str,
+        teardown: bool,
+        say: &mpsc::Sender<ErrandOutput>,
+    ) -> Result<String, String> {
+        let (session, trees) = (self.whom.session, &self.ports.trees);
+        match trees.look(session, name).await? {
+            Some(seen) => {
+                if teardown && !seen.is_missing {
                     self.end_leftovers().await;
                     self.tear_down(&seen.directory, say).await?;
                 }
-                let removed = trees.remove(session, &name).await?;
-                let _ = say.send(ErrandOutput::Story(told(&name, "removed", &removed.reference))).await;
-                Ok(Chored::Removed(removed))
             }
-            Chore::Restore(removed) => {
-                let (name, reference) = (removed.name.clone(), removed.reference.clone());
-                let entered = trees.restore(removed).await?;
-                let _ = say.send(ErrandOutput::Story(told(&name, "restored", &reference))).await;
-                Ok(Chored::Restored(entered))
+            None => {
+                let before = self.kept(|removed| removed.name == name).await?;
+                if let Some(before) = before {
+                    return Ok(before.reference);
+                }
             }
         }
+        Ok(trees.remove(session, name).await?.reference)
+    }
+
+    async fn restore(&self, name: &str, reference: &str) -> Result<(), String> {
+        let (session, trees) = (self.whom.session, &self.ports.trees);
+        let kept = self.kept(|removed| removed.name == name && removed.reference == reference).await?;
+        match kept {
+            Some(removed) => Ok(trees.restore(removed).await.map(drop)?),
+            None => match trees.look(session, name).await? {
+                Some(seen) if !seen.is_missing => Ok(()),
+                Some(_) | None => Err(format!("nothing is kept as {reference}")),
+            },
+        }
+    }
+
+    /// The newest of the session's removed worktrees that fits.
+    async fn kept(&self, fits: impl Fn(&RemovedTree) -> bool) -> Result<Option<RemovedTree>, TreesError> {
+        let removed = self.ports.trees.removed().await?;
+        Ok(removed.into_iter().find(|removed| removed.session == self.whom.session && fits(removed)))
     }
 
     /// A process that is kept stands where the session is or was, and a script of an earlier try may still run.

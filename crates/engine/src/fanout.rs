@@ -163,7 +163,7 @@ impl Fanout {
         let mut rings = self.rings();
         for (request, verdict) in verdicts {
             for waiting in rings.verdicts.remove(request).into_iter().flatten() {
-                let _ = waiting.send(*verdict);
+                let _ = waiting.send(verdict.clone());
             }
         }
     }

@@ -426,6 +426,7 @@ impl Refused {
             Refusal::OtherScope => Self::OtherScope,
             // What a question takes was compared before; an older one may not have said it.
             Refusal::Unfit => Self::UnfitAnswer { takes: ApprovalForm::default() },
+            Refusal::NotAllowed => Self::Needs(Grant::Manage),
             Refusal::AlreadyOpen | Refusal::NotOpen => {
                 Self::Unavailable("the session is not ready yet".to_owned())
             }

@@ -19,6 +19,7 @@ use kernel::{
     Act, Address, MessageId, Principal, Record, Request, Right, SessionId, To, authorize, authorize_right,
 };
 use std::sync::Arc;
+use std::time::Duration;
 use store::{
     Accepted, Asked, AuditEntry, Create, KeyAnswer, NewMessage, NewRequest, Outcome, Rebind, Rejection,
     Resolved, Retitle, StoreError, Trail, Verdict,
@@ -27,6 +28,9 @@ use store::{
 
 /// How often a change of people is resolved before we give up: each further time means that somebody else was faster.
 pub(crate) const RESOLVE_MAX: usize = 3;
+
+/// How long a chore may take that somebody waits for. What takes longer goes on without them.
+const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// A session that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,7 +264,7 @@ impl Engine {
         self.note_refusal(by, word, &trace, subject, result).await
     }
 
-    async fn ask_now(
+    pub(crate) async fn ask_now(
         &self,
         by: &Principal,
         wanted: &Request,
@@ -279,9 +283,14 @@ impl Engine {
             },
             Wanted::Before(request) => request,
         };
-        match (self.verdict_within(request).await, wanted) {
+        match (self.verdict_within(request, self.verdict_wait(wanted)).await, wanted) {
             (Err(Refused::TooLate), Request::Answer { approval, .. }) => {
                 Err(self.too_late_to_answer(by, *approval).await?.into())
+            }
+            // Whoever may not even see it any more is told what anybody is.
+            (Err(refused @ Refused::Needs(_)), Request::Chore { session, .. }) => {
+                may(by, Act::Rule, &self.record(*session).await?, "session")?;
+                Err(refused.into())
             }
             (verdict, _) => Ok(verdict?),
         }
@@ -304,20 +313,35 @@ impl Engine {
         made(outcome).map(|(asked, _)| asked)
     }
 
-    async fn verdict_within(&self, request: kernel::RequestId) -> Result<Granted, Refused> {
-        // Listen first, then look: whatever is said in between is heard.
-        let told = self.cluster().await_verdict(request);
-        let verdict = match self.store().verdict(request).await? {
-            Some(verdict) => Some(verdict),
-            None => match tokio::time::timeout(self.limits().verdict_wait, told).await {
-                Ok(Ok(verdict)) => Some(verdict),
-                // Nobody told us in time; perhaps somebody else's keeper has said it.
-                Ok(Err(_)) | Err(_) => self.store().verdict(request).await?,
-            },
+    /// How long somebody waits for the verdict: on a chore it comes when that is over.
+    fn verdict_wait(&self, wanted: &Request) -> Duration {
+        match wanted {
+            Request::Chore { .. } => CHORE_WAIT,
+            _ => self.limits().verdict_wait,
+        }
+    }
+
+    async fn verdict_within(&self, request: kernel::RequestId, wait: Duration) -> Result<Granted, Refused> {
+        let until = tokio::time::Instant::now() + wait;
+        let verdict = loop {
+            // Listen first, then look: whatever is said in between is heard.
+            let told = self.cluster().await_verdict(request);
+            if let Some(verdict) = self.store().verdict(request).await? {
+                break Some(verdict);
+            }
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let is_last = left <= self.limits().verdict_wait || self.keepers().is_closing();
+            match tokio::time::timeout(left.min(self.limits().verdict_wait), told).await {
+                Ok(Ok(verdict)) => break Some(verdict),
+                // Nobody told us; perhaps somebody else's keeper has said it.
+                Err(_) if !is_last => {}
+                Ok(Err(_)) | Err(_) => break self.store().verdict(request).await?,
+            }
         };
         match verdict {
             Some(Verdict::Done) => Ok(Granted::Done),
             Some(Verdict::Refused(refusal)) => Err(Refused::refusal(refusal)),
+            Some(Verdict::Failed { why }) => Err(Refused::WorktreeTrouble { why }),
             None => Ok(Granted::Pending),
         }
     }
@@ -377,6 +401,7 @@ impl Engine {
             | Request::Reorder { .. }
             | Request::Stop { .. }
             | Request::KeepScope { .. }
+            | Request::Chore { .. }
             | Request::End { .. } => wanted.clone(),
         };
         Ok((request, resolved))
@@ -520,6 +545,7 @@ fn right_for_request(by: &Principal, request: &Request) -> Result<(), Refused> {
         Request::Reorder { .. }
         | Request::ChangeScope { .. }
         | Request::KeepScope { .. }
+        | Request::Chore { .. }
         | Request::End { .. } => Act::Rule,
     };
     authorize_right(by, act).map_err(|denied| Refused::denied(denied, "message"))

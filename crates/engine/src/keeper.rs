@@ -21,9 +21,10 @@ use crate::errand::ErrandOutput;
 use crate::roster::Told;
 use crate::turn::RunnerOutput;
 use agent::Agent;
+use chores::ChoreSlot;
 use kernel::{Claim, MessageId, Number, PersonId, Session, SessionId, Slot, Term};
 use outside::{Outside, OutsideOutput};
-use plan::{News, Plan};
+use plan::{ChoreRow, News, Plan};
 pub(crate) use registry::{Confirmation, Keepers, Keepership};
 use std::collections::BTreeSet;
 use store::{Append, Appending, Cause, Entry, InboxItem, StoreError};
@@ -187,7 +188,6 @@ impl Keeper {
                 keepership.inbox_is_read();
                 self.inbox = self.drain().await?;
             }
-            self.begin_chore().await?;
             self.match_outside().await?;
             if self.phase == Phase::Closing {
                 self.end_outside().await;
@@ -258,6 +258,7 @@ impl Keeper {
         }
         news.revoked.sort_unstable();
         news.revoked.dedup();
+        news.denied_chores = self.denied_chores(news).await?;
         Ok(())
     }
 
@@ -289,10 +290,7 @@ impl Keeper {
     async fn hear_errand(&mut self, output: ErrandOutput) -> Result<(), Stop> {
         let mut news = News::default();
         match output {
-            ErrandOutput::Story(story) => {
-                news.own_acts = self.chore_says(&story);
-                news.stories.push(*story);
-            }
+            ErrandOutput::Story(story) => news.stories.push(*story),
             ErrandOutput::Chored(came) => return self.end_chore(*came).await,
             ErrandOutput::Back { errand, came } => {
                 self.outside = Outside::Nothing;
@@ -311,25 +309,29 @@ impl Keeper {
     /// Decides, writes, and only then believes. The store may have seen more than we did: then it is decided again.
     async fn advance(&mut self, mut news: News) -> Result<(), Stop> {
         // Nothing begins beside a chore, nor when the node goes down.
-        let mut slot = match (self.phase, &self.outside) {
-            (Phase::Closing, _) | (Phase::Keeping, Outside::Chore(_)) => Slot::Unasked,
-            (Phase::Keeping, _) => Slot::Free,
+        let mut slot = match self.chore_slot(&news) {
+            ChoreSlot::Taken => Slot::Unasked,
+            ChoreSlot::Free => Slot::Free,
         };
         let (mut limit, mut tries, mut waits) = (DRAIN_MAX, 0, BTreeSet::new());
         // A message whose sender may not say it any more takes a try of its own: however many wait, each goes once.
         while tries < ADVANCE_MAX + news.revoked.len() {
             tries += 1;
-            let plan = self.plan(&news, slot);
+            let mut plan = self.plan(&news, slot);
+            let begins = plan.begins.take();
             if plan.is_empty() {
                 news.answer_confirmations(&plan);
-                return Ok(());
+                return self.follow_up(begins).await;
             }
             let append = self.append_of(&plan).await?;
             match self.append(append).await? {
                 Appending::Done(at) => {
                     news.answer_confirmations(&plan);
                     self.believe(plan, at);
-                    return Ok(());
+                    if news.chore_over.is_some() {
+                        self.outside = Outside::Nothing;
+                    }
+                    return self.follow_up(begins).await;
                 }
                 Appending::Fenced => return Err(Stop::Fenced),
                 Appending::Moved { .. } => return Err(Stop::Moved),
@@ -353,7 +355,7 @@ impl Keeper {
         Err(Stop::Moved)
     }
 
-    /// While nothing can be written, a turn that runs is not given up: the agent waits with us.
+    /// While nothing can be written, a turn that runs is not given up: the agent waits with us. Nor is a chore.
     async fn append(&self, append: Append) -> Result<Appending, Stop> {
         let (mut wait, longest) = AGAIN;
         loop {
@@ -373,7 +375,16 @@ impl Keeper {
     }
 
     fn waits_to_write(&self) -> bool {
-        self.phase == Phase::Keeping && self.outside.attempt().is_some()
+        // What a chore has come to is not done once more because it could not be written down.
+        let goes_on = matches!(self.outside, Outside::Attempt(_) | Outside::Chore(_));
+        self.phase == Phase::Keeping && goes_on
+    }
+
+    async fn follow_up(&mut self, begins: Option<ChoreRow>) -> Result<(), Stop> {
+        match begins {
+            Some(chore) => self.begin_chore(chore).await,
+            None => Ok(()),
+        }
     }
 
     /// It is durable: now it is so, and everybody may hear it.

@@ -43,7 +43,6 @@ pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, RULES_MAX, Settled};
 pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
 pub use engine::{Collecting, Engine, Limits, Wiring};
-pub use errand::{Chore, Chored};
 pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
     PastTurn, PastWords,

@@ -2,10 +2,9 @@
 //!
 //! It holds the engine weakly: a cluster that is still there when the engine has gone finds nobody.
 
-use crate::cluster::{ClusterReply, Node, Ring, WantedBy};
+use crate::cluster::{ClusterReply, Node, Ring};
 use crate::engine::WeakEngine;
-use crate::errand::{Chore, Chored};
-use crate::{Engine, Refused, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
+use crate::{Engine, RemovedTree, TreeChanges, TreeFiles, TreeSeen};
 use kernel::{Errand, Return, SessionId, Turn};
 
 /// What whoever asks is told when the engine has gone.
@@ -30,15 +29,6 @@ impl Node for LocalNode {
 
     fn confirm(&self, session: SessionId, errand: Errand, came: Return) -> ClusterReply<'_, Option<bool>> {
         Box::pin(async move { self.engine().ok()?.confirm(session, errand, came).await.ok() })
-    }
-
-    fn chore(
-        &self,
-        session: SessionId,
-        chore: Chore,
-        permit: Option<WantedBy>,
-    ) -> ClusterReply<'_, Option<Result<Chored, Refused>>> {
-        Box::pin(async move { self.engine().ok()?.do_chore(session, chore, permit).await.ok() })
     }
 
     fn files(&self, directory: String, count_max: usize) -> ClusterReply<'_, Result<TreeFiles, String>> {

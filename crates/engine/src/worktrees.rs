@@ -1,22 +1,19 @@
 //! What becomes of worktrees when nobody is in them: they are listed, removed, restored, and collected.
 //!
 //! A worktree belongs to its session, so whoever may see or manage the session may see or manage it. Removing keeps
-//! everything on a hidden ref; it is done by the session's keeper (`keeper/chores.rs`), so that nobody walks in meanwhile.
+//! everything on a hidden ref; it is a chore, which is asked for like anything else (`intake`) and done by the session's keeper
+//! (`keeper/chores.rs`), so that nobody walks in meanwhile. What has become of it is then looked at.
 
-use crate::cluster::WantedBy;
-use crate::errand::{Chore, Chored};
+use crate::intake::Declined;
 use crate::view::{may_read, readable};
-use crate::{Collecting, Engine, EnteredTree, Refused, RemovedTree, Trace, TreeSeen};
-use kernel::{Act, Moment, Principal, SessionId, authorize, authorize_right};
+use crate::{Collecting, Engine, Granted, Refused, RemovedTree, Trace, TreeSeen};
+use kernel::{Act, Chore, Moment, Principal, Request, SessionId, authorize, authorize_right};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
-use store::{Permit, SessionRow};
+use store::SessionRow;
 
 /// Worktrees that are looked into for one list, and removed ones that it names.
 pub const WORKTREES_MAX: usize = 200;
-/// How long a chore may take that somebody waits for. What takes longer goes on without them.
-const CHORE_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// Somebody's worktrees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,17 +113,15 @@ impl Engine {
         name: &str,
         teardown: bool,
         trace: &Trace,
-    ) -> Result<RemovedTree, Refused> {
+    ) -> Result<RemovedTree, Declined> {
         self.may_rule(by, session).await?;
         if !self.has_worktree(session, name).await? {
             let before = self.removed_of(session, name).await?.into_iter().next();
-            return before.ok_or(Refused::NotFound { what: "worktree" });
+            return Ok(before.ok_or(Refused::NotFound { what: "worktree" })?);
         }
-        let chore = Chore::Remove { name: name.to_owned(), teardown };
-        match self.chore(by, session, chore, trace).await? {
-            Chored::Removed(removed) => Ok(removed),
-            Chored::Restored(_) => Err(Refused::Unclear),
-        }
+        self.chore(by, session, Chore::Remove { name: name.to_owned(), teardown }, trace).await?;
+        let removed = self.removed_of(session, name).await?.into_iter().next();
+        Ok(removed.ok_or(Refused::Changed)?)
     }
 
     /// Gives a worktree back as it was when it was removed: the last time, or that of a reference. Asked again, it answers
@@ -150,25 +145,22 @@ impl Engine {
         name: &str,
         reference: Option<&str>,
         trace: &Trace,
-    ) -> Result<TreeSeen, Refused> {
+    ) -> Result<TreeSeen, Declined> {
         self.may_rule(by, session).await?;
         let mut removed = self.removed_of(session, name).await?.into_iter();
         let removed = removed.find(|removed| reference.is_none_or(|wanted| removed.reference == wanted));
         match (removed, self.is_whole(session, name).await?) {
-            (Some(_), true) => return Err(Refused::Taken { what: "worktree" }),
+            (Some(_), true) => return Err(Refused::Taken { what: "worktree" }.into()),
             // One whose removal or restoring was cut short is gone on with.
-            (Some(removed), false) => {
-                let _: EnteredTree = match self.chore(by, session, Chore::Restore(removed), trace).await? {
-                    Chored::Restored(entered) => entered,
-                    Chored::Removed(_) => return Err(Refused::Unclear),
-                };
+            (Some(RemovedTree { name, reference, .. }), false) => {
+                self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
             }
             // Whoever asks again has it.
             (None, true) if reference.is_none() => {}
-            (None, _) => return Err(Refused::NotFound { what: "worktree" }),
+            (None, _) => return Err(Refused::NotFound { what: "worktree" }.into()),
         }
         let seen = self.worktree_now(session, name).await?;
-        seen.ok_or(Refused::NotFound { what: "worktree" })
+        Ok(seen.ok_or(Refused::NotFound { what: "worktree" })?)
     }
 
     /// The worktrees of all nodes: whose, and what they are called.
@@ -222,29 +214,24 @@ impl Engine {
         Ok(removed)
     }
 
-    /// Whether they may is asked again when the keeper begins, in the transaction that writes it down.
+    /// Has it done, and waits until it is over. Asked again it ends the same way, so it has no key.
     async fn chore(
         &self,
         by: &Principal,
         session: SessionId,
         chore: Chore,
         trace: &Trace,
-    ) -> Result<Chored, Refused> {
-        let (subject, trail) = (chore.name().to_owned(), self.trail(chore.verb(), trace));
-        let (by, permit) = (Arc::new(by.clone()), Permit { session, subject, trail });
-        self.done_by_keeper(session, chore, Some(WantedBy { by, permit })).await
-    }
-
-    async fn done_by_keeper(
-        &self,
-        session: SessionId,
-        chore: Chore,
-        permit: Option<WantedBy>,
-    ) -> Result<Chored, Refused> {
-        let node = self.cluster().node_of(session);
-        match tokio::time::timeout(CHORE_WAIT, node.chore(session, chore, permit)).await {
-            Ok(Some(done)) => done,
-            Ok(None) | Err(_) => Err(Refused::Unavailable("nobody keeps this session just now".to_owned())),
+    ) -> Result<(), Declined> {
+        let (request, trace) = (Request::Chore { session, chore }, Trace { key: None, ..trace.clone() });
+        match self.ask_now(by, &request, &[], &trace).await? {
+            Granted::Done => Ok(()),
+            Granted::Pending if self.keepers().is_closing() => {
+                Err(Refused::Unavailable("the server goes down".to_owned()).into())
+            }
+            Granted::Pending => {
+                let why = "it has not come to its end yet, and goes on: ask again later";
+                Err(Refused::Unavailable(why.to_owned()).into())
+            }
         }
     }
 
@@ -303,15 +290,21 @@ impl Engine {
         }
     }
 
+    /// Asks for it as Homing itself: as durable as anybody's wish, and in the audit.
     async fn collect_one(&self, seen: &TreeSeen, why: GoneWhy) {
         let (session, name, bytes) = (seen.session, seen.name.as_str(), seen.bytes);
-        let chore = Chore::Remove { name: name.to_owned(), teardown: true };
-        match self.done_by_keeper(session, chore, None).await {
-            Ok(Chored::Removed(removed)) => {
-                let reference = removed.reference;
+        let trace = Trace { door: "engine", correlation: session.to_string(), address: None, key: None };
+        let removed = match self.record(session).await {
+            Ok(record) => {
+                let house = Principal::house(record.org);
+                self.remove_worktree(&house, session, name, true, trace).await
+            }
+            Err(refused) => Err(refused),
+        };
+        match removed {
+            Ok(RemovedTree { reference, .. }) => {
                 tracing::info!(%session, name, bytes, ?why, reference, "a worktree was collected");
             }
-            Ok(Chored::Restored(_)) => {}
             Err(error) => tracing::warn!(%session, name, %error, "a worktree could not be collected"),
         }
     }

@@ -162,6 +162,17 @@ impl Principal {
         }
     }
 
+    /// Homing itself, as somebody who looks after an org: its people, its owners too, and what its sessions have left. The
+    /// audit says so.
+    pub fn house(org: OrgId) -> Self {
+        Self { role: Role::Owner, ..Self::member(org, PersonId::ENGINE, "homing") }
+    }
+
+    /// Whether this is Homing itself. Nobody comes in so: it has no credential.
+    pub fn is_house(&self) -> bool {
+        self.person == PersonId::ENGINE && self.credential.is_none()
+    }
+
     pub(crate) fn is(&self, grantee: Grantee) -> bool {
         match grantee {
             Grantee::Person(person) => person == self.person,
@@ -426,12 +437,13 @@ pub fn authorize_rule<T>(by: &Principal, act: OrgAct, wish: T) -> Result<Authori
     Ok(about_org(by, wish))
 }
 
-/// The strongest thing `by` may do with the session; none means that it does not exist for them.
+/// The strongest thing `by` may do with the session; none means that it does not exist for them. Homing itself manages every
+/// session of the org that it acts for.
 pub fn grant_of(by: &Principal, record: &Record) -> Option<Grant> {
     if by.org != record.org || by.bound.is_some_and(|(session, _)| session != record.session) {
         return None;
     }
-    let given = if by.person == record.owner {
+    let given = if by.person == record.owner || by.is_house() {
         Some(Grant::Manage)
     } else {
         record.grants.iter().filter(|(grantee, _)| by.is(*grantee)).map(|(_, grant)| *grant).max()

@@ -76,6 +76,7 @@ impl Session {
             Request::ChangeScope { change, now, session: _ } => self.change(change, now, by),
             Request::KeepScope { session: _ } => self.keep_scope(by),
             Request::Undo { turn, under, session: _ } => self.undo(turn, under, by, given),
+            Request::Chore { chore, session: _ } => self.holds_still_for(&chore).map(|()| vec![]),
             Request::End { session: _ } => self.end(by, given),
         }
     }

@@ -7,6 +7,7 @@
 use crate::approval::Answer;
 use crate::scope::Change;
 use crate::session::Command;
+use crate::worktree::Chore;
 use crate::{ApprovalId, Epoch, MessageId, PersonId, SessionId, Turn};
 use alloc::vec::Vec;
 use core::fmt;
@@ -35,6 +36,8 @@ pub enum Request {
     /// Put back what a turn has changed. `under` is the epoch that the asker saw; the way in fills in the one of which the
     /// turn's files are, so that a change in between is no harm.
     Undo { session: SessionId, turn: Turn, under: Option<Epoch> },
+    /// Remove a worktree, or give one back. Its verdict comes when that is over; an ended session has worktrees, too.
+    Chore { session: SessionId, chore: Chore },
     /// End the session.
     End { session: SessionId },
 }
@@ -71,6 +74,7 @@ impl Request {
             | Self::ChangeScope { session, .. }
             | Self::KeepScope { session }
             | Self::Undo { session, .. }
+            | Self::Chore { session, .. }
             | Self::End { session } => Subject::Session(*session),
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::decide::held;
 use crate::session::*;
-use crate::worktree::NewWorktree;
+use crate::worktree::{Chore, NewWorktree};
 use crate::{Epoch, MessageId, PersonId, SessionId, Turn};
 use alloc::string::String;
 use alloc::vec;
@@ -267,6 +267,24 @@ impl Session {
         match (&self.work, &self.pending, self.first_startable()) {
             (Work::Idle, None, None) if free => Ok(vec![self.errand(What::Undo { turn }, by)]),
             (Work::Idle | Work::Busy(_) | Work::Away(_), _, _) => Err(Refusal::Busy),
+        }
+    }
+
+    /// Whether nothing of the session is in the way of a chore. What waits for its turn waits until it is over.
+    pub(crate) fn holds_still_for(&self, chore: &Chore) -> Result<(), Refusal> {
+        if !matches!(self.work, Work::Idle) {
+            return Err(Refusal::Busy);
+        }
+        if self.pending.is_some() {
+            return Err(Refusal::Changing);
+        }
+        let inside = self.scope().and_then(|scope| scope.worktree.as_ref());
+        match chore {
+            Chore::Remove { name, .. } if inside.is_some_and(|inside| inside.name == *name) => {
+                Err(Refusal::InWorktree)
+            }
+            // Only one that is not there is given back: a session that is in it can go on then.
+            Chore::Remove { .. } | Chore::Restore { .. } => Ok(()),
         }
     }
 

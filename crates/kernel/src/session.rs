@@ -258,6 +258,8 @@ pub enum Refusal {
     OtherScope,
     /// It is no answer to what was asked.
     Unfit,
+    /// Whoever asked for it may not have it done any more.
+    NotAllowed,
 }
 
 /// All facts of a session, folded together.

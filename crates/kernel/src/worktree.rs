@@ -1,4 +1,4 @@
-//! A worktree that is to be made or gone into, and what it may be called.
+//! A worktree that is to be made or gone into, and what it may be called; and what is done with one that is there.
 //!
 //! This is the only place where such a name is judged. The wire's schema says the same in a pattern of its own, because
 //! `api` stands on nothing; a test of the server compares both.
@@ -25,6 +25,25 @@ pub struct NewWorktree {
     pub base: Option<String>,
     /// The branch; one named after the worktree if none is named.
     pub branch: Option<String>,
+}
+
+/// Something that is done with a worktree of a session while nothing else of the session goes on. It changes nothing of the
+/// session itself, and ends the same way however often it is begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chore {
+    /// Remove the worktree of this name, after the agent's teardown script or without it.
+    Remove { name: String, teardown: bool },
+    /// Give the worktree of this name back, as it is kept under this reference.
+    Restore { name: String, reference: String },
+}
+
+impl Chore {
+    /// The worktree that it is about.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Remove { name, .. } | Self::Restore { name, .. } => name,
+        }
+    }
 }
 
 /// The field of a worktree to be made that cannot be as it is, and why.

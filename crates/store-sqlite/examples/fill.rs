@@ -183,6 +183,7 @@ impl<'a> Log<'a> {
             after: self.written,
             facts: std::mem::take(&mut self.facts),
             drained: std::mem::take(&mut self.drained),
+            staying: Vec::new(),
             verdicts: vec![],
             claims: vec![],
             starts: None,

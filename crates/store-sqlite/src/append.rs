@@ -5,7 +5,7 @@ use crate::error::SqliteError;
 use crate::people;
 use crate::projection::{Pending, apply};
 use crate::tx::{Sid, SqliteTx, StoredSession};
-use kernel::{Claim, Fact, Number, SessionId, Turn};
+use kernel::{Act, Claim, Fact, Number, SessionId, Turn};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
 use store::project::project;
@@ -37,7 +37,7 @@ fn refuses(tx: &SqliteTx, kept: &StoredSession, append: &Append) -> Result<Optio
         return Ok(Some(Appending::Undrained));
     }
     if let Some((message, sender)) = append.starts
-        && !people::may_say(tx.db(), append.session, sender)?
+        && !people::may(tx.db(), append.session, sender, Act::Say)?
     {
         return Ok(Some(Appending::Revoked(message)));
     }
@@ -54,7 +54,7 @@ fn has_undrained(tx: &SqliteTx, append: &Append) -> Result<bool, SqliteError> {
     let mut rows = query.query([append.session.stored()])?;
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
-        if !append.drained.iter().any(|drained| int(*drained) == number) {
+        if !append.drained.iter().chain(&append.staying).any(|seen| int(*seen) == number) {
             return Ok(true);
         }
     }
@@ -84,6 +84,7 @@ pub(crate) fn write_past(
         after: kept.number,
         facts,
         drained: Vec::new(),
+        staying: Vec::new(),
         verdicts: Vec::new(),
         claims: Vec::new(),
         starts: None,
@@ -124,7 +125,7 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
         tx.run("DELETE FROM inbox WHERE session = ?1 AND number = ?2", row)?;
     }
     for (request, verdict) in &append.verdicts {
-        judge(tx, kept.sid, request.stored(), *verdict)?;
+        judge(tx, kept.sid, request.stored(), verdict)?;
     }
     for reply in &append.replies {
         post(tx, kept.sid, reply)?;
@@ -174,12 +175,12 @@ fn write_story(
 }
 
 /// A refused edit's words go; a granted one's become the message's.
-fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: Verdict) -> Result<(), SqliteError> {
+fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Result<(), SqliteError> {
     let mut query = tx.db().prepare_cached("SELECT message, body FROM requests WHERE id = ?1")?;
     let edit: Option<(Option<[u8; 16]>, Option<i64>)> =
         query.query_row([request], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     match edit {
-        Some((Some(message), Some(body))) if verdict == Verdict::Done => {
+        Some((Some(message), Some(body))) if *verdict == Verdict::Done => {
             let mut query = tx.db().prepare_cached("SELECT body FROM messages WHERE id = ?1")?;
             let old: Option<Option<i64>> = query.query_row([message], |row| row.get(0)).optional()?;
             tx.run("UPDATE messages SET body = ?2 WHERE id = ?1", params![message, body])?;
@@ -191,7 +192,7 @@ fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: Verdict) -> Result
     tx.run(
         "INSERT INTO requests (id, sid, verdict) VALUES (?1, ?2, ?3)
          ON CONFLICT (id) DO UPDATE SET verdict = excluded.verdict, body = NULL",
-        params![request, sid, record::verdict_word(verdict)],
+        params![request, sid, record::verdict_text(verdict)],
     )
     .map(drop)
 }

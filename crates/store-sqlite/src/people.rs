@@ -178,12 +178,17 @@ fn groups_of(db: &Connection, pid: i64) -> Result<Vec<GroupId>, SqliteError> {
 }
 
 /// The rule itself, on what is stored.
-pub(crate) fn may_say(db: &Connection, session: SessionId, person: PersonId) -> Result<bool, SqliteError> {
+pub(crate) fn may(
+    db: &Connection,
+    session: SessionId,
+    person: PersonId,
+    act: Act,
+) -> Result<bool, SqliteError> {
     let Some(somebody) = by_id(db, person)?.filter(|somebody| !somebody.is_disabled()) else {
         return Ok(false);
     };
     let Some((record, _)) = view::session(db, session)? else { return Ok(false) };
-    Ok(authorize(&principal(db, &somebody)?, Act::Say, &record, ()).is_ok())
+    Ok(authorize(&principal(db, &somebody)?, act, &record, ()).is_ok())
 }
 
 /// A minted id that is there already is a mistake of the caller's.

@@ -8,8 +8,8 @@ use crate::writer::Writer;
 use crate::{append, audit, log, outbox, people, rules, timer, tokens, tx::SqliteTx, view, way_in};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalId, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId, Principal,
-    Record, RequestId, Scope, SessionId, To, TokenId, Turn,
+    Act, Address, ApprovalId, Claim, Epoch, Fact, MessageId, Moment, Named, Number, OrgId, PersonId,
+    Principal, Record, RequestId, Scope, SessionId, To, TokenId, Turn,
 };
 use rusqlite::Connection;
 use std::path::Path;
@@ -117,9 +117,6 @@ impl WayIn for SqliteStore {
     fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, Outcome<(), Rejection>> {
         self.write(0, move |tx| drive::retitle(tx, &by, new.clone()))
     }
-    fn permit(&self, by: Arc<Principal>, new: Permit) -> Reply<'_, Outcome<(), Rejection>> {
-        self.write(0, move |tx| drive::permit(tx, &by, new.clone()))
-    }
 }
 
 impl Log for SqliteStore {
@@ -140,7 +137,10 @@ impl Log for SqliteStore {
         self.ask_reader(move |db| log::words(db, message))
     }
     fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.ask_reader(move |db| people::may_say(db, session, person))
+        self.ask_reader(move |db| people::may(db, session, person, Act::Say))
+    }
+    fn may_rule(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
+        self.ask_reader(move |db| people::may(db, session, person, Act::Rule))
     }
 }
 

@@ -20,7 +20,10 @@ impl About {
     /// What a request to this session names.
     pub fn request(session: SessionId, request: &Request) -> Self {
         match request.subject() {
-            Subject::Session(_) => Self::session(session),
+            Subject::Session(_) => match request {
+                Request::Chore { chore, .. } => Self::session(session).and(Some(chore.name())),
+                _ => Self::session(session),
+            },
             subject @ (Subject::Message(_) | Subject::Approval(_)) => {
                 Self::session(session).and(Some(subject))
             }

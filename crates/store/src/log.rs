@@ -70,6 +70,8 @@ pub struct Append {
     pub facts: Vec<NewFact>,
     /// The inbox rows that this answers; they go in the same transaction.
     pub drained: Vec<u64>,
+    /// The inbox rows that were seen and stay: chores, which go with their verdict. The session can end over them.
+    pub staying: Vec<u64>,
     /// What the keeper says to wishes. A refused edit's words go; a granted one's become the message's.
     pub verdicts: Vec<(RequestId, Verdict)>,
     /// The claims that the session holds after this, each with how many may hold it.
@@ -144,7 +146,7 @@ pub enum Appending {
     Fenced,
     /// The log has grown under us. Read it again.
     Moved { actual: Number },
-    /// It would end the session while the inbox holds rows that were not drained. Drain, then decide again.
+    /// It would end the session while the inbox holds rows that were not seen. Drain, then decide again.
     Undrained,
     /// So many hold this claim already. Wait.
     Claimed(Claim),

@@ -78,10 +78,6 @@ ports! {
 
         /// Changes what a session is called or whether lists show it. One transaction with its audit entry.
         Write fn retitle(by: Arc<Principal>, new: Retitle) -> Outcome<(), Rejection>;
-
-        /// Writes down that somebody may do something to a session that is not done in the store. One transaction with its
-        /// audit entry.
-        Write fn permit(by: Arc<Principal>, new: Permit) -> Outcome<(), Rejection>;
     }
 
     /// The log of a session, as its keeper reads and writes it.
@@ -104,6 +100,10 @@ ports! {
 
         /// Whether this person may say something to this session now, by the same rule as everywhere.
         Read fn may_say(session: SessionId, person: PersonId) -> bool;
+
+        /// Whether this person may rule this session now, in the same way: asked when a chore of theirs begins, which may have
+        /// waited.
+        Read fn may_rule(session: SessionId, person: PersonId) -> bool;
     }
 
     /// What people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query language.

@@ -231,12 +231,14 @@ impl RememberedRule {
 }
 
 /// What the keeper said to a wish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Granted.
+    /// Granted; of a chore, that it is done.
     Done,
     /// Not granted.
     Refused(Refusal),
+    /// A chore was begun and did not get to its end, for this reason, in words for people.
+    Failed { why: String },
 }
 
 /// Lets a conversation belong to another open session.
@@ -248,17 +250,6 @@ pub struct Rebind {
     pub to: SessionId,
     /// What makes a repetition harmless.
     pub key: Option<Key>,
-    /// What the audit entry says.
-    pub trail: Trail,
-}
-
-/// Something that is done to what a session has outside of the store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permit {
-    /// The session.
-    pub session: SessionId,
-    /// What it is done to, in one word.
-    pub subject: String,
     /// What the audit entry says.
     pub trail: Trail,
 }

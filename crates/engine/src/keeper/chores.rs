@@ -1,24 +1,27 @@
 //! Chores: what is done with a session's worktrees while no turn of it runs.
 //!
-//! The keeper is the only one who starts turns and errands. While a chore goes on it starts neither, so nobody walks into a
-//! worktree that is being removed; but it goes on reading the inbox, so that a stop never waits behind a teardown script.
+//! A chore is a row in the inbox like any other request, and its row stays until it is over: then its verdict is written
+//! together with the story of it. The keeper is the only one who starts turns and errands. While a chore goes on it starts
+//! neither, so nobody walks into a worktree that is being removed; but it goes on reading the inbox, so that a stop never
+//! waits behind a teardown script. A keeper that dies leaves the row, and the next one begins the chore again.
 
 use super::outside::Outside;
-use super::plan::News;
-use super::registry::WantedChore;
+use super::plan::{ChoreRow, News};
 use super::{Keeper, Phase, Stop};
-use crate::Refused;
-use crate::cluster::WantedBy;
-use crate::errand::{Chore, Chored, ErrandOutput, RunningChore};
-use store::{Entry, Outcome};
-use tokio::sync::oneshot;
+use crate::errand::{ErrandOutput, RunningChore};
+use kernel::{PersonId, Request, RequestId};
+use store::{Entry, InboxItem, Verdict};
+
+/// Chores of one session in its inbox, the one under way among them. Those above are refused as busy; a page of the inbox has
+/// room for many more rows, so that whatever else is asked is seen beside them.
+pub(super) const CHORES_MAX: usize = 16;
+/// What of the reason for a failure is told.
+const WHY_BYTES_MAX: usize = 4 * 1024;
 
 /// The chore that is under way.
 pub(super) struct ChoreUnderWay {
     running: RunningChore,
-    /// How the audit calls it, if it is nobody's wish but ours.
-    own_act: Option<&'static str>,
-    tell: oneshot::Sender<Result<Chored, Refused>>,
+    row: ChoreRow,
 }
 
 impl ChoreUnderWay {
@@ -27,89 +30,85 @@ impl ChoreUnderWay {
         self.running.next().await
     }
 
-    /// The node goes down. Cut short it is gone on with by whoever asks again.
-    pub(super) async fn cut_short(self) {
-        self.running.part().await;
-        let _ = self.tell.send(Err(going_down()));
-    }
-
-    /// Its keeper dies, and nobody answers.
+    /// Gives it up, and waits until nothing of it goes on. Its row stays: the next keeper begins it again.
     pub(super) async fn part(self) {
         self.running.part().await;
     }
 }
 
+/// A chore that is over.
+#[derive(Debug)]
+pub(super) struct ChoreOver {
+    pub(super) row: ChoreRow,
+    pub(super) verdict: Verdict,
+}
+
+/// Whether a chore may begin now, as far as other chores and the node are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChoreSlot {
+    Free,
+    /// Another is under way or begins, or the node goes down: what is asked for waits where it is.
+    Taken,
+}
+
 impl Keeper {
-    /// Begins the next chore, if there is one and nothing else goes on; refuses those that are in the way of something.
-    pub(super) async fn begin_chore(&mut self) -> Result<(), Stop> {
-        while !matches!(self.outside, Outside::Chore(_)) {
-            let Some(wanted) = self.engine.keepers().next_chore(self.session) else { return Ok(()) };
-            let WantedChore { chore, permit, tell } = wanted;
-            let own_act = permit.is_none().then_some(chore.verb());
-            if let Err(refused) = self.may_begin(&chore, permit).await? {
-                let _ = tell.send(Err(refused)); // Whoever has given up does not want to know.
-                continue;
-            }
-            let whom = self.errand_session().await?;
-            let running = RunningChore::begin(self.engine.runner_ports(), whom, chore);
-            self.outside = Outside::Chore(ChoreUnderWay { running, own_act, tell });
+    pub(super) fn chore_slot(&self, news: &News) -> ChoreSlot {
+        match (self.phase, &self.outside) {
+            (Phase::Keeping, Outside::Chore(_)) if news.chore_over.is_some() => ChoreSlot::Free,
+            (Phase::Closing, _) | (Phase::Keeping, Outside::Chore(_)) => ChoreSlot::Taken,
+            (Phase::Keeping, Outside::Nothing | Outside::Attempt(_) | Outside::Errand(_)) => ChoreSlot::Free,
         }
+    }
+
+    /// The chores among these rows that somebody asked for who may not have them done any more. The way in has asked the same,
+    /// but a chore may have waited behind another one, or for the server.
+    pub(super) async fn denied_chores(&self, news: &News) -> Result<Vec<RequestId>, Stop> {
+        let mut denied = Vec::new();
+        if self.chore_slot(news) == ChoreSlot::Taken {
+            return Ok(denied); // None of them begins now.
+        }
+        for (id, by) in news.rows.iter().filter_map(|row| asked_chore(&row.item)) {
+            let is_ours = by == PersonId::ENGINE;
+            if !is_ours && !self.engine.store().may_rule(self.session, by).await? {
+                denied.push(id);
+            }
+        }
+        Ok(denied)
+    }
+
+    /// Begins it: nothing else of the session goes on.
+    pub(super) async fn begin_chore(&mut self, row: ChoreRow) -> Result<(), Stop> {
+        self.end_attempt();
+        let whom = self.errand_session().await?;
+        let running = RunningChore::begin(self.engine.runner_ports(), whom, row.chore.clone());
+        self.outside = Outside::Chore(ChoreUnderWay { running, row });
         Ok(())
     }
 
-    async fn may_begin(&self, chore: &Chore, permit: Option<WantedBy>) -> Result<Result<(), Refused>, Stop> {
-        let (Ok(()), Some(WantedBy { by, permit })) = (self.is_still(chore), permit) else {
-            return Ok(self.is_still(chore));
+    /// It is over: its verdict and its story are written, and whatever has waited for it begins.
+    pub(super) async fn end_chore(&mut self, came: Result<Entry, String>) -> Result<(), Stop> {
+        let Outside::Chore(under_way) = &self.outside else { return Ok(()) };
+        let (verdict, story) = match came {
+            Ok(story) => (Verdict::Done, Some(story)),
+            Err(mut why) => {
+                why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
+                (Verdict::Failed { why }, None)
+            }
         };
-        Ok(match self.engine.store().permit(by, permit).await? {
-            Outcome::Done(()) | Outcome::Repeated(()) => {
-                self.engine.audited();
-                Ok(())
-            }
-            Outcome::Conflict => Err(Refused::KeyReused),
-            Outcome::Refused(why) => Err(Refused::rejected(why)),
-        })
-    }
-
-    /// Whether nothing of the session is in the way.
-    fn is_still(&self, chore: &Chore) -> Result<(), Refused> {
-        if self.phase == Phase::Closing {
-            return Err(going_down());
-        }
-        let is_busy = self.state.running().is_some() || self.state.away().is_some();
-        if is_busy || !matches!(self.outside, Outside::Nothing) {
-            return Err(Refused::Busy);
-        }
-        if self.state.pending().is_some() {
-            return Err(Refused::ScopeChanging);
-        }
-        let inside = self.state.scope().and_then(|scope| scope.worktree.as_ref());
-        match chore {
-            Chore::Remove { name, .. } if inside.is_some_and(|inside| inside.name == *name) => {
-                Err(Refused::InWorktree)
-            }
-            // Only one that is not there is given back: a session that is in it can go on then.
-            Chore::Remove { .. } | Chore::Restore(_) => Ok(()),
-        }
-    }
-
-    /// Takes what a chore says; and with that it was done, whose doing it was.
-    pub(super) fn chore_says(&self, story: &Entry) -> Vec<&'static str> {
-        let Outside::Chore(chore) = &self.outside else { return Vec::new() };
-        let is_done = matches!(story, Entry::Story { kind, .. } if kind == "worktree");
-        chore.own_act.filter(|_| is_done).into_iter().collect()
-    }
-
-    /// It is over: whatever has waited for it begins.
-    pub(super) async fn end_chore(&mut self, came: Result<Chored, String>) -> Result<(), Stop> {
-        if let Outside::Chore(chore) = std::mem::replace(&mut self.outside, Outside::Nothing) {
-            let came = came.map_err(|why| Refused::WorktreeTrouble { why });
-            let _ = chore.tell.send(came); // Whoever has given up does not want to know.
-        }
-        self.advance(News::default()).await
+        let chore_over = Some(ChoreOver { row: under_way.row.clone(), verdict });
+        self.advance(News { stories: story.into_iter().collect(), chore_over, ..News::default() }).await?;
+        // Other chores may have waited for this one.
+        self.inbox = super::InboxRead::Now;
+        Ok(())
     }
 }
 
-fn going_down() -> Refused {
-    Refused::Unavailable("the server goes down".to_owned())
+/// The chore that a row asks for, and who asks.
+fn asked_chore(item: &InboxItem) -> Option<(RequestId, PersonId)> {
+    match item {
+        InboxItem::Request { id, by, request: Request::Chore { .. }, .. } => Some((*id, *by)),
+        InboxItem::Request { .. } | InboxItem::Say { .. } | InboxItem::Wake | InboxItem::Recheck { .. } => {
+            None
+        }
+    }
 }

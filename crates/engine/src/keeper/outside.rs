@@ -99,7 +99,7 @@ impl Keeper {
     }
 
     /// An attempt is over: nobody calls back for it any more.
-    fn end_attempt(&mut self) {
+    pub(super) fn end_attempt(&mut self) {
         if let Outside::Attempt(_) = self.outside {
             self.outside = Outside::Nothing;
             self.engine.call_back().inspect(|door| door.close(self.session));
@@ -115,7 +115,7 @@ impl Keeper {
                 self.outside = Outside::Attempt(attempt);
             }
             Outside::Errand(errand) => errand.part().await,
-            Outside::Chore(chore) => chore.cut_short().await,
+            Outside::Chore(chore) => chore.part().await,
         }
     }
 

@@ -3,13 +3,14 @@
 //! A plan is made from the state and the news alone; if the store refuses it, it is thrown away and made again. The
 //! keeper's state changes only when the plan is durable.
 
+use super::chores::{CHORES_MAX, ChoreOver, ChoreSlot};
 use super::{Confirmation, Keeper, Stop, cause_of_item, finished_between};
 use crate::story::Story;
 use crate::turn::Runner;
 use kernel::{
-    Answer, Answerer, ApprovalTerms, Claim, Command, Effect, Errand, Fact, Failure, Fence, Given, HoldWhy,
-    KeptWhy, MessageId, Moment, Number, Outcome, PersonId, RefusedWhy, Report, ReportKind, Request,
-    RequestId, Return, Session, Slot, StopWhy, Turn, TurnApproval, needs_delivery,
+    Answer, Answerer, ApprovalTerms, Chore, Claim, Command, Effect, Errand, Fact, Failure, Fence, Given,
+    HoldWhy, KeptWhy, MessageId, Moment, Number, Outcome, PersonId, Refusal, RefusedWhy, Report, ReportKind,
+    Request, RequestId, Return, Session, SessionId, Slot, StopWhy, Turn, TurnApproval, needs_delivery,
 };
 use std::collections::BTreeSet;
 use store::{
@@ -33,8 +34,18 @@ pub(super) struct News {
     pub(super) crowded_by: Option<String>,
     /// Messages whose senders lost the right to say them.
     pub(super) revoked: Vec<MessageId>,
-    /// What was done by nobody's wish.
-    pub(super) own_acts: Vec<&'static str>,
+    /// Chores of whoever lost the right to have them done.
+    pub(super) denied_chores: Vec<RequestId>,
+    /// The chore that was under way.
+    pub(super) chore_over: Option<ChoreOver>,
+}
+
+/// A chore in the inbox: its row, and what is asked.
+#[derive(Debug, Clone)]
+pub(super) struct ChoreRow {
+    pub(super) number: u64,
+    pub(super) id: RequestId,
+    pub(super) chore: Chore,
 }
 
 /// An approval that the agent asks for, and what rules and policy say to it.
@@ -55,6 +66,9 @@ pub(super) struct Plan {
     pub(super) facts: Vec<NewFact>,
     pub(super) after: Session,
     drained: Vec<u64>,
+    staying: Vec<u64>,
+    /// The chore that begins when this is so.
+    pub(super) begins: Option<ChoreRow>,
     pub(super) verdicts: Vec<(RequestId, Verdict)>,
     /// Messages that reach a final state.
     pub(super) finals: BTreeSet<MessageId>,
@@ -85,6 +99,7 @@ impl Plan {
 impl Keeper {
     pub(super) fn plan(&self, news: &News, slot: Slot) -> Plan {
         let mut plan = Planning::new(self, slot, news.crowded_by.clone());
+        plan.chore_slot = self.chore_slot(news);
         if !self.state.is_opened() {
             plan.tell(
                 Command::Open { scope: self.scope.clone(), origin: self.origin, enter: self.enter.clone() },
@@ -93,8 +108,11 @@ impl Keeper {
         }
         // A revoked message is known already, or comes with these rows: the other telling finds nothing to do.
         plan.revoke(&news.revoked);
+        if let Some(over) = &news.chore_over {
+            plan.chore_over(over);
+        }
         for row in &news.rows {
-            plan.row(row);
+            plan.row(row, &news.denied_chores);
         }
         plan.revoke(&news.revoked);
         for story in &news.stories {
@@ -122,7 +140,6 @@ impl Keeper {
             plan.fresh.push(errand.epoch == plan.after.epoch());
             plan.tell(Command::Return { errand, came }, Cause::Runner);
         }
-        plan.own_acts.extend(news.own_acts.iter().map(|verb| (*verb, None)));
         plan.settle(slot, &self.state)
     }
 
@@ -135,6 +152,7 @@ impl Keeper {
             after: self.at,
             facts: plan.facts.clone(),
             drained: plan.drained.clone(),
+            staying: plan.staying.clone(),
             verdicts: plan.verdicts.clone(),
             claims,
             starts: plan.starts,
@@ -183,12 +201,16 @@ impl Keeper {
 }
 
 struct Planning {
+    session: SessionId,
     given: Given,
     facts: Vec<NewFact>,
     after: Session,
     /// Messages that were not known before.
     said: Vec<MessageId>,
     drained: Vec<u64>,
+    staying: Vec<u64>,
+    chore_slot: ChoreSlot,
+    begins: Option<ChoreRow>,
     verdicts: Vec<(RequestId, Verdict)>,
     rules: Vec<RuleRow>,
     own_acts: Vec<(&'static str, Option<MessageId>)>,
@@ -209,11 +231,15 @@ impl Planning {
             can_steer: keeper.agent().is_some_and(|agent| agent.abilities().steer),
         };
         Self {
+            session: keeper.session,
             given,
             facts: Vec::new(),
             after: keeper.state.clone(),
             said: Vec::new(),
             drained: Vec::new(),
+            staying: Vec::new(),
+            chore_slot: ChoreSlot::Taken,
+            begins: None,
             verdicts: Vec::new(),
             rules: Vec::new(),
             own_acts: Vec::new(),
@@ -223,7 +249,11 @@ impl Planning {
         }
     }
 
-    fn row(&mut self, row: &InboxRow) {
+    fn row(&mut self, row: &InboxRow, denied_chores: &[RequestId]) {
+        if let InboxItem::Request { id, by, request: Request::Chore { chore, .. }, .. } = &row.item {
+            let asked = ChoreRow { number: row.number, id: *id, chore: chore.clone() };
+            return self.chore(asked, *by, denied_chores.contains(id));
+        }
         self.drained.push(row.number);
         let cause = cause_of_item(&row.item);
         match &row.item {
@@ -251,6 +281,40 @@ impl Planning {
                 self.verdicts.push((*id, verdict));
             }
         }
+    }
+
+    /// A chore begins if nothing is in the way, and its row stays until it is over. What waits for its turn does not count: it
+    /// goes on waiting. While another one is under way it is not judged at all.
+    fn chore(&mut self, asked: ChoreRow, by: PersonId, is_denied: bool) {
+        if self.drained.contains(&asked.number) {
+            return; // It is the one that is over.
+        }
+        let is_full = self.staying.len() >= CHORES_MAX;
+        if self.chore_slot == ChoreSlot::Taken && !is_full {
+            return self.staying.push(asked.number);
+        }
+        let (session, chore) = (self.session, asked.chore.clone());
+        let judged = match self.after.decide(Request::Chore { session, chore }.by(by), &self.given) {
+            _ if is_full => Err(Refusal::Busy),
+            Ok(_) if is_denied => Err(Refusal::NotAllowed),
+            judged => judged,
+        };
+        match judged {
+            Ok(_) => {
+                self.staying.push(asked.number);
+                self.chore_slot = ChoreSlot::Taken;
+                self.begins = Some(asked);
+            }
+            Err(refusal) => {
+                self.drained.push(asked.number);
+                self.verdicts.push((asked.id, Verdict::Refused(refusal)));
+            }
+        }
+    }
+
+    fn chore_over(&mut self, over: &ChoreOver) {
+        self.drained.push(over.row.number);
+        self.verdicts.push((over.row.id, over.verdict.clone()));
     }
 
     /// What it says comes before the fact it is asked with, so that whoever follows knows the words when it is open.
@@ -317,7 +381,8 @@ impl Planning {
     }
 
     fn settle(mut self, slot: Slot, before: &Session) -> Plan {
-        self.given.slot = slot;
+        // No turn starts beside a chore.
+        self.given.slot = if self.begins.is_some() { Slot::Unasked } else { slot };
         self.tell(Command::Wake, Cause::Keeper);
         let rules = || self.facts.iter().filter_map(rule);
         let starts = rules().any(|fact| matches!(fact, Fact::AttemptStarted { .. }));
@@ -345,6 +410,8 @@ impl Planning {
             facts: self.facts,
             after: self.after,
             drained: self.drained,
+            staying: self.staying,
+            begins: self.begins,
             verdicts: self.verdicts,
             finals,
             asked,

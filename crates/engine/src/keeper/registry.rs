@@ -3,11 +3,10 @@
 //! A ring that has reached this node is never lost: a keeper that wants to rest gives its keepership up under the same lock
 //! under which it is rung, and only if nobody has rung since it last looked at the inbox.
 
-use crate::cluster::{Ring, WantedBy};
-use crate::errand::{Chore, Chored};
-use crate::{Engine, Refused};
+use crate::Engine;
+use crate::cluster::Ring;
 use kernel::{Errand, Return, SessionId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,8 +32,6 @@ struct Kept {
     bells: BTreeMap<SessionId, Arc<Bell>>,
     /// What was looked up outside for a session, for its keeper to say whether it counts.
     confirmations: BTreeMap<SessionId, Vec<Confirmation>>,
-    /// What is to be done with the worktrees of a session while it holds still.
-    chores: BTreeMap<SessionId, VecDeque<WantedChore>>,
 }
 
 /// Something that was looked up outside, for the keeper to say whether it counts. It is no wish, and need not survive a
@@ -50,22 +47,6 @@ impl Confirmation {
     pub(super) fn answer(self, counts: bool) {
         let _ = self.counts.send(counts); // Whoever has given up does not want to know.
     }
-}
-
-/// A chore for a keeper. It is no wish, and need not survive a crash: whoever wants it asks again.
-#[derive(Debug)]
-pub(crate) struct WantedChore {
-    pub(crate) chore: Chore,
-    /// Who wants it done; nobody if it is our own doing.
-    pub(crate) permit: Option<WantedBy>,
-    pub(crate) tell: oneshot::Sender<Result<Chored, Refused>>,
-}
-
-/// What is brought to a keeper with a ring.
-enum Bring {
-    Nothing,
-    Confirmation(Confirmation),
-    Chore(Box<WantedChore>),
 }
 
 /// How a keeper is rung.
@@ -94,7 +75,7 @@ impl Bell {
 }
 
 impl Keepers {
-    fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
     }
 
@@ -105,11 +86,6 @@ impl Keepers {
     /// What was looked up for this session.
     pub(super) fn confirmations(&self, session: SessionId) -> Vec<Confirmation> {
         self.kept().confirmations.remove(&session).unwrap_or_default()
-    }
-
-    /// What is to be done next for this session while no turn of it runs.
-    pub(super) fn next_chore(&self, session: SessionId) -> Option<WantedChore> {
-        self.kept().chores.get_mut(&session)?.pop_front()
     }
 
     /// Ends every keeper, and waits until the last has gone. Whatever does not end in time is left to the next start,
@@ -144,7 +120,7 @@ impl Keepers {
 impl Engine {
     /// Lets the session's keeper on this node look at the inbox; begins to keep it if nobody does.
     pub(crate) fn rung(&self, session: SessionId, ring: Ring) {
-        self.ring_keeper(session, ring, Bring::Nothing);
+        self.ring_keeper(session, ring, None);
     }
 
     /// Lets the session's keeper say whether what was looked up outside counts. An error means that no keeper has said so.
@@ -155,32 +131,15 @@ impl Engine {
         came: Return,
     ) -> oneshot::Receiver<bool> {
         let (counts, told) = oneshot::channel();
-        self.ring_keeper(session, Ring::Now, Bring::Confirmation(Confirmation { errand, came, counts }));
+        self.ring_keeper(session, Ring::Now, Some(Confirmation { errand, came, counts }));
         told
     }
 
-    /// Lets the session's keeper do something with its worktrees, when nothing else of the session goes on. An error means
-    /// that no keeper has done it.
-    pub(crate) fn do_chore(
-        &self,
-        session: SessionId,
-        chore: Chore,
-        permit: Option<WantedBy>,
-    ) -> oneshot::Receiver<Result<Chored, Refused>> {
-        let (tell, told) = oneshot::channel();
-        self.ring_keeper(session, Ring::Now, Bring::Chore(Box::new(WantedChore { chore, permit, tell })));
-        told
-    }
-
-    fn ring_keeper(&self, session: SessionId, ring: Ring, bring: Bring) {
+    fn ring_keeper(&self, session: SessionId, ring: Ring, brings: Option<Confirmation>) {
         let mut kept = self.keepers().kept();
         let is_open = !self.keepers().is_closing();
-        match bring {
-            Bring::Confirmation(confirmation) if is_open => {
-                kept.confirmations.entry(session).or_default().push(confirmation);
-            }
-            Bring::Chore(chore) if is_open => kept.chores.entry(session).or_default().push_back(*chore),
-            Bring::Nothing | Bring::Confirmation(_) | Bring::Chore(_) => {}
+        if let Some(confirmation) = brings.filter(|_| is_open) {
+            kept.confirmations.entry(session).or_default().push(confirmation);
         }
         if let Some(bell) = kept.bells.get(&session) {
             bell.ring(ring);
@@ -307,7 +266,6 @@ impl Keepership {
         if kept.bells.get(&self.session).is_some_and(|bell| Arc::ptr_eq(bell, &self.bell)) {
             kept.bells.remove(&self.session);
             kept.confirmations.remove(&self.session);
-            kept.chores.remove(&self.session);
             self.engine.keepers().emptier.notify_one();
         }
     }

@@ -114,7 +114,7 @@ impl Engine {
 
     /// Homing itself, as somebody who looks after the people of an org, its owners too. The audit says so.
     fn house(&self, org: OrgId) -> Principal {
-        Principal { role: Role::Owner, ..Principal::member(org, PersonId::ENGINE, "homing") }
+        Principal::house(org)
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Faults {
     pub(crate) append_ms: AtomicU64,
     /// The answer to the next append that ends a turn gets lost; the append does not.
     pub(crate) loses_end: Mutex<bool>,
+    /// What becomes of the next append that tells of a worktree.
+    pub(crate) loses_removal: Mutex<Option<Lost>>,
     /// What becomes of the next session that is made.
     pub(crate) loses_create: Mutex<Option<Lost>>,
     /// How long it takes until we hear that a claim was refused.
@@ -57,7 +59,18 @@ impl Disk {
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }
         let ends = append.facts.iter().any(|new| matches!(new.entry, Entry::Rule(Fact::TurnEnded { .. })));
+        let tells = append
+            .facts
+            .iter()
+            .any(|new| matches!(&new.entry, Entry::Story { kind, .. } if kind == "worktree"));
+        let lost = if tells { self.faults.loses_removal.lock().unwrap().take() } else { None };
+        if let Some(Lost::Write) = lost {
+            return Err(StoreError::Unknown("it never got there".to_owned()));
+        }
         let written = self.inner.append(append).await?;
+        if let Some(Lost::Answer) = lost {
+            return Err(StoreError::Unknown("the answer got lost".to_owned()));
+        }
         if ends && std::mem::take(&mut *self.faults.loses_end.lock().unwrap()) {
             return Err(StoreError::Unknown("the answer got lost".to_owned()));
         }

@@ -5,6 +5,7 @@ extern crate homing_engine as engine;
 mod accounts;
 mod approvals;
 mod audit;
+mod chores;
 mod credentials;
 mod disk;
 mod errands;

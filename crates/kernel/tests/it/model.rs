@@ -286,6 +286,7 @@ impl Model {
                 }
             }
             Request::Undo { turn, under, .. } => self.undo(*turn, *under)?,
+            Request::Chore { chore, .. } => self.holds_still_for(chore)?,
             Request::End { .. } if over => {}
             Request::End { .. } if !self.is_idle() => {
                 self.ending = true;
@@ -501,6 +502,17 @@ impl Model {
 
     fn is_idle(&self) -> bool {
         self.now.is_none() && self.away.is_none()
+    }
+
+    fn holds_still_for(&self, chore: &Chore) -> Result<(), Refusal> {
+        match (chore, &self.here.worktree) {
+            _ if !self.is_idle() => Err(Refusal::Busy),
+            _ if self.wanted.is_some() => Err(Refusal::Changing),
+            (Chore::Remove { name, .. }, Some(here)) if *name == here.name && self.ended.is_none() => {
+                Err(Refusal::InWorktree)
+            }
+            (Chore::Remove { .. } | Chore::Restore { .. }, _) => Ok(()),
+        }
     }
 
     fn can_be_spoken_to(&self) -> bool {

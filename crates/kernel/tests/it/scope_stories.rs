@@ -1006,3 +1006,47 @@ fn nobody_can_be_made_to_say_something() {
     "#]],
     );
 }
+
+// A chore changes nothing of the session: it is begun while nothing goes on, or refused.
+
+#[test]
+fn a_worktree_goes_and_comes_back_only_while_nothing_goes_on() {
+    check(
+        "enter w1; remove w1; entered; remove w1; remove w2; restore w1; exit; remove w1; say; remove w1; set model big; ready; \
+         restore w1; finished; no slot; say; set model small; remove w1",
+        expect![[r#"
+            enter w1          to enter w1, errand 0.1 to enter w1                    errand 0.1 to enter w1
+            remove w1         no: busy                                               errand 0.1 to enter w1
+            entered           epoch 1 in /srv/w1                                     nothing
+            remove w1         no: in a worktree already                              nothing
+            remove w2                                                                nothing
+            restore w1                                                               nothing
+            exit              to exit, epoch 2 in /srv/shop                          nothing
+            remove w1                                                                nothing
+            say               queued m1 under 2, turn 1 of m1, attempt 1.1 epoch 2   start 1.1 epoch 2 m1
+            remove w1         no: busy                                               start 1.1 epoch 2 m1
+            set model big     to set model big                                       start 1.1 epoch 2 m1
+            ready             handed 1.1                                             work 1.1 epoch 2 m1
+            restore w1        no: busy                                               work 1.1 epoch 2 m1
+            finished          turn 1 answered, epoch 3 in /srv/shop model big        nothing
+            no slot                                                                  nothing
+            say               queued m2 under 3, crowded until 50                    nothing until 50
+            set model small   to set model small after m2                            nothing until 50
+            remove w1         no: another change waits                               nothing until 50
+        "#]],
+    );
+}
+
+#[test]
+fn an_ended_session_has_worktrees_too() {
+    check(
+        "enter w1; entered; end; remove w1; restore w1",
+        expect![[r#"
+            enter w1     to enter w1, errand 0.1 to enter w1   errand 0.1 to enter w1
+            entered      epoch 1 in /srv/w1                    nothing
+            end          ended (asked)                         nothing
+            remove w1                                          nothing
+            restore w1                                         nothing
+        "#]],
+    );
+}

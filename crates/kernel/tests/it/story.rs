@@ -352,6 +352,10 @@ pub(crate) fn steps(story: &str) -> Vec<Step> {
     texts(story).map(step).collect()
 }
 
+fn chore(chore: Chore) -> Step {
+    Step::Wish(Request::Chore { session: session(), chore }.by(person(1)))
+}
+
 /// One step, in words.
 pub(crate) fn step(text: &str) -> Step {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -380,6 +384,8 @@ pub(crate) fn step(text: &str) -> Step {
         [ref change @ .., "now"] => change_step(wanted(change), true),
         ["enter" | "exit" | "set" | "relink", ..] => change_step(wanted(&words), false),
         ["keep"] => Step::Wish(Request::KeepScope { session: session() }.by(by)),
+        ["remove", name] => chore(Chore::Remove { name: name.into(), teardown: true }),
+        ["restore", name] => chore(Chore::Restore { name: name.into(), reference: "refs/kept".into() }),
         ["undo", turn] => Step::UndoTurn(Turn(number(turn) as u32)),
         ["undo", turn, "of", "epoch", epoch] => {
             let (turn, of) = (Turn(number(turn) as u32), Epoch(number(epoch) as u32));

@@ -31,6 +31,7 @@ pub(crate) fn told_in_words(told: &Told) -> String {
                 Refusal::NoSuchTurn => "no such turn",
                 Refusal::OtherScope => "another scope",
                 Refusal::Unfit => "no answer to that",
+                Refusal::NotAllowed => "not allowed any more",
             };
             format!("no: {why}")
         }

@@ -171,6 +171,7 @@ fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
             | Request::Answer { .. }
             | Request::ChangeScope { .. }
             | Request::KeepScope { .. }
+            | Request::Chore { .. }
             | Request::Undo { .. } => true,
         };
         findings.must(fits || !scene.is_quiet, "what was granted is done", || format!("{request:?}"));

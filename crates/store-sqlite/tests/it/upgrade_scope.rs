@@ -187,6 +187,7 @@ async fn what_waited_still_waits_and_the_story_goes_on() {
     let append = store::Append {
         facts: facts.into_iter().map(new).collect(),
         drained: vec![4],
+        staying: vec![],
         term: kernel::Term(8),
         ..story(session(1), 13, 0)
     };

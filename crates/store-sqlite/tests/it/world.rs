@@ -137,6 +137,7 @@ pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
         after: kernel::Number(after),
         facts: vec![NewFact { at: Moment(5_000), cause: Cause::Runner, entry }],
         drained: vec![],
+        staying: vec![],
         verdicts: vec![],
         claims: vec![],
         starts: None,

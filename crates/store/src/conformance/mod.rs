@@ -7,6 +7,7 @@
 mod accept;
 mod append;
 mod chain;
+mod chores;
 mod grants;
 mod import;
 mod life;
@@ -25,6 +26,7 @@ mod tokens;
 pub use accept::*;
 pub use append::*;
 pub use chain::*;
+pub use chores::*;
 pub use grants::*;
 pub use import::*;
 pub use life::*;
@@ -130,6 +132,13 @@ macro_rules! conformance {
             small_changes_need_the_right_to_rule,
             a_title_and_the_archive_can_be_changed_one_by_one,
             there_is_one_audit_entry_per_command_or_refusal,
+            // chores
+            a_chore_stays_in_the_inbox_until_its_verdict,
+            why_a_chore_failed_is_kept_with_its_verdict,
+            a_session_ends_over_chores_that_were_seen_and_over_nothing_else,
+            an_ended_session_takes_chores_and_the_audit_names_the_worktree,
+            a_chore_needs_the_right_to_rule_and_so_does_its_beginning,
+            homing_itself_asks_for_chores_in_the_org_that_it_acts_for,
             // append
             an_older_term_is_fenced,
             the_same_term_goes_on_and_a_newer_one_takes_over,

@@ -401,6 +401,7 @@ pub(super) async fn append_to(store: &dyn Store, session: SessionId) -> Append {
         after: loaded.at,
         facts: vec![],
         drained: vec![],
+        staying: vec![],
         verdicts: vec![],
         claims: vec![],
         starts: None,

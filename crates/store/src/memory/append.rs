@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, Kept, Parcel};
 use crate::*;
-use kernel::{Claim, Fact, MessageId, Moment, Number, SessionId};
+use kernel::{Act, Claim, Fact, MessageId, Moment, Number, SessionId};
 use std::collections::BTreeSet;
 
 impl Contents {
@@ -26,12 +26,13 @@ impl Contents {
             return Some(Appending::Moved { actual: kept.at() });
         }
         let ends = append.facts.iter().any(|new| matches!(new.entry, Entry::Rule(Fact::Ended { .. })));
-        let undrained = || kept.inbox.keys().any(|number| !append.drained.contains(number));
+        let seen = |number| append.drained.contains(number) || append.staying.contains(number);
+        let undrained = || !kept.inbox.keys().all(seen);
         if ends && undrained() {
             return Some(Appending::Undrained);
         }
         if let Some((message, sender)) = append.starts
-            && !self.says(kept, sender)
+            && !self.does(kept, sender, Act::Say)
         {
             return Some(Appending::Revoked(message));
         }
@@ -105,9 +106,9 @@ impl Contents {
     }
 
     fn judge(&mut self, request: kernel::RequestId, verdict: Verdict) {
+        let edit = self.edits.remove(&request).filter(|_| verdict == Verdict::Done);
         self.verdicts.insert(request, verdict);
-        let edit = self.edits.remove(&request);
-        if let (Verdict::Done, Some((message, words))) = (verdict, edit)
+        if let Some((message, words)) = edit
             && let Some(said) = self.messages.get_mut(&message)
         {
             said.words = words;

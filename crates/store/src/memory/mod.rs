@@ -20,7 +20,7 @@ use crate::*;
 use bytes::Bytes;
 use contents::Contents;
 use kernel::{
-    Address, ApprovalId, Claim, Fact, Grant, Grantee, MessageId, Moment, Named, NodeId, Number, OrgId,
+    Act, Address, ApprovalId, Claim, Fact, Grant, Grantee, MessageId, Moment, Named, NodeId, Number, OrgId,
     PersonId, Principal, Record, RequestId, SessionId, Term, To, TokenId, Turn,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -131,16 +131,13 @@ impl WayIn for MemoryStore {
         })
     }
     fn verdict(&self, request: RequestId) -> Reply<'_, Option<Verdict>> {
-        self.step(move |contents| contents.verdicts.get(&request).copied())
+        self.step(move |contents| contents.verdicts.get(&request).cloned())
     }
     fn rebind(&self, by: Arc<Principal>, new: Rebind) -> Reply<'_, Outcome<(), Rejection>> {
         self.try_step(move |contents| drive::rebind(contents, &by, new))
     }
     fn retitle(&self, by: Arc<Principal>, new: Retitle) -> Reply<'_, Outcome<(), Rejection>> {
         self.try_step(move |contents| drive::retitle(contents, &by, new))
-    }
-    fn permit(&self, by: Arc<Principal>, new: Permit) -> Reply<'_, Outcome<(), Rejection>> {
-        self.try_step(move |contents| drive::permit(contents, &by, new))
     }
 }
 
@@ -161,7 +158,10 @@ impl Log for MemoryStore {
         self.step(move |contents| contents.messages.get(&message).map(|said| said.words.clone()))
     }
     fn may_say(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
-        self.step(move |contents| contents.may_say(session, person))
+        self.step(move |contents| contents.may_do(session, person, Act::Say))
+    }
+    fn may_rule(&self, session: SessionId, person: PersonId) -> Reply<'_, bool> {
+        self.step(move |contents| contents.may_do(session, person, Act::Rule))
     }
 }
 

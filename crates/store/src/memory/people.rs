@@ -237,14 +237,14 @@ impl Contents {
         self.sessions.get(&session).is_some_and(|kept| kept.projection.receipts.values().any(running))
     }
 
-    pub(super) fn may_say(&self, session: SessionId, person: PersonId) -> bool {
-        self.sessions.get(&session).is_some_and(|kept| self.says(kept, person))
+    pub(super) fn may_do(&self, session: SessionId, person: PersonId, act: Act) -> bool {
+        self.sessions.get(&session).is_some_and(|kept| self.does(kept, person, act))
     }
 
-    pub(super) fn says(&self, kept: &Kept, person: PersonId) -> bool {
+    pub(super) fn does(&self, kept: &Kept, person: PersonId, act: Act) -> bool {
         let enabled = self.people.people.get(&person).is_some_and(|kept| !kept.is_disabled());
         let by = self.people.principal_of(person).filter(|_| enabled);
-        by.is_some_and(|by| authorize(&by, Act::Say, &kept.record, ()).is_ok())
+        by.is_some_and(|by| authorize(&by, act, &kept.record, ()).is_ok())
     }
 
     pub(super) fn touch_tokens(&mut self, used: Vec<(TokenId, Moment)>) {

@@ -58,6 +58,8 @@ fn asked(seen: &AskSeen, by: &Principal, new: NewRequest) -> Result<Plan<Asked>,
         Some(_) if matches!(request, Request::End { .. } | Request::Stop { .. }) => {
             return Ok(Plan::done(&allowed, Vec::new(), Asked::Over));
         }
+        // Its worktrees are still there.
+        Some(_) if matches!(request, Request::Chore { .. }) => {}
         Some(why) => return Err(Rejection::Ended { session, why }),
         None => {}
     }
@@ -83,6 +85,7 @@ fn act_of(request: &Request, sender: PersonId) -> Act {
         | Request::Reorder { .. }
         | Request::ChangeScope { .. }
         | Request::KeepScope { .. }
+        | Request::Chore { .. }
         | Request::End { .. } => Act::Rule,
         Request::Stop { .. } | Request::Undo { .. } => Act::Say,
         Request::Answer { .. } => Act::Answer,

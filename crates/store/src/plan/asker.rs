@@ -1,7 +1,7 @@
 //! Who asks, as they are in the transaction that writes.
 
 use crate::Rejection;
-use kernel::{Moment, PersonId, Principal};
+use kernel::{Moment, Principal};
 
 /// The rows of whoever asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl CredentialRow {
 /// anything that a principal says.
 pub fn asker<'a>(row: &'a AskerRow, by: &'a Principal, now: Moment) -> Result<&'a Principal, Rejection> {
     // Homing itself is always as it was.
-    if by.person == PersonId::ENGINE && by.credential.is_none() {
+    if by.is_house() {
         return Ok(by);
     }
     if by.credential.is_some() && !row.credential.is_some_and(|credential| credential.is_good(now)) {

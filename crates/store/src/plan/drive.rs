@@ -1,7 +1,7 @@
 //! The three steps in a row: read, plan, apply.
 
 use super::{ThisSession, WriteTx};
-use crate::{Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Permit, Rebind, Rejection, Retitle};
+use crate::{Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Rebind, Rejection, Retitle};
 use kernel::{Principal, SessionId};
 
 type Came<T, X> = Result<Outcome<T, Rejection>, <X as WriteTx>::Error>;
@@ -34,10 +34,4 @@ pub fn rebind<X: WriteTx>(tx: &mut X, by: &Principal, new: Rebind) -> Came<(), X
 pub fn retitle<X: WriteTx>(tx: &mut X, by: &Principal, new: Retitle) -> Came<(), X> {
     let seen = ThisSession { asker: tx.read_asker(by)?, session: tx.read_session(new.session)? };
     tx.apply(super::retitle(&seen, by, new))
-}
-
-/// Writes down that somebody may do something to a session that is not done in the store.
-pub fn permit<X: WriteTx>(tx: &mut X, by: &Principal, new: Permit) -> Came<(), X> {
-    let seen = ThisSession { asker: tx.read_asker(by)?, session: tx.read_session(new.session)? };
-    tx.apply(super::permit(&seen, by, new))
 }

@@ -24,7 +24,7 @@ pub use keys::{KeyAnswer, KeyRow, key_answer};
 pub use make::{MakeSeen, make};
 pub use rebind::{RebindSeen, rebind};
 pub use say::{SaySeen, say};
-pub use session::{SessionSeen, ThisSession, permit, retitle};
+pub use session::{SessionSeen, ThisSession, retitle};
 pub use write::{AuditWrite, MessageWrite, RequestWrite, SessionWrite, Write};
 
 use crate::{Create, Key, NewMessage, NewRequest, OrgSettings, Outcome, Rebind, Rejection};

@@ -1,7 +1,7 @@
 //! A session as plans see it, and the small changes that need no keeper.
 
 use super::{AskerRow, AuditWrite, Plan, Write, asker};
-use crate::{About, Permit, Rejection, Retitle, Trail};
+use crate::{About, Rejection, Retitle, Trail};
 use kernel::{Act, Authorized, EndWhy, Epoch, Found, Principal, Record, authorize};
 
 /// A session as plans see it.
@@ -47,19 +47,6 @@ pub fn retitle(seen: &ThisSession, by: &Principal, new: Retitle) -> Plan<()> {
             let entry = why.code().map(|code| AuditWrite::refused(by, about, trail, code));
             Plan::refused(why, entry)
         }
-    }
-}
-
-/// That somebody may do something to a session that is not done in the store. It is a part of what they asked for, which
-/// may be refused for other reasons, too: whoever refuses it writes that down.
-pub fn permit(seen: &ThisSession, by: &Principal, new: Permit) -> Plan<()> {
-    let Permit { session, subject, trail } = new;
-    match may_rule(seen, by, &trail) {
-        Ok(allowed) => {
-            let about = About::session(session).and(Some(subject));
-            Plan::done(&allowed, vec![Write::Audit(AuditWrite::done(by, about, trail))], ())
-        }
-        Err(why) => Plan::refused(why, None),
     }
 }
 

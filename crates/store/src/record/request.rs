@@ -5,7 +5,7 @@ use super::approval::AnswerRecord;
 use super::scope::{ChangeRecord, ScopeRecord};
 use super::{Text, Unreadable, decode, encode};
 use crate::{RememberedRule, Resolved};
-use kernel::{ApprovalId, Epoch, MessageId, Remember, Request, RuleId, Scope, SessionId, Turn};
+use kernel::{ApprovalId, Chore, Epoch, MessageId, Remember, Request, RuleId, Scope, SessionId, Turn};
 use serde::{Deserialize, Serialize};
 
 /// The stored form of a request. It does not name the session, whose inbox it is in; an edit's words are a body, kept apart
@@ -34,6 +34,8 @@ pub fn request_word(request: &Request) -> &'static str {
         Request::ChangeScope { .. } => "change_scope",
         Request::KeepScope { .. } => "keep_scope",
         Request::Undo { .. } => "undo",
+        Request::Chore { chore: Chore::Remove { .. }, .. } => "remove_worktree",
+        Request::Chore { chore: Chore::Restore { .. }, .. } => "restore_worktree",
         Request::End { .. } => "end",
     }
 }
@@ -91,6 +93,14 @@ enum RequestRecord {
         turn: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<u32>,
+    },
+    RemoveWorktree {
+        name: String,
+        teardown: bool,
+    },
+    RestoreWorktree {
+        name: String,
+        reference: String,
     },
     End {},
 }
@@ -181,6 +191,12 @@ impl From<(&Request, &Resolved)> for RequestRecord {
             Request::Undo { turn, under, session: _ } => {
                 Self::Undo { turn: turn.0, of: under.map(|epoch| epoch.0) }
             }
+            Request::Chore { chore: Chore::Remove { name, teardown }, session: _ } => {
+                Self::RemoveWorktree { name: name.clone(), teardown: *teardown }
+            }
+            Request::Chore { chore: Chore::Restore { name, reference }, session: _ } => {
+                Self::RestoreWorktree { name: name.clone(), reference: reference.clone() }
+            }
             Request::End { session: _ } => Self::End {},
         }
     }
@@ -209,6 +225,12 @@ impl RequestRecord {
             Self::Change { change, now } => Request::ChangeScope { session, change: change.into(), now },
             Self::KeepScope {} => Request::KeepScope { session },
             Self::Undo { turn, of } => Request::Undo { session, turn: Turn(turn), under: of.map(Epoch) },
+            Self::RemoveWorktree { name, teardown } => {
+                Request::Chore { session, chore: Chore::Remove { name, teardown } }
+            }
+            Self::RestoreWorktree { name, reference } => {
+                Request::Chore { session, chore: Chore::Restore { name, reference } }
+            }
             Self::End {} => Request::End { session },
         };
         (request, Resolved::default())

@@ -7,6 +7,7 @@ use kernel::{
     Answerer, Delivery, EndWhy, ErrandKind, Failure, Grant, HoldWhy, Refusal, RefusedWhy, ReportKind, Right,
     Role,
 };
+use std::borrow::Cow;
 
 /// Something that is stored as one word.
 pub(super) trait Worded: Copy {
@@ -67,6 +68,7 @@ words! {
         Refusal::NoSuchTurn = "no_such_turn",
         Refusal::OtherScope = "other_scope",
         Refusal::Unfit = "unfit",
+        Refusal::NotAllowed = "not_allowed",
     }
     /// Why a session ended.
     EndWhy: end_word, end_parse {
@@ -162,19 +164,24 @@ pub fn why_parse(text: &str) -> Option<&'static str> {
     WHY_WORDS.into_iter().find(|word| *word == text)
 }
 
-/// What the keeper said to a wish: `done`, or the word of the refusal.
-pub fn verdict_word(verdict: Verdict) -> &'static str {
+/// What stands before the words of a verdict that something has failed.
+const FAILED: &str = "failed: ";
+
+/// What the keeper said to a wish: `done`, the word of the refusal, or `failed: ` and why.
+pub fn verdict_text(verdict: &Verdict) -> Cow<'static, str> {
     match verdict {
-        Verdict::Done => "done",
-        Verdict::Refused(refusal) => refusal_word(refusal),
+        Verdict::Done => "done".into(),
+        Verdict::Refused(refusal) => refusal_word(*refusal).into(),
+        Verdict::Failed { why } => format!("{FAILED}{why}").into(),
     }
 }
 
 /// The other way round; none for a word this version does not know.
 pub fn verdict_parse(text: &str) -> Option<Verdict> {
-    match text {
-        "done" => Some(Verdict::Done),
-        other => refusal_parse(other).map(Verdict::Refused),
+    match (text, text.strip_prefix(FAILED)) {
+        ("done", _) => Some(Verdict::Done),
+        (_, Some(why)) => Some(Verdict::Failed { why: why.to_owned() }),
+        (word, None) => refusal_parse(word).map(Verdict::Refused),
     }
 }
 

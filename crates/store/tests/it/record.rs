@@ -293,6 +293,8 @@ fn the_stored_forms_of_requests_scopes_and_checkpoints_are_pinned() {
         {"answer":{"approval":"apr_00000000000000000000000005","answer":{"said":"so"}}}
         {"keep_scope":{}}
         {"undo":{"turn":2,"of":1}}
+        {"remove_worktree":{"name":"a","teardown":false}}
+        {"restore_worktree":{"name":"a","reference":"refs/a"}}
         {"change":{"change":{"enter":{"name":"a"}},"now":false}}
         {"change":{"change":{"enter":{"name":"a","base":"main","branch":"b"}},"now":false}}
         {"change":{"change":{"exit":{}},"now":false}}
@@ -327,6 +329,11 @@ fn requests() -> Vec<(Request, Resolved)> {
         answer(Answer::Said("so".into())),
         plain(Request::KeepScope { session }),
         plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)) }),
+        plain(Request::Chore { session, chore: Chore::Remove { name: "a".into(), teardown: false } }),
+        plain(Request::Chore {
+            session,
+            chore: Chore::Restore { name: "a".into(), reference: "refs/a".into() },
+        }),
     ];
     let change = |change, now| plain(Request::ChangeScope { session, change, now });
     requests.extend(changes().into_iter().map(|wanted| change(wanted, false)));
@@ -435,6 +442,15 @@ fn what_the_version_before_left_in_an_inbox_is_read() {
     );
     assert_eq!(read(r#"{"keep_scope":{}}"#), plain(Request::KeepScope { session }));
     assert_eq!(
+        read(r#"{"remove_worktree":{"name":"a","teardown":true}}"#),
+        plain(Request::Chore { session, chore: Chore::Remove { name: "a".into(), teardown: true } })
+    );
+    let restore = Chore::Restore { name: "a".into(), reference: "refs/a".into() };
+    assert_eq!(
+        read(r#"{"restore_worktree":{"name":"a","reference":"refs/a"}}"#),
+        plain(Request::Chore { session, chore: restore })
+    );
+    assert_eq!(
         read(r#"{"undo":{"turn":2,"of":1}}"#),
         plain(Request::Undo { session, turn: Turn(2), under: Some(Epoch(1)) })
     );
@@ -502,10 +518,14 @@ fn every_word_is_read_back() {
         NotInWorktree,
         NoSuchTurn,
         OtherScope,
+        Unfit,
+        NotAllowed,
     ]
     .map(Verdict::Refused);
-    for verdict in refusals.into_iter().chain([Verdict::Done]) {
-        assert_eq!(record::verdict_parse(record::verdict_word(verdict)), Some(verdict));
+    let failed = Verdict::Failed { why: "failed: done".to_owned() };
+    assert_eq!(record::verdict_text(&failed), "failed: failed: done");
+    for verdict in refusals.into_iter().chain([Verdict::Done, failed]) {
+        assert_eq!(record::verdict_parse(&record::verdict_text(&verdict)), Some(verdict));
     }
     for grant in [Grant::View, Grant::Prompt, Grant::Manage] {
         assert_eq!(record::grant_parse(record::grant_word(grant)), Some(grant));

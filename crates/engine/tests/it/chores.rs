@@ -1,0 +1,229 @@
+//! Chores are as durable as any other wish: whoever dies, their rows stay, and whoever comes next brings them to their end.
+
+use crate::disk::Lost;
+use crate::scope::enter;
+use crate::vocabulary::{of_type, stories};
+use crate::worktrees::{collecting, printed, teardown};
+use crate::world::{World, trace};
+use engine::{Granted, Refused, RemovedTree, Resource};
+use kernel::{Change, Grant, Grantee, Principal, Request, Role, SessionId, To};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use store::{InboxItem, Verdict};
+use tokio::task::JoinHandle;
+
+type Removing = JoinHandle<Result<RemovedTree, Refused>>;
+
+impl World {
+    /// Somebody has a worktree removed, and waits for it.
+    fn removing(&self, by: &Principal, session: SessionId, name: &'static str) -> Removing {
+        let (engine, by) = (self.engine.clone(), by.clone());
+        tokio::spawn(async move { engine.remove_worktree(&by, session, name, true, trace(None)).await })
+    }
+
+    /// The same, and each removal takes so long. It has begun.
+    async fn removing_slowly(&self, session: SessionId, ms: u64) -> Removing {
+        self.grove.act_ms.store(ms, Ordering::Relaxed);
+        let removing = self.removing(&self.me, session, "blue");
+        self.until_times_noted("begin remove blue", 1).await;
+        removing
+    }
+
+    async fn until_times_noted(&self, note: &str, times: usize) {
+        for _ in 0..100_000 {
+            if self.times_noted(note) >= times {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("{note:?} never happens: {:?}", self.grove.notes());
+    }
+
+    /// Waits until no chore is in the inbox of this session any more.
+    async fn until_tidy(&self, session: SessionId) {
+        for _ in 0..100_000 {
+            if self.chores_waiting(session) == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("a chore never ends: {:?}", self.store.snapshot().inbox);
+    }
+
+    fn chores_waiting(&self, session: SessionId) -> usize {
+        let rows = self.store.snapshot().inbox.remove(&session).unwrap_or_default();
+        let is_chore =
+            |item: &InboxItem| matches!(item, InboxItem::Request { request: Request::Chore { .. }, .. });
+        rows.iter().filter(|row| is_chore(&row.item)).count()
+    }
+
+    /// The verdict that was said last, by the id of its request.
+    fn last_verdict(&self) -> Option<Verdict> {
+        self.store.snapshot().verdicts.into_iter().next_back().map(|(_, verdict)| verdict)
+    }
+
+    async fn told_of_worktrees(&self, session: SessionId) -> Vec<String> {
+        let told = of_type(&stories(self, session).await, "worktree");
+        told.iter().map(|story| story["change"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_was_under_way_when_we_died_is_brought_to_its_end_by_the_next() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    let removing = world.removing_slowly(session, 10_000).await;
+    let said = world.say(To::Session(session), "hello").await.unwrap().accepted.message;
+    removing.abort();
+    world.crash().await;
+    assert_eq!((world.chores_waiting(session), world.times_noted("remove blue")), (1, 0));
+    world.until_tidy(session).await;
+    assert_eq!((world.times_noted("begin remove blue"), world.times_noted("remove blue")), (2, 1));
+    assert_eq!(world.last_verdict(), Some(Verdict::Done));
+    assert_eq!((world.audited("remove_worktree"), world.told_of_worktrees(session).await.len()), (1, 1));
+    // What waited for it went on waiting, and then had its turn.
+    assert!(world.settled(said).await.row.state.is_final());
+    let notes = world.grove.notes();
+    let at = |wanted: &str| notes.iter().position(|note| note == wanted).unwrap();
+    assert!(at("remove blue") < at("begin Before 2 in /srv/shop"), "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_leaves_its_chores_to_the_next() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    let removing = world.removing_slowly(session, 3_600_000).await;
+    let began = tokio::time::Instant::now();
+    world.engine.shutdown().await;
+    assert!(began.elapsed() < Duration::from_secs(2), "nobody waits for it: {:?}", began.elapsed());
+    let down = Refused::Unavailable("the server goes down".to_owned());
+    assert_eq!(removing.await.unwrap(), Err(down));
+    assert_eq!(world.chores_waiting(session), 1);
+    world.grove.act_ms.store(0, Ordering::Relaxed);
+    world.restart().await;
+    world.until_tidy(session).await;
+    assert_eq!(world.told_of_worktrees(session).await, ["removed"]);
+    assert_eq!((world.times_noted("remove blue"), world.last_verdict()), (1, Some(Verdict::Done)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_was_done_and_not_written_down_is_found_done() {
+    let world = World::new().await;
+    let session = world.left().await;
+    *world.faults.loses_removal.lock().unwrap() = Some(Lost::Write);
+    world.remove(session).await.unwrap();
+    assert_eq!((world.times_noted("remove blue"), world.told_of_worktrees(session).await.len()), (1, 1));
+    let reference = world.engine.worktrees(&world.me, None).await.unwrap().removed[0].reference.clone();
+    *world.faults.loses_removal.lock().unwrap() = Some(Lost::Write);
+    let back = world.engine.restore_worktree(&world.me, session, "blue", Some(&reference), trace(None)).await;
+    assert_eq!((back.unwrap().name.as_str(), world.times_noted("restore blue")), ("blue", 1));
+    assert_eq!(world.told_of_worktrees(session).await, ["removed", "restored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_verdict_of_which_nobody_was_told_is_found_soon() {
+    let world = World::new().await;
+    let session = world.left().await;
+    *world.faults.loses_removal.lock().unwrap() = Some(Lost::Answer);
+    let began = tokio::time::Instant::now();
+    world.remove(session).await.unwrap();
+    assert!(began.elapsed() <= world.limits.verdict_wait, "{:?}", began.elapsed());
+    assert_eq!((world.times_noted("begin remove blue"), world.audited("remove_worktree")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_never_waits_behind_a_teardown_script() {
+    let mut world = World::new().await;
+    let session = world.left().await;
+    world.scripts.insert("scripted".to_owned(), teardown(vec![printed("still at it\n")]));
+    world.restart().await;
+    let removing = world.removing(&world.me, session, "blue");
+    while of_type(&stories(&world, session).await, "script").is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let said = world.say(To::Session(session), "hello").await.unwrap().accepted.message;
+    assert_eq!(world.ask(Request::Stop { message: said }).await, Ok(Granted::Done));
+    assert!(world.settled(said).await.row.state.is_final());
+    assert!(!removing.is_finished());
+    let Err(Refused::WorktreeTrouble { why }) = removing.await.unwrap() else { panic!("it took too long") };
+    assert!(why.contains("longer than 60 seconds"), "{why}");
+    let verdicts = world.store.snapshot().verdicts;
+    assert!(
+        verdicts.values().any(|verdict| *verdict == Verdict::Failed { why: why.clone() }),
+        "{verdicts:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_beside_a_chore_which_goes_on() {
+    let world = World::new().await;
+    let session = world.left().await;
+    let removing = world.removing_slowly(session, 10_000).await;
+    assert_eq!(world.ask(Request::End { session }).await, Ok(Granted::Done));
+    let row = world.engine.session(&world.me, session).await.unwrap();
+    assert!(row.ended.is_some() && !removing.is_finished());
+    removing.await.unwrap().unwrap();
+    assert_eq!((world.chores_waiting(session), world.told_of_worktrees(session).await.len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_chore_asked_for_twice_is_done_once_and_too_many_are_refused() {
+    let world = World::new().await;
+    let session = world.left().await;
+    let first = world.removing_slowly(session, 10_000).await;
+    let others: Vec<_> = (0..20).map(|_| world.removing(&world.me, session, "blue")).collect();
+    let removed = first.await.unwrap().unwrap();
+    let (mut done, mut busy) = (0, 0);
+    for other in others {
+        match other.await.unwrap() {
+            Ok(same) => {
+                assert_eq!(same, removed);
+                done += 1;
+            }
+            Err(refused) => {
+                assert_eq!(refused, Refused::Busy);
+                busy += 1;
+            }
+        }
+    }
+    assert_eq!((done, busy, world.times_noted("remove blue")), (15, 5, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chore_is_not_begun_for_whoever_lost_the_right_while_it_waited() {
+    let world = World::new().await;
+    let session = world.left().await;
+    world.change(session, enter("red")).await.unwrap();
+    world.arrived(session, 3).await;
+    world.change(session, Change::Exit).await.unwrap();
+    world.arrived(session, 4).await;
+    let bob = world.let_in("bob", Role::Member).await;
+    world.give(session, Grantee::Person(bob.person), Grant::Manage).await;
+    let mine = world.removing_slowly(session, 10_000).await;
+    let bobs = world.removing(&bob, session, "red");
+    while world.chores_waiting(session) < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (on, to) = (Resource::Session(session), Grantee::Person(bob.person));
+    world.engine.take_back(&world.me, on, to, trace(None)).await.unwrap();
+    mine.await.unwrap().unwrap();
+    assert_eq!(bobs.await.unwrap(), Err(Refused::NotFound { what: "session" }));
+    assert_eq!((world.times_noted("begin remove red"), world.chores_waiting(session)), (0, 0));
+    assert_eq!(world.last_verdict(), Some(Verdict::Refused(kernel::Refusal::NotAllowed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_collects_by_itself_outlives_it() {
+    let mut world = World::with(collecting(), kernel::Policy::default()).await;
+    let session = world.left().await;
+    world.grove.act_ms.store(60_000, Ordering::Relaxed);
+    while world.times_noted("begin remove blue") == 0 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    world.crash().await;
+    world.until_tidy(session).await;
+    assert_eq!(world.told_of_worktrees(session).await, ["removed"]);
+    let acts = world.own_acts("remove_worktree");
+    let [act] = &acts[..] else { panic!("{acts:?}") };
+    assert_eq!((act.session, act.subject.as_deref(), &*act.door), (Some(session), Some("blue"), "engine"));
+}

@@ -43,6 +43,7 @@ const RULES: &[fn(&Repository) -> Vec<Violation>] = &[
     absences::the_kernel_stands_alone,
     absences::ports_name_nothing_behind_them,
     absences::runners_read_no_store,
+    absences::what_is_done_is_a_row,
     absences::no_room_for_leftovers,
     names::types_are_called_by_their_words,
     names::a_type_name_is_of_two_rooms_at_most,

@@ -144,6 +144,42 @@ pub(super) fn runners_read_no_store(house: &Repository) -> Vec<Violation> {
     found.collect()
 }
 
+/// What crosses nodes as a call: hints, and looks that die with their caller.
+const CALLS: &[&str] = &["crates/engine/src/cluster", "crates/engine/src/node.rs"];
+/// What a call must not have: something to be done, or somebody's right to it. Both are rows.
+const ROWS_ONLY: &[&str] = &["Chore", "Request", "Principal"];
+/// What makes a row of a wish, and where that is done.
+const WISH: &str = "NewRequest";
+const WAY_IN: &str = "crates/engine/src/intake";
+
+pub(super) fn what_is_done_is_a_row(house: &Repository) -> Vec<Violation> {
+    let engine = house.sources().filter(|(path, _)| path.starts_with("crates/engine/src/"));
+    let found = engine.flat_map(|(path, text)| {
+        let is_call = CALLS.iter().any(|start| path.starts_with(start));
+        text.lines().enumerate().filter_map(move |(at, line)| {
+            let code = code_of(line);
+            let named = |word: &str| {
+                code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|name| name == word)
+            };
+            let row = ROWS_ONLY.iter().find(|word| is_call && named(word));
+            if let Some(row) = row {
+                let what = format!("a call between nodes has a `{row}`");
+                return Some(Violation::new(
+                    path,
+                    at + 1,
+                    what,
+                    "ask for it by the way in: its row is not lost",
+                ));
+            }
+            (named(WISH) && !path.starts_with(WAY_IN)).then(|| {
+                let what = format!("a `{WISH}` beside the way in");
+                Violation::new(path, at + 1, what, "let `intake` make it")
+            })
+        })
+    });
+    found.collect()
+}
+
 /// The name in `pub trait NAME {`.
 fn port_in(line: &str) -> Option<&str> {
     line.trim().strip_prefix("pub trait ")?.split([' ', ':', '<', '{']).next()
@@ -236,6 +272,32 @@ mod tests {
         ] {
             assert_eq!(say(runners_read_no_store, &house("crates/engine/src/look.rs", code)), "", "{code}");
         }
+    }
+
+    #[test]
+    fn a_chore_that_is_a_call_and_a_wish_beside_the_way_in_are_found() {
+        let house = |path: &str, code: &str| Repository::in_order().file(path, &format!("{code}\n"));
+        let said = |path: &str, code: &str| say(what_is_done_is_a_row, &house(path, code));
+        for path in [
+            "crates/engine/src/cluster.rs",
+            "crates/engine/src/cluster/local.rs",
+            "crates/engine/src/node.rs",
+        ] {
+            for code in
+                ["fn chore(&self, chore: Chore);", "by: Arc<Principal>,", "use kernel::{Request, Turn};"]
+            {
+                assert!(said(path, code).contains("a call between nodes has a `"), "{path}: {code}");
+                assert_eq!(said("crates/engine/src/worktrees.rs", code), "", "{code}");
+            }
+            assert_eq!(said(path, "fn await_verdict(&self, request: RequestId);"), "", "{path}");
+        }
+        let made = "let new = NewRequest { id };";
+        assert_eq!(
+            said("crates/engine/src/worktrees.rs", made),
+            "crates/engine/src/worktrees.rs:1: a `NewRequest` beside the way in\n"
+        );
+        assert_eq!(said("crates/engine/src/intake/scope.rs", made), "");
+        assert_eq!(said("crates/engine/src/look.rs", "// a NewRequest"), "");
     }
 
     #[test]

@@ -510,3 +510,15 @@ fn in_words(answer: &Result<Authorized<&str>, Denied>) -> &'static str {
         Err(Denied::BoundElsewhere) => "bound elsewhere",
     }
 }
+
+#[test]
+fn homing_itself_manages_the_sessions_of_its_org_and_no_credential_stands_for_it() {
+    let record = record(Has::Nothing);
+    let may = |by: &Principal| authorize(by, Act::Rule, &record, ()).map(drop);
+    assert_eq!(may(&Principal::house(ORG)), Ok(()));
+    assert_eq!(may(&Principal::house(OTHER_ORG)), Err(Denied::Unseen));
+    let with_credential = Principal { credential: Some(TokenId::from_bits(1)), ..Principal::house(ORG) };
+    assert_eq!(may(&with_credential), Err(Denied::Unseen));
+    let somebody = Principal { person: ASKER, ..Principal::house(ORG) };
+    assert_eq!(may(&somebody), Err(Denied::Unseen));
+}

@@ -34,5 +34,5 @@ fn pattern() -> String {
     let three = format!("(%E0%[AB][0-9A-F]|%E[1-9A-CEF]{more}|%ED%[89][0-9A-F]){more}");
     let four = format!("(%F0%[9AB][0-9A-F]|%F[1-3]{more}|%F4%8[0-9A-F]){more}{more}");
     let part = format!("([A-Za-z0-9._~-]|{escaped_ascii}|{two}|{three}|{four})+");
-    format!("^((slack|cli):{part}/{part}/{part}|(web|api|acp|mcp):{part}/{part}|schedule:{part}(/{part})?)$")
+    format!("^(cli:{part}/{part}/{part}|(web|api|acp|mcp):{part}/{part})$")
 }

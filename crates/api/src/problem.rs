@@ -166,9 +166,9 @@ codes! {
         "the detail says who may answer; GET /api/v1/approvals/rules shows the rule";
     /// Only its sender may change the words of a message.
     NotYourWords = "not_your_words", 403, "somebody else's words", "withdraw it, if you manage the session, and say something yourself";
-    /// The address names another person or client.
+    /// The address names another person or client, or its scheme is another door's.
     AddressNotYours = "address_not_yours", 403, "somebody else's address",
-        "use an address with your own name in it: GET /api/v1/me says how you are called";
+        "use an address with your own name in it (GET /api/v1/me says how you are called), of one of the schemes cli, web, api, acp, mcp";
     /// There is no such thing, or not for this caller.
     NotFound = "not_found", 404, "not found", "check the id; lists show what there is";
     /// There is no such path.

@@ -6,8 +6,8 @@
 use crate::approvals::{Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalForm, Delivery, Denied, EndWhy, Epoch, Grant, NewWorktree, Principal, Refusal, Right,
-    Role, RuleId, SessionId, To, Turn,
+    Address, ApprovalForm, Delivery, Denied, DoorAddress, EndWhy, Epoch, Grant, NewWorktree, Principal, Refusal,
+    Right, Role, RuleId, Scheme, SessionId, To, Turn,
 };
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
@@ -63,6 +63,15 @@ pub struct Trace {
     pub address: Option<IpAddr>,
     /// What makes a repeated wish the same wish.
     pub key: Option<CallerKey>,
+    /// The address schemes of the door: no other address can be used or bound through it.
+    pub schemes: &'static [Scheme],
+}
+
+impl Trace {
+    /// An address that came in with this.
+    pub(crate) fn address<'a>(&self, address: &'a Address) -> DoorAddress<'a> {
+        DoorAddress { address, schemes: self.schemes }
+    }
 }
 
 /// What makes a repeated wish the same wish.
@@ -195,8 +204,8 @@ pub enum Refused {
     /// The session that was named has ended.
     #[error("session {session} has ended")]
     SessionEnded { session: SessionId, why: EndWhy },
-    /// The address names another person or client.
-    #[error("this address belongs to somebody else")]
+    /// The address names another person or client, or its scheme is another door's.
+    #[error("this address belongs to somebody else, or to another way in")]
     AddressNotYours,
     /// It may be seen, but not this.
     #[error("this needs the grant `{}` on the session, which you do not have", grant_word(*.0))]

@@ -91,7 +91,7 @@ impl Engine {
         check_parts(&inbound.parts)?;
         check_trace(&inbound.trace)?;
         let mut new = self.new_message(&inbound);
-        let Inbound { by, if_new, .. } = inbound;
+        let Inbound { by, if_new, trace, .. } = inbound;
         let mut by = Arc::new(by);
         // A message into a session that is there takes one trip. One that needs a new session learns so, and comes again
         // once somebody has looked at directory and agent.
@@ -99,7 +99,7 @@ impl Engine {
             Outcome::Refused(Rejection::WouldBeNew { by: now }) => {
                 by = now.map_or(by, |now| Arc::new(*now));
                 let bind = address_of(&new.to);
-                new.fresh = Some(Box::new(self.new_session(&by, &if_new, bind)?));
+                new.fresh = Some(Box::new(self.new_session(&by, &if_new, bind, &trace)?));
                 self.accept(by, new).await?
             }
             outcome => outcome,
@@ -124,6 +124,7 @@ impl Engine {
             reply: inbound.reply.clone(),
             trail: self.trail("say", &inbound.trace),
             pending_max: self.limits().pending_max,
+            schemes: inbound.trace.schemes,
         }
     }
 
@@ -196,12 +197,12 @@ impl Engine {
     ) -> Result<Made, Declined> {
         check_trace(trace)?;
         let key = self.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
-        let session = match self.new_session(by, &if_new, bind) {
+        let session = match self.new_session(by, &if_new, bind, trace) {
             Ok(session) => session,
             Err(refused) => return self.session_made_before(by, key, refused).await,
         };
         let (past, subject, trail) = (None, None, self.trail("make", trace));
-        self.create(by, Create { session, past, subject, key, trail }).await
+        self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await
     }
 
     /// A session that cannot be made any more may have been made before, by this very wish.
@@ -449,7 +450,8 @@ impl Engine {
         check_trace(trace)?;
         authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
         let key = self.key("rebind", trace, &(address.to_string(), to.to_string()));
-        let new = Rebind { address, to, key, trail: self.trail("rebind", trace) };
+        let (trail, schemes) = (self.trail("rebind", trace), trace.schemes);
+        let new = Rebind { address, to, key, trail, schemes };
         let outcome = self.store().rebind(Arc::new(by.clone()), new).await?;
         self.audited();
         made(outcome).map(|_| ())

@@ -5,7 +5,7 @@
 use crate::fanout::Shared;
 use crate::inbound::plain_text;
 use crate::people::LOOK_EVERY;
-use crate::{Engine, Lists, Refused};
+use crate::{Engine, Lists, Refused, Trace};
 use kernel::{
     Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
     agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
@@ -261,10 +261,11 @@ impl Engine {
     }
 
     /// Where would this go? The same lookups and the same function as for a real message, and nothing is changed.
-    pub async fn explain(&self, by: &Principal, to: To) -> Result<Explained, Refused> {
+    pub async fn explain(&self, by: &Principal, to: To, trace: &Trace) -> Result<Explained, Refused> {
         may_read(by, "session")?;
         if let To::Conversation(address) = &to {
-            authorize_address(by, address).map_err(|denied| Refused::denied(denied, "session"))?;
+            authorize_address(by, trace.address(address))
+                .map_err(|denied| Refused::denied(denied, "session"))?;
         }
         let finding = self.store().find(by.org, to.clone()).await?;
         let seen = finding.record.as_ref().is_none_or(|record| grant_of(by, record).is_some());

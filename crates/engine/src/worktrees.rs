@@ -293,7 +293,8 @@ impl Engine {
     /// Asks for it as Homing itself: as durable as anybody's wish, and in the audit.
     async fn collect_one(&self, seen: &TreeSeen, why: GoneWhy) {
         let (session, name, bytes) = (seen.session, seen.name.as_str(), seen.bytes);
-        let trace = Trace { door: "engine", correlation: session.to_string(), address: None, key: None };
+        let (correlation, address, key, schemes) = (session.to_string(), None, None, [].as_slice());
+        let trace = Trace { door: "engine", correlation, address, key, schemes };
         let removed = match self.record(session).await {
             Ok(record) => {
                 let house = Principal::house(record.org);

@@ -145,8 +145,8 @@ pub(crate) async fn conversation_here(remote: &Remote) -> Result<String> {
                 .hint("name one with --conversation api:CLIENT/KEY")
         })
     };
-    let address =
-        Address::Cli { host: part(system::host())?, user: part(me.handle)?, directory: part(here()?)? };
+    let parts = [part(system::host())?, part(me.handle)?, part(here()?)?];
+    let address = Address::new("cli", parts).expect("a word and three parts");
     Ok(address.to_string())
 }
 

@@ -340,7 +340,8 @@ async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Resul
         if owner.roots.iter().any(|root| root == canonical) {
             continue;
         }
-        let trace = Trace { door: "start", correlation: "start".to_owned(), address: None, key: None };
+        let trace =
+            Trace { door: "start", correlation: "start".to_owned(), address: None, key: None, schemes: &[] };
         let root = RootRow { directory: directory.clone(), to: Grantee::Person(owner.person) };
         engine.add_root(owner, root, trace).await.map_err(|why| {
             CliError::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))

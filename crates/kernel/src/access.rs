@@ -5,7 +5,7 @@
 //! `Authorized<T>`, and nothing else can. The store takes only `Authorized` wishes, and compares the witness inside the
 //! transaction of the write, so a right that was taken away in between does not count.
 
-use crate::{Address, GroupId, OrgId, PersonId, SessionId, TokenId, Turn};
+use crate::{Address, GroupId, OrgId, PersonId, Scheme, SessionId, TokenId, Turn};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -251,7 +251,7 @@ pub enum Denied {
     NeedsRole(Role),
     /// Only whoever said it may change its words.
     NotYourWords,
-    /// The address names another person or client.
+    /// The address names another person or client, or its scheme is another door's.
     AddressNotYours,
     /// The directory is under none that the person may choose.
     DirectoryNotYours,
@@ -362,11 +362,20 @@ pub fn authorize_right(by: &Principal, act: Act) -> Result<(), Denied> {
     )
 }
 
+/// An address, with the schemes of the door that it came through.
+#[derive(Debug, Clone, Copy)]
+pub struct DoorAddress<'a> {
+    /// The address.
+    pub address: &'a Address,
+    /// What that door owns. It says so itself; a request never does.
+    pub schemes: &'a [Scheme],
+}
+
 /// A session that is to be made, as far as rights are concerned.
 #[derive(Debug, Clone, Copy)]
 pub struct Fresh<'a> {
     /// The conversation it is to be bound to.
-    pub address: Option<&'a Address>,
+    pub address: Option<DoorAddress<'a>>,
     /// The agent it is to talk to.
     pub agent: &'a str,
     /// The directory that was chosen for it, canonical; none if it gets one of its own.
@@ -390,11 +399,13 @@ pub fn authorize_new<T>(by: &Principal, fresh: Fresh<'_>, wish: T) -> Result<Aut
     Ok(about_org(by, wish))
 }
 
-/// Is this address theirs to use, bound or not?
-pub fn authorize_address(by: &Principal, address: &Address) -> Result<(), Denied> {
-    let person_fits = address.principal().is_none_or(|part| part.as_str() == by.handle);
-    let client_fits = match (address.client(), &by.client) {
-        (Some(part), Some(client)) => part.as_str() == client,
+/// Is this address theirs to use, bound or not? Its scheme has to be one of the door's that they came through.
+pub fn authorize_address(by: &Principal, brought: DoorAddress<'_>) -> Result<(), Denied> {
+    let DoorAddress { address, schemes } = brought;
+    let scheme = schemes.iter().find(|scheme| scheme.owns(address)).ok_or(Denied::AddressNotYours)?;
+    let person_fits = scheme.person_of(address).is_none_or(|person| person == by.handle);
+    let client_fits = match (scheme.client_of(address), &by.client) {
+        (Some(named), Some(client)) => named == client,
         _ => true,
     };
     if person_fits && client_fits { Ok(()) } else { Err(Denied::AddressNotYours) }

@@ -1,9 +1,12 @@
-//! Addresses of conversations: typed, canonical, escaped.
+//! Addresses of conversations: a scheme and its parts, canonical, escaped.
 //!
-//! An address is a scheme and its parts, printed as `scheme:part/part/…`. Whatever is not a letter, a digit or one of
-//! `. _ ~ -` is printed as `%` and two upper-case hex digits per byte, so no part can look like two, and
-//! `parse(print(a)) == a`. `parse` takes the canonical spelling only: two texts never name one conversation, so they
-//! may be compared, stored and indexed as texts.
+//! An address is printed as `scheme:part/part/…`. Whatever is not a letter, a digit or one of `. _ ~ -` is printed as `%`
+//! and two upper-case hex digits per byte, so no part can look like two, and `parse(print(a)) == a`. `parse` takes the
+//! canonical spelling only: two texts never name one conversation, so they may be compared, stored and indexed as texts.
+//!
+//! No service is named here. A door owns schemes, and says of each how many parts it has and which of them names a person
+//! or a client (`Scheme`); `access` compares that with who asks. An address whose scheme no door owns stays what it is, and
+//! nobody can use it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,26 +15,53 @@ use core::str::FromStr;
 
 /// A part longer than this is nobody's thread, directory or key.
 pub const PART_BYTES_MAX: usize = 1_024;
+/// A conversation that takes more parts to name is none.
+pub const ADDRESS_PARTS_MAX: usize = 8;
+/// A scheme is a word.
+pub const SCHEME_BYTES_MAX: usize = 32;
 
 /// A name for something outside that people talk in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Address {
-    /// One thread in one channel of one Slack team.
-    Slack { team: Part, channel: Part, thread: Part },
-    /// One chat of one person in the browser.
-    Web { user: Part, chat: Part },
-    /// One directory in one person's terminals on one host.
-    Cli { host: Part, user: Part, directory: Part },
-    /// A schedule that keeps one conversation.
-    Schedule { name: Part },
-    /// One firing of a schedule that starts anew each time.
-    Firing { name: Part, time: Part },
-    /// Whatever a program behind the HTTP API calls a conversation.
-    Api { client: Part, key: Part },
-    /// One conversation of an editor.
-    Acp { client: Part, id: Part },
-    /// One conversation of a tool caller.
-    Mcp { client: Part, id: Part },
+pub struct Address {
+    scheme: String,
+    parts: Vec<Part>,
+}
+
+/// An address scheme, as the door that owns it declares it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheme {
+    /// The word before the colon.
+    pub name: &'static str,
+    /// How its addresses are written, for people: `cli:HOST/USER/DIR`.
+    pub form: &'static str,
+    /// The numbers of parts that its addresses may have.
+    pub parts: &'static [usize],
+    /// The part that names the person whose conversation it is, if one does: they alone may use it (law 6).
+    pub person: Option<usize>,
+    /// The part that names the client, if one does: a credential for one client may use only its own.
+    pub client: Option<usize>,
+}
+
+impl Scheme {
+    /// Whether this is one of its addresses, or how they are written.
+    pub fn check(&self, address: &Address) -> Result<(), NotAnAddress> {
+        if self.owns(address) { Ok(()) } else { Err(NotAnAddress::WrongParts { form: self.form }) }
+    }
+
+    /// Whether this is one of its addresses.
+    pub fn owns(&self, address: &Address) -> bool {
+        address.scheme == self.name && self.parts.contains(&address.parts.len())
+    }
+
+    /// The person to whom one of its addresses belongs by its own words.
+    pub fn person_of<'a>(&self, address: &'a Address) -> Option<&'a str> {
+        self.person.and_then(|at| address.parts.get(at)).map(Part::as_str)
+    }
+
+    /// The client to whom one of its addresses belongs by its own words.
+    pub fn client_of<'a>(&self, address: &'a Address) -> Option<&'a str> {
+        self.client.and_then(|at| address.parts.get(at)).map(Part::as_str)
+    }
 }
 
 /// One part of an address: some text, never empty, never longer than `PART_BYTES_MAX`.
@@ -60,8 +90,10 @@ impl Part {
 pub enum NotAnAddress {
     /// There is no `scheme:` in front.
     NoScheme,
-    /// The scheme is not one of ours.
-    UnknownScheme,
+    /// What stands before the colon is no word.
+    BadScheme,
+    /// There are more parts than `ADDRESS_PARTS_MAX`.
+    TooManyParts,
     /// The scheme takes another number of parts.
     WrongParts { form: &'static str },
     /// A part is empty.
@@ -80,9 +112,12 @@ impl fmt::Display for NotAnAddress {
             Self::NoScheme => {
                 f.write_str("an address begins with a scheme and a colon, as in api:CLIENT/KEY")
             }
-            Self::UnknownScheme => {
-                f.write_str("unknown scheme: use one of slack, web, cli, schedule, api, acp, mcp")
-            }
+            Self::BadScheme => write!(
+                f,
+                "a scheme is a lower-case letter and up to {} lower-case letters, digits and dashes",
+                SCHEME_BYTES_MAX - 1
+            ),
+            Self::TooManyParts => write!(f, "an address has at most {ADDRESS_PARTS_MAX} parts"),
             Self::WrongParts { form } => write!(f, "wrong number of parts: write {form}"),
             Self::EmptyPart => f.write_str("a part of the address is empty"),
             Self::PartTooLong => write!(f, "a part of the address is longer than {PART_BYTES_MAX} bytes"),
@@ -93,91 +128,42 @@ impl fmt::Display for NotAnAddress {
 }
 
 impl Address {
-    /// The person this address belongs to by its own words, if it names one. A credential of somebody else must not
-    /// use it (law 6). What a program calls itself (`api:CLIENT`) is checked against the credential's client name.
-    pub fn principal(&self) -> Option<&Part> {
-        match self {
-            Self::Web { user, .. } | Self::Cli { user, .. } => Some(user),
-            Self::Slack { .. }
-            | Self::Schedule { .. }
-            | Self::Firing { .. }
-            | Self::Api { .. }
-            | Self::Acp { .. }
-            | Self::Mcp { .. } => None,
-        }
-    }
-
-    /// The client this address belongs to by its own words, if it names one.
-    pub fn client(&self) -> Option<&Part> {
-        match self {
-            Self::Api { client, .. } | Self::Acp { client, .. } | Self::Mcp { client, .. } => Some(client),
-            Self::Slack { .. }
-            | Self::Web { .. }
-            | Self::Cli { .. }
-            | Self::Schedule { .. }
-            | Self::Firing { .. } => None,
+    /// The address of this scheme with these parts.
+    pub fn new(
+        scheme: impl Into<String>,
+        parts: impl IntoIterator<Item = Part>,
+    ) -> Result<Self, NotAnAddress> {
+        let (scheme, parts) = (scheme.into(), parts.into_iter().collect::<Vec<_>>());
+        match parts.len() {
+            0 => Err(NotAnAddress::EmptyPart),
+            1..=ADDRESS_PARTS_MAX if is_scheme(&scheme) => Ok(Self { scheme, parts }),
+            1..=ADDRESS_PARTS_MAX => Err(NotAnAddress::BadScheme),
+            _ => Err(NotAnAddress::TooManyParts),
         }
     }
 
     /// The word before the colon.
-    pub fn scheme(&self) -> &'static str {
-        self.split().0
+    pub fn scheme(&self) -> &str {
+        &self.scheme
     }
 
-    fn split(&self) -> (&'static str, Vec<&Part>) {
-        use alloc::vec;
-        match self {
-            Self::Slack { team, channel, thread } => ("slack", vec![team, channel, thread]),
-            Self::Web { user, chat } => ("web", vec![user, chat]),
-            Self::Cli { host, user, directory } => ("cli", vec![host, user, directory]),
-            Self::Schedule { name } => ("schedule", vec![name]),
-            Self::Firing { name, time } => ("schedule", vec![name, time]),
-            Self::Api { client, key } => ("api", vec![client, key]),
-            Self::Acp { client, id } => ("acp", vec![client, id]),
-            Self::Mcp { client, id } => ("mcp", vec![client, id]),
-        }
+    /// What stands after it, unescaped.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
     }
+}
 
-    fn join(scheme: &str, parts: Vec<Part>) -> Result<Self, NotAnAddress> {
-        let mut parts = parts.into_iter();
-        let mut part = || parts.next();
-        let (address, form) = match scheme {
-            "slack" => (
-                (|| Some(Self::Slack { team: part()?, channel: part()?, thread: part()? }))(),
-                "slack:TEAM/CHANNEL/THREAD_TS",
-            ),
-            "web" => ((|| Some(Self::Web { user: part()?, chat: part()? }))(), "web:USER/CHAT"),
-            "cli" => (
-                (|| Some(Self::Cli { host: part()?, user: part()?, directory: part()? }))(),
-                "cli:HOST/USER/DIR",
-            ),
-            "schedule" => (
-                (|| {
-                    let name = part()?;
-                    Some(match part() {
-                        Some(time) => Self::Firing { name, time },
-                        None => Self::Schedule { name },
-                    })
-                })(),
-                "schedule:NAME or schedule:NAME/TIME",
-            ),
-            "api" => ((|| Some(Self::Api { client: part()?, key: part()? }))(), "api:CLIENT/KEY"),
-            "acp" => ((|| Some(Self::Acp { client: part()?, id: part()? }))(), "acp:CLIENT/ID"),
-            "mcp" => ((|| Some(Self::Mcp { client: part()?, id: part()? }))(), "mcp:CLIENT/ID"),
-            _ => return Err(NotAnAddress::UnknownScheme),
-        };
-        match (address, parts.next()) {
-            (Some(address), None) => Ok(address),
-            _ => Err(NotAnAddress::WrongParts { form }),
-        }
-    }
+fn is_scheme(word: &str) -> bool {
+    let mut bytes = word.bytes();
+    word.len() <= SCHEME_BYTES_MAX
+        && bytes.next().is_some_and(|first| first.is_ascii_lowercase())
+        && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, parts) = self.split();
-        f.write_str(scheme)?;
-        for (index, part) in parts.into_iter().enumerate() {
+        f.write_str(&self.scheme)?;
+        for (index, part) in self.parts.iter().enumerate() {
             f.write_str(if index == 0 { ":" } else { "/" })?;
             escape(f, &part.0)?;
         }
@@ -190,8 +176,8 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, NotAnAddress> {
         let (scheme, rest) = text.split_once(':').ok_or(NotAnAddress::NoScheme)?;
-        let parts = rest.split('/').map(unescape).collect::<Result<Vec<_>, _>>()?;
-        let address = Self::join(scheme, parts)?;
+        let parts = rest.split('/').take(ADDRESS_PARTS_MAX + 1).map(unescape);
+        let address = Self::new(scheme, parts.collect::<Result<Vec<_>, _>>()?)?;
         let canonical = alloc::format!("{address}");
         if canonical == text { Ok(address) } else { Err(NotAnAddress::NotCanonical { canonical }) }
     }

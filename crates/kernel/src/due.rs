@@ -7,7 +7,7 @@
 use crate::approval::{Answer, TurnApproval};
 use crate::scope::{Away, Errand, Origin, Pending, Scope, What};
 use crate::session::*;
-use crate::{Address, ApprovalId, EndWhy, Epoch, Fence, MessageId, Moment, Native, PersonId, Term, Turn};
+use crate::{ApprovalId, EndWhy, Epoch, Fence, MessageId, Moment, Native, PersonId, Term, Turn};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -303,20 +303,5 @@ fn answered(ask: &TurnApproval) -> Option<(ApprovalId, Answer)> {
     match ask {
         TurnApproval::Open { .. } | TurnApproval::Lapsed { .. } => None,
         TurnApproval::Answered { approval, answer } => Some((*approval, answer.clone())),
-    }
-}
-
-/// Where replies to a message go besides the log; fixed when the message is accepted.
-pub fn needs_delivery(reply: &Address) -> bool {
-    match reply {
-        Address::Slack { .. } => true,
-        // These read the log themselves.
-        Address::Web { .. }
-        | Address::Cli { .. }
-        | Address::Api { .. }
-        | Address::Acp { .. }
-        | Address::Mcp { .. }
-        | Address::Schedule { .. }
-        | Address::Firing { .. } => false,
     }
 }

@@ -30,13 +30,13 @@ mod tree_name;
 mod worktree;
 
 pub use access::{
-    Act, Authorized, Denied, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights, Role, Witness,
-    agent_grant_of, authorize, authorize_address, authorize_new, authorize_right, authorize_rule, grant_of,
-    is_under,
+    Act, Authorized, Denied, DoorAddress, Fresh, Grant, Grantee, OrgAct, Principal, Record, Right, Rights,
+    Role, Witness, agent_grant_of, authorize, authorize_address, authorize_new, authorize_right,
+    authorize_rule, grant_of, is_under,
 };
-pub use address::{Address, NotAnAddress, PART_BYTES_MAX, Part};
+pub use address::{ADDRESS_PARTS_MAX, Address, NotAnAddress, PART_BYTES_MAX, Part, SCHEME_BYTES_MAX, Scheme};
 pub use approval::{Answer, Answerer, ApprovalForm, ApprovalTerms, TurnApproval};
-pub use due::{Begin, Claim, Due, Run, Step, needs_delivery};
+pub use due::{Begin, Claim, Due, Run, Step};
 pub use failure::{Failure, Native};
 pub use fence::{Attempt, Epoch, Fence, Moment, Number, Term, Turn};
 pub use id::{

@@ -3,6 +3,7 @@
 
 use crate::door::SharedDoor;
 use crate::problem::{ApiError, ApiResult};
+use crate::schemes::SCHEMES;
 use api::{
     ADDRESS_LENGTH_MAX, AGENT_LENGTH_MAX, BODY_BYTES_MAX, Code, KEY_LENGTH_MAX, LIMIT_DEFAULT, LIMIT_MAX,
 };
@@ -64,7 +65,8 @@ fn trace_of(parts: &mut Parts) -> ApiResult<Trace> {
 impl RequestMeta {
     /// For whoever brings no key.
     pub(crate) fn trace(&self) -> Trace {
-        Trace { door: self.door, correlation: self.correlation.clone(), address: self.address, key: None }
+        let Self { door, ref correlation, address, secure: _ } = *self;
+        Trace { door, correlation: correlation.clone(), address, key: None, schemes: SCHEMES }
     }
 
     fn unknown() -> Self {
@@ -338,9 +340,13 @@ pub(crate) fn address(field: &'static str, text: &str) -> ApiResult<kernel::Addr
         let detail = format!("{field}: longer than {ADDRESS_LENGTH_MAX} characters");
         return Err(ApiError::new(Code::BadAddress, detail).at(field));
     }
-    text.parse().map_err(|error: kernel::NotAnAddress| {
-        ApiError::new(Code::BadAddress, format!("{field}: {error}")).at(field)
-    })
+    let bad = |why: kernel::NotAnAddress| ApiError::new(Code::BadAddress, format!("{field}: {why}")).at(field);
+    let address: kernel::Address = text.parse().map_err(bad)?;
+    // Whether an address of another door may be used is not a question of spelling: the engine refuses it, and says so in
+    // the audit.
+    let own = SCHEMES.iter().find(|scheme| scheme.name == address.scheme());
+    own.map_or(Ok(()), |scheme| scheme.check(&address)).map_err(bad)?;
+    Ok(address)
 }
 
 /// The number of items that a page may have.

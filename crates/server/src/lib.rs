@@ -37,6 +37,7 @@ mod queue;
 mod rate_limit;
 mod roots;
 mod route;
+mod schemes;
 mod scope;
 mod sessions;
 mod sign_in;
@@ -53,6 +54,7 @@ pub use listen::{BoundServer, url_of};
 pub use oidc::{CreateAs, OidcConfig};
 pub use openapi::document as openapi_document;
 pub use proxies::Network;
+pub use schemes::SCHEMES;
 pub use tls::{Certificate, Tls, TlsError, TlsFiles};
 
 use engine::Engine;

@@ -76,7 +76,8 @@ impl BoundServer {
     /// used, or its time is over.
     pub async fn sign_in(&self) -> Result<(String, impl Future<Output = ()> + Send + 'static), Refused> {
         let HttpDoor { engine, config, .. } = &*self.door;
-        let trace = Trace { door: "start", correlation: "start".to_owned(), address: None, key: None };
+        let trace =
+            Trace { door: "start", correlation: "start".to_owned(), address: None, key: None, schemes: &[] };
         let owner = engine.refreshed(&config.owner).await?;
         let link = engine.make_link(&owner, owner.person, trace).await?;
         let (url, engine) = (format!("{}/in/{}", self.url(), link.reveal()), engine.clone());

@@ -13,6 +13,7 @@ mod watching;
 mod words;
 
 use crate::dice::Dice;
+use crate::doors::SCHEMES;
 use crate::notes::{Said, short};
 use crate::town::Town;
 use engine::{CallerKey, IfNew, Inbound, Part, Receipt, Refused, Trace};
@@ -149,7 +150,8 @@ impl Person {
             7 => Some(CallerKey::Delivery(format!("delivery{}", self.dice.roll()))),
             _ => None,
         };
-        let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
+        let trace =
+            Trace { door: "sim", correlation: "sim".to_owned(), address: None, key, schemes: SCHEMES };
         Inbound {
             by: self.me.clone(),
             to,

@@ -5,6 +5,7 @@
 
 use crate::bug::Bug;
 use crate::check;
+use crate::doors::SCHEMES;
 use crate::forecast::{Forecast, Happening};
 use crate::notes::BrokenLaw;
 use crate::panics;
@@ -239,7 +240,7 @@ impl Director {
         let (daemon, engine) = (self.daemon.clone(), self.daemon.engine.clone());
         tokio::spawn(async move {
             let (correlation, address, key) = ("sim".to_owned(), None, None);
-            let trace = Trace { door: "sim", correlation, address, key };
+            let trace = Trace { door: "sim", correlation, address, key, schemes: SCHEMES };
             let (on, to) = (Resource::Session(session), Grantee::Person(with));
             let asks = async move {
                 match grant {

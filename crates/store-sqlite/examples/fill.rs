@@ -130,6 +130,7 @@ impl Filler {
             key: None,
             trail: Trail { verb: "say", door: "bench", correlation: String::new(), address: None, at },
             pending_max: 1,
+            schemes: &[],
         };
         let accepted = self.store.accept(Arc::new(self.owner.clone()), wish).await.expect("the store works");
         assert!(matches!(accepted, store::Outcome::Done(_)), "{accepted:?}");

@@ -218,6 +218,7 @@ async fn accept(store: &SqliteStore, number: u64) {
             at: Moment(number),
         },
         pending_max: u32::MAX,
+        schemes: &[],
     };
     let new = if number == 0 {
         let scope = Scope {

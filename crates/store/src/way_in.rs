@@ -5,7 +5,7 @@ use crate::rows::Import;
 use bytes::Bytes;
 use kernel::{
     Address, Delivery, Denied, EndWhy, Epoch, MessageId, Moment, NewWorktree, Origin, Principal, Refusal,
-    Remember, Request, RequestId, RuleId, Scope, SessionId, To,
+    Remember, Request, RequestId, RuleId, Scheme, Scope, SessionId, To,
 };
 use std::net::IpAddr;
 
@@ -36,6 +36,8 @@ pub struct NewMessage {
     pub trail: Trail,
     /// How many messages of one session may be unfinished.
     pub pending_max: u32,
+    /// The address schemes of the door that it came through: it uses, binds and answers to no other.
+    pub schemes: &'static [Scheme],
 }
 
 /// A session to be made.
@@ -83,6 +85,8 @@ pub struct Create {
     pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
+    /// The address schemes of the door that it came through: it is bound to no other.
+    pub schemes: &'static [Scheme],
 }
 
 /// A conversation that was had elsewhere.
@@ -252,6 +256,8 @@ pub struct Rebind {
     pub key: Option<Key>,
     /// What the audit entry says.
     pub trail: Trail,
+    /// The address schemes of the door that it came through: no other can be moved.
+    pub schemes: &'static [Scheme],
 }
 
 /// Changes what a session is called, or whether lists show it.

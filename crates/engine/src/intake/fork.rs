@@ -43,7 +43,7 @@ impl Engine {
         authorize_new(by, fresh, ()).map_err(denied)?;
         let new = self.forked(session, at, title).await?;
         let (past, subject, trail) = (None, Some(session.to_string()), self.trail("fork", trace));
-        self.create(by, Create { session: new, past, subject, key, trail }).await
+        self.create(by, Create { session: new, past, subject, key, trail, schemes: trace.schemes }).await
     }
 
     async fn forked(

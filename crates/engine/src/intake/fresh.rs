@@ -4,8 +4,10 @@
 //! not even whether they are there.
 
 use super::scope::check_worktree;
-use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX};
-use kernel::{Address, Denied, Fresh, Principal, Scope, agent_grant_of, authorize_new, is_under};
+use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
+use kernel::{
+    Address, Denied, DoorAddress, Fresh, Principal, Scope, agent_grant_of, authorize_new, is_under,
+};
 use store::{Chosen, NewSession};
 
 impl Engine {
@@ -15,8 +17,10 @@ impl Engine {
         by: &Principal,
         if_new: &IfNew,
         bind: Option<Address>,
+        trace: &Trace,
     ) -> Result<NewSession, Refused> {
-        let agent = self.agent_for(by, if_new.agent.as_deref(), bind.as_ref())?;
+        let address = bind.as_ref().map(|address| trace.address(address));
+        let agent = self.agent_for(by, if_new.agent.as_deref(), address)?;
         check_if_new(if_new)?;
         let session = self.mint_session();
         let chosen = match &if_new.directory {
@@ -39,10 +43,10 @@ impl Engine {
         &self,
         by: &Principal,
         named: Option<&str>,
-        bind: Option<&Address>,
+        address: Option<DoorAddress<'_>>,
     ) -> Result<String, Refused> {
         let agent = named.unwrap_or(self.default_agent());
-        let fresh = Fresh { address: bind, agent, directory: None };
+        let fresh = Fresh { address, agent, directory: None };
         let seen = self.agents_by_name().contains_key(agent) && agent_grant_of(by, agent).is_some();
         match authorize_new(by, fresh, ()) {
             // What it is called is not told to whom it is not shown.

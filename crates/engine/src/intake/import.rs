@@ -49,7 +49,7 @@ impl Engine {
         check(export)?;
         let key = self.key("import", trace, &(&if_new, &digest));
         let if_new = IfNew { title: if_new.title.or_else(|| export.title.clone()), ..if_new };
-        let mut session = match self.new_session(by, &if_new, None) {
+        let mut session = match self.new_session(by, &if_new, None, trace) {
             Ok(session) => session,
             Err(refused) => return self.session_made_before(by, key, refused).await,
         };
@@ -58,7 +58,7 @@ impl Engine {
         session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
         let past = Some(Retelling::new(self, by.person).tell(export, here)?);
         let (subject, trail) = (Some(export.session.to_string()), self.trail("import", trace));
-        let made = self.create(by, Create { session, past, subject, key, trail }).await?;
+        let made = self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await?;
         self.cluster().tell(Happened::Facts(made.session, Vec::new()));
         Ok(made)
     }

@@ -10,7 +10,7 @@ use crate::turn::Runner;
 use kernel::{
     Answer, Answerer, ApprovalTerms, Chore, Claim, Command, Effect, Errand, Fact, Failure, Fence, Given,
     HoldWhy, KeptWhy, MessageId, Moment, Number, Outcome, PersonId, Refusal, RefusedWhy, Report, ReportKind,
-    Request, RequestId, Return, Session, SessionId, Slot, StopWhy, Turn, TurnApproval, needs_delivery,
+    Request, RequestId, Return, Session, SessionId, Slot, StopWhy, Turn, TurnApproval,
 };
 use std::collections::BTreeSet;
 use store::{
@@ -192,7 +192,7 @@ impl Keeper {
         let finals = plan.finals.iter().map(|message| (*message, OutgoingKind::Final));
         for (message, kind) in finals.chain(questions).collect::<Vec<_>>() {
             let receipt = self.engine.store().receipt(message).await?;
-            if let Some(to) = receipt.and_then(|(_, row)| row.reply).filter(needs_delivery) {
+            if let Some(to) = receipt.and_then(|(_, row)| row.reply) {
                 replies.push(NewOutgoing { to, message, kind });
             }
         }

@@ -12,7 +12,7 @@ use engine::{
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
-    Principal, Role, SessionId, To, TokenId,
+    Principal, Role, Scheme, SessionId, To, TokenId,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -322,12 +322,19 @@ impl World {
     }
 }
 
+/// What the door of these stories owns.
+pub(crate) const SCHEMES: &[Scheme] = &[
+    Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
+    Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
+];
+
 pub(crate) fn trace(key: Option<&str>) -> Trace {
     Trace {
         door: "test",
         correlation: "story".to_owned(),
         address: None,
         key: key.map(|key| CallerKey::Idempotency(key.to_owned())),
+        schemes: SCHEMES,
     }
 }
 

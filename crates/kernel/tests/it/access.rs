@@ -192,6 +192,30 @@ fn by_role(role: Role) -> Option<Grant> {
     Some(if role >= Role::Admin { Grant::Manage } else { Grant::Prompt })
 }
 
+/// A door of these stories: every way in which an address can name somebody.
+fn through_door(address: &Address) -> DoorAddress<'_> {
+    const SCHEMES: &[Scheme] = &[
+        Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
+        Scheme { name: "cli", form: "cli:HOST/USER/DIR", parts: &[3], person: Some(1), client: None },
+        Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
+        Scheme { name: "acp", form: "acp:CLIENT/ID", parts: &[2], person: None, client: Some(0) },
+        Scheme { name: "mcp", form: "mcp:CLIENT/ID", parts: &[2], person: None, client: Some(0) },
+        Scheme { name: "room", form: "room:TEAM/ID", parts: &[2], person: None, client: None },
+    ];
+    DoorAddress { address, schemes: SCHEMES }
+}
+
+/// Through a door that owns nothing, no address can be used, whoever it names.
+#[test]
+fn without_a_scheme_of_its_own_a_door_leads_to_no_conversation() {
+    let by = Principal::member(ORG, ASKER, "ada");
+    for text in ["web:ada/1", "api:ci/1", "room:T/1"] {
+        let address: Address = text.parse().unwrap();
+        let brought = DoorAddress { address: &address, schemes: &[] };
+        assert_eq!(authorize_address(&by, brought), Err(Denied::AddressNotYours));
+    }
+}
+
 #[test]
 fn a_session_may_be_made_only_under_an_address_of_ones_own() {
     let ada = |client: Option<&str>| Principal {
@@ -212,15 +236,24 @@ fn a_session_may_be_made_only_under_an_address_of_ones_own() {
         ("acp:zed/1", true, false),
         ("mcp:ci/1", true, true),
         ("mcp:desk/1", true, false),
-        ("slack:T/C/1", true, true),
-        ("schedule:bob", true, true),
-        ("schedule:bob/1", true, true),
+        ("room:T/1", true, true),
+        // The door owns no such scheme, or its addresses have other parts.
+        ("slack:T/C/1", false, false),
+        ("schedule:ada", false, false),
+        ("web:ada", false, false),
+        ("web:ada/1/2", false, false),
+        ("we:ada/1", false, false),
     ] {
         let parsed: Address = address.parse().unwrap();
         for (by, may) in [(ada(None), without_client), (ada(Some("ci")), client_ci)] {
             let expected = if may { Ok(()) } else { Err(Denied::AddressNotYours) };
-            assert_eq!(authorize_address(&by, &parsed), expected, "{address} as {:?}", by.client);
-            let fresh = Fresh { address: Some(&parsed), agent: "scripted", directory: None };
+            assert_eq!(
+                authorize_address(&by, through_door(&parsed)),
+                expected,
+                "{address} as {:?}",
+                by.client
+            );
+            let fresh = Fresh { address: Some(through_door(&parsed)), agent: "scripted", directory: None };
             let made = authorize_new(&by, fresh, "wish").map(|allowed| allowed.witness());
             let unseen = Witness { session: None, revision: 0, standing: 3 };
             assert_eq!(made, expected.map(|()| unseen), "{address} as {:?}", by.client);
@@ -255,7 +288,9 @@ fn a_session_is_made_by_whoever_may_where_they_may() {
                         (!directory_fits, Denied::DirectoryNotYours),
                     ];
                     let expected = obstacles.into_iter().find(|(is, _)| *is).map(|(_, denied)| denied);
-                    let answer = authorize_new(&by, Fresh { address, agent: "scripted", directory }, "wish");
+                    let brought = address.map(through_door);
+                    let fresh = Fresh { address: brought, agent: "scripted", directory };
+                    let answer = authorize_new(&by, fresh, "wish");
                     assert_eq!(answer.err(), expected, "{address:?} {directory:?} as {by:?}");
                     cells += 1;
                 }

@@ -2,7 +2,9 @@
 //!
 //! Parts are as hostile as text can be: slashes, colons, percents, dots, control characters, other scripts.
 
-use homing_kernel::{Address, NotAnAddress, PART_BYTES_MAX, Part};
+use homing_kernel::{
+    ADDRESS_PARTS_MAX, Address, NotAnAddress, PART_BYTES_MAX, Part, SCHEME_BYTES_MAX, Scheme,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeMap;
@@ -82,11 +84,12 @@ fn no_two_short_addresses_print_alike() {
         for other in &parts {
             let (a, b) = (one.clone(), other.clone());
             for address in [
-                Address::Schedule { name: a.clone() },
-                Address::Firing { name: a.clone(), time: b.clone() },
-                Address::Api { client: a.clone(), key: b.clone() },
-                Address::Web { user: a, chat: b },
+                Address::new("schedule", [a.clone()]),
+                Address::new("schedule", [a.clone(), b.clone()]),
+                Address::new("api", [a.clone(), b.clone()]),
+                Address::new("web", [a, b]),
             ] {
+                let address = address.unwrap();
                 if let Some(twin) = seen.insert(address.to_string(), address.clone()) {
                     assert_eq!(twin, address);
                 }
@@ -101,7 +104,7 @@ fn a_part_is_neither_empty_nor_longer_than_the_bound() {
     assert!(Part::new("x".repeat(PART_BYTES_MAX)).is_ok());
     assert_eq!(Part::new("x".repeat(PART_BYTES_MAX + 1)), Err(NotAnAddress::PartTooLong));
     // The bound is on the bytes of the text, however long it gets when it is printed.
-    let longest = Address::Schedule { name: part(&"/".repeat(PART_BYTES_MAX)) };
+    let longest = Address::new("schedule", [part(&"/".repeat(PART_BYTES_MAX))]).unwrap();
     assert_eq!(longest.to_string().parse(), Ok(longest));
     assert_eq!(Part::new("é".repeat(PART_BYTES_MAX / 2 + 1)), Err(NotAnAddress::PartTooLong));
     for text in ["x".repeat(PART_BYTES_MAX + 1), "%2F".repeat(PART_BYTES_MAX + 1), "x".repeat(1 << 20)] {
@@ -116,16 +119,18 @@ fn a_wrong_text_is_refused_with_what_to_write_instead() {
         ("", NotAnAddress::NoScheme),
         ("no scheme", NotAnAddress::NoScheme),
         (":", NotAnAddress::EmptyPart),
-        ("mail:a/b", NotAnAddress::UnknownScheme),
-        ("API:a/b", NotAnAddress::UnknownScheme),
-        (" api:a/b", NotAnAddress::UnknownScheme),
+        (":a", NotAnAddress::BadScheme),
+        ("API:a/b", NotAnAddress::BadScheme),
+        ("aPi:a/b", NotAnAddress::BadScheme),
+        (" api:a/b", NotAnAddress::BadScheme),
+        ("7api:a/b", NotAnAddress::BadScheme),
+        ("-api:a/b", NotAnAddress::BadScheme),
+        ("a_p:a/b", NotAnAddress::BadScheme),
+        ("caf\u{e9}:a/b", NotAnAddress::BadScheme),
+        ("a%70i:a/b", NotAnAddress::BadScheme),
         ("api:", NotAnAddress::EmptyPart),
         ("api:a/", NotAnAddress::EmptyPart),
         ("api:/b", NotAnAddress::EmptyPart),
-        ("api:a", NotAnAddress::WrongParts { form: "api:CLIENT/KEY" }),
-        ("api:a/b/c", NotAnAddress::WrongParts { form: "api:CLIENT/KEY" }),
-        ("slack:T/C", NotAnAddress::WrongParts { form: "slack:TEAM/CHANNEL/THREAD_TS" }),
-        ("schedule:a/b/c", NotAnAddress::WrongParts { form: "schedule:NAME or schedule:NAME/TIME" }),
         ("api:a/%", NotAnAddress::BadEscape),
         ("api:a/%2", NotAnAddress::BadEscape),
         ("api:a/%2g", NotAnAddress::BadEscape),
@@ -158,7 +163,38 @@ fn the_forms_in_the_documents_are_addresses() {
     }
 }
 
-const SCHEMES: [&str; 7] = ["slack", "web", "cli", "schedule", "api", "acp", "mcp"];
+#[test]
+fn a_scheme_is_a_short_word_and_there_are_few_parts() {
+    let longest = "x".repeat(SCHEME_BYTES_MAX);
+    assert!(format!("{longest}:a").parse::<Address>().is_ok());
+    assert_eq!(format!("{longest}x:a").parse::<Address>(), Err(NotAnAddress::BadScheme));
+    let parts = |count| vec!["a"; count].join("/");
+    let most = format!("api:{}", parts(ADDRESS_PARTS_MAX)).parse::<Address>().unwrap();
+    assert_eq!(most.parts().len(), ADDRESS_PARTS_MAX);
+    for count in [ADDRESS_PARTS_MAX + 1, 100_000] {
+        let refused = format!("api:{}", parts(count)).parse::<Address>();
+        assert_eq!(refused, Err(NotAnAddress::TooManyParts));
+    }
+    assert_eq!(Address::new("api", []), Err(NotAnAddress::EmptyPart));
+}
+
+#[test]
+fn a_door_says_how_many_parts_there_are_and_whom_they_name() {
+    let host_first =
+        Scheme { name: "cli", form: "cli:HOST/USER", parts: &[2, 3], person: Some(1), client: None };
+    let address: Address = "cli:laptop/a%2Fda".parse().unwrap();
+    assert_eq!(host_first.check(&address), Ok(()));
+    assert_eq!((host_first.person_of(&address), host_first.client_of(&address)), (Some("a/da"), None));
+    let client_first = Scheme { person: None, client: Some(0), ..host_first };
+    assert_eq!((client_first.person_of(&address), client_first.client_of(&address)), (None, Some("laptop")));
+    for (text, owned) in [("cli:a", false), ("cli:a/b/c", true), ("cli:a/b/c/d", false), ("cl:a/b", false)] {
+        let address: Address = text.parse().unwrap();
+        let refused = NotAnAddress::WrongParts { form: "cli:HOST/USER" };
+        assert_eq!(host_first.check(&address), if owned { Ok(()) } else { Err(refused) }, "{text}");
+    }
+}
+
+const SCHEMES: [&str; 7] = ["slack", "web", "cli", "schedule", "api", "acp", "x-y2"];
 
 fn part(text: &str) -> Part {
     Part::new(text).expect("a short text")
@@ -186,16 +222,12 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 fn any_address() -> impl Strategy<Value = Address> {
-    (0..8usize, any_part(), any_part(), any_part()).prop_map(|(form, a, b, c)| match form {
-        0 => Address::Slack { team: a, channel: b, thread: c },
-        1 => Address::Web { user: a, chat: b },
-        2 => Address::Cli { host: a, user: b, directory: c },
-        3 => Address::Schedule { name: a },
-        4 => Address::Firing { name: a, time: b },
-        5 => Address::Api { client: a, key: b },
-        6 => Address::Acp { client: a, id: b },
-        _ => Address::Mcp { client: a, id: b },
-    })
+    (any_scheme(), prop::collection::vec(any_part(), 1..=ADDRESS_PARTS_MAX))
+        .prop_map(|(scheme, parts)| Address::new(scheme, parts).expect("a word and some parts"))
+}
+
+fn any_scheme() -> impl Strategy<Value = String> {
+    prop_oneof![prop::sample::select(SCHEMES.to_vec()).prop_map(String::from), "[a-z][a-z0-9-]{0,31}"]
 }
 
 /// A text that many a parser would take for an address.

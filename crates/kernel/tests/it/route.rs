@@ -62,7 +62,7 @@ fn session(bits: u128) -> SessionId {
 
 fn address() -> Address {
     let part = |text| Part::new(text).expect("a short text");
-    Address::Api { client: part("ci"), key: part("7") }
+    Address::new("api", [part("ci"), part("7")]).unwrap()
 }
 
 fn in_words(routed: &Result<Route, NoRoute>) -> String {

@@ -363,7 +363,6 @@ async fn hostile_addresses_are_refused() {
         "api:a/",
         "api:/b",
         "api:a/b/c",
-        "smtp:a/b",
         "api:a/b c",
         "api:a/%41",
         "api:a/%2f",
@@ -372,7 +371,6 @@ async fn hostile_addresses_are_refused() {
         "API:a/b",
         "api:a/b/..",
         "api:a/\\u0000",
-        "slack:a/b",
         "web:ann/\\u202e",
     ];
     let bodies: Vec<Vec<u8>> = addresses.iter().map(|address| say(address)).collect();

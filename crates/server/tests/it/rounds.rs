@@ -371,7 +371,8 @@ async fn an_address_belongs_to_whom_it_names() {
     let say = |client: Client, address: &'static str| async move {
         client.say(&NewMessage::text(To::conversation(address, None), "x")).await
     };
-    for address in ["web:bob/1", "cli:host/bob/%2Fw"] {
+    let foreign = ["slack:T/C/1.5", "schedule:ann", "smtp:ann/1", "web-2:ann/1"];
+    for address in ["web:bob/1", "cli:host/bob/%2Fw"].into_iter().chain(foreign) {
         assert_eq!(code(say(world.client(), address).await.unwrap_err()), Code::AddressNotYours);
     }
     for address in ["web:ann/1", "cli:host/ann/%2Fw", "api:anything/1"] {

@@ -275,7 +275,7 @@ impl World {
 }
 
 pub(crate) fn trace() -> Trace {
-    Trace { door: "test", correlation: "test".into(), address: None, key: None }
+    Trace { door: "test", correlation: "test".into(), address: None, key: None, schemes: server::SCHEMES }
 }
 
 async fn start(

@@ -4,6 +4,7 @@
 //! It has dice of its own, so that everything else of a story stays as it was.
 
 use super::Person;
+use crate::doors::SCHEMES;
 use crate::notes::short;
 use crate::town::Town;
 use engine::{CallerKey, Look, Refused, Trace};
@@ -143,7 +144,8 @@ impl Person {
     async fn fork(&mut self, session: SessionId) {
         let at = self.dice.chance(500).then(|| self.some_turn(session));
         let key = Some(CallerKey::Idempotency(format!("fork{}", self.dice.roll())));
-        let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
+        let trace =
+            Trace { door: "sim", correlation: "sim".to_owned(), address: None, key, schemes: SCHEMES };
         let mut tries = 0;
         let made = loop {
             let daemon = self.town.some_daemon(self.dice.roll()).await;

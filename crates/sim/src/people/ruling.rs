@@ -4,6 +4,7 @@
 //! It has dice of its own, so that everything else of a story stays as it was.
 
 use super::Person;
+use crate::doors::SCHEMES;
 use engine::{CallerKey, NewRule, Part, Refused, RuleEffect, Trace};
 use kernel::{Answer, Grantee, Moment, Remember, Request, RuleId, To};
 use std::time::Duration;
@@ -136,7 +137,7 @@ impl Person {
 
     fn rule_trace(&mut self, word: &str) -> Trace {
         let key = Some(CallerKey::Idempotency(format!("{word}{}", self.dice.roll())));
-        Trace { door: "sim", correlation: "sim".to_owned(), address: None, key }
+        Trace { door: "sim", correlation: "sim".to_owned(), address: None, key, schemes: SCHEMES }
     }
 
     pub(super) async fn wait_a_little(&mut self) {

@@ -5,6 +5,7 @@
 //! It has dice of its own, so that everything else of a story stays as it was.
 
 use super::Person;
+use crate::doors::SCHEMES;
 use engine::{Granted, Trace};
 use kernel::{MessageId, Request, SessionId, To};
 use std::time::Duration;
@@ -73,5 +74,5 @@ impl Person {
 }
 
 fn trace() -> Trace {
-    Trace { door: "sim", correlation: "sim".to_owned(), address: None, key: None }
+    Trace { door: "sim", correlation: "sim".to_owned(), address: None, key: None, schemes: SCHEMES }
 }

@@ -6,6 +6,7 @@
 use super::Person;
 use super::ruling::is_lost;
 use crate::dice::Dice;
+use crate::doors::SCHEMES;
 use crate::notes::{Brought, short};
 use crate::town::Town;
 use engine::{CallerKey, Export, IfNew, Made, Refused, Trace};
@@ -116,7 +117,8 @@ impl Import {
     async fn go(mut self) -> Option<Made> {
         tokio::time::sleep(Duration::from_millis(self.wait_ms)).await;
         let key = Some(CallerKey::Idempotency(self.key.clone()));
-        let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
+        let trace =
+            Trace { door: "sim", correlation: "sim".to_owned(), address: None, key, schemes: SCHEMES };
         let mut tries = 0;
         loop {
             let daemon = self.town.some_daemon(self.dice.roll()).await;

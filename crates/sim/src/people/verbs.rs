@@ -1,6 +1,7 @@
 //! Everything people do besides saying something: change their minds, look, answer.
 
 use super::{Known, Person};
+use crate::doors::SCHEMES;
 use crate::notes::short;
 use engine::{CallerKey, Granted, IfNew, Part, ReceiptState, Refused, Trace};
 use kernel::{Answer, Request, SessionId};
@@ -94,7 +95,7 @@ impl Person {
             format!("verb{}", heard.verbs)
         };
         let (correlation, key) = ("sim".to_owned(), Some(CallerKey::Idempotency(key)));
-        let trace = Trace { door: "sim", correlation, address: None, key };
+        let trace = Trace { door: "sim", correlation, address: None, key, schemes: SCHEMES };
         let mut tries = 0;
         while !self.town.is_enough(&mut tries) {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
@@ -162,7 +163,8 @@ impl Person {
     async fn make(&mut self) {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let key = Some(CallerKey::Idempotency(format!("make{}", self.dice.roll())));
-        let trace = Trace { door: "sim", correlation: "sim".to_owned(), address: None, key };
+        let trace =
+            Trace { door: "sim", correlation: "sim".to_owned(), address: None, key, schemes: SCHEMES };
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
         let made = daemon.call(async move { engine.make(&me, IfNew::default(), None, trace).await }).await;
         if let Some(Ok(made)) = made {

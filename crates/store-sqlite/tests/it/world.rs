@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use homing_store_sqlite::{OpenError, Options, SqliteStore};
 use kernel::{
-    Delivery, MessageId, Moment, NodeId, OrgId, PersonId, Principal, Role, Scope, SessionId, Term, To,
+    Delivery, MessageId, Moment, NodeId, OrgId, PersonId, Principal, Role, Scheme, Scope, SessionId, Term, To,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +55,9 @@ pub(crate) fn message(number: u64) -> MessageId {
     MessageId::from_bits(0x3e5 << 64 | u128::from(number))
 }
 
+const SCHEMES: &[Scheme] =
+    &[Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) }];
+
 fn wish(number: u64, to: To) -> NewMessage {
     let key = Key { verb: "say", key: format!("key-{number}"), hash: [number as u8; 32], expires: None };
     NewMessage {
@@ -70,6 +73,7 @@ fn wish(number: u64, to: To) -> NewMessage {
         key: Some(key),
         trail: trail("say", number),
         pending_max: u32::MAX,
+        schemes: SCHEMES,
     }
 }
 

@@ -4,7 +4,8 @@ use super::Fixture;
 use super::story::*;
 use crate::*;
 use kernel::{
-    Denied, EndWhy, Epoch, Fact, Found, Grant, Grantee, Moment, Number, Principal, Right, Rights, Role, To,
+    Address, Denied, EndWhy, Epoch, Fact, Found, Grant, Grantee, Moment, Number, Principal, Right, Rights,
+    Role, Scheme, To,
 };
 
 pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture>() {
@@ -407,6 +408,46 @@ pub async fn an_address_of_somebody_else_is_not_used<F: Fixture>() {
     assert_eq!(send(on.store(), &me(), theirs.clone(), line(1)).await, denied);
     say(on.store(), &friend(), theirs.clone(), line(1)).await;
     assert_eq!(send(on.store(), &me(), theirs, line(2)).await, denied, "bound or not");
+}
+
+/// Each door has schemes of its own. What belongs to another one is closed to whoever comes through this one, also if it is
+/// bound to a session of theirs: to be spoken to, bound, moved and answered to.
+pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() {
+    const CHAT: &[Scheme] =
+        &[Scheme { name: "chat", form: "chat:ROOM", parts: &[1], person: None, client: None }];
+    let on = peopled::<F>().await;
+    let (store, room) = (on.store(), "chat:kitchen".parse::<Address>().unwrap());
+    let used = || no::<Accepted>(Rejection::Denied(Denied::AddressNotYours));
+    let to_room = || To::Conversation(room.clone());
+    let (by, theirs) = aim(&me(), to_room(), line(1));
+    let before = acts(store).await;
+    // Nobody has said anything there yet, and from here nobody will.
+    assert_eq!(store.accept(by.clone(), theirs.clone()).await.unwrap(), used());
+    let bind = create_of("make", fresh_session(2, Some(room.clone())));
+    assert_eq!(create(store, &me(), bind).await, no(Rejection::Denied(Denied::AddressNotYours)));
+    // Its own door lets it in, and what is bound then is still closed to the others.
+    let accepted = store.accept(by, NewMessage { schemes: CHAT, ..theirs }).await.unwrap();
+    assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
+    assert_eq!(send(store, &me(), to_room(), line(3)).await, used());
+    let replied = Line { reply: Some(room.clone()), ..line(4) };
+    assert_eq!(send(store, &me(), To::Session(ses(1)), replied).await, used());
+    say(store, &me(), To::New, line(5)).await;
+    let moving = |schemes| Rebind {
+        address: room.clone(),
+        to: ses(5),
+        key: None,
+        trail: trail("rebind", 3_000),
+        schemes,
+    };
+    let moved = store.rebind(arc(&me()), moving(SCHEMES)).await.unwrap();
+    assert_eq!(moved, no(Rejection::Denied(Denied::AddressNotYours)));
+    let bindings = store.bindings(Seer::of(&me()), None, ALL).await.unwrap();
+    let at = Moment(1_001);
+    assert_eq!(bindings, [BindingRow { address: room.clone(), session: ses(1), since: at }], "it is listed");
+    assert_eq!(store.rebind(arc(&me()), moving(CHAT)).await.unwrap(), Outcome::Done(()));
+    let codes: Vec<_> = acted(store).await.into_iter().filter_map(|row| row.refused).collect();
+    assert_eq!(codes, ["address_not_yours"; 5], "each refusal is in the audit");
+    assert_eq!(acts(store).await, before + 8);
 }
 
 pub async fn a_session_of_another_org_is_not_found<F: Fixture>() {

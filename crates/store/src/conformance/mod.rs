@@ -97,6 +97,7 @@ macro_rules! conformance {
             find_tells_open_from_ended_from_nothing,
             find_does_not_look_into_other_orgs,
             an_address_of_somebody_else_is_not_used,
+            an_address_of_another_door_is_neither_used_nor_bound,
             a_session_of_another_org_is_not_found,
             a_previous_session_is_told_only_to_whom_it_may_be_shown,
             a_session_is_made_of_what_is_theirs_to_choose,

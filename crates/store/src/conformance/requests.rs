@@ -233,7 +233,8 @@ async fn rebind_as(
     to: SessionId,
     key: Option<Key>,
 ) -> Outcome<(), Rejection> {
-    let new = Rebind { address: address("a"), to, key, trail: trail("rebind", 3_000) };
+    let (address, trail) = (address("a"), trail("rebind", 3_000));
+    let new = Rebind { address, to, key, trail, schemes: SCHEMES };
     store.rebind(arc(by), new).await.unwrap()
 }
 

@@ -395,6 +395,7 @@ pub async fn worktrees_are_in_use_until_they_are_left<F: Fixture>() {
         subject: None,
         key: None,
         trail: trail("create", 1_100),
+        schemes: SCHEMES,
     };
     store.create(arc(&me()), create).await.unwrap();
     let used = async |store: &dyn Store| {

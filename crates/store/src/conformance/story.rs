@@ -8,8 +8,8 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Attempt, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Grant, Grantee, GroupId,
-    MessageId, Moment, Number, OrgId, PersonId, Principal, Request, RequestId, Role, Scope, SessionId, To,
-    TokenId, Turn,
+    MessageId, Moment, Number, OrgId, PersonId, Principal, Request, RequestId, Role, Scheme, Scope, SessionId,
+    To, TokenId, Turn,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -149,6 +149,15 @@ pub(super) fn audit_of(org: OrgId) -> AuditQuery {
     AuditQuery { org, since, until, who, what, subject, before, limit: ALL }
 }
 
+/// What the doors of these stories own.
+pub(super) const SCHEMES: &[Scheme] = &[
+    Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
+    Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
+    Scheme { name: "cli", form: "cli:HOST/USER/DIR", parts: &[3], person: Some(1), client: None },
+    Scheme { name: "slack", form: "slack:TEAM/CHANNEL/THREAD", parts: &[3], person: None, client: None },
+    Scheme { name: "schedule", form: "schedule:NAME", parts: &[1], person: None, client: None },
+];
+
 pub(super) fn msg(n: u32) -> MessageId {
     MessageId::from_bits(u128::from(n) << 64 | 0xabc)
 }
@@ -264,6 +273,7 @@ impl Line {
             key: self.key.clone(),
             trail: trail("say", self.at),
             pending_max: self.pending_max,
+            schemes: SCHEMES,
         }
     }
 }
@@ -284,7 +294,7 @@ pub(super) fn fresh_session(n: u32, bind: Option<Address>) -> NewSession {
 }
 
 pub(super) fn create_of(verb: &'static str, session: NewSession) -> Create {
-    Create { session, past: None, subject: None, key: None, trail: trail(verb, 1_000) }
+    Create { session, past: None, subject: None, key: None, trail: trail(verb, 1_000), schemes: SCHEMES }
 }
 
 pub(super) fn arc(by: &Principal) -> Arc<Principal> {

@@ -2,7 +2,10 @@
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, RoomSeen, SessionSeen, Write, asker, planned};
 use crate::{About, Create, InboxItem, NewSession, Rejection};
-use kernel::{Act, Authorized, Fresh, Named, Principal, SessionId, authorize, authorize_new, grant_of};
+use kernel::{
+    Act, Authorized, DoorAddress, Fresh, Named, Principal, Scheme, SessionId, authorize, authorize_new,
+    grant_of,
+};
 
 /// The rows that a new session is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,9 +39,9 @@ pub fn make(seen: &MakeSeen, by: &Principal, new: Create) -> Plan<SessionId> {
 }
 
 fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>, Rejection> {
-    let Create { session: fresh, past, subject: _, key, trail } = new;
+    let Create { session: fresh, past, subject: _, key, trail, schemes } = new;
     let now = asker(&seen.asker, by, trail.at)?;
-    let allowed = fits(now, &fresh, seen.origin.as_ref())?;
+    let allowed = fits(now, &fresh, schemes, seen.origin.as_ref())?;
     // A conversation that was bound in between stays so.
     if fresh.bind.is_some() && seen.bound.is_some() {
         return Err(Rejection::Changed);
@@ -67,11 +70,13 @@ fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>,
 pub(super) fn fits(
     now: &Principal,
     fresh: &NewSession,
+    schemes: &[Scheme],
     origin: Option<&SessionSeen>,
 ) -> Result<Authorized<()>, Rejection> {
     let denied = |denied| Rejection::denied(denied, "session");
     let chosen = &fresh.chosen;
-    let (address, agent) = (fresh.bind.as_ref(), chosen.agent.as_str());
+    let address = fresh.bind.as_ref().map(|address| DoorAddress { address, schemes });
+    let agent = chosen.agent.as_str();
     let mut directory = chosen.directory.as_deref();
     if fresh.origin.is_some() {
         let origin = origin.ok_or(Rejection::NotFound { what: "session" })?;

@@ -2,7 +2,7 @@
 
 use super::{AskerRow, AuditWrite, KeyRow, Plan, SessionSeen, Write, asker, planned};
 use crate::{About, Rebind, Rejection};
-use kernel::{Act, Principal, authorize, authorize_address};
+use kernel::{Act, DoorAddress, Principal, authorize, authorize_address};
 
 /// The rows that another binding is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +32,10 @@ pub fn rebind(seen: &RebindSeen, by: &Principal, new: Rebind) -> Plan<()> {
 }
 
 fn moved(seen: &RebindSeen, by: &Principal, new: Rebind) -> Result<Plan<()>, Rejection> {
-    let Rebind { address, to, key, trail } = new;
+    let Rebind { address, to, key, trail, schemes } = new;
     let denied = |denied| Rejection::denied(denied, "session");
     let now = asker(&seen.asker, by, trail.at)?;
-    authorize_address(now, &address).map_err(denied)?;
+    authorize_address(now, DoorAddress { address: &address, schemes }).map_err(denied)?;
     // Taking a conversation away from a session needs the right to rule that session, too.
     if let Some(bound) = &seen.bound {
         authorize(now, Act::Rule, &bound.record, ()).map_err(denied)?;

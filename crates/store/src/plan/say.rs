@@ -4,7 +4,7 @@ use super::make::{fits, room};
 use super::{AskerRow, AuditWrite, KeyRow, MessageWrite, Plan, RoomSeen, SessionSeen, Write, asker, planned};
 use crate::{About, Accepted, NewMessage, NewSession, Rejection};
 use kernel::{
-    Act, Address, EndWhy, Epoch, Found, NoRoute, Principal, Route, SessionId, To, authorize,
+    Act, Address, DoorAddress, EndWhy, Epoch, Found, NoRoute, Principal, Route, SessionId, To, authorize,
     authorize_address, grant_of, route,
 };
 
@@ -45,10 +45,18 @@ fn about(to: &To) -> About {
     }
 }
 
+fn conversation(to: &To) -> Option<&Address> {
+    match to {
+        To::Conversation(address) => Some(address),
+        To::Session(_) | To::New => None,
+    }
+}
+
 fn said(seen: &SaySeen, by: &Principal, new: NewMessage) -> Result<Plan<Accepted>, Rejection> {
     let now = asker(&seen.asker, by, new.trail.at)?;
-    if let To::Conversation(address) = &new.to {
-        authorize_address(now, address).map_err(denied)?;
+    // Where replies go is used as much as where it is said: a door sends there.
+    for address in conversation(&new.to).into_iter().chain(&new.reply) {
+        authorize_address(now, DoorAddress { address, schemes: new.schemes }).map_err(denied)?;
     }
     let found = seen.found.as_ref();
     match route(&new.to, found.map_or(Found::Nothing, SessionSeen::found)) {
@@ -103,7 +111,7 @@ fn into_new(
         return Err(Rejection::WouldBeNew { by });
     };
     let fresh = NewSession { bind, ..*fresh };
-    let allowed = fits(now, &fresh, None)?;
+    let allowed = fits(now, &fresh, new.schemes, None)?;
     let counted = room(seen.room.as_ref(), &fresh)?;
     let session = fresh.session;
     let mut writes = Vec::with_capacity(5);

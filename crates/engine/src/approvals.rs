@@ -212,7 +212,7 @@ impl Engine {
 }
 
 impl ApprovalWords {
-    fn of(row: &ApprovalRow) -> Option<Self> {
+    pub(crate) fn of(row: &ApprovalRow) -> Option<Self> {
         serde_json::from_slice(row.words.as_ref()?).ok()
     }
 }

@@ -1,6 +1,7 @@
 //! The engine as the rest of the program holds it: one handle, cheap to clone.
 
 use crate::cluster::{Cluster, Ring};
+use crate::doors::Bell;
 use crate::keeper::Keepers;
 use crate::node::LocalNode;
 use crate::people::{Passwords, RightsCache, Uses};
@@ -10,7 +11,7 @@ use crate::runner_ports::RunnerPorts;
 use crate::sealer::Sealer;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
-use crate::{CallBack, Clock, Ground, Mint, Refused, Scripts, Seal, Secret, Trees, Wall};
+use crate::{CallBack, Clock, Door, Ground, Mint, Refused, Scripts, Seal, Secret, Trees, Wall};
 use agent::Agent;
 use kernel::{AfterFailure, MessageId, Moment, Policy, Principal, RequestId, SessionId};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Wiring {
     pub scripts: BTreeMap<String, Scripts>,
     /// What becomes of waiting messages after a failed turn, by the name of the agent; of others the policy says it.
     pub after_failure: BTreeMap<String, AfterFailure>,
+    /// The doors that replies leave by.
+    pub doors: Vec<Arc<dyn Door>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Fresh ids.
@@ -173,6 +176,7 @@ struct Inner {
     cluster: Arc<dyn Cluster>,
     keepers: Keepers,
     timer: Timer,
+    outbox_bell: Bell,
     roster: Roster,
     sealer: Sealer,
     refused_reads: RefusedReads,
@@ -217,6 +221,7 @@ impl Engine {
             cluster: wiring.cluster,
             keepers: Keepers::default(),
             timer: Timer::new(),
+            outbox_bell: Bell::default(),
             roster: Roster::default(),
             sealer: Sealer::default(),
             refused_reads: RefusedReads::default(),
@@ -231,6 +236,7 @@ impl Engine {
         crate::refused_reads::start(&engine);
         crate::people::write_uses_down(&engine);
         crate::worktrees::start(&engine);
+        crate::doors::start(&engine, wiring.doors)?;
         Ok(engine)
     }
 
@@ -343,6 +349,19 @@ impl Engine {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.0.store
+    }
+
+    pub(crate) fn store_handle(&self) -> Arc<dyn Store> {
+        self.0.store.clone()
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        self.0.clock.clone()
+    }
+
+    /// Rung when something was put into the outbox.
+    pub(crate) fn outbox_bell(&self) -> &Bell {
+        &self.0.outbox_bell
     }
 
     pub(crate) fn agents_by_name(&self) -> &BTreeMap<String, Arc<dyn Agent>> {

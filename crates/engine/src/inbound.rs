@@ -6,8 +6,8 @@
 use crate::approvals::{Settled, takes_words};
 use bytes::Bytes;
 use kernel::{
-    Address, ApprovalForm, Delivery, Denied, DoorAddress, EndWhy, Epoch, Grant, NewWorktree, Principal, Refusal,
-    Right, Role, RuleId, Scheme, SessionId, To, Turn,
+    Address, ApprovalForm, Delivery, Denied, DoorAddress, EndWhy, Epoch, Grant, NewWorktree, Principal,
+    Refusal, Right, Role, RuleId, Scheme, SessionId, To, Turn,
 };
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
@@ -414,6 +414,7 @@ impl Refused {
             Rejection::OrgTooManyOpen { limit } => Self::OrgTooManyOpen { limit },
             Rejection::AlreadyHere { session } => Self::AlreadyImported { session },
             Rejection::Changed => Self::Changed,
+            Rejection::TooLate => Self::TooLate,
             Rejection::WouldBeNew { .. } => {
                 Self::Unavailable("the conversation keeps changing; try again".to_owned())
             }

@@ -324,8 +324,12 @@ impl Keeper {
                 return self.follow_up(begins).await;
             }
             let append = self.append_of(&plan).await?;
+            let replies = append.replies.len();
             match self.append(append).await? {
                 Appending::Done(at) => {
+                    if replies > 0 {
+                        self.engine.outbox_bell().ring();
+                    }
                     news.answer_confirmations(&plan);
                     self.believe(plan, at);
                     if news.chore_over.is_some() {

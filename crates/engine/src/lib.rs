@@ -3,7 +3,7 @@
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
-//! becomes of them when nobody is in them). `cluster` is the port for whatever crosses sessions or nodes, `node` what this node
+//! becomes of them when nobody is in them), `doors` (replies out through doors that do not read the log). `cluster` is the port for whatever crosses sessions or nodes, `node` what this node
 //! does for it. `approvals` is what agents ask. `people` is who may do what, and how
 //! it changes. `lease` says under which term a keeper works, `timer` turns due moments into inbox rows, `sealer` chains the
 //! audit, `refused_reads` writes into it who tried to read what is not theirs. The engine knows only ports: it names no
@@ -13,6 +13,7 @@ mod accounts;
 mod approvals;
 mod changes;
 mod cluster;
+pub mod doors;
 mod engine;
 mod errand;
 mod export;
@@ -42,6 +43,7 @@ mod worktrees;
 pub use accounts::{AccountView, SECRET_BYTES_MAX};
 pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, RULES_MAX, Settled};
 pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
+pub use doors::{Arrived, Delivered, Door, DoorReply, OutgoingReply, ReadBack, ReplyWords};
 pub use engine::{Collecting, Engine, Limits, Wiring};
 pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
@@ -73,9 +75,9 @@ pub use worktrees::{Gone, GoneWhy, WORKTREES_MAX, WorktreesView};
 // What views are made of, so that doors need not know the store.
 pub use store::{
     Accepted, ApprovalRow, ApprovalState, AuditRow, BindingRow, Cause, ChainHead, ChainKey, Gauges, GrantRow,
-    GroupRow, Head, LoginRow, NewOrg, NewPerson, NodeRow, OrgRow, OrgSettings, PersonRow, Purpose,
-    ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow, SessionRow, StoredEntry, StoredFact,
-    TokenRow, TokenView, Which,
+    GroupRow, Hand, Head, LoginRow, NewOrg, NewPerson, NodeRow, OrgRow, OrgSettings, Outgoing, OutgoingKind,
+    OutgoingState, PersonRow, Purpose, ReceiptRow, ReceiptState, Resource, RootRow, RuleEffect, RuleRow,
+    SessionRow, StoredEntry, StoredFact, TokenRow, TokenView, Which,
 };
 // And what an `AgentView` says, so that they need not know the agents' port.
 pub use agent::{Abilities, Choice, Found, MemoryMove, Setup, SignIn};

@@ -136,7 +136,7 @@ impl Engine {
         Ok(ReceiptView { row, sender, answer: Some(answer), notice })
     }
 
-    async fn said(&self, session: SessionId, turn: Turn, kind: &str) -> Result<String, Refused> {
+    pub(crate) async fn said(&self, session: SessionId, turn: Turn, kind: &str) -> Result<String, Refused> {
         let facts = self.store().story(session, turn, kind.to_owned(), ANSWER_BYTES_MAX).await?;
         let bodies = facts.iter().filter_map(|fact| match &fact.entry {
             StoredEntry::Story { body: Some(body), .. } => crate::story::words_of(body),

@@ -141,6 +141,7 @@ impl Town {
             trees: Arc::new(FaultyTrees { grove: self.grove.clone(), weather }),
             scripts: std::collections::BTreeMap::new(),
             after_failure: std::collections::BTreeMap::new(),
+            doors: Vec::new(),
             clock: self.clock.clone(),
             mint: self.mint.clone(),
             seal: Arc::new(NoSeal),

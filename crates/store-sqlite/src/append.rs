@@ -5,7 +5,7 @@ use crate::error::SqliteError;
 use crate::people;
 use crate::projection::{Pending, apply};
 use crate::tx::{Sid, SqliteTx, StoredSession};
-use kernel::{Act, Claim, Fact, Number, SessionId, Turn};
+use kernel::{Act, Claim, Fact, Moment, Number, SessionId, Turn};
 use rusqlite::{OptionalExtension, params};
 use std::sync::atomic::Ordering;
 use store::project::project;
@@ -128,7 +128,7 @@ fn write(tx: &mut SqliteTx, kept: &StoredSession, append: &Append) -> Result<Num
         judge(tx, kept.sid, request.stored(), verdict)?;
     }
     for reply in &append.replies {
-        post(tx, kept.sid, reply)?;
+        post(tx, kept.sid, reply, append.facts.last().map_or(Moment(0), |fact| fact.at))?;
     }
     // Whoever is over holds nothing, whatever it says.
     let over = kept.ended.is_some() || pending.ended;
@@ -197,12 +197,12 @@ fn judge(tx: &SqliteTx, sid: Sid, request: [u8; 16], verdict: &Verdict) -> Resul
     .map(drop)
 }
 
-fn post(tx: &SqliteTx, sid: Sid, reply: &NewOutgoing) -> Result<(), SqliteError> {
+fn post(tx: &SqliteTx, sid: Sid, reply: &NewOutgoing, at: Moment) -> Result<(), SqliteError> {
     let kind = record::outgoing_kind_text(reply.kind);
     tx.run(
-        "INSERT INTO outbox (sid, address, message, kind, state, tries, due_at)
-         VALUES (?1, ?2, ?3, ?4, 'waiting', 0, 0)",
-        params![sid, reply.to.to_string(), reply.message.stored(), kind],
+        "INSERT INTO outbox (sid, address, scheme, message, kind, state, tries, due_at, since)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'waiting', 0, 0, ?6)",
+        params![sid, reply.to.to_string(), reply.to.scheme(), reply.message.stored(), kind, int(at.0)],
     )
     .map(drop)
 }

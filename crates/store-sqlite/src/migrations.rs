@@ -18,13 +18,14 @@ struct Step {
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
     Step { sql: include_str!("../migrations/0004_scope.sql"), then: write_answers_out },
     Step { sql: include_str!("../migrations/0005_approvals.sql"), then: |_| Ok(()) },
     Step { sql: include_str!("../migrations/0006_keys.sql"), then: |_| Ok(()) },
+    Step { sql: include_str!("../migrations/0007_outbox.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.
@@ -128,6 +129,42 @@ mod tests {
         let mut rows = db.prepare("SELECT body FROM approvals ORDER BY id").unwrap();
         let bodies = rows.query_map([], |row| row.get::<_, Option<i64>>(0)).unwrap();
         assert_eq!(bodies.collect::<Result<Vec<_>, _>>().unwrap(), [Some(50), None, None, None]);
+    }
+
+    /// Nobody is left who was sending it, and what was sent or parked is not due.
+    #[test]
+    fn replies_are_kept_by_the_step_that_gives_them_doors() {
+        let mut db = Connection::open_in_memory().unwrap();
+        (0..6).for_each(|number| take(&mut db, number).unwrap());
+        db.execute_batch(
+            "INSERT INTO outbox (oid, sid, address, message, kind, state, tries, due_at) VALUES
+                (3, 1, 'slack:T/C/1', x'01', 'final', 'waiting', 0, 7), (5, 1, 'schedule:a', x'02', 'final', 'sending', 2, 8),
+                (6, 1, 'slack:T/C/1', x'03', 'final', 'sent', 1, 9), (9, 1, 'slack:T/C/1', x'04', 'final', 'parked', 4, 9);",
+        )
+        .unwrap();
+        migrate(&mut db, 6).unwrap();
+        let mut rows =
+            db.prepare("SELECT oid, scheme, state, tries, due_at, node FROM outbox ORDER BY oid").unwrap();
+        type Row = (i64, String, String, i64, Option<i64>, Option<Vec<u8>>);
+        let rows = rows
+            .query_map([], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+            })
+            .unwrap();
+        let row = |oid, scheme: &str, state: &str, tries, due| -> Row {
+            (oid, scheme.into(), state.into(), tries, due, None)
+        };
+        let expected = [
+            row(3, "slack", "waiting", 0, Some(7)),
+            row(5, "schedule", "sending", 2, None),
+            row(6, "slack", "sent", 1, None),
+            row(9, "slack", "parked", 4, None),
+        ];
+        assert_eq!(rows.collect::<Result<Vec<Row>, _>>().unwrap(), expected);
+        let insert = "INSERT INTO outbox (sid, address, scheme, message, kind, state, tries, since)
+            VALUES (1, 'a:b', 'a', x'05', 'final', 'waiting', 0, 0)";
+        assert_eq!(db.execute(insert, []).unwrap(), 1);
+        assert!(db.last_insert_rowid() > 9, "a number is never used again");
     }
 
     #[test]

@@ -331,14 +331,27 @@ impl AuditLog for SqliteStore {
 }
 
 impl Outbox for SqliteStore {
-    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.write(0, move |tx| outbox::take(tx, now, limit))
+    fn outbox_take(&self, take: TakeOutgoing) -> Reply<'_, TakenOutgoing> {
+        let node = self.node().node;
+        self.write(0, move |tx| outbox::take(tx, node, &take))
     }
-    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
-        self.write(0, move |tx| outbox::settle(tx, outgoing, became))
+    fn outbox_settle(&self, outgoing: u64, tries: u32, became: Became, now: Moment) -> Reply<'_, bool> {
+        self.write(0, move |tx| outbox::settle(tx, outgoing, tries, became.clone(), now))
     }
-    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.ask_reader(move |db| outbox::list(db, state, limit))
+    fn outbox_list(
+        &self,
+        org: OrgId,
+        state: Option<OutgoingState>,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Vec<Outgoing>> {
+        self.ask_reader(move |db| outbox::list(db, org, state, after, limit))
+    }
+    fn outbox_by_hand(&self, by: Arc<Principal>, new: SettleByHand) -> Reply<'_, Outcome<(), Rejection>> {
+        self.write(0, move |tx| drive::settle(tx, &by, new.clone()))
+    }
+    fn outbox_clear(&self, before: Moment, limit: usize) -> Reply<'_, usize> {
+        self.write(0, move |tx| outbox::clear(tx, before, limit))
     }
 }
 

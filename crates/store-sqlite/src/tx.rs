@@ -190,8 +190,7 @@ impl SqliteTx {
             params![node.node.stored(), node.host, node.pid, int(node.since.0)],
         )?;
         let start = self.db.last_insert_rowid();
-        // Nobody knows what became of a reply that was being sent when the last server went.
-        self.run("UPDATE outbox SET state = 'unknown' WHERE state = 'sending'", [])?;
+        crate::outbox::orphan(self, &node.host, node.since)?;
         self.commit()?;
         Ok(Term(start.unsigned_abs() << 32))
     }

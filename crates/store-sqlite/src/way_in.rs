@@ -6,6 +6,7 @@
 use crate::append;
 use crate::columns::{self, Columns, Id, Json, int};
 use crate::error::SqliteError;
+use crate::outbox;
 use crate::people;
 use crate::projection::UNSEEN_SEAT;
 use crate::tokens;
@@ -18,11 +19,11 @@ use kernel::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::plan::{
     AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
-    RoomSeen, SaySeen, SessionSeen, SessionWrite, Write, WriteTx, key_answer,
+    RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx, key_answer,
 };
 use store::{
     Accepted, AuditEntry, AuditRow, Create, HashForm, InboxItem, Key, KeyAnswer, NewMessage, NewRequest,
-    OrgSettings, Past, Rebind, record,
+    OrgSettings, Past, Rebind, SettleByHand, record,
 };
 
 /// Keys that have expired and are cleared away at once: a short step, between two messages.
@@ -141,6 +142,11 @@ impl WriteTx for SqliteTx {
         let (bound, to) = (self.bound(by.org, &new.address)?, self.read_session(new.to)?);
         let (asker, key) = (self.read_asker(by)?, self.key_of(by, new.key.as_ref())?);
         Ok(RebindSeen { asker, key, bound, to })
+    }
+
+    fn read_settle(&mut self, by: &Principal, new: &SettleByHand) -> Result<SettleSeen, SqliteError> {
+        let (asker, key) = (self.read_asker(by)?, self.key_of(by, new.key.as_ref())?);
+        Ok(SettleSeen { asker, key, outgoing: outbox::one(self.db(), new.outgoing)? })
     }
 
     fn write(&mut self, writes: Vec<Write>) -> Result<(), SqliteError> {
@@ -338,6 +344,8 @@ impl SqliteTx {
                 )
                 .map(drop)
             }
+            Write::Outgoing(row) => outbox::write(self, &row),
+            Write::NoOutgoing { outgoing } => outbox::remove(self, outgoing),
             Write::Key { org, person, key, made, at } => {
                 let who = self.person(org, person)?;
                 put_key(self, who.pid, &key, made, at)

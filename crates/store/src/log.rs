@@ -1,7 +1,7 @@
 //! What a keeper reads and writes: a session's log, its inbox, and one append.
 
+use crate::outbox::NewOutgoing;
 use crate::people::RuleRow;
-use crate::rows::NewOutgoing;
 use crate::way_in::{Resolved, Verdict};
 use bytes::Bytes;
 use kernel::{

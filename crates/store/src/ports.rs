@@ -8,6 +8,7 @@
 use crate::audit::{AuditQuery, AuditRow};
 use crate::chain::{ChainHead, ChainKey};
 use crate::log::*;
+use crate::outbox::*;
 use crate::outcome::Outcome;
 use crate::people::*;
 use crate::plan::KeyAnswer;
@@ -276,14 +277,22 @@ ports! {
 
     /// Replies that still have to leave through a door.
     pub trait Outbox {
-        /// Takes replies that are due; each is durably *sending* before this answers.
-        Write fn outbox_take(now: Moment, limit: usize) -> Vec<Outgoing>;
+        /// Takes replies that are due for addresses of these schemes, the first to each address; what is to be sent is durably
+        /// *sending* before this answers. A start that was replaced gets nothing.
+        Write fn outbox_take(take: TakeOutgoing) -> TakenOutgoing;
 
-        /// What became of a reply that was being sent. Only a reply that is *sending* can be settled.
-        Write fn outbox_settle(outgoing: u64, became: Became) -> bool;
+        /// What became of the try with this number, which was to send a reply or to read it back. Answers whether it could
+        /// (`Outgoing::after`).
+        Write fn outbox_settle(outgoing: u64, tries: u32, became: Became, now: Moment) -> bool;
 
-        /// Replies in this state, oldest first: to read back what is unknown, to show what is parked.
-        Read fn outbox_list(state: OutgoingState, limit: usize) -> Vec<Outgoing>;
+        /// A page of an org's replies in this state, or in any, oldest first, after this one.
+        Read fn outbox_list(org: OrgId, state: Option<OutgoingState>, after: u64, limit: usize) -> Vec<Outgoing>;
+
+        /// Settles a reply by hand. One transaction with its audit entry.
+        Write fn outbox_by_hand(by: Arc<Principal>, new: SettleByHand) -> Outcome<(), Rejection>;
+
+        /// Forgets up to `limit` replies that were sent before this moment, and says how many.
+        Write fn outbox_clear(before: Moment, limit: usize) -> usize;
     }
 
     /// When sessions are due, and what a start has to look after.

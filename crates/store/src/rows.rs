@@ -212,58 +212,6 @@ pub struct Head {
     pub number: Number,
 }
 
-/// A reply to be sent by a door.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewOutgoing {
-    pub to: Address,
-    pub message: MessageId,
-    pub kind: OutgoingKind,
-}
-
-/// What a reply is about. The words are in the log; the door reads them when it sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OutgoingKind {
-    /// The message has reached a final state.
-    Final,
-    /// The agent asks.
-    Question(ApprovalId),
-}
-
-/// A reply on its way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
-    /// Stable: the door may use it to recognise what it sent before.
-    pub outgoing: u64,
-    pub session: SessionId,
-    pub to: Address,
-    pub message: MessageId,
-    pub kind: OutgoingKind,
-    pub state: OutgoingState,
-    pub tries: u32,
-}
-
-/// waiting → sending → sent | unknown | parked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutgoingState {
-    Waiting,
-    Sending,
-    Sent,
-    /// It may have been sent.
-    Unknown,
-    /// It will not be sent by itself any more.
-    Parked,
-}
-
-/// What became of a reply that was being sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Became {
-    Sent,
-    Unknown,
-    Parked,
-    /// It was certainly not sent: again, then.
-    Again(Moment),
-}
-
 /// For whom a list is made: the same as what `kernel::grant_of` looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seer {

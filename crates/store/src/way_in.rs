@@ -296,6 +296,8 @@ pub enum Rejection {
     AlreadyHere { session: SessionId },
     /// Somebody was faster.
     Changed,
+    /// It has gone on in the meantime.
+    TooLate,
     /// Its session would be a new one: look at directory and agent, and come again with it. `by` is there if the
     /// principal has changed since the caller looked.
     WouldBeNew { by: Option<Box<Principal>> },
@@ -333,6 +335,7 @@ impl Rejection {
             Self::OrgTooManyOpen { .. } => "too_many_org_sessions",
             Self::AlreadyHere { .. } => "already_imported",
             Self::Changed => "changed",
+            Self::TooLate => "too_late",
             Self::WouldBeNew { .. } | Self::Gone => return None,
         })
     }

@@ -3,7 +3,7 @@
 //! Read in this order: `homing` (start it, kill it, start it again, run its commands), `http` (ask it, by raw JSON), `sse`
 //! (follow it), `agent_log` (what the scripted agent says really ran), `leftovers` (processes that should be gone), `certificate`,
 //! `port` (an address that stays its own), `model` (a model server without a model), `stage` (a real agent with a home of its own in front of it), `browser` (as
-//! much of one as signing in takes) and `provider` (a real identity provider).
+//! much of one as signing in takes), `provider` (a real identity provider) and `chat` (a chat service that is none).
 //! Everything is blocking and uses threads, so that a test is read from top to bottom. Nothing here knows a type of ours:
 //! what a test sees is what any program would see. Helpers panic with what they saw; they are for tests alone.
 
@@ -11,6 +11,7 @@ mod agent_fixture;
 mod agent_log;
 mod browser;
 mod certificate;
+mod chat;
 mod homing;
 mod http;
 mod leftovers;
@@ -23,6 +24,7 @@ pub use agent_fixture::{AgentFixture, RealAgent};
 pub use agent_log::{AgentLogLine, agent_log};
 pub use browser::{Browser, Page};
 pub use certificate::{Authority, Signed};
+pub use chat::{ChatAnswer, ChatBehaviour, ChatService, Post};
 pub use homing::{CommandOutput, Homing, Setup};
 pub use http::{Http, HttpAnswer};
 pub use leftovers::{Leftover, leftovers};

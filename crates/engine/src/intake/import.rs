@@ -58,7 +58,8 @@ impl Engine {
         session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
         let past = Some(Retelling::new(self, by.person).tell(export, here)?);
         let (subject, trail) = (Some(export.session.to_string()), self.trail("import", trace));
-        let made = self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await?;
+        let made =
+            self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await?;
         self.cluster().tell(Happened::Facts(made.session, Vec::new()));
         Ok(made)
     }

@@ -17,6 +17,8 @@ pub(crate) struct Faults {
     pub(crate) loses_removal: Mutex<Option<Lost>>,
     /// What becomes of the next session that is made.
     pub(crate) loses_create: Mutex<Option<Lost>>,
+    /// The answer to the next take of replies gets lost; what it took is being sent by nobody.
+    pub(crate) loses_take: Mutex<bool>,
     /// How long it takes until we hear that a claim was refused.
     pub(crate) refusal_ms: AtomicU64,
 }
@@ -82,6 +84,16 @@ impl Disk {
     }
 }
 
+impl Disk {
+    async fn take(&self, take: TakeOutgoing) -> Result<TakenOutgoing, StoreError> {
+        let taken = self.inner.outbox_take(take).await?;
+        if !taken.send.is_empty() && std::mem::take(&mut *self.faults.loses_take.lock().unwrap()) {
+            return Err(StoreError::Unknown("the answer got lost".to_owned()));
+        }
+        Ok(taken)
+    }
+}
+
 impl Wrap for Disk {
     type Inner = MemoryStore;
 
@@ -90,6 +102,9 @@ impl Wrap for Disk {
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         Box::pin(self.write(append))
+    }
+    fn outbox_take(&self, take: TakeOutgoing) -> Reply<'_, TakenOutgoing> {
+        Box::pin(self.take(take))
     }
     fn create(
         &self,

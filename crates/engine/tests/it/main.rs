@@ -8,6 +8,7 @@ mod audit;
 mod chores;
 mod credentials;
 mod disk;
+mod doors;
 mod errands;
 mod grove;
 mod imports;

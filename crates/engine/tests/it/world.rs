@@ -5,7 +5,7 @@ use crate::disk::{Disk, Faults};
 use crate::grove::Grove;
 use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
-    AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Engine, Granted, Ground, IfNew, Inbound,
+    AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Door, Engine, Granted, Ground, IfNew, Inbound,
     Limits, LocalCluster, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView,
     Refused, Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply,
     Wall, Wiring,
@@ -138,6 +138,8 @@ pub(crate) struct World {
     pub(crate) fence: Arc<Fence>,
     pub(crate) grove: Arc<Grove>,
     pub(crate) scripts: BTreeMap<String, Scripts>,
+    /// Opened with the next start.
+    pub(crate) doors: Vec<Arc<dyn Door>>,
     pub(crate) limits: Limits,
     pub(crate) policy: Policy,
     /// The machine's person, with the machine's credential.
@@ -172,6 +174,7 @@ impl World {
             seal: &seal,
             grove: &grove,
             scripts: &scripts,
+            doors: &[],
         };
         let engine = start(disk, parts, &letterbox, &fence, limits, policy).await;
         let me = let_host_in(&engine).await;
@@ -188,6 +191,7 @@ impl World {
             fence,
             grove,
             scripts,
+            doors: Vec::new(),
             limits,
             policy,
             me,
@@ -218,10 +222,23 @@ impl World {
     /// Another one starts, whatever has become of this one.
     pub(crate) async fn start_again(&mut self) {
         self.store = self.store.reopen();
-        let Self { store, house, others, faults, mint, clock, seal, grove, scripts, limits, policy, .. } =
-            &*self;
+        let Self {
+            store,
+            house,
+            others,
+            faults,
+            mint,
+            clock,
+            seal,
+            grove,
+            scripts,
+            doors,
+            limits,
+            policy,
+            ..
+        } = &*self;
         let disk = Disk { inner: store.clone(), faults: faults.clone() };
-        let parts = Parts { house, others, mint, clock, seal, grove, scripts };
+        let parts = Parts { house, others, mint, clock, seal, grove, scripts, doors };
         self.engine = start(disk, parts, &self.letterbox, &self.fence, *limits, *policy).await;
     }
 
@@ -370,6 +387,7 @@ struct Parts<'a> {
     seal: &'a Arc<Wax>,
     grove: &'a Arc<Grove>,
     scripts: &'a BTreeMap<String, Scripts>,
+    doors: &'a [Arc<dyn Door>],
 }
 
 async fn start(
@@ -391,6 +409,7 @@ async fn start(
         trees: parts.grove.clone(),
         scripts: parts.scripts.clone(),
         after_failure: BTreeMap::new(),
+        doors: parts.doors.to_vec(),
         clock: parts.clock.clone(),
         mint: parts.mint.clone(),
         seal: parts.seal.clone(),

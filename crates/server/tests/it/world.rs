@@ -309,6 +309,7 @@ pub(crate) fn wiring(
         trees: Arc::new(Grove::default()),
         scripts: std::collections::BTreeMap::new(),
         after_failure: std::collections::BTreeMap::new(),
+        doors: Vec::new(),
         clock,
         mint: Arc::new(mint),
         seal: Arc::new(Wax),

@@ -9,6 +9,7 @@ mod groups;
 mod keys;
 mod kill;
 mod opening;
+mod outbox;
 mod power;
 mod shim;
 mod upgrade;

@@ -8,8 +8,8 @@ use crate::*;
 use bytes::Bytes;
 use kernel::{
     Address, ApprovalId, Attempt, Claim, Delivery, EndWhy, Epoch, Fact, Fence, Grant, Grantee, GroupId,
-    MessageId, Moment, Number, OrgId, PersonId, Principal, Request, RequestId, Role, Scheme, Scope, SessionId,
-    To, TokenId, Turn,
+    MessageId, Moment, Number, OrgId, PersonId, Principal, Request, RequestId, Role, Scheme, Scope,
+    SessionId, To, TokenId, Turn,
 };
 use std::future::Future;
 use std::pin::Pin;
@@ -550,7 +550,7 @@ pub(super) async fn picture<F: Fixture>(on: &F) -> String {
     lines.push(format!("wake {:?}", store.next_wake().await.unwrap()));
     lines.push(format!("unfinished {:?}", store.unfinished(None, ALL).await.unwrap()));
     for state in [OutgoingState::Waiting, OutgoingState::Sending, OutgoingState::Unknown] {
-        lines.push(format!("{:?}", store.outbox_list(state, ALL).await.unwrap()));
+        lines.push(format!("{:?}", store.outbox_list(me().org, Some(state), 0, ALL).await.unwrap()));
     }
     lines.join("\n")
 }

@@ -1,6 +1,6 @@
 //! The keeper's side of the memory store: what happened, what is due, what is on its way out.
 
-use super::contents::{Contents, Kept, Parcel};
+use super::contents::{Contents, Kept};
 use crate::*;
 use kernel::{Act, Claim, Fact, MessageId, Moment, Number, SessionId};
 use std::collections::BTreeSet;
@@ -57,6 +57,7 @@ impl Contents {
         kept.wake_at = append.wake_at;
         kept.awake = append.awake;
         append.drained.iter().for_each(|number| drop(kept.inbox.remove(number)));
+        let (org, posted_at) = (kept.record.org, append.facts.last().map_or(Moment(0), |fact| fact.at));
         append.facts.into_iter().for_each(|new| kept.write(new));
         let (at, open) = (kept.at(), kept.is_open());
         let claims = append.claims.into_iter().map(|(claim, _)| claim);
@@ -70,7 +71,7 @@ impl Contents {
             self.judge(request, verdict);
         }
         for reply in append.replies {
-            self.post(session, reply);
+            self.post(org, session, reply, posted_at);
         }
         self.committed();
         Ok(at)
@@ -113,14 +114,6 @@ impl Contents {
         {
             said.words = words;
         }
-    }
-
-    fn post(&mut self, session: SessionId, reply: NewOutgoing) {
-        let outgoing = self.outbox.len() as u64 + 1;
-        let NewOutgoing { to, message, kind } = reply;
-        let state = OutgoingState::Waiting;
-        let outgoing = Outgoing { outgoing, session, to, message, kind, state, tries: 0 };
-        self.outbox.insert(outgoing.outgoing, Parcel { outgoing, due: Moment(0) });
     }
 
     pub(super) fn load(&self, session: SessionId) -> Option<Loaded> {
@@ -184,43 +177,6 @@ impl Contents {
         let busy = |kept: &Kept| kept.awake || !kept.inbox.is_empty();
         let later = self.sessions.iter().filter(|(session, _)| after.is_none_or(|after| **session > after));
         later.filter(|(_, kept)| busy(kept)).map(|(session, _)| *session).take(limit).collect()
-    }
-
-    pub(super) fn outbox_take(&mut self, now: Moment, limit: usize) -> Vec<Outgoing> {
-        let due = |parcel: &&mut Parcel| parcel.outgoing.state == OutgoingState::Waiting && parcel.due <= now;
-        let mut taken = Vec::new();
-        for parcel in self.outbox.values_mut().filter(due).take(limit) {
-            parcel.outgoing.state = OutgoingState::Sending;
-            parcel.outgoing.tries += 1;
-            taken.push(parcel.outgoing.clone());
-        }
-        if !taken.is_empty() {
-            self.committed();
-        }
-        taken
-    }
-
-    pub(super) fn outbox_settle(&mut self, outgoing: u64, became: Became) -> bool {
-        let parcel = self.outbox.get_mut(&outgoing);
-        let Some(parcel) = parcel.filter(|p| p.outgoing.state == OutgoingState::Sending) else {
-            return false;
-        };
-        parcel.outgoing.state = match became {
-            Became::Sent => OutgoingState::Sent,
-            Became::Unknown => OutgoingState::Unknown,
-            Became::Parked => OutgoingState::Parked,
-            Became::Again(due) => {
-                parcel.due = due;
-                OutgoingState::Waiting
-            }
-        };
-        self.committed();
-        true
-    }
-
-    pub(super) fn outbox_list(&self, state: OutgoingState, limit: usize) -> Vec<Outgoing> {
-        let those = self.outbox.values().filter(|parcel| parcel.outgoing.state == state);
-        those.take(limit).map(|parcel| parcel.outgoing.clone()).collect()
     }
 
     /// Messages of the session that are not final.

@@ -47,7 +47,7 @@ pub(super) struct Contents {
     pub(super) edits: BTreeMap<RequestId, (MessageId, Bytes)>,
     pub(super) verdicts: BTreeMap<RequestId, Verdict>,
     pub(super) claims: BTreeMap<Claim, BTreeSet<SessionId>>,
-    pub(super) outbox: BTreeMap<u64, Parcel>,
+    pub(super) outbox: BTreeMap<u64, Outgoing>,
     pub(super) people: People,
     /// By org, person and agent.
     pub(super) accounts: BTreeMap<(OrgId, PersonId, String), AccountRow>,
@@ -57,6 +57,7 @@ pub(super) struct Contents {
     pub(super) chains: BTreeMap<OrgId, ChainHead>,
     pub(super) gauges: Gauges,
     last_inbox_number: u64,
+    pub(super) last_outgoing: u64,
     last_place: u64,
 }
 
@@ -106,12 +107,6 @@ pub(super) struct Remembered {
     pub(super) made: u128,
 }
 
-/// A reply, and when it is next to be sent.
-pub(super) struct Parcel {
-    pub(super) outgoing: Outgoing,
-    pub(super) due: Moment,
-}
-
 impl Kept {
     pub(super) fn at(&self) -> Number {
         Number(self.facts.len() as u64)
@@ -145,19 +140,17 @@ impl Contents {
             chains: BTreeMap::new(),
             gauges: Gauges::default(),
             last_inbox_number: 0,
+            last_outgoing: 0,
             last_place: 0,
         }
     }
 
-    /// Nobody knows what became of a reply that was being sent when the process died.
+    /// Another start of the node, as if the one before had been killed.
     pub(super) fn reopen(&mut self) -> NodeRow {
         self.node.term = Term(self.node.term.0 + crate::TERMS_PER_START);
         self.node.url = None;
         self.gauges = Gauges::default();
-        let sending = |parcel: &&mut Parcel| parcel.outgoing.state == OutgoingState::Sending;
-        for parcel in self.outbox.values_mut().filter(sending) {
-            parcel.outgoing.state = OutgoingState::Unknown;
-        }
+        self.outbox_orphan();
         self.node.clone()
     }
 
@@ -207,7 +200,7 @@ impl Contents {
             claims: self.claims.clone(),
             wakes: each().filter_map(|(id, kept)| Some((*id, kept.wake_at?))).collect(),
             verdicts: self.verdicts.clone(),
-            outbox: self.outbox.values().map(|parcel| parcel.outgoing.clone()).collect(),
+            outbox: self.outbox.values().cloned().collect(),
             audit: self.audit.clone(),
         }
     }

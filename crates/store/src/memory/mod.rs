@@ -9,6 +9,7 @@ mod append;
 mod audit;
 mod change;
 mod contents;
+mod outbox;
 mod people;
 mod read;
 mod way_in;
@@ -61,6 +62,11 @@ impl MemoryStore {
     /// Gives somebody a grant on a session, or takes it away, as if its owner had.
     pub fn grant(&self, session: SessionId, person: PersonId, grant: Option<Grant>) {
         self.lock().force_grant(session, person, grant);
+    }
+
+    /// Puts a reply into the outbox, as if a keeper had, and says which.
+    pub fn post(&self, org: OrgId, session: SessionId, reply: NewOutgoing, now: Moment) -> u64 {
+        self.lock().post(org, session, reply, now)
     }
 
     /// From here on this person may do nothing, as if an owner had said so.
@@ -358,14 +364,26 @@ impl AuditLog for MemoryStore {
 }
 
 impl Outbox for MemoryStore {
-    fn outbox_take(&self, now: Moment, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.step(move |contents| contents.outbox_take(now, limit))
+    fn outbox_take(&self, take: TakeOutgoing) -> Reply<'_, TakenOutgoing> {
+        self.step(move |contents| contents.outbox_take(&self.node, &take))
     }
-    fn outbox_settle(&self, outgoing: u64, became: Became) -> Reply<'_, bool> {
-        self.step(move |contents| contents.outbox_settle(outgoing, became))
+    fn outbox_settle(&self, outgoing: u64, tries: u32, became: Became, now: Moment) -> Reply<'_, bool> {
+        self.step(move |contents| contents.outbox_settle(outgoing, tries, became, now))
     }
-    fn outbox_list(&self, state: OutgoingState, limit: usize) -> Reply<'_, Vec<Outgoing>> {
-        self.step(move |contents| contents.outbox_list(state, limit))
+    fn outbox_list(
+        &self,
+        org: OrgId,
+        state: Option<OutgoingState>,
+        after: u64,
+        limit: usize,
+    ) -> Reply<'_, Vec<Outgoing>> {
+        self.step(move |contents| contents.outbox_list(org, state, after, limit))
+    }
+    fn outbox_by_hand(&self, by: Arc<Principal>, new: SettleByHand) -> Reply<'_, Outcome<(), Rejection>> {
+        self.try_step(move |contents| drive::settle(contents, &by, new))
+    }
+    fn outbox_clear(&self, before: Moment, limit: usize) -> Reply<'_, usize> {
+        self.step(move |contents| contents.outbox_clear(before, limit))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::contents::{Contents, Kept, Remembered, Said};
 use crate::plan::{
     AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
-    RoomSeen, SaySeen, SessionSeen, SessionWrite, Write, WriteTx,
+    RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx,
 };
 use crate::*;
 use kernel::{
@@ -82,6 +82,11 @@ impl WriteTx for Contents {
         let bound = self.bound_to(by.org, &new.address).and_then(|session| self.seen_session(session));
         let to = self.seen_session(new.to);
         Ok(RebindSeen { asker: self.read_asker(by)?, key: self.row_of(by, new.key.as_ref()), bound, to })
+    }
+
+    fn read_settle(&mut self, by: &Principal, new: &SettleByHand) -> Result<SettleSeen, StoreError> {
+        let (asker, key) = (self.read_asker(by)?, self.row_of(by, new.key.as_ref()));
+        Ok(SettleSeen { asker, key, outgoing: self.outbox.get(&new.outgoing).cloned() })
     }
 
     fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
@@ -186,6 +191,8 @@ impl Contents {
                 kept.title = title.or(kept.title.take());
                 kept.archived = archived.unwrap_or(kept.archived);
             }
+            Write::Outgoing(row) => drop(self.outbox.insert(row.outgoing, *row)),
+            Write::NoOutgoing { outgoing } => drop(self.outbox.remove(&outgoing)),
             Write::Key { org, person, key, made, .. } => self.remember(org, person, &key, made),
             Write::Audit(AuditWrite { org, by, about, trail, refused }) => {
                 let refused = refused.map(str::to_owned);

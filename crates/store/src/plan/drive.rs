@@ -1,7 +1,10 @@
 //! The three steps in a row: read, plan, apply.
 
 use super::{ThisSession, WriteTx};
-use crate::{Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Rebind, Rejection, Retitle};
+use crate::{
+    Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Rebind, Rejection, Retitle,
+    SettleByHand,
+};
 use kernel::{Principal, SessionId};
 
 type Came<T, X> = Result<Outcome<T, Rejection>, <X as WriteTx>::Error>;
@@ -28,6 +31,12 @@ pub fn ask<X: WriteTx>(tx: &mut X, by: &Principal, new: NewRequest) -> Came<Aske
 pub fn rebind<X: WriteTx>(tx: &mut X, by: &Principal, new: Rebind) -> Came<(), X> {
     let seen = tx.read_rebind(by, &new)?;
     tx.apply(super::rebind(&seen, by, new))
+}
+
+/// Settles a reply by hand.
+pub fn settle<X: WriteTx>(tx: &mut X, by: &Principal, new: SettleByHand) -> Came<(), X> {
+    let seen = tx.read_settle(by, &new)?;
+    tx.apply(super::settle(&seen, by, new))
 }
 
 /// Changes what a session is called, or whether lists show it.

@@ -1,7 +1,7 @@
 //! The rules of a change, once for every store: read set → plan → write set, in one transaction.
 //!
 //! A backend reads the rows that a change names (`WriteTx::read_…`), a pure function of this folder turns them into a
-//! `Plan` (`say`, `make`, `ask`, `rebind`, `session`), and the backend applies it. No backend has a rule of its own: not which
+//! `Plan` (`say`, `make`, `ask`, `rebind`, `session`, `settle`), and the backend applies it. No backend has a rule of its own: not which
 //! of key, right and limit comes first, not which rows belong together. Who may and which session is meant say
 //! `kernel::authorize…` and `kernel::route`, asked here, on the rows as they are in the transaction that writes.
 //!
@@ -16,6 +16,7 @@ mod make;
 mod rebind;
 mod say;
 mod session;
+mod settle;
 mod write;
 
 pub use ask::{AskSeen, ask};
@@ -25,9 +26,10 @@ pub use make::{MakeSeen, make};
 pub use rebind::{RebindSeen, rebind};
 pub use say::{SaySeen, say};
 pub use session::{SessionSeen, ThisSession, retitle};
+pub use settle::{SettleSeen, settle};
 pub use write::{AuditWrite, MessageWrite, RequestWrite, SessionWrite, Write};
 
-use crate::{Create, Key, NewMessage, NewRequest, OrgSettings, Outcome, Rebind, Rejection};
+use crate::{Create, Key, NewMessage, NewRequest, OrgSettings, Outcome, Rebind, Rejection, SettleByHand};
 use kernel::{Authorized, Moment, Principal, SessionId};
 
 /// A transaction that reads rows and applies plans. What is read in it stays so until its writes are there.
@@ -55,6 +57,9 @@ pub trait WriteTx {
 
     /// The rows that another binding is planned with.
     fn read_rebind(&mut self, by: &Principal, new: &Rebind) -> Result<RebindSeen, Self::Error>;
+
+    /// The rows that a reply is settled with.
+    fn read_settle(&mut self, by: &Principal, new: &SettleByHand) -> Result<SettleSeen, Self::Error>;
 
     /// Writes what a plan says, in its order: all of it, or the transaction is given up.
     fn write(&mut self, writes: Vec<Write>) -> Result<(), Self::Error>;

@@ -1,6 +1,6 @@
 //! The rows that plans write, as data: a backend that is far away can send all of them at once.
 
-use crate::{About, Accepted, InboxItem, Key, NewSession, Past, Resolved, Trail};
+use crate::{About, Accepted, InboxItem, Key, NewSession, Outgoing, Past, Resolved, Trail};
 use bytes::Bytes;
 use kernel::{
     Address, Delivery, Epoch, Grant, Moment, NewWorktree, OrgId, Origin, PersonId, Principal, Request,
@@ -26,6 +26,10 @@ pub enum Write {
     Past { session: SessionId, org: OrgId, by: PersonId, past: Box<Past>, at: Moment },
     /// What a session is called, or whether lists show it; none leaves it as it is.
     Title { session: SessionId, title: Option<String>, archived: Option<bool> },
+    /// A reply, as it stands from here on.
+    Outgoing(Box<Outgoing>),
+    /// A reply that is not sent any more.
+    NoOutgoing { outgoing: u64 },
     /// What was done under a key. One that has expired makes room for it.
     Key { org: OrgId, person: PersonId, key: Key, made: u128, at: Moment },
     /// An entry of the audit.

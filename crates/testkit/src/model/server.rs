@@ -34,12 +34,12 @@ pub(super) struct ModelServer {
     address: SocketAddr,
     _port: Option<Port>,
     shared: Arc<ServerState>,
-    door: Mutex<Option<Door>>,
+    door: Mutex<Option<OpenPort>>,
 }
 
 /// An open port: the flag that closes it, and the thread that accepts.
 #[derive(Debug)]
-struct Door {
+struct OpenPort {
     closed: Arc<AtomicBool>,
     accepting: JoinHandle<()>,
 }
@@ -74,7 +74,7 @@ impl ModelServer {
         let address = listener.local_addr()?;
         let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let shared = Arc::new(ServerState { book: Mutex::default(), numbers: AtomicU64::new(0), began_ms });
-        let door = Mutex::new(Some(Door::open(listener, Arc::clone(&shared))));
+        let door = Mutex::new(Some(OpenPort::open(listener, Arc::clone(&shared))));
         Ok(Self { address, _port: port, shared, door })
     }
 
@@ -97,7 +97,7 @@ impl ModelServer {
         let mut door = lock(&self.door);
         if door.is_none() {
             let listener = bind_again(self.address)?;
-            *door = Some(Door::open(listener, Arc::clone(&self.shared)));
+            *door = Some(OpenPort::open(listener, Arc::clone(&self.shared)));
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ fn bind_again(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-impl Door {
+impl OpenPort {
     fn open(listener: TcpListener, shared: Arc<ServerState>) -> Self {
         let closed = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&closed);

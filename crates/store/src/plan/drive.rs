@@ -2,8 +2,7 @@
 
 use super::{ThisSession, WriteTx};
 use crate::{
-    Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Rebind, Rejection, Retitle,
-    SettleByHand,
+    Accepted, Asked, Create, NewMessage, NewRequest, Outcome, Rebind, Rejection, Retitle, SettleByHand,
 };
 use kernel::{Principal, SessionId};
 

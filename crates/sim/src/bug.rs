@@ -76,11 +76,17 @@ pub enum Bug {
     ChoreBeforeStop,
     /// A full queue refuses a message that it has in it: the key is looked up after the limits.
     KeyAfterLimits,
+    /// A reply overtakes the one before it to the same address.
+    OutboxSwapped,
+    /// What may have been sent when the daemon died is sent again without a look.
+    SentAgain,
+    /// Nobody asks whose the scheme of an address is.
+    ForeignSchemeBound,
 }
 
 impl Bug {
     /// Every one of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::NoDedupe,
         Self::NoFence,
         Self::InboxKept,
@@ -116,6 +122,9 @@ impl Bug {
         Self::RingLost,
         Self::ChoreBeforeStop,
         Self::KeyAfterLimits,
+        Self::OutboxSwapped,
+        Self::SentAgain,
+        Self::ForeignSchemeBound,
     ];
 
     /// What goes wrong, in words for a table.
@@ -156,6 +165,9 @@ impl Bug {
             Self::RingLost => "a ring lost, and nobody looks again",
             Self::ChoreBeforeStop => "a stop waits behind a chore",
             Self::KeyAfterLimits => "a key looked up after the limits",
+            Self::OutboxSwapped => "order of the outbox swapped",
+            Self::SentAgain => "a reply sent again after a crash",
+            Self::ForeignSchemeBound => "a foreign scheme bound",
         }
     }
 }

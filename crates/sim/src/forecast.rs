@@ -30,6 +30,8 @@ pub(crate) struct Forecast {
     pub(crate) tidies: Option<Dice>,
     /// What the org next door takes over; nothing in most stories.
     pub(crate) trades: Option<Trades>,
+    /// What comes of replies; in half of the stories they stay in the outbox, as if their door were not there.
+    pub(crate) doors: Option<Doors>,
     pub(crate) dice: Dice,
 }
 
@@ -59,6 +61,35 @@ pub(crate) struct Trades {
     /// What each of them does, at most.
     pub(crate) trades_max: u64,
     pub(crate) dice: Dice,
+}
+
+/// What a seed has in store for replies on their way out, and for those who want to use a door that is not theirs.
+#[derive(Debug, Clone)]
+pub(crate) struct Doors {
+    pub(crate) odds: DoorOdds,
+    /// Whether the service can be asked what it has.
+    pub(crate) can_be_asked: bool,
+    /// How often each person tries to come in by the wrong door.
+    pub(crate) intrusions: u64,
+    pub(crate) dice: Dice,
+}
+
+/// How often a reply meets what, in a thousand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DoorOdds {
+    pub(crate) slow: u64,
+    pub(crate) slow_ms_max: u64,
+    /// The service has it, and nobody hears so.
+    pub(crate) answer_lost: u64,
+    /// The service has it, and the call never ends.
+    pub(crate) no_answer: u64,
+    /// The service takes nothing for now, and cannot be asked.
+    pub(crate) down: u64,
+    /// The service will not take it.
+    pub(crate) closed: u64,
+    /// The daemon dies before it has sent it, or after.
+    pub(crate) dies_before: u64,
+    pub(crate) dies_after: u64,
 }
 
 /// How often words for a running turn meet what, in a thousand.
@@ -162,6 +193,7 @@ impl Forecast {
             questions,
             trades: trades(seed),
             tidies: tidies(seed),
+            doors: doors(seed),
             dice,
         }
     }
@@ -216,6 +248,27 @@ fn trades(seed: u64) -> Option<Trades> {
     }
     let (neighbours, trades_max) = (dice.between(1, 2) as usize, dice.between(3, 9));
     Some(Trades { neighbours, trades_max, dice })
+}
+
+/// The same for replies and intruders. The seeds that found something once are among those that it leaves alone.
+fn doors(seed: u64) -> Option<Doors> {
+    let mut dice = Dice::new(seed ^ 0xd002_50d0_0250_8b14);
+    if dice.chance(500) {
+        return None;
+    }
+    let mut some = |share: u64, most: u64| if dice.chance(share) { dice.between(1, most) } else { 0 };
+    let odds = DoorOdds {
+        slow: some(700, 700),
+        slow_ms_max: 1 + some(800, 3_000),
+        answer_lost: some(400, 200),
+        no_answer: some(300, 50),
+        down: some(500, 300),
+        closed: some(300, 80),
+        dies_before: some(300, 40),
+        dies_after: some(300, 40),
+    };
+    let (can_be_asked, intrusions) = (dice.chance(700), dice.below(4));
+    Some(Doors { odds, can_be_asked, intrusions, dice })
 }
 
 fn odds(dice: &mut Dice) -> Odds {

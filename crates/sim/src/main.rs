@@ -123,13 +123,13 @@ fn laws(failed: &SeedVerdict) -> String {
 fn figures(figures: &Figures) -> String {
     let Figures { messages, sessions, facts, attempts, starts, takeovers, .. } = figures;
     let Figures { moves, errands, forks, steered, held, stale, .. } = figures;
-    let Figures { questions, ruled, unattended, imports, .. } = figures;
+    let Figures { questions, ruled, unattended, imports, delivered, unsure, .. } = figures;
     format!(
         "{messages} messages in {sessions} sessions, {facts} facts, {attempts} attempts, {starts} starts of the \
          daemon, {takeovers} takeovers; {moves} changes of scope, {errands} errands, {forks} forks, {steered} \
          messages into running turns, {held} held for another scope, {stale} stale results; {questions} \
          questions, {ruled} answered by rules, {unattended} by the policy for what nobody attends; {imports} \
-         imports"
+         imports; {delivered} replies delivered, {unsure} left to a person"
     )
 }
 

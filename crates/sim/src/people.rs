@@ -4,6 +4,7 @@
 //! who has none asks again only after being told that nothing happened. They lose patience, and they deliver the same
 //! thing at once, later, and after a restart.
 
+mod intruding;
 mod moving;
 mod ruling;
 mod tidying;

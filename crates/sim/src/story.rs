@@ -87,6 +87,10 @@ pub struct Figures {
     pub unattended: u64,
     /// Conversations that came from another org.
     pub imports: u64,
+    /// Replies that arrived where they were sent to.
+    pub delivered: u64,
+    /// Replies of which nobody could say whether they did.
+    pub unsure: u64,
 }
 
 /// Runs the story of a seed.
@@ -138,6 +142,13 @@ async fn tell(seed: u64, telling: Telling) -> SeedVerdict {
             let (dice, trades_max) = (trades.dice.fork(), trades.trades_max);
             let person = Person::new(town.clone(), next_door.clone(), me.clone(), dice, watches.clone());
             people.spawn(person.trade(gossip.clone(), trades_max));
+        }
+    }
+    if let Some(doors) = &mut forecast.doors {
+        for me in &town.people {
+            let (dice, intrusions) = (doors.dice.fork(), doors.intrusions);
+            let person = Person::new(town.clone(), gossip.clone(), me.clone(), dice, watches.clone());
+            people.spawn(person.intrude(intrusions));
         }
     }
     let mut director = Director { daemon: town.start().await, town: town.clone(), gossip };
@@ -283,6 +294,7 @@ impl Director {
             && store.next_wake().await.is_ok_and(|wake| wake.is_none())
             && self.town.house.alive().is_empty()
             && self.daemon.engine.kept() == 0
+            && self.town.is_delivered()
             && self.watchers_know_all().await
     }
 

@@ -70,5 +70,7 @@ impl Figures {
         self.ruled += other.ruled;
         self.unattended += other.unattended;
         self.imports += other.imports;
+        self.delivered += other.delivered;
+        self.unsure += other.unsure;
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::bug::Bug;
 use crate::dice::Dice;
+use crate::doors::{ChatDoor, ChatRoom};
 use crate::forecast::Forecast;
 use crate::ground::{CountingMint, FirmGround, JumpyClock, NoSeal, NoWall};
 use crate::grove::{FaultyTrees, Grove};
@@ -13,11 +14,11 @@ use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::weather::{Sky, Weather};
 use agent::{Agent, House, HouseConfig};
-use engine::{Engine, Limits, LocalCluster, Wiring};
+use engine::{Door, Engine, Limits, LocalCluster, Wiring};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Policy, Principal, Role};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{MemoryStore, NewPerson, Store, Wrap, Wrapped};
+use store::{MemoryStore, NewPerson, Outgoing, Store, Wrap, Wrapped};
 use tokio::task::AbortHandle;
 
 /// Nobody waits longer for a daemon to come up before asking again.
@@ -50,6 +51,8 @@ pub(crate) struct Town {
     mint: Arc<CountingMint>,
     agents: Vec<Arc<dyn Agent>>,
     pub(crate) grove: Arc<Grove>,
+    /// Where replies go, if their door is there.
+    pub(crate) chat: Option<Arc<ChatRoom>>,
     /// The newest start.
     store: Mutex<MemoryStore>,
     /// Every daemon that answers, the newest last.
@@ -80,6 +83,10 @@ impl Town {
             Some(_) => vec![leash(AgentKind::Able), leash(AgentKind::Plain)],
             None => vec![leash(AgentKind::Able)],
         };
+        let chat = forecast
+            .doors
+            .as_mut()
+            .map(|doors| ChatRoom::new(doors.odds, doors.can_be_asked, doors.dice.fork(), sky.clone()));
         if trees.is_some() {
             store.root(ORG, "/srv", Grantee::Org);
         }
@@ -97,6 +104,7 @@ impl Town {
             mint: Arc::default(),
             agents,
             grove,
+            chat,
             store: Mutex::new(store),
             up: Mutex::default(),
         })
@@ -132,6 +140,8 @@ impl Town {
     }
 
     fn wiring(&self, weather: Arc<Weather>) -> Wiring {
+        let open = |room: &Arc<ChatRoom>| ChatDoor::open(room.clone(), weather.clone()) as Arc<dyn Door>;
+        let doors = self.chat.iter().map(open).collect();
         Wiring {
             store: Arc::new(Wrapped(weather.clone())),
             cluster: self.cluster(),
@@ -141,7 +151,7 @@ impl Town {
             trees: Arc::new(FaultyTrees { grove: self.grove.clone(), weather }),
             scripts: std::collections::BTreeMap::new(),
             after_failure: std::collections::BTreeMap::new(),
-            doors: Vec::new(),
+            doors,
             clock: self.clock.clone(),
             mint: self.mint.clone(),
             seal: Arc::new(NoSeal),
@@ -157,6 +167,11 @@ impl Town {
     fn cluster(&self) -> Arc<LocalCluster> {
         let sky = self.sky.clone();
         LocalCluster::losing(move |session| sky.loses_ring(session))
+    }
+
+    /// Whether every reply has left that goes by itself.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.chat.is_none() || !self.store().snapshot().outbox.iter().any(Outgoing::blocks)
     }
 
     /// How often a daemon was started.

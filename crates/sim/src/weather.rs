@@ -26,6 +26,8 @@ pub(crate) struct Sky {
     dice: Mutex<Dice>,
     /// For rings: the other calls meet the same as before any of these was lost.
     ring_dice: Mutex<Dice>,
+    /// The same for calls about the outbox, which every daemon makes by itself.
+    outbox_dice: Mutex<Dice>,
     clear: AtomicBool,
     full_until: Mutex<Option<Instant>>,
     /// Whether a replaced daemon may still take messages in.
@@ -45,11 +47,13 @@ impl Sky {
     ) -> Self {
         let notes = ledger.notes.clone();
         let ring_dice = Mutex::new(Dice::new(dice.clone().roll() ^ 0x0b11));
+        let outbox_dice = Mutex::new(Dice::new(dice.clone().roll() ^ 0x0b0c));
         let (dice, clear) = (Mutex::new(dice), AtomicBool::new(false));
         Self {
             odds,
             dice,
             ring_dice,
+            outbox_dice,
             clear,
             full_until: Mutex::default(),
             doors_stay_open,
@@ -70,7 +74,15 @@ impl Sky {
 
     /// Whether it happens now; never under a clear sky.
     pub(crate) fn strikes(&self, odds: impl Fn(&Odds) -> u64) -> bool {
-        !self.is_clear() && lock(&self.dice).chance(odds(&self.odds))
+        self.strikes_by(&self.dice, odds)
+    }
+
+    fn strikes_by(&self, dice: &Mutex<Dice>, odds: impl Fn(&Odds) -> u64) -> bool {
+        !self.is_clear() && lock(dice).chance(odds(&self.odds))
+    }
+
+    fn dice_of(&self, call: &str) -> &Mutex<Dice> {
+        if call.starts_with("outbox_") { &self.outbox_dice } else { &self.dice }
     }
 
     /// Whether a ring for this session's keeper gets lost.
@@ -99,14 +111,18 @@ impl Sky {
     }
 
     pub(crate) async fn dawdle(&self) {
-        let ms = lock(&self.dice).between(1, self.odds.delay_ms_max);
+        self.dawdle_by(&self.dice).await;
+    }
+
+    async fn dawdle_by(&self, dice: &Mutex<Dice>) {
+        let ms = lock(dice).between(1, self.odds.delay_ms_max);
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
-    async fn wind(&self) {
-        if self.strikes(|odds| odds.delay) {
-            self.dawdle().await;
-        } else if lock(&self.dice).chance(300) {
+    async fn wind(&self, dice: &Mutex<Dice>) {
+        if self.strikes_by(dice, |odds| odds.delay) {
+            self.dawdle_by(dice).await;
+        } else if lock(dice).chance(300) {
             tokio::task::yield_now().await;
         }
     }
@@ -177,12 +193,13 @@ impl Weather {
     }
 
     async fn out(&self, Call { sort, name }: Call) -> Result<(), StoreError> {
-        self.sky.wind().await;
+        let dice = self.sky.dice_of(name);
+        self.sky.wind(dice).await;
         self.connection().await;
         if sort != Sort::Read && self.sky.is_full() {
             return Err(StoreError::Full);
         }
-        if self.sky.strikes(|odds| odds.lost_request) {
+        if self.sky.strikes_by(dice, |odds| odds.lost_request) {
             self.sky.notes.tell(|| format!("      {name} got lost on its way out"));
             return Err(StoreError::Unavailable("the request got lost".to_owned()));
         }
@@ -193,9 +210,10 @@ impl Weather {
     }
 
     async fn back(&self, Call { sort, name }: Call) -> Result<(), StoreError> {
-        self.sky.wind().await;
+        let dice = self.sky.dice_of(name);
+        self.sky.wind(dice).await;
         self.connection().await;
-        if !self.sky.strikes(|odds| odds.lost_reply) {
+        if !self.sky.strikes_by(dice, |odds| odds.lost_reply) {
             return Ok(());
         }
         self.sky.notes.tell(|| format!("      the answer to {name} got lost"));
@@ -230,6 +248,7 @@ impl Weather {
         mut new: Create,
     ) -> Result<store::Outcome<SessionId, Rejection>, StoreError> {
         self.lie_about_past(&mut new);
+        self.lie_about_schemes(&mut new.schemes);
         let facts = new.past.as_ref().map_or(0, |past| past.facts.len());
         let outcome = self.inner.create(by, new).await?;
         if let store::Outcome::Done(session) = &outcome {
@@ -335,6 +354,13 @@ impl Wrap for Weather {
     }
     fn change(&self, by: Principal, new: NewChange) -> Reply<'_, store::Outcome<(), PeopleRefusal>> {
         Box::pin(self.take_change(by, new))
+    }
+    fn rebind(&self, by: Arc<Principal>, mut new: Rebind) -> Reply<'_, store::Outcome<(), Rejection>> {
+        self.lie_about_schemes(&mut new.schemes);
+        self.inner.rebind(by, new)
+    }
+    fn outbox_take(&self, take: TakeOutgoing) -> Reply<'_, TakenOutgoing> {
+        Box::pin(self.take_replies(take))
     }
     fn append(&self, append: Append) -> Reply<'_, Appending> {
         Box::pin(self.take_facts(append))

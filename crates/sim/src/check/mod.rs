@@ -4,9 +4,10 @@
 //! agents' own record, `scoped` where they ran and how the ground is, `ruled` what became of
 //! their questions, `brought` what came from
 //! elsewhere, `heard` what people were answered, `watched` what
-//! watchers were told, `kept` what the store holds in the end.
+//! watchers were told, `kept` what the store holds in the end, `delivered` what a service got.
 
 mod brought;
+mod delivered;
 mod heard;
 mod kept;
 mod log;
@@ -15,6 +16,7 @@ mod ruled;
 mod scoped;
 mod watched;
 
+use crate::doors::ChatPost;
 use crate::notes::{BrokenLaw, Observed, Said, code_of};
 use crate::story::{Figures, SeedVerdict};
 use crate::town::Town;
@@ -24,7 +26,7 @@ use kernel::{Answerer, MessageId, PersonId, Principal, SessionId};
 use log::Told;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use store::Snapshot;
+use store::{OutgoingState, Snapshot};
 
 /// Everything the checks look at.
 pub(crate) struct Scene<'a> {
@@ -71,6 +73,7 @@ pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool)
     let scene = Scene { past, town, seen: &seen, store, noted: town.house.noted(), told, views, is_quiet };
     brought::check(&scene, &mut findings);
     kept::check(&scene, &mut findings);
+    delivered::check(&scene, &mut findings);
     ran::check(&scene, &mut findings);
     scoped::check(&scene, &mut findings);
     ruled::check(&scene, &mut findings);
@@ -151,7 +154,13 @@ impl Scene<'_> {
             ruled: self.answered(|by| matches!(by, Answerer::Rule(_))),
             imports: self.store.sessions.values().filter(|row| row.import.is_some()).count() as u64,
             unattended: self.answered(|by| by == Answerer::Policy),
+            delivered: self.posts().len() as u64,
+            unsure: self.store.outbox.iter().filter(|row| row.state == OutgoingState::Unknown).count() as u64,
         }
+    }
+
+    fn posts(&self) -> Vec<ChatPost> {
+        self.town.chat.as_ref().map(|chat| chat.posts()).unwrap_or_default()
     }
 
     /// FNV-1a over everything that happened.
@@ -160,7 +169,8 @@ impl Scene<'_> {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
         let said: Vec<_> = self.seen.said.iter().map(|said| &said.answers).collect();
         let written = write!(hash, "{:?} {:?} {said:?}", self.store.facts, self.noted);
-        written.and_then(|()| write!(hash, "{:?}", self.seen.receipts)).expect("hashing cannot fail");
+        let written = written.and_then(|()| write!(hash, "{:?}", self.seen.receipts));
+        written.and_then(|()| write!(hash, "{:?}", self.posts())).expect("hashing cannot fail");
         hash.0
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Weather, lock};
 use crate::bug::Bug;
+use crate::doors::SCHEMES;
 use kernel::*;
 use std::sync::Arc;
 use store::*;
@@ -18,6 +19,7 @@ impl Weather {
         by: Arc<Principal>,
         mut new: NewMessage,
     ) -> Told<(Arc<Principal>, NewMessage), store::Outcome<Accepted, Rejection>> {
+        self.lie_about_schemes(&mut new.schemes);
         if self.sky.lies(Bug::NoDedupe, 1_000) {
             new.key = None;
         } else if self.sky.lies(Bug::KeyAfterLimits, 1_000) {
@@ -41,6 +43,45 @@ impl Weather {
             new.to = To::Session(session);
         }
         Ok(Ok((by, new)))
+    }
+
+    /// Whatever comes in, it came by all doors.
+    pub(super) fn lie_about_schemes(&self, schemes: &mut &'static [Scheme]) {
+        if self.sky.lies(Bug::ForeignSchemeBound, 1_000) {
+            *schemes = SCHEMES;
+        }
+    }
+
+    pub(super) async fn take_replies(&self, take: TakeOutgoing) -> Result<TakenOutgoing, StoreError> {
+        let mut taken = self.inner.outbox_take(take.clone()).await?;
+        match self.sky.bug {
+            // Nobody asks whether it has arrived.
+            Some(Bug::SentAgain) => taken.send.append(&mut taken.read_back),
+            Some(Bug::OutboxSwapped) => self.let_overtake(&mut taken, take).await?,
+            _ => {}
+        }
+        Ok(taken)
+    }
+
+    /// The first that was taken lets the next one to its address go before it, if there is one.
+    async fn let_overtake(&self, taken: &mut TakenOutgoing, take: TakeOutgoing) -> Result<(), StoreError> {
+        let Some(first) = taken.send.first().cloned() else { return Ok(()) };
+        let outbox = self.inner.snapshot().outbox;
+        let waits = |row: &&Outgoing| row.state == OutgoingState::Waiting && row.to == first.to;
+        if outbox.iter().find(waits).is_none_or(|next| next.due.is_some_and(|due| due > take.now)) {
+            return Ok(());
+        }
+        let left = Became::Unknown { reason: "overtaken".to_owned(), read_back: None };
+        self.inner.outbox_settle(first.outgoing, first.tries, left, take.now).await?;
+        let under_way = take.under_way.iter().copied().chain(taken.send.iter().map(|row| row.outgoing));
+        let now = take.now;
+        let more = self.inner.outbox_take(TakeOutgoing { under_way: under_way.collect(), ..take }).await?;
+        let again = Became::Again { due: now, reason: None };
+        self.inner.outbox_settle(first.outgoing, first.tries, again, now).await?;
+        taken.send.remove(0);
+        taken.send.extend(more.send);
+        taken.read_back.extend(more.read_back);
+        Ok(())
     }
 
     /// What the limits say of a message before anybody has looked whether it is there already.

@@ -128,6 +128,9 @@ planted! {
     finds_that_names_are_looked_for_in_other_orgs: NamesShared;
     finds_that_an_import_is_mixed_with_its_origin: ImportsMixed;
     finds_that_a_key_is_looked_up_after_the_limits: KeyAfterLimits;
+    finds_that_replies_overtake_each_other: OutboxSwapped;
+    finds_that_a_reply_is_sent_again_after_a_crash: SentAgain;
+    finds_that_a_scheme_is_used_through_another_door: ForeignSchemeBound;
 }
 
 #[test]

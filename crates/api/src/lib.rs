@@ -22,6 +22,7 @@ mod message;
 mod node;
 mod object;
 mod org;
+mod outbox;
 mod page;
 mod person;
 mod problem;
@@ -65,6 +66,7 @@ pub use message::{
 pub use node::Node;
 pub use object::object;
 pub use org::{MadeOrg, NewOrg, NewOwner, Org, OrgChange, OrgSettings};
+pub use outbox::{OutboxQuery, Outgoing, OutgoingState};
 pub use page::{FactsQuery, Page, PageQuery};
 pub use person::{
     AddedPerson, Bound, Done, HandOver, Link, Me, MyChange, NewPassword, NewPerson, PeopleQuery, Person,

@@ -54,6 +54,14 @@ pub(crate) fn read_audit(cursor: Option<&str>) -> ApiResult<Option<u64>> {
     read(cursor, |text| small(text.strip_prefix('a')?))
 }
 
+pub(crate) fn outbox(outgoing: u64) -> String {
+    format!("o{outgoing:x}")
+}
+
+pub(crate) fn read_outbox(cursor: Option<&str>) -> ApiResult<u64> {
+    Ok(read(cursor, |text| small(text.strip_prefix('o')?))?.unwrap_or(0))
+}
+
 /// A number that every database can hold.
 fn small(hex: &str) -> Option<u64> {
     u64::from_str_radix(hex, 16).ok().filter(|number| *number <= api::NUMBER_MAX)

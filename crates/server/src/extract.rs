@@ -340,7 +340,8 @@ pub(crate) fn address(field: &'static str, text: &str) -> ApiResult<kernel::Addr
         let detail = format!("{field}: longer than {ADDRESS_LENGTH_MAX} characters");
         return Err(ApiError::new(Code::BadAddress, detail).at(field));
     }
-    let bad = |why: kernel::NotAnAddress| ApiError::new(Code::BadAddress, format!("{field}: {why}")).at(field);
+    let bad =
+        |why: kernel::NotAnAddress| ApiError::new(Code::BadAddress, format!("{field}: {why}")).at(field);
     let address: kernel::Address = text.parse().map_err(bad)?;
     // Whether an address of another door may be used is not a question of spelling: the engine refuses it, and says so in
     // the audit.

@@ -29,6 +29,7 @@ mod nodes;
 mod oidc;
 mod openapi;
 mod orgs;
+mod outbox;
 mod page;
 mod people;
 mod problem;

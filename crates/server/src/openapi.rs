@@ -5,8 +5,8 @@ use crate::extract::json_bytes;
 use crate::problem::ApiError;
 use crate::{
     agents, approvals, audit, bindings, export_import, facts, grants, groups, heads, health, lookups, me,
-    messages, middleware, nodes, orgs, page, queue, roots, route, scope, sessions, sign_in, tokens, users,
-    wall, worktrees,
+    messages, middleware, nodes, orgs, outbox, page, queue, roots, route, scope, sessions, sign_in, tokens,
+    users, wall, worktrees,
 };
 use api::Code;
 use axum::Router;
@@ -191,6 +191,9 @@ const PATHS: &[fn() -> UtoipaMethodRouter<SharedDoor>] = &[
     || routes!(queue::queue, queue::reorder),
     || routes!(bindings::list),
     || routes!(bindings::rebind),
+    || routes!(outbox::list),
+    || routes!(outbox::retry),
+    || routes!(outbox::remove),
     || routes!(route::explain),
     || routes!(agents::list),
     || routes!(agents::account, agents::set_account, agents::remove_account),

@@ -241,6 +241,21 @@ impl Client {
         Ok(self.change(Method::POST, "/api/v1/bindings/move", Some(to)).await?.body)
     }
 
+    /// A page of replies on their way out, the oldest first.
+    pub async fn outbox(&self, query: &OutboxQuery) -> Result<Page<Outgoing>, ClientError> {
+        self.get("/api/v1/outbox", query).await
+    }
+
+    /// Sends a reply again that is unknown or parked.
+    pub async fn retry_reply(&self, id: u64) -> Result<Done, ClientError> {
+        Ok(self.change(Method::POST, &format!("/api/v1/outbox/{id}/retry"), NO_BODY).await?.body)
+    }
+
+    /// Sends a reply no more.
+    pub async fn drop_reply(&self, id: u64) -> Result<Done, ClientError> {
+        Ok(self.change(Method::DELETE, &format!("/api/v1/outbox/{id}"), NO_BODY).await?.body)
+    }
+
     /// Where would a message go?
     pub async fn explain(&self, query: &RouteQuery) -> Result<Explained, ClientError> {
         self.get("/api/v1/route", query).await

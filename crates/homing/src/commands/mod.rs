@@ -22,6 +22,7 @@ pub(crate) mod logout;
 pub(crate) mod ls;
 pub(crate) mod nodes;
 pub(crate) mod org;
+pub(crate) mod outbox;
 pub(crate) mod queue;
 pub(crate) mod restore;
 pub(crate) mod roots;

@@ -19,6 +19,7 @@ mod imported;
 mod kill;
 mod network;
 mod orphans;
+mod outbox;
 mod people;
 mod real;
 mod routing;

@@ -13,6 +13,7 @@ mod grove;
 mod imported;
 mod matrix;
 mod middleware;
+mod outbox;
 mod paces;
 mod people;
 mod readiness;

@@ -24,6 +24,8 @@ pub(super) struct Names {
     pub(super) fresh: String,
     /// A worktree that there is not.
     pub(super) worktree: String,
+    /// The number of a reply that there is not.
+    pub(super) reply: String,
 }
 
 /// One way of asking an operation.
@@ -562,5 +564,8 @@ fn house() -> Vec<Row> {
             .accept("application/jsonl"),
         row("verify_audit", rules, nothing()),
         row("wall", rules, nothing()),
+        row("outbox", rules, nothing()),
+        row("retry_reply", rules, nothing()).changes().finds_nothing().path(|names| vec![&names.reply]),
+        row("drop_reply", rules, nothing()).changes().finds_nothing().path(|names| vec![&names.reply]),
     ]
 }

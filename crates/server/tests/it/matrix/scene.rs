@@ -99,6 +99,7 @@ impl<'a> Scene<'a> {
         names.heir = place.giver.by.person.to_string();
         names.fresh = self.fresh();
         names.worktree = "blue".to_owned();
+        names.reply = "999999999".to_owned();
         let handle = if target == Target::Theirs(false) { "giver" } else { &caller.person.by.handle };
         names.address = format!("web:{handle}/{}", self.fresh());
         names.directory = if target == Target::Theirs(false) { "/elsewhere".into() } else { ROOT.into() };

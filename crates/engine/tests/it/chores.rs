@@ -5,7 +5,7 @@ use crate::scope::enter;
 use crate::vocabulary::{of_type, stories};
 use crate::worktrees::{collecting, printed, teardown};
 use crate::world::{World, trace};
-use engine::{Granted, Refused, RemovedTree, Resource};
+use engine::{Granted, ReceiptState, Refused, RemovedTree, Resource};
 use kernel::{Change, Grant, Grantee, Principal, Request, Role, SessionId, To};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -77,6 +77,9 @@ async fn a_removal_that_was_under_way_when_we_died_is_brought_to_its_end_by_the_
     removing.abort();
     world.crash().await;
     assert_eq!((world.chores_waiting(session), world.times_noted("remove blue")), (1, 0));
+    world.until_times_noted("begin remove blue", 2).await;
+    let waits = world.engine.receipt(&world.me, said).await.unwrap().row.state;
+    assert_eq!(waits, ReceiptState::Waiting, "no turn starts beside a chore");
     world.until_tidy(session).await;
     assert_eq!((world.times_noted("begin remove blue"), world.times_noted("remove blue")), (2, 1));
     assert_eq!(world.last_verdict(), Some(Verdict::Done));
@@ -170,6 +173,7 @@ async fn a_session_ends_beside_a_chore_which_goes_on() {
 async fn the_same_chore_asked_for_twice_is_done_once_and_too_many_are_refused() {
     let world = World::new().await;
     let session = world.left().await;
+    let began = tokio::time::Instant::now();
     let first = world.removing_slowly(session, 10_000).await;
     let others: Vec<_> = (0..20).map(|_| world.removing(&world.me, session, "blue")).collect();
     let removed = first.await.unwrap().unwrap();
@@ -187,6 +191,11 @@ async fn the_same_chore_asked_for_twice_is_done_once_and_too_many_are_refused() 
         }
     }
     assert_eq!((done, busy, world.times_noted("remove blue")), (15, 5, 1));
+    assert!(
+        began.elapsed() < Duration::from_secs(11),
+        "each begins when the one before is over: {:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

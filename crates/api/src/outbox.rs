@@ -38,12 +38,12 @@ pub struct Outgoing {
     pub state: OutgoingState,
     /// Since when.
     pub since: At,
-    /// How often it was sent or read back.
+    /// The number of times it was sent or read back.
     pub tries: u32,
     /// When it is looked at again by itself; none if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<At>,
-    /// What the service calls it, once it has it.
+    /// The service's own id of it, once it has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_id: Option<String>,
     /// Why it was not sent, or why nobody knows.
@@ -51,7 +51,7 @@ pub struct Outgoing {
     pub reason: Option<String>,
 }
 
-/// Which replies.
+/// The choice of replies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -60,7 +60,7 @@ pub struct OutboxQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub state: Option<OutgoingState>,
-    /// How many items at the most; 50 if nothing is said.
+    /// The most items on the page; 50 if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u32>,

@@ -1,4 +1,4 @@
-//! Who may do what, and the only way to prove that it was asked.
+//! The rule of who may do what, and the only way to prove that it was asked.
 //!
 //! A principal is a person and the credential they came with. `authorize` compares it with a session's stored record,
 //! `authorize_new` with what a new session would be, `authorize_rule` with the org's own rules; each makes an
@@ -9,7 +9,7 @@ use crate::{Address, GroupId, OrgId, PersonId, Scheme, SessionId, TokenId, Turn}
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a person may do with a session or an agent. Each includes the ones before it.
+/// The things a person may do with a session or an agent. Each includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grant {
     /// Read it.
@@ -20,7 +20,7 @@ pub enum Grant {
     Manage,
 }
 
-/// What a person is in their org. Each may do what the ones before it may.
+/// The role of a person in their org. Each may do what the ones before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Reads what was shared with them, and nothing more, whatever they were granted.
@@ -57,7 +57,7 @@ impl Right {
     }
 }
 
-/// What a credential is good for: never more than the person behind it may do.
+/// The rights of a credential: never more than the person behind it may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rights(u8);
 
@@ -73,7 +73,7 @@ impl Rights {
         Self(self.0 | right.bit())
     }
 
-    /// Whether this one is among them.
+    /// True if this one is among them.
     pub const fn has(self, right: Right) -> bool {
         self.0 & right.bit() != 0
     }
@@ -111,7 +111,7 @@ pub enum Grantee {
     Org,
 }
 
-/// Who asks. Made from a credential by a door, never from a request's body.
+/// The principal who asks. Made from a credential by a door, never from a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// The org the credential belongs to.
@@ -122,11 +122,11 @@ pub struct Principal {
     pub handle: String,
     /// The only client name the credential may use in addresses; `None` lets it choose.
     pub client: Option<String>,
-    /// What the person is in the org.
+    /// The person's role in the org.
     pub role: Role,
-    /// Whether this is the person whose machine it is: they may make orgs.
+    /// True if this is the person whose machine it is: they may make orgs.
     pub is_host: bool,
-    /// What the credential is good for.
+    /// The rights of the credential.
     pub rights: Rights,
     /// The one session and turn that the credential is for, if it is for one only.
     pub bound: Option<(SessionId, Turn)>,
@@ -168,7 +168,7 @@ impl Principal {
         Self { role: Role::Owner, ..Self::member(org, PersonId::ENGINE, "homing") }
     }
 
-    /// Whether this is Homing itself. Nobody comes in so: it has no credential.
+    /// True if this is Homing itself. Nobody comes in so: it has no credential.
     pub fn is_house(&self) -> bool {
         self.person == PersonId::ENGINE && self.credential.is_none()
     }
@@ -182,24 +182,24 @@ impl Principal {
     }
 }
 
-/// What the store knows of who may touch a session.
+/// The record of a session, by which it is judged who may touch it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The session.
     pub session: SessionId,
     /// The org it belongs to.
     pub org: OrgId,
-    /// Who made it, or was handed it.
+    /// The person who made it, or was handed it.
     pub owner: PersonId,
     /// The agent it talks to.
     pub agent: String,
-    /// What others were given.
+    /// The grants of others.
     pub grants: Vec<(Grantee, Grant)>,
     /// Grows with each change of the above.
     pub revision: u64,
 }
 
-/// What somebody wishes to do with a session, as far as rights are concerned.
+/// An act on a session, as far as rights are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Read anything of the session.
@@ -216,7 +216,7 @@ pub enum Act {
     Rule,
 }
 
-/// What somebody wishes to do with the org, as far as rights are concerned.
+/// An act on the org, as far as rights are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrgAct {
     /// See who is in the org, and which groups there are.
@@ -278,7 +278,7 @@ impl Denied {
     }
 }
 
-/// What was seen when the right was found; the store compares it again when it writes.
+/// The state in which the right was found; the store compares it again when it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Witness {
     /// The session whose record was read; none if the wish is not about one.
@@ -310,11 +310,11 @@ impl<T> Authorized<T> {
     pub fn wish(&self) -> &T {
         &self.wish
     }
-    /// Who wishes.
+    /// The principal who wishes.
     pub fn by(&self) -> &Principal {
         &self.by
     }
-    /// What was seen.
+    /// The witness of the right.
     pub fn witness(&self) -> Witness {
         self.witness
     }
@@ -367,7 +367,7 @@ pub fn authorize_right(by: &Principal, act: Act) -> Result<(), Denied> {
 pub struct DoorAddress<'a> {
     /// The address.
     pub address: &'a Address,
-    /// What that door owns. It says so itself; a request never does.
+    /// The schemes that this door owns. It says so itself; a request never does.
     pub schemes: &'a [Scheme],
 }
 
@@ -474,7 +474,7 @@ pub fn agent_grant_of(by: &Principal, agent: &str) -> Option<Grant> {
     given.map(|grant| if by.role == Role::Viewer { Grant::View } else { grant })
 }
 
-/// Whether a directory is this root, or lies under it. Both are canonical; what is not is under nothing.
+/// True if a directory is this root, or lies under it. Both are canonical; what is not is under nothing.
 pub fn is_under(directory: &str, root: &str) -> bool {
     let canonical = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
     let trunk = root.strip_suffix('/').unwrap_or(root);

@@ -32,7 +32,7 @@ pub struct Address {
 pub struct Scheme {
     /// The word before the colon.
     pub name: &'static str,
-    /// How its addresses are written, for people: `cli:HOST/USER/DIR`.
+    /// The form of its addresses, for people: `cli:HOST/USER/DIR`.
     pub form: &'static str,
     /// The numbers of parts that its addresses may have.
     pub parts: &'static [usize],
@@ -43,12 +43,12 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// Whether this is one of its addresses, or how they are written.
+    /// Checks that this is one of its addresses, or says how they are written.
     pub fn check(&self, address: &Address) -> Result<(), NotAnAddress> {
         if self.owns(address) { Ok(()) } else { Err(NotAnAddress::WrongParts { form: self.form }) }
     }
 
-    /// Whether this is one of its addresses.
+    /// True if this is one of its addresses.
     pub fn owns(&self, address: &Address) -> bool {
         address.scheme == self.name && self.parts.contains(&address.parts.len())
     }
@@ -90,7 +90,7 @@ impl Part {
 pub enum NotAnAddress {
     /// There is no `scheme:` in front.
     NoScheme,
-    /// What stands before the colon is no word.
+    /// The text before the colon is no word.
     BadScheme,
     /// There are more parts than `ADDRESS_PARTS_MAX`.
     TooManyParts,
@@ -147,7 +147,7 @@ impl Address {
         &self.scheme
     }
 
-    /// What stands after it, unescaped.
+    /// The parts after it, unescaped.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }

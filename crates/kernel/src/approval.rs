@@ -8,7 +8,7 @@ use crate::rules::Effect;
 use crate::{ApprovalId, Grantee, Moment, PersonId, RuleId};
 use alloc::string::String;
 
-/// What is said to an approval.
+/// The answer to an approval.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
     /// Go ahead.
@@ -42,17 +42,17 @@ pub enum ApprovalForm {
     Permission,
     /// One of so many options.
     Choice {
-        /// How many there are.
+        /// The number of options.
         options: u16,
     },
     /// Words.
     Words,
 }
 
-/// What the answers to an approval are judged by, as long as it is open.
+/// The terms by which the answers to an approval are judged, as long as it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ApprovalTerms {
-    /// What kind of answer it takes.
+    /// The form of answer it takes.
     pub form: ApprovalForm,
     /// The rule that names who may answer, and those people.
     pub only: Option<(RuleId, Grantee)>,
@@ -70,7 +70,7 @@ pub enum TurnApproval {
 }
 
 impl Answer {
-    /// What becomes of such questions if this answer is remembered: only a yes or a no can be.
+    /// The effect on such questions if this answer is remembered: only a yes or a no can be.
     pub fn as_rule(&self) -> Option<Effect> {
         match self {
             Self::Yes => Some(Effect::Allow),
@@ -81,7 +81,7 @@ impl Answer {
 }
 
 impl ApprovalForm {
-    /// Whether this is an answer to such an approval. A no always is: whoever need not choose may decline.
+    /// True if this is an answer to such an approval. A no always is: whoever need not choose may decline.
     pub fn takes(self, answer: &Answer) -> bool {
         match (self, answer) {
             (_, Answer::No)

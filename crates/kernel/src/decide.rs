@@ -1,4 +1,4 @@
-//! What follows from a wish: facts, or a refusal. Changes nothing.
+//! The judgement of a command: facts, or a refusal. Changes nothing.
 //!
 //! Every rule about *whether* something may happen stands here, once. `next_turn` is the only place where waiting
 //! becomes running, `turn_over` the only place where a turn ends, `over` the only place where a session does.
@@ -18,7 +18,7 @@ pub(crate) const STALE_MAX: usize = 32;
 type Facts = Vec<Fact>;
 
 impl Session {
-    /// What follows from this wish now?
+    /// The facts that follow from this command now, or its refusal.
     pub fn decide(&self, command: Command, given: &Given) -> Result<Facts, Refusal> {
         let mut facts = self.answer(command, given)?;
         let changes = self.pending.is_some()
@@ -447,7 +447,7 @@ impl Session {
         self.native.as_ref().is_some_and(|known| known.epoch == self.epoch)
     }
 
-    /// Whether the conversation was last confirmed in an earlier scope.
+    /// True if the conversation was last confirmed in an earlier scope.
     fn has_moved(&self) -> bool {
         self.native.as_ref().is_some_and(|known| known.epoch != self.epoch)
     }
@@ -468,7 +468,7 @@ impl Session {
         facts
     }
 
-    /// What becomes of waiting messages after a turn: only a failure makes them wait for somebody to look.
+    /// The fate of waiting messages after a turn: only a failure makes them wait for somebody to look.
     fn held_after(&self, outcome: Outcome, given: &Given) -> Facts {
         match (outcome, given.policy.after_failure) {
             (Outcome::Failed(_) | Outcome::TimedOut, AfterFailure::Hold) => {

@@ -1,4 +1,4 @@
-//! What ought to be going on outside, computed from the state alone.
+//! Everything that ought to be going on outside, computed from the state alone.
 //!
 //! The minute after a crash runs the same lines as any other minute: whoever keeps the session asks `due` and makes the
 //! outside match. `condense` writes an idle session as the few facts that make it, for a checkpoint that may be thrown
@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What ought to be going on outside.
+/// The work that ought to be going on outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
     /// Nothing.
@@ -28,23 +28,23 @@ pub enum Due {
 /// One attempt, as it ought to be now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Which attempt.
+    /// The fence of the attempt.
     pub fence: Fence,
-    /// What it works on.
+    /// The message it works on.
     pub message: MessageId,
-    /// Who said that.
+    /// The person who said that.
     pub by: PersonId,
-    /// Which conversation of the agent it goes on with.
+    /// The conversation of the agent that it goes on with.
     pub begin: Begin,
-    /// How far it should be.
+    /// The step it should have come to.
     pub step: Step,
-    /// What was answered to its questions.
+    /// The answers to its questions.
     pub answers: Vec<(ApprovalId, Answer)>,
-    /// What was said into it while it ran, in order.
+    /// Messages that were said into it while it ran, in order.
     pub steered: Vec<MessageId>,
 }
 
-/// Which conversation of the agent an attempt goes on with.
+/// The conversation of the agent that an attempt goes on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin {
     /// A new one, and nothing was said before.
@@ -59,7 +59,7 @@ pub enum Begin {
     Fork(Origin),
 }
 
-/// How far an attempt should be.
+/// The step an attempt should have come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The process is there; nothing of the message has left us.
@@ -92,7 +92,7 @@ impl Claim {
 }
 
 impl Session {
-    /// What ought to be going on outside, as the keeper of this term sees it?
+    /// The work that ought to be going on outside, as the keeper of this term sees it.
     pub fn due(&self, term: Term) -> Due {
         let running = match &self.work {
             Work::Idle => return Due::Nothing,
@@ -164,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Whether a turn runs, or waits only for its turn. A session that waits for a moment or a person is dormant.
+    /// True if a turn runs, or waits only for its turn. A session that waits for a moment or a person is dormant.
     pub fn is_awake(&self) -> bool {
         !matches!(self.work, Work::Idle) || (matches!(self.life, Life::Open(_)) && self.has_startable())
     }
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// Whether the keeper has opened it.
+    /// True if the keeper has opened it.
     pub fn is_opened(&self) -> bool {
         !matches!(self.life, Life::Unopened)
     }

@@ -8,7 +8,7 @@ use crate::{Attempt, Epoch, Failure, MessageId, Moment, Turn};
 use alloc::vec::Vec;
 
 impl Session {
-    /// What the session is after this fact.
+    /// The session after this fact.
     pub fn evolve(&mut self, fact: &Fact) {
         match fact {
             Fact::Opened { scope, origin, enter } => {
@@ -165,8 +165,8 @@ impl Session {
         }
     }
 
-    /// What an end says about the conversation: an answer proves it, what is gone has no name any more, and what was to be
-    /// told what was said before has to be told it again.
+    /// The lesson of an end about the conversation: an answer proves it, what is gone has no name any more, and what
+    /// was to be told what was said before has to be told it again.
     fn learn(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Answered => {

@@ -1,8 +1,8 @@
-//! What went wrong with an agent, by what can be done about it, and what an agent calls a conversation.
+//! Failures of an agent, by what can be done about them, and what an agent calls a conversation.
 
 use alloc::string::String;
 
-/// How an attempt failed. Drivers translate each agent's own words into one of these; what they cannot place is
+/// The failure of an attempt. Drivers translate each agent's own words into one of these; what they cannot place is
 /// `Transient`, because taking a network error for a death is worse than asking once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Failure {
@@ -24,7 +24,7 @@ impl Failure {
 /// The agent's own name for a conversation, and where that name means something. Opaque to us.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Native {
-    /// What the agent calls it.
+    /// The agent's name for it.
     pub id: String,
     /// The agent, its home and its directory, in the driver's words. Elsewhere the agent may not know the id, which
     /// does not mean that the conversation is gone. Empty when it was written down before places were.

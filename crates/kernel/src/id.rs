@@ -10,7 +10,7 @@ use core::str::FromStr;
 /// A text that is not an id of the kind that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAnId {
-    /// What the id should have begun with.
+    /// The prefix that the id should have had.
     pub prefix: &'static str,
 }
 
@@ -27,7 +27,7 @@ macro_rules! ids {
         pub struct $name(u128);
 
         impl $name {
-            /// What every id of this kind begins with.
+            /// The prefix of every id of this kind.
             pub const PREFIX: &'static str = $prefix;
 
             /// Names something by bits that somebody else minted.

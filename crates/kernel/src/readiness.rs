@@ -1,4 +1,4 @@
-//! Whether a session can go on now: one value from one function, for every door.
+//! The readiness of a session now: one value from one function, for every door.
 //!
 //! `readiness_parts` says of each part how it is; `readiness` says what follows. What is in the session's state is read from there,
 //! the rest is what the engine saw outside (`Seen`). A part that is required waits until its deadline and blocks after it;
@@ -10,19 +10,19 @@ use crate::scope::{Change, ErrandKind};
 use crate::session::*;
 use alloc::vec::Vec;
 
-/// Whether a session can go on.
+/// The readiness of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// What is said next is started as soon as it is its turn.
+    /// The next message is started as soon as it is its turn.
     Ready,
     /// It goes on by itself, or when somebody answers.
     Waiting {
-        /// What it waits for.
+        /// The parts it waits for.
         parts: Vec<ReadinessPart>,
     },
     /// Somebody has to do something.
     Blocked {
-        /// What is in the way.
+        /// The parts that are in the way.
         parts: Vec<ReadinessPart>,
     },
 }
@@ -30,19 +30,19 @@ pub enum Readiness {
 /// One part of readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadinessPart {
-    /// Which one.
+    /// The name of the part.
     pub name: PartName,
-    /// How it is.
+    /// Its state.
     pub state: PartState,
     /// Why it is not fine.
     pub why: Option<PartWhy>,
-    /// What can be done about it.
+    /// The remedy.
     pub remedy: Option<Remedy>,
     /// Since when, where that is known.
     pub since: Option<Moment>,
     /// Until when at most.
     pub until: Option<Moment>,
-    /// Whether nothing depends on it in the end.
+    /// True if nothing depends on it in the end.
     pub advisory: bool,
 }
 
@@ -60,7 +60,7 @@ pub enum PartName {
     Quota,
 }
 
-/// How a part is.
+/// The state of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartState {
     /// As it should be.
@@ -96,7 +96,7 @@ pub enum PartWhy {
     Ended,
 }
 
-/// What the engine can have seen outside.
+/// The troubles that the engine can have seen outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trouble {
     /// It is not there.
@@ -115,7 +115,7 @@ pub enum Trouble {
     Full,
 }
 
-/// What can be done.
+/// The remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
     /// Nothing; it passes.
@@ -144,7 +144,7 @@ pub enum Remedy {
     BeginAnew,
 }
 
-/// What was seen of something outside.
+/// The look at something outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Look {
     /// It is as it should be.
@@ -163,7 +163,7 @@ pub enum Look {
     },
 }
 
-/// What the engine saw outside.
+/// The looks of the engine outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// The directory of the scope.
@@ -178,7 +178,7 @@ pub struct Seen {
     pub lease: Look,
     /// Limits that are not the session's own.
     pub quota: Look,
-    /// Whether the message that would be started next is a command of the agent.
+    /// True if the message that would be started next is a command of the agent.
     pub is_slash: bool,
 }
 
@@ -196,7 +196,7 @@ pub fn readiness(session: &Session, seen: &Seen, now: Moment) -> Readiness {
     }
 }
 
-/// How each part is, the fine ones included.
+/// The state of each part, the fine ones included.
 pub fn readiness_parts(session: &Session, seen: &Seen, now: Moment) -> [ReadinessPart; 8] {
     use PartName::{Agent, Lease, Queue};
     if let Life::Ending(_) | Life::Ended(_) = session.life {
@@ -260,7 +260,7 @@ fn model(session: &Session, seen: &Seen, now: Moment) -> ReadinessPart {
     }
 }
 
-/// What is held past its time is about to be refused, and is in nobody's way.
+/// A message that is held past its time is about to be refused, and is in nobody's way.
 fn queue(session: &Session, now: Moment) -> ReadinessPart {
     let part = ReadinessPart::fine(PartName::Queue);
     let mut held = session.queue.iter().filter_map(|waiting| waiting.hold).filter(|(_, until)| *until > now);
@@ -369,7 +369,7 @@ impl PartName {
         }
     }
 
-    /// What can be done when it is bad.
+    /// The remedy when it is bad.
     const fn remedy(self) -> Remedy {
         match self {
             Self::Directory => Remedy::Relink,

@@ -1,4 +1,4 @@
-//! Which session a message belongs to. Decided here, once; nothing after it may decide again.
+//! The session that a message belongs to. Decided here, once; nothing after it may decide again.
 //!
 //! Whoever sends says one of three things, and there is no fourth and no default. `route` looks at what the store found
 //! for it and names the session, or refuses. It never puts another session in the place of the one that was named.
@@ -8,7 +8,7 @@
 
 use crate::{Address, PersonId, Principal, Record, SessionId, grant_of};
 
-/// What the sender wants.
+/// The destination that the sender wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum To {
     /// This session and no other.
@@ -19,7 +19,7 @@ pub enum To {
     New,
 }
 
-/// What the store found for a `To`.
+/// The store's findings for a `To`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// No such session, or no binding.
@@ -67,7 +67,7 @@ pub enum EndWhy {
 pub struct Named {
     /// The session, and who may touch it.
     pub record: Record,
-    /// Who brought it here under this name; none if the id is its own.
+    /// The person who brought it here under this name; none if the id is its own.
     pub imported_by: Option<PersonId>,
 }
 

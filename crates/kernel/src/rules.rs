@@ -1,4 +1,4 @@
-//! What becomes of an agent's question before a person sees it: rules, as data.
+//! The fate of an agent's question before a person sees it: rules, as data.
 //!
 //! A rule says of which questions it speaks and what is to become of them. `judge` reads all rules of an org and gives one
 //! judgement; `may_answer` says whether somebody may give this answer to what is left for people. Nothing here knows what
@@ -8,7 +8,7 @@ use crate::approval::{Answer, ApprovalForm};
 use crate::{Grant, Grantee, Principal, RuleId, SessionId, is_under};
 use alloc::string::String;
 
-/// What is to become of some questions. What a rule does not name, it does not ask about.
+/// A rule: what is to become of some questions. Whatever a rule does not name, it does not ask about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Its id; an older rule has a smaller one.
@@ -21,11 +21,11 @@ pub struct Rule {
     pub directory: Option<String>,
     /// Only questions of this session.
     pub session: Option<SessionId>,
-    /// What becomes of them.
+    /// Its effect on them.
     pub effect: Effect,
 }
 
-/// What becomes of a subject.
+/// The effect on a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// It is answered with yes.
@@ -34,15 +34,15 @@ pub enum Effect {
     Deny,
     /// Only these people may answer it.
     Ask {
-        /// Who.
+        /// Those who may answer.
         who: Grantee,
     },
 }
 
-/// What an approval is about, as far as rules look at it.
+/// The subject of an approval, as far as rules look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalSubject<'a> {
-    /// What kind of answer it takes.
+    /// The form of answer it takes.
     pub form: ApprovalForm,
     /// The agent that asks.
     pub agent: &'a str,
@@ -56,7 +56,7 @@ pub struct ApprovalSubject<'a> {
     pub session: SessionId,
 }
 
-/// What the rules say to a subject.
+/// The word of the rules on a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// Yes, by this rule.
@@ -70,8 +70,9 @@ pub enum Judgement {
     },
 }
 
-/// What do the rules say to this question? A no beats people, people beat a yes; of rules that say the same kind of thing the
-/// more particular one is named, then the older one. A yes is an answer to a permission and to nothing else.
+/// The judgement of the rules on this question: a no beats people, people beat a yes; of rules that say the same kind
+/// of thing the more particular one is named, then the older one. A yes is an answer to a permission and to nothing
+/// else.
 pub fn judge(rules: &[Rule], subject: &ApprovalSubject<'_>) -> Judgement {
     let strongest = rules
         .iter()
@@ -94,7 +95,7 @@ pub fn may_answer(by: &Principal, grant: Grant, who: Option<Grantee>, answer: &A
 }
 
 impl Rule {
-    /// Whether the question is one of those that it is about.
+    /// True if the question is one of those that it is about.
     fn speaks_of(&self, subject: &ApprovalSubject<'_>) -> bool {
         self.agent.as_ref().is_none_or(|agent| agent == subject.agent)
             && self.tool.as_ref().is_none_or(|tool| names(tool, subject.tool))
@@ -105,8 +106,8 @@ impl Rule {
             && self.session.is_none_or(|session| session == subject.session)
     }
 
-    /// How few questions it is about: one session before a directory, a deeper directory before one above it, then the tool by
-    /// its whole name, by a longer beginning, and the agent.
+    /// The rank by how few questions it is about: one session before a directory, a deeper directory before one above
+    /// it, then the tool by its whole name, by a longer beginning, and the agent.
     fn particularity(&self) -> (bool, usize, bool, usize, bool) {
         let tool = self.tool.as_deref().unwrap_or("*");
         let trunk = |path: &String| path.trim_end_matches('/').len() + 1;
@@ -121,7 +122,7 @@ impl Rule {
 }
 
 impl Effect {
-    /// What is careful beats what is not.
+    /// The strength: what is careful beats what is not.
     const fn strength(self) -> u8 {
         match self {
             Self::Allow => 0,

@@ -34,13 +34,13 @@ pub struct Scope {
 /// A git worktree that a session has entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The directory that the session goes back to when it leaves.
     pub home: String,
 }
 
-/// What somebody wants of a scope.
+/// A wish for another scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Go into a worktree. It is made outside, so this takes an errand.
@@ -55,7 +55,7 @@ pub enum Change {
     Back { scope: Scope, message: MessageId },
 }
 
-/// What is to become of a model or a mode.
+/// The new value of a model or a mode.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Setting {
     /// It stays.
@@ -84,7 +84,7 @@ pub struct Pending {
     pub change: Change,
     /// The message that would have been started next when it was asked: it still has its turn in the old scope.
     pub after: Option<MessageId>,
-    /// Who wants it.
+    /// The person who wants it.
     pub by: PersonId,
     /// The session was made for it: what was said meanwhile was meant for there.
     pub from_start: bool,
@@ -105,7 +105,7 @@ pub struct Errand {
     pub number: u32,
 }
 
-/// What an errand does that no turn may run beside.
+/// The work of an errand that no turn may run beside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Makes a worktree, or finds it made.
@@ -120,11 +120,11 @@ pub enum What {
 /// An errand that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Away {
-    /// Which one.
+    /// The number of the errand.
     pub errand: Errand,
-    /// What it does.
+    /// Its work.
     pub what: What,
-    /// Who wanted it.
+    /// The person who wanted it.
     pub by: PersonId,
 }
 
@@ -146,7 +146,7 @@ impl ErrandKind {
         [Self::Enter, Self::Undo, Self::Commands, Self::Models, Self::Files, Self::Diff];
 }
 
-/// What an errand brings back.
+/// The result of an errand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Return {
     /// The worktree is there.
@@ -156,7 +156,7 @@ pub enum Return {
         /// Where it goes back to.
         home: String,
     },
-    /// What the turn had changed is as it was.
+    /// Everything the turn had changed is as it was.
     Undone,
     /// It could not be done; the story says why.
     Failed(ErrandKind),
@@ -270,7 +270,7 @@ impl Session {
         }
     }
 
-    /// Whether nothing of the session is in the way of a chore. What waits for its turn waits until it is over.
+    /// Checks that nothing of the session is in the way of a chore. Whatever waits for its turn waits until it is over.
     pub(crate) fn holds_still_for(&self, chore: &Chore) -> Result<(), Refusal> {
         if !matches!(self.work, Work::Idle) {
             return Err(Refusal::Busy);
@@ -288,7 +288,7 @@ impl Session {
         }
     }
 
-    /// What becomes of a change that waits, now that something has happened.
+    /// The facts about a change that waits, now that something has happened.
     pub(crate) fn next_change(&self, given: &Given) -> Facts {
         let (Some(pending), Work::Idle, Life::Open(scope)) = (&self.pending, &self.work, &self.life) else {
             return vec![];
@@ -407,7 +407,7 @@ impl Session {
         if known || forgotten { vec![] } else { vec![Fact::StaleErrand { errand, kind }] }
     }
 
-    /// Whether the agent's list of this kind is known for the scope of now.
+    /// True if the agent's list of this kind is known for the scope of now.
     pub fn has_learned(&self, kind: ErrandKind) -> bool {
         self.learned.contains(&(kind, self.epoch))
     }
@@ -441,14 +441,14 @@ impl Away {
 }
 
 impl ErrandKind {
-    /// Whether no turn may run beside it.
+    /// True if no turn may run beside it.
     pub const fn is_exclusive(self) -> bool {
         matches!(self, Self::Enter | Self::Undo)
     }
 }
 
 impl Waiting {
-    /// Whether it may be started as far as it itself is concerned.
+    /// True if it may be started as far as it itself is concerned.
     pub fn is_startable(&self) -> bool {
         self.hold.is_none()
     }

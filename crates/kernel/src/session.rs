@@ -1,4 +1,4 @@
-//! What a session is: its state, what may be asked of it, and what may happen to it.
+//! A session: its state, what may be asked of it, and what may happen to it.
 //!
 //! `Command` is what a session is told (most of it a person's `Request`), `Fact` is something that happened, `Session` is
 //! all facts folded together. `decide.rs` turns commands into facts, `evolve.rs` folds them in, `due.rs` says what ought to
@@ -36,7 +36,7 @@ pub enum Command {
     Report { fence: Fence, report: Report },
 }
 
-/// What a runner can say of its attempt.
+/// The reports of a runner about its attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// The agent is up and waits for the message; nothing of it has left us.
@@ -88,7 +88,7 @@ pub enum ReportKind {
     Lost,
 }
 
-/// How a message is to reach a session whose turn is under way.
+/// The way a message is to reach a session whose turn is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Delivery {
     /// After everything that waits.
@@ -162,11 +162,11 @@ pub enum Fact {
     ErrandStarted { errand: Errand, what: What, by: PersonId },
     /// It came to nothing; the story says why.
     ErrandFailed { errand: Errand },
-    /// What this turn had changed is as it was before it.
+    /// Everything this turn had changed is as it was before it.
     Undone { turn: Turn },
     /// The agent's commands or models are known for the scope of this epoch.
     Learned { kind: ErrandKind, epoch: Epoch },
-    /// What was asked of the outside came back under another epoch, or twice, and was not applied.
+    /// An errand came back under another epoch, or twice, and was not applied.
     StaleErrand { errand: Errand, kind: ErrandKind },
 }
 
@@ -216,7 +216,7 @@ pub enum StopWhy {
     Revoked,
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// The agent said that it has finished.
@@ -234,7 +234,7 @@ pub enum Outcome {
 /// Why a wish is not granted. An answer, not a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// What it is about has gone on: the message no longer waits, the question is no longer open.
+    /// Its subject has gone on: the message no longer waits, the question is no longer open.
     TooLate,
     /// Somebody changed it in between; look again.
     Changed,
@@ -283,7 +283,7 @@ pub struct Session {
     pub(crate) stale_errands: Vec<(Errand, ErrandKind)>,
 }
 
-/// How far a session's life has come.
+/// The stage of a session's life.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Life {
     /// Accepted, but the keeper has not seen it yet.
@@ -304,11 +304,11 @@ pub struct Known {
     pub native: Native,
     /// The epoch.
     pub epoch: Epoch,
-    /// Whether a turn under it was answered. Before that the agent may not have kept the conversation: some write a new
+    /// True if a turn under it was answered. Before that the agent may not have kept the conversation: some write a new
     /// one down only a while after its first message.
     pub proven: bool,
-    /// Whether it was begun in the turn under way to be told what was said before. Without an answer nobody knows whether
-    /// the agent has taken that in: then the next turn tells it again, in another one.
+    /// True if it was begun in the turn under way to be told what was said before. Without an answer nobody knows
+    /// whether the agent has taken that in: then the next turn tells it again, in another one.
     pub told: bool,
 }
 
@@ -317,19 +317,19 @@ pub struct Known {
 pub struct Waiting {
     /// The message.
     pub message: MessageId,
-    /// Who said it.
+    /// The person who said it.
     pub by: PersonId,
-    /// How its sender wanted it to be delivered.
+    /// The delivery that its sender wanted.
     pub delivery: Delivery,
     /// The epoch of the scope that it was written for.
     pub epoch: Epoch,
-    /// How often its words were replaced.
+    /// The number of times its words were replaced.
     pub revision: u32,
     /// Why it is not started, and until when it is kept.
     pub hold: Option<(HoldWhy, Moment)>,
 }
 
-/// Whether a turn runs.
+/// The turn that runs, if one does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Work {
     /// None does.
@@ -346,17 +346,17 @@ pub enum Work {
 pub struct Running {
     /// The turn.
     pub turn: Turn,
-    /// What it works on.
+    /// The message it works on.
     pub message: MessageId,
-    /// Who said that.
+    /// The person who said that.
     pub by: PersonId,
-    /// How far it has come.
+    /// The stage it has come to.
     pub stage: Stage,
-    /// What the agent asked in it.
+    /// The questions of the agent in it.
     pub approvals: Vec<TurnApproval>,
-    /// What was said into it while it ran, in order.
+    /// Messages that were said into it while it ran, in order.
     pub steered: Vec<Waiting>,
-    /// What of that did not get there and waits again, in order.
+    /// Those of them that did not get there and wait again, in order.
     pub missed: Vec<MessageId>,
 }
 
@@ -366,7 +366,7 @@ impl Running {
         [self.message].into_iter().chain(self.steered.iter().map(|steered| steered.message))
     }
 
-    /// What of that this person has said.
+    /// Those of them that this person has said.
     pub fn said_by(&self, person: PersonId) -> impl Iterator<Item = MessageId> {
         let first = Some(self.message).filter(|_| self.by == person);
         let steered = self.steered.iter().filter(move |steered| steered.by == person);
@@ -374,7 +374,7 @@ impl Running {
     }
 }
 
-/// How far a turn has come.
+/// The stage of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// No process; the next attempt comes then.
@@ -399,30 +399,30 @@ impl Stage {
     }
 }
 
-/// What a session may count on, decided by whoever configures it; values, never constants in the rules.
+/// The policy that a session may count on, decided by whoever configures it; values, never constants in the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// How often a turn is tried before the message is handed over.
+    /// The most tries of a turn before the message is handed over.
     pub attempts_max: u16,
-    /// How long to wait after the first failed attempt; each further wait is four times as long …
+    /// The wait after the first failed attempt; each further wait is four times as long …
     pub backoff_ms: u64,
     /// … but never longer than this.
     pub backoff_ms_max: u64,
-    /// How long a turn may take.
+    /// The longest that a turn may take.
     pub turn_ms_max: u64,
-    /// How long a held message is kept.
+    /// The longest that a held message is kept.
     pub hold_ms_max: u64,
-    /// How long a question waits for a person.
+    /// The longest that a question waits for a person.
     pub ask_ms_max: u64,
-    /// How long to wait for a free slot before asking again unprompted.
+    /// The wait for a free slot before asking again unprompted.
     pub crowded_ms: u64,
-    /// What becomes of waiting messages after a failed turn.
+    /// The fate of waiting messages after a failed turn.
     pub after_failure: AfterFailure,
-    /// What becomes of questions when nobody attends.
+    /// The fate of questions when nobody attends.
     pub unattended: Unattended,
 }
 
-/// What becomes of an agent's question in a turn that nobody attends. What a rule says comes first.
+/// The fate of an agent's question in a turn that nobody attends. The word of a rule comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unattended {
     /// It is a no at once.
@@ -431,7 +431,7 @@ pub enum Unattended {
     Ask,
 }
 
-/// What becomes of waiting messages after a failed turn.
+/// The fate of waiting messages after a failed turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFailure {
     /// They are held until somebody has looked.
@@ -463,15 +463,15 @@ pub struct Given {
     pub now: Moment,
     /// The keeper's term.
     pub term: Term,
-    /// What the session may count on.
+    /// The policy that the session may count on.
     pub policy: Policy,
-    /// Whether a turn may be started, as far as the store has said.
+    /// The slot for a turn, as far as the store has said.
     pub slot: Slot,
-    /// Whether the agent takes words while it works.
+    /// True if the agent takes words while it works.
     pub can_steer: bool,
 }
 
-/// Whether there is room for one more awake session.
+/// The room for one more awake session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
     /// Nobody has said otherwise.

@@ -11,7 +11,7 @@ use alloc::string::String;
 pub const WORKTREE_NAME_BYTES_MAX: usize = 40;
 /// The longest revision or branch.
 const REVISION_BYTES_MAX: usize = 255;
-/// What every name of a snapshot has in it, and no branch that is named after a worktree.
+/// The part that every name of a snapshot has in it, and no branch that is named after a worktree.
 const SNAPSHOTS: &str = "homing/ses_";
 /// A worktree without a name: nobody else's is in its way, because a worktree belongs to its session.
 const OWN_NAME: &str = "tree";
@@ -19,7 +19,7 @@ const OWN_NAME: &str = "tree";
 /// A worktree to be made or gone into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWorktree {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The revision that it begins with; the repository's current one if none is named.
     pub base: Option<String>,
@@ -60,7 +60,7 @@ impl NewWorktree {
         Self { name: name.unwrap_or_else(|| OWN_NAME.to_owned()), base, branch }
     }
 
-    /// Whether its name is the one that is given to a worktree without one.
+    /// True if its name is the one that is given to a worktree without one.
     pub fn has_own_name(&self) -> bool {
         self.name == OWN_NAME
     }
@@ -78,8 +78,8 @@ impl NewWorktree {
     }
 }
 
-/// Whether this can be the name of a worktree: small letters, digits and dashes, and no dash first. It is a directory's name
-/// and a part of a branch's.
+/// True if this can be the name of a worktree: small letters, digits and dashes, and no dash first. It is a directory's
+/// name and a part of a branch's.
 pub fn is_worktree_name(name: &str, bytes_max: usize) -> bool {
     let plain = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     name.len() <= bytes_max

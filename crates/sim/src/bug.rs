@@ -36,9 +36,9 @@ pub enum Bug {
     WakesLost,
     /// A reply is put into the outbox twice.
     RepliesTwice,
-    /// What waits when a scope changes is not held.
+    /// A message that waits when a scope changes is not held.
     HoldsUnwritten,
-    /// What was looked up under another epoch is remembered as if it were of now.
+    /// A lookup under another epoch is remembered as if it were of now.
     StaleErrandApplied,
     /// Nobody compares the epoch that a sender saw.
     EpochIgnored,
@@ -68,7 +68,7 @@ pub enum Bug {
     ImportCut,
     /// A name that came with an import is looked for in all orgs.
     NamesShared,
-    /// What is said in an import lands in the session that it was made from.
+    /// The words of an import land in the session that it was made from.
     ImportsMixed,
     /// A ring for a keeper gets lost, and nobody looks again for what it was about.
     RingLost,
@@ -78,7 +78,7 @@ pub enum Bug {
     KeyAfterLimits,
     /// A reply overtakes the one before it to the same address.
     OutboxSwapped,
-    /// What may have been sent when the daemon died is sent again without a look.
+    /// A reply that may have been sent when the daemon died is sent again without a look.
     SentAgain,
     /// Nobody asks whose the scheme of an address is.
     ForeignSchemeBound,
@@ -127,7 +127,7 @@ impl Bug {
         Self::ForeignSchemeBound,
     ];
 
-    /// What goes wrong, in words for a table.
+    /// The fault, in words for a table.
     pub fn words(self) -> &'static str {
         match self {
             Self::NoDedupe => "no dedupe",

@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What people of the simulation can call a conversation: they come by a program that speaks for both ways in.
+/// The schemes of conversations for people of the simulation: they come by a program that speaks for both ways in.
 pub(crate) const SCHEMES: &[Scheme] = &[WEB_SCHEME, CHAT_SCHEME];
-/// What whoever comes by the browser alone can.
+/// The schemes for whoever comes by the browser alone.
 pub(crate) const WEB: &[Scheme] = &[WEB_SCHEME];
 const CHAT: &[Scheme] = &[CHAT_SCHEME];
 
@@ -29,7 +29,7 @@ const CHAT_SCHEME: Scheme =
 #[derive(Debug)]
 pub(crate) struct ChatRoom {
     odds: DoorOdds,
-    /// Whether it can be asked what it has.
+    /// True if it can be asked what it has.
     pub(crate) can_be_asked: bool,
     log: Mutex<ChatLog>,
     sky: Arc<Sky>,
@@ -38,7 +38,7 @@ pub(crate) struct ChatRoom {
 #[derive(Debug)]
 struct ChatLog {
     posts: Vec<ChatPost>,
-    /// Which login is the newest.
+    /// The number of the newest login.
     login: u64,
     dice: Dice,
 }
@@ -46,14 +46,14 @@ struct ChatLog {
 /// Something that was posted.
 #[derive(Debug, Clone)]
 pub(crate) struct ChatPost {
-    /// What the service calls it.
+    /// The service's own id of it.
     pub(crate) id: String,
     pub(crate) to: Address,
     pub(crate) outgoing: u64,
     pub(crate) message: MessageId,
 }
 
-/// What becomes of something that is sent.
+/// The fate of something that is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Taken,

@@ -1,4 +1,4 @@
-//! What a seed has in store: how bad the weather is, what happens when, and under which limits people live.
+//! The plan of a seed: how bad the weather is, what happens when, and under which limits people live.
 //!
 //! Everything that is decided before the story begins is decided here; what is decided along the way (which call is
 //! lost, what somebody says next) comes from streams that are forked here.
@@ -13,68 +13,68 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Forecast {
     pub(crate) odds: Odds,
-    /// What happens, by milliseconds since the beginning, in order.
+    /// The happenings, by milliseconds since the beginning, in order.
     pub(crate) happenings: Vec<(u64, Happening)>,
     pub(crate) linger_ms: u64,
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) people: usize,
-    /// Whether the last thing before the sky clears is one more restart. Only then may a replaced node still take
+    /// True if the last thing before the sky clears is one more restart. Only then may a replaced node still take
     /// messages in: nobody else would look into its inbox.
     pub(crate) ends_with_restart: bool,
-    /// What comes of scopes; nothing in one story of four, which is the same as before there were any.
+    /// The plan for scopes; nothing in one story of four, which is the same as before there were any.
     pub(crate) scopes: Option<Scopes>,
-    /// What comes of agents' questions; nothing in half of the stories.
+    /// The plan for agents' questions; nothing in half of the stories.
     pub(crate) questions: Option<Questions>,
-    /// Whether somebody tidies up when everybody has had their say.
+    /// Somebody who tidies up when everybody has had their say, if there is one.
     pub(crate) tidies: Option<Dice>,
-    /// What the org next door takes over; nothing in most stories.
+    /// The imports of the org next door; nothing in most stories.
     pub(crate) trades: Option<Trades>,
-    /// What comes of replies; in half of the stories they stay in the outbox, as if their door were not there.
+    /// The plan for replies; in half of the stories they stay in the outbox, as if their door were not there.
     pub(crate) doors: Option<Doors>,
     pub(crate) dice: Dice,
 }
 
-/// What a seed has in store for those who change where and how a session acts.
+/// The plan for those who change where and how a session acts.
 #[derive(Debug, Clone)]
 pub(crate) struct Scopes {
     pub(crate) trees: TreeOdds,
     pub(crate) steering: SteerOdds,
-    /// What each person does about scopes, at most.
+    /// The most that each person does about scopes.
     pub(crate) moves_max: u64,
     pub(crate) dice: Dice,
 }
 
-/// What a seed has in store for those who mind what agents ask.
+/// The plan for those who mind the questions of agents.
 #[derive(Debug, Clone)]
 pub(crate) struct Questions {
     pub(crate) unattended: Unattended,
-    /// What each person does about them, at most.
+    /// The most that each person does about them.
     pub(crate) doings_max: u64,
     pub(crate) dice: Dice,
 }
 
-/// What a seed has in store for the people next door.
+/// The plan for the people next door.
 #[derive(Debug, Clone)]
 pub(crate) struct Trades {
     pub(crate) neighbours: usize,
-    /// What each of them does, at most.
+    /// The most that each of them does.
     pub(crate) trades_max: u64,
     pub(crate) dice: Dice,
 }
 
-/// What a seed has in store for replies on their way out, and for those who want to use a door that is not theirs.
+/// The plan for replies on their way out, and for those who want to use a door that is not theirs.
 #[derive(Debug, Clone)]
 pub(crate) struct Doors {
     pub(crate) odds: DoorOdds,
-    /// Whether the service can be asked what it has.
+    /// True if the service can be asked what it has.
     pub(crate) can_be_asked: bool,
-    /// How often each person tries to come in by the wrong door.
+    /// The number of times each person tries to come in by the wrong door.
     pub(crate) intrusions: u64,
     pub(crate) dice: Dice,
 }
 
-/// How often a reply meets what, in a thousand.
+/// The odds of what a reply meets, in a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DoorOdds {
     pub(crate) slow: u64,
@@ -92,7 +92,7 @@ pub(crate) struct DoorOdds {
     pub(crate) dies_after: u64,
 }
 
-/// How often words for a running turn meet what, in a thousand.
+/// The odds of what words for a running turn meet, in a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SteerOdds {
     pub(crate) slow: u64,
@@ -104,7 +104,7 @@ pub(crate) struct SteerOdds {
     pub(crate) left_behind: u64,
 }
 
-/// How often a call meets what, in a thousand.
+/// The odds of what a call meets, in a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Odds {
     pub(crate) lost_request: u64,

@@ -1,4 +1,4 @@
-//! What the engine needs from the world besides stores and agents, made from the seed: time, ids, directories; no seal but
+//! The engine's needs from the world besides stores and agents, made from the seed: time, ids, directories; no seal but
 //! the audit's, and a wall that nobody looks at.
 
 use engine::{ChainKey, Proof};
@@ -15,7 +15,7 @@ const BEGINNING_MS: u64 = 1_700_000_000_000;
 pub(crate) struct JumpyClock {
     built: Instant,
     skew_ms: AtomicI64,
-    /// How far it has jumped, in either direction.
+    /// The distance it has jumped, in either direction.
     jumped_ms: AtomicU64,
 }
 

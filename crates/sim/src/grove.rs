@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often git's work meets what, in a thousand.
+/// The odds of what git's work meets, in a thousand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TreeOdds {
     pub(crate) slow: u64,
@@ -31,26 +31,26 @@ pub(crate) struct TreeOdds {
     pub(crate) dies: u64,
 }
 
-/// How long the removal of a worktree takes: longer than whoever stops something waits.
+/// The time the removal of a worktree takes: longer than whoever stops something waits.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// What one turn of one session did.
+/// The work of one turn of one session.
 pub(crate) type Mark = (SessionId, Turn);
 
 /// Everything that grows.
 #[derive(Debug, Default)]
 pub(crate) struct Grown {
-    /// What was done in each directory, in order.
+    /// The work that was done in each directory, in order.
     pub(crate) trees: BTreeMap<String, Vec<Mark>>,
     /// Worktrees by session and name.
     pub(crate) worktrees: BTreeMap<(SessionId, String), String>,
-    /// What a fork's tree began with.
+    /// The first content of a fork's tree.
     pub(crate) forked: BTreeMap<SessionId, Vec<Mark>>,
-    /// How trees were, before a turn and after (`true`).
+    /// The trees before a turn and after (`true`).
     sides: BTreeMap<(SessionId, Turn, bool), Vec<Mark>>,
     /// Turns that were under way when a replaced daemon looked how it was before them.
     pub(crate) late: BTreeSet<(SessionId, Turn)>,
-    /// Who got words where, the last one last.
+    /// Those who got words, and where, the last one last.
     at_work: Vec<(String, SessionId, Fence)>,
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct Grove {
     house: Arc<House>,
     odds: TreeOdds,
     dice: Mutex<Dice>,
-    /// Whether anything is under version control here.
+    /// True if anything is under version control here.
     is_wooded: bool,
-    /// Whether several sessions may work in one directory.
+    /// True if several sessions may work in one directory.
     is_shared: bool,
     grown: Mutex<Grown>,
 }

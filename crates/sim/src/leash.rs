@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Log, MemoryStore};
 
-/// What an agent says of a question that it took back.
+/// The agent's word about a question that it took back.
 pub(crate) const TAKEN_BACK: &str = "never mind";
 
 /// The longest that words for a running turn are on their way.
 const STEER_MS_MAX: u64 = 800;
 
-/// Which of the agents.
+/// The kind of agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentKind {
     /// It forks, takes words while it works, and remembers wherever it is.
@@ -51,7 +51,7 @@ struct Witness {
     grove: Arc<Grove>,
     steering: SteerOdds,
     dice: Mutex<Dice>,
-    /// How the last attempt of a session ended, for a planted bug.
+    /// The end of the last attempt of a session, for a planted bug.
     ended: Mutex<BTreeMap<SessionId, Option<Native>>>,
 }
 
@@ -100,7 +100,7 @@ impl Leash {
         }
     }
 
-    /// What is really started: a planted bug may have another place or another model.
+    /// The launch that is really started: a planted bug may have another place or another model.
     fn misled(&self, mut launch: Launch) -> Launch {
         let sky = &self.seen.sky;
         if sky.lies(Bug::EnteredUnwritten, 500) {
@@ -279,7 +279,7 @@ struct OnLeash {
 }
 
 impl OnLeash {
-    /// Which conversation is whose.
+    /// Notes whose conversation it is.
     fn note_native(&self, event: &AgentEvent) {
         if let AgentEvent::Ready { native: Some(native) }
         | AgentEvent::Finished { native: Some(native), .. } = event

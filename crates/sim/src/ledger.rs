@@ -22,7 +22,7 @@ pub(crate) struct Ledger {
     pages: Mutex<BTreeMap<SessionId, SessionPage>>,
 }
 
-/// What the ledger knows of one session.
+/// The knowledge of the ledger about one session.
 #[derive(Debug, Default)]
 struct SessionPage {
     term: Term,
@@ -30,7 +30,7 @@ struct SessionPage {
     senders: BTreeMap<MessageId, PersonId>,
     awake: Option<PersonId>,
     fence: Option<Fence>,
-    /// Who had something taken back, and was given nothing since.
+    /// Those who had something taken back, and was given nothing since.
     shut_out: BTreeSet<PersonId>,
 }
 

@@ -1,4 +1,4 @@
-//! What was seen while a story went on: by the people, by the watchers, and at the store's own door.
+//! Observations while a story went on: by the people, by the watchers, and at the store's own door.
 //!
 //! Only what somebody outside the engine could have seen stands here. `check` compares it with what is stored in the
 //! end and with the agents' own record; what can only be judged in the moment is judged by `ledger` and `leash`, which
@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A law that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenLaw {
-    /// Which one.
+    /// The law.
     pub law: &'static str,
-    /// How that shows.
+    /// The sign of it.
     pub how: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for BrokenLaw {
 pub(crate) struct Notes {
     pub(crate) clock: Arc<JumpyClock>,
     seen: Mutex<Observed>,
-    /// Whether the story is told, too.
+    /// True if the story is told, too.
     tells: bool,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Observed {
     pub(crate) removing: BTreeSet<SessionId>,
     /// Rings for a session's keeper that got lost: each is made up for by the next look of the timer.
     pub(crate) lost_rings: BTreeMap<SessionId, u64>,
-    /// What people said, by code word.
+    /// The words of people, by code word.
     pub(crate) said: Vec<Said>,
     /// Messages in the order in which the store took them.
     pub(crate) accepted: Vec<(SessionId, MessageId)>,
     /// Requests in the order in which the store took them.
     pub(crate) requests: BTreeMap<RequestId, Request>,
-    /// What was asked besides messages, and what was heard.
+    /// Requests besides messages, and their answers.
     pub(crate) asked: Vec<(Request, Result<Granted, Refused>)>,
     /// Receipts as people saw them, each in the order in which they looked.
     pub(crate) receipts: Vec<(PersonId, MessageId, ReceiptState)>,
@@ -58,25 +58,25 @@ pub(crate) struct Observed {
     pub(crate) launches: Vec<Launched>,
     /// Messages whose words an agent really got, and by which attempt: at its beginning, or (`true`) into its turn.
     pub(crate) given: Vec<(SessionId, MessageId, Fence, bool)>,
-    /// Which agent has made which conversation, and where.
+    /// The agent that has made each conversation, and where.
     pub(crate) natives: BTreeMap<Native, (String, String)>,
-    /// What somebody looked up and was told to be stale.
+    /// Lookups that somebody was told to be stale.
     pub(crate) stale_looks: Vec<(SessionId, Errand, ErrandKind)>,
-    /// Which rules stood when, and what agents asked.
+    /// The rules that stood at each time, and the questions of agents.
     pub(crate) rulebook: Rulebook,
     /// Conversations that somebody wanted to take over.
     pub(crate) imports: Vec<Brought>,
-    /// What each watcher was told.
+    /// The stream of each watcher.
     pub(crate) watched: Vec<Watched>,
     /// Laws that were seen not to hold.
     pub(crate) broken: Vec<BrokenLaw>,
-    /// Whether some daemon was replaced while it still ran.
+    /// The number of daemons that were replaced while they still ran.
     pub(crate) takeovers: u32,
-    /// What happened, in words.
+    /// The story, in words.
     pub(crate) story: Vec<String>,
 }
 
-/// How an agent was started.
+/// The start of an agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Launched {
     pub(crate) agent: String,
@@ -97,14 +97,14 @@ pub(crate) struct Said {
     pub(crate) text: String,
     /// The epoch of the scope that they saw, if they said so.
     pub(crate) under: Option<Epoch>,
-    /// Whether they said that nobody attends it.
+    /// True if they said that nobody attends it.
     pub(crate) unattended: bool,
     pub(crate) answers: Vec<Result<Accepted, Refused>>,
     /// Refusals that somebody got who had a receipt before they asked.
     pub(crate) forgotten: Vec<Refused>,
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,
-    /// Whether some delivery got no answer at all: then it may or may not have been taken.
+    /// True if some delivery got no answer at all: then it may or may not have been taken.
     pub(crate) unanswered: bool,
 }
 
@@ -114,11 +114,11 @@ pub(crate) struct Brought {
     pub(crate) by: PersonId,
     pub(crate) export: Export,
     pub(crate) answers: Vec<Result<SessionId, Refused>>,
-    /// Whether somebody got no clear answer.
+    /// True if somebody got no clear answer.
     pub(crate) unanswered: bool,
 }
 
-/// What a watcher was told.
+/// The stream of a watcher.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) session: SessionId,

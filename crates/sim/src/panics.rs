@@ -27,7 +27,7 @@ pub(crate) fn watch() -> PanicWatch {
 pub(crate) struct PanicWatch;
 
 impl PanicWatch {
-    /// What panicked since.
+    /// The panics since.
     pub(crate) fn seen(self) -> Vec<BrokenLaw> {
         let seen = SEEN.take().unwrap_or_default();
         seen.into_iter().map(|how| BrokenLaw { law: "nothing panics", how }).collect()

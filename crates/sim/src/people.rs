@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 /// Under a clear sky nobody has to ask more often.
 const TRIES_MAX: u32 = 40;
 
-/// What everybody knows of: gossip, from which people pick what to talk about.
+/// The things that everybody knows of: gossip, from which people pick what to talk about.
 #[derive(Debug, Default)]
 pub(crate) struct Gossip(Mutex<Heard>);
 
@@ -203,7 +203,7 @@ struct MessageSender {
     code: usize,
     dice: Dice,
     wait_ms: u64,
-    /// How often it was tried under a clear sky.
+    /// The number of tries under a clear sky.
     tries: u32,
 }
 
@@ -290,7 +290,7 @@ impl MessageSender {
 }
 
 impl Town {
-    /// Whether somebody has tried often enough to give up; then something is wrong.
+    /// True if somebody has tried often enough to give up; then something is wrong.
     fn is_enough(&self, tries: &mut u32) -> bool {
         *tries += u32::from(self.sky.is_clear());
         if *tries > TRIES_MAX {

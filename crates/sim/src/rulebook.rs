@@ -1,5 +1,5 @@
-//! Which rules stood when, by what got through to the store; and each question of an agent with the time in which it was
-//! judged.
+//! The rules that stood at each time, by what got through to the store; and each question of an agent with the time in
+//! which it was judged.
 //!
 //! Rules are counted in steps: each change of them is one. Whoever judges a question reads all rules at one moment between
 //! the agent's asking and the append that says so; the checks look for such a moment.
@@ -14,9 +14,9 @@ use store::{Append, Entry, NewChange, NewRequest, PeopleChange, RememberedRule, 
 /// A moment of the story.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct At {
-    /// How often the rules had changed.
+    /// The number of changes of the rules before.
     pub(crate) step: u64,
-    /// What the clock said.
+    /// The time on the clock.
     pub(crate) now: Moment,
     /// Since the beginning, whatever the clock says.
     pub(crate) elapsed_ms: u64,
@@ -30,11 +30,11 @@ pub(crate) struct Standing {
     pub(crate) org: OrgId,
     pub(crate) since: u64,
     pub(crate) until: Option<u64>,
-    /// Whether its maker might make it then.
+    /// True if its maker might make it then.
     pub(crate) is_rightful: bool,
-    /// Whether it is stored as it was asked for.
+    /// True if it is stored as it was asked for.
     pub(crate) is_as_asked: bool,
-    /// Who removed it, with which key.
+    /// The person who removed it, with their key.
     pub(crate) removed_by: Option<(PersonId, String)>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Question {
     pub(crate) asks: ApprovalForm,
     /// Whom a rule leaves it to.
     pub(crate) only: Option<(RuleId, Grantee)>,
-    /// What was answered in the same append, without asking anybody.
+    /// The answer in the same append, without asking anybody.
     pub(crate) at_once: Option<(Answer, Answerer)>,
-    /// What was answered later.
+    /// The answer that came later.
     pub(crate) later: Option<(Answer, Answerer)>,
     pub(crate) settled_ms: Option<u64>,
-    /// What its turn began with, and whether something was ever said into it.
+    /// The message its turn began with, and whether something was ever said into it.
     pub(crate) message: MessageId,
     pub(crate) is_mixed: bool,
 }
@@ -121,7 +121,7 @@ impl Rulebook {
         }
     }
 
-    /// Whether its maker might still make it then. A yes counts only as long; a no, or whom to ask, goes on.
+    /// True if its maker might still make it then. A yes counts only as long; a no, or whom to ask, goes on.
     pub(crate) fn counts(&self, standing: &Standing, step: u64) -> bool {
         let RuleRow { session: Some(session), effect: RuleEffect::Allow, by, .. } = standing.row else {
             return true;

@@ -25,19 +25,19 @@ const STORM_MAX: Duration = Duration::from_secs(60);
 const SETTLE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 /// The last entries of the audit are sealed after that long.
 const SEAL_MAX: Duration = Duration::from_secs(1);
-/// How long the first look waits, and the longest.
+/// The wait of the first look, and the longest.
 const SETTLE_LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
-/// How a story is told.
+/// Options of telling a story.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Telling {
     /// The bug that is planted.
     pub bug: Option<Bug>,
-    /// Whether it is told line by line.
+    /// True if it is told line by line.
     pub aloud: bool,
 }
 
-/// How a story ended.
+/// The end of a story.
 #[derive(Debug)]
 pub struct SeedVerdict {
     /// Its seed.
@@ -46,13 +46,13 @@ pub struct SeedVerdict {
     pub broken: Vec<BrokenLaw>,
     /// A hash of everything that happened: the same for the same seed.
     pub hash: u64,
-    /// How much happened.
+    /// The amount of what happened.
     pub figures: Figures,
     /// Line by line, if it was told aloud.
     pub story: Vec<String>,
 }
 
-/// How much happened in a story, or in several.
+/// Counts of what happened in a story, or in several.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Figures {
     /// Messages that were accepted.
@@ -77,7 +77,7 @@ pub struct Figures {
     pub steered: u64,
     /// Messages that were held because they were written for another scope.
     pub held: u64,
-    /// What came back for another scope.
+    /// Errands that came back for another scope.
     pub stale: u64,
     /// Questions of agents.
     pub questions: u64,

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What came of many seeds.
+/// The outcome of many seeds.
 #[derive(Debug, Default)]
 pub struct Sweep {
-    /// How many were run.
+    /// The number of seeds that were run.
     pub seeds: u64,
-    /// How much happened in them.
+    /// Counts of what happened in them.
     pub figures: Figures,
     /// The smallest seed whose story broke a law, if one did.
     pub failed: Option<SeedVerdict>,

@@ -169,12 +169,12 @@ impl Town {
         LocalCluster::losing(move |session| sky.loses_ring(session))
     }
 
-    /// Whether every reply has left that goes by itself.
+    /// True if every reply has left that goes by itself.
     pub(crate) fn is_delivered(&self) -> bool {
         self.chat.is_none() || !self.store().snapshot().outbox.iter().any(Outgoing::blocks)
     }
 
-    /// How often a daemon was started.
+    /// The number of times a daemon was started.
     pub(crate) fn starts(&self) -> u64 {
         (self.store().node().term.0 >> 32) - 1
     }

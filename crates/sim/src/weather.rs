@@ -19,7 +19,7 @@ use std::time::Duration;
 use store::*;
 use tokio::time::Instant;
 
-/// What is above all daemons of a story.
+/// The weather above all daemons of a story.
 #[derive(Debug)]
 pub(crate) struct Sky {
     odds: Odds,
@@ -30,7 +30,7 @@ pub(crate) struct Sky {
     outbox_dice: Mutex<Dice>,
     clear: AtomicBool,
     full_until: Mutex<Option<Instant>>,
-    /// Whether a replaced daemon may still take messages in.
+    /// True if a replaced daemon may still take messages in.
     pub(crate) doors_stay_open: bool,
     pub(crate) bug: Option<Bug>,
     pub(crate) notes: Arc<Notes>,
@@ -72,7 +72,7 @@ impl Sky {
         *lock(&self.full_until) = Some(Instant::now() + Duration::from_millis(ms));
     }
 
-    /// Whether it happens now; never under a clear sky.
+    /// True if it happens now; never under a clear sky.
     pub(crate) fn strikes(&self, odds: impl Fn(&Odds) -> u64) -> bool {
         self.strikes_by(&self.dice, odds)
     }
@@ -85,7 +85,7 @@ impl Sky {
         if call.starts_with("outbox_") { &self.outbox_dice } else { &self.dice }
     }
 
-    /// Whether a ring for this session's keeper gets lost.
+    /// True if a ring for this session's keeper gets lost.
     pub(crate) fn loses_ring(&self, session: SessionId) -> bool {
         let by_weather = !self.is_clear() && lock(&self.ring_dice).chance(self.odds.lost_ring);
         let is_lost = by_weather || self.lies(Bug::RingLost, 300);
@@ -96,7 +96,7 @@ impl Sky {
         is_lost
     }
 
-    /// Whether a planted bug shows now, under any sky.
+    /// True if a planted bug shows now, under any sky.
     pub(crate) fn lies(&self, bug: Bug, per_mille: u64) -> bool {
         self.bug == Some(bug) && lock(&self.dice).chance(per_mille)
     }

@@ -1,4 +1,4 @@
-//! What it costs to ask who may do what before a message is accepted.
+//! The cost of asking who may do what before a message is accepted.
 //!
 //! `people DIR COUNT` makes a database in DIR with an org of 20 people in 5 groups, and a session that its owner shares with
 //! ten of them and a group. Then one of the group says COUNT things to it, in three ways that take turns:

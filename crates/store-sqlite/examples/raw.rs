@@ -97,7 +97,7 @@ impl Raw {
         self.run_one("COMMIT", []);
     }
 
-    /// What `intake::accept` writes for a message to a session that is there.
+    /// Writes what `intake::accept` does for a message to a session that is there.
     fn write(&mut self) {
         self.number += 1;
         let (number, now) = (self.number as i64, now_ms());

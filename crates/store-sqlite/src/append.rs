@@ -1,4 +1,5 @@
-//! What keepers write: facts in, inbox rows out, verdicts, claims, replies and projections, in one step or not at all.
+//! The append of a keeper: facts in, inbox rows out, verdicts, claims, replies and projections, in one step or not at
+//! all.
 
 use crate::columns::{Id, Json, int};
 use crate::error::SqliteError;

@@ -27,7 +27,7 @@ pub enum CopyError {
     /// Name another file, or move this one away.
     #[error("{} is there already and is not overwritten", .0.display())]
     Exists(PathBuf),
-    /// What is to be copied, or the directory it is to go to, cannot be used.
+    /// The database to be copied, or the directory it is to go to, cannot be used.
     #[error(transparent)]
     Unusable(#[from] OpenError),
 }
@@ -50,14 +50,14 @@ impl From<NotLocked> for CopyError {
     }
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// Where the database that was there is now.
     pub kept: Option<PathBuf>,
 }
 
-/// How long to wait for a file lock; servers hold theirs for moments.
+/// The wait for a file lock; servers hold theirs for moments.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 
 /// Writes the store in this directory, as it is at one moment, into a file of its own. A server may be running.
@@ -142,7 +142,7 @@ fn write_part(file: &Path, part: &Path, files: &Files) -> Result<(), CopyError> 
     Ok(to.sync_all()?)
 }
 
-/// How often a server has started on this file; none if nobody can say.
+/// The number of times a server has started on this file; none if nobody can say.
 fn last_start(database: &Path) -> Option<i64> {
     let db = database.exists().then(|| open_to_read(database))?.ok()?;
     db.query_row("SELECT max(start) FROM node_starts", [], |row| row.get(0)).ok()?

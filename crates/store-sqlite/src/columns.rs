@@ -1,4 +1,4 @@
-//! How values become columns and columns values.
+//! Conversions between values and columns.
 //!
 //! Ids are their 16 bytes, moments and counts are SQLite's signed integers, texts are what `store::record` writes.
 //! What cannot be read back is `SqliteError::Damaged`: it names the column, and nothing is guessed.
@@ -58,7 +58,7 @@ pub(crate) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// How many rows a page may have.
+/// The number of rows that a page may have.
 pub(crate) fn rows(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong inside, and what the caller is told.
+//! Failures inside, and the errors that the caller is told.
 //!
 //! SQLite's errors end here. An error of one change, before the commit, is certain: nothing was changed. An error of the
 //! commit itself is not, with one exception: a commit that SQLite refused because there was no room never wrote the
@@ -60,7 +60,7 @@ impl SqliteError {
         }
     }
 
-    /// Whether the connection that said so should be replaced before it is used again.
+    /// True if the connection that said so should be replaced before it is used again.
     pub(crate) fn taints_connection(&self) -> bool {
         match self {
             Self::Damaged(_) => false,

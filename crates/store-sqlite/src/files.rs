@@ -15,7 +15,7 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Every statement that we have is prepared once per connection.
 const STATEMENTS: usize = 128;
 
-/// What fault tests change about a store. The default changes nothing.
+/// The changes that fault tests make to a store. The default changes nothing.
 #[doc(hidden)]
 #[derive(Debug, Clone, Default)]
 pub struct Rig {
@@ -32,7 +32,7 @@ pub struct Rig {
 pub(crate) struct Files {
     pub(crate) database: PathBuf,
     pub(crate) rig: Rig,
-    /// How many frames the write-ahead log has.
+    /// The number of frames in the write-ahead log.
     pub(crate) frames: Arc<AtomicI64>,
 }
 

@@ -12,9 +12,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a start waits for a server that is just going. A second start must be refused within a second.
+/// The time for which a start waits for a server that is just going. A second start must be refused within a second.
 const LOCK_WAIT: Duration = Duration::from_millis(400);
-/// How often it looks in between.
+/// The pause between two looks.
 const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// PersonRef holds a directory, as the holder wrote it down.
@@ -109,7 +109,7 @@ fn named(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// What the holder wrote. If it has not come to it yet, we know only that there is one.
+/// The words of the holder. If it has not come to it yet, we know only that there is one.
 fn read(file: &File) -> Holder {
     let nobody = Holder { node: None, host: "unknown".into(), pid: 0, since: Moment(0), url: None };
     let mut text = [0u8; 4_096];

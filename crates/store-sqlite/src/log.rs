@@ -1,4 +1,4 @@
-//! What keepers and followers read: the log, the words in it, and what waits in the inbox.
+//! The reads of keepers and followers: the log, the words in it, and what waits in the inbox.
 
 use crate::columns::{Columns, Id, int, rows};
 use crate::error::SqliteError;
@@ -59,7 +59,7 @@ fn read_rule_facts(
     Ok(())
 }
 
-/// How a message is to be delivered stands beside it.
+/// The items of an inbox; the way a message is to be delivered stands beside it.
 pub(crate) const INBOX: &str = "SELECT i.number, i.at, i.kind, i.id, i.by, i.wish, m.delivery, m.under
     FROM inbox i LEFT JOIN messages m ON i.kind = 'say' AND m.id = i.id
     WHERE i.session = ?1 ORDER BY i.number LIMIT ?2";

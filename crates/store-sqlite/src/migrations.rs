@@ -1,4 +1,4 @@
-//! How the file came to look as it does: numbered steps, each in one transaction, each applied once.
+//! Migrations of the file: numbered steps, each in one transaction, each applied once.
 //!
 //! A step is never changed once it has been handed out; the next one is added below it. The number of the last step is
 //! in the file (`user_version`), and a file with a higher number than ours is somebody else's future.
@@ -49,7 +49,7 @@ fn take(db: &mut Connection, number: u32) -> rusqlite::Result<()> {
     step.commit()
 }
 
-/// What audit entries are about was the bits of a message's or a request's id, and is its text now.
+/// The subject of audit entries was the bits of a message's or a request's id, and is its text now.
 fn name_subjects(step: &Transaction<'_>) -> rusqlite::Result<()> {
     let mut subjects = step.prepare(
         "SELECT a.entry, a.subject, EXISTS (SELECT 1 FROM messages m WHERE m.id = a.subject)
@@ -68,7 +68,7 @@ fn name_subjects(step: &Transaction<'_>) -> rusqlite::Result<()> {
     step.execute_batch("DROP TABLE audit_before")
 }
 
-/// What was answered was the state itself, and only people answered. Whose time was over had nobody.
+/// The answer was the state itself, and only people answered. Whose time was over had nobody.
 fn write_answers_out(step: &Transaction<'_>) -> rusqlite::Result<()> {
     let mut settled = step.prepare("SELECT aid, state, by FROM approvals WHERE state IN ('yes', 'no')")?;
     let mut write =

@@ -22,7 +22,7 @@ use store::NodeRow;
 /// one is checked where every start reads it; damage elsewhere is found, and said, when it is read.
 const CHECKED_PAGES_MAX: u64 = 1_024;
 
-/// What a store needs to know of the process that opens it.
+/// Facts that a store needs to know of the process that opens it.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The running copy's name, minted by whoever starts.
@@ -66,7 +66,7 @@ pub enum OpenError {
     NetworkFileSystem {
         /// The directory.
         dir: PathBuf,
-        /// What it is on.
+        /// The kind of file system it is on.
         kind: &'static str,
     },
     /// The operating system did not let us.
@@ -161,7 +161,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     Ok(Opened { lock, files: Arc::new(files), tx, node })
 }
 
-/// What the lock file shall say of a node.
+/// The content of the lock file about a node.
 pub(crate) fn holder(node: &NodeRow) -> Holder {
     Holder {
         node: Some(node.node),
@@ -205,7 +205,7 @@ pub(crate) fn look(files: &Files) -> Result<Option<u32>, OpenError> {
     version.map(Some)
 }
 
-/// What can be seen without SQLite: whether this is a database at all.
+/// The check without SQLite: whether this is a database at all.
 pub(crate) fn check_header(path: &Path) -> Result<(), OpenError> {
     let mut header = Vec::with_capacity(100);
     File::open(path)?.take(100).read_to_end(&mut header)?;
@@ -233,7 +233,7 @@ fn check_inside(files: &Files, has_log: bool) -> Result<u32, OpenError> {
     Ok(found)
 }
 
-/// Whether the file is ours, and how many steps it has gone.
+/// Checks that the file is ours, and counts the steps it has gone.
 pub(crate) fn check_format(db: &Connection) -> Result<u32, OpenError> {
     let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     if number("application_id")? != i64::from(APPLICATION) {

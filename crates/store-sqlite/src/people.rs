@@ -145,7 +145,7 @@ pub(crate) fn login(db: &Connection, typed: &str) -> Result<Option<LoginRow>, Sq
     Ok(if meant.len() == 1 { meant.pop().map(Somebody::login) } else { None })
 }
 
-/// What somebody may do now, as if they had no credential.
+/// The principal of somebody now, as if they had no credential.
 pub(crate) fn principal(db: &Connection, somebody: &Somebody) -> Result<Principal, SqliteError> {
     let org = somebody.row.org;
     let Some(oid) = oid(db, org)? else {

@@ -1,4 +1,4 @@
-//! What is not on a page must not cost anything: every list is read from an index in its own order.
+//! Query plans: what is not on a page must not cost anything: every list is read from an index in its own order.
 
 use crate::audit::{self, chain_sql, sealed_sql, unsealed_sql};
 use crate::change::{ACTIVE_OWNERS, MEMBERS, OF_ORG, UNFINISHED_OF, owned_ids_sql};
@@ -109,7 +109,7 @@ fn statements() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// What was given to somebody is read by whom it was given to, then put in order: as much as was given to them, and no
+/// The grants of somebody are read by whom it was given to, then put in order: as much as was given to them, and no
 /// more.
 fn statements_that_sort() -> Vec<(String, &'static str)> {
     vec![

@@ -14,7 +14,7 @@ use store::{ReceiptState, record};
 /// speaks of it, when the keeper has seen it. So whatever the keeper has not seen sits behind what it has.
 pub(crate) const UNSEEN_SEAT: i64 = 1 << 48;
 
-/// What the session's own row will say after the append.
+/// The session's own row as it will be after the append.
 pub(crate) struct Pending {
     /// Messages that are not final.
     pub(crate) count: u32,

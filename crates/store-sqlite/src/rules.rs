@@ -43,7 +43,7 @@ fn rule_row(row: &Row<'_>) -> Result<RuleRow, SqliteError> {
     })
 }
 
-/// Whether the org has this rule, and for which session it is.
+/// The rule, if the org has it, and the session that it is for.
 pub(crate) fn find(
     db: &Connection,
     oid: Oid,

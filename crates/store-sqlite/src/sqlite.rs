@@ -24,7 +24,7 @@ pub struct SqliteStore {
     reader: Reader,
     writer: Writer,
     node: Mutex<NodeRow>,
-    /// Whether any session has come here under another id. Where none has, nobody asks for one.
+    /// True if any session has come here under another id. Where none has, nobody asks for one.
     has_imports: AtomicBool,
     lock: Lock,
 }

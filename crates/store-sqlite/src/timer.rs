@@ -1,4 +1,4 @@
-//! What is due by itself, and what was left unfinished.
+//! Work that is due by itself, and work that was left unfinished.
 
 use crate::columns::{Columns, Id, int, rows};
 use crate::error::SqliteError;

@@ -1,4 +1,4 @@
-//! What lets people in: credentials, links, and names at identity providers.
+//! Proofs that let people in: credentials, links, and names at identity providers.
 
 use crate::columns::{Columns, Id, int};
 use crate::error::SqliteError;

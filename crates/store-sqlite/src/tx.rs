@@ -23,7 +23,7 @@ const PEOPLE_MAX: usize = 1_024;
 /// Sessions of which it is remembered who may touch them.
 const RECORDS_MAX: usize = 1_024;
 
-/// What the writer reads of a session, in the order of `StoredSession`.
+/// The columns that the writer reads of a session, in the order of `StoredSession`.
 pub(crate) const STORED_SESSION: &str =
     "SELECT s.sid, s.owner, p.org, s.revision, s.ended, s.awake, s.pending, s.number, s.term, s.wake_at,
         s.touched_at
@@ -38,7 +38,7 @@ pub(crate) struct SqliteTx {
     people: HashMap<(OrgId, PersonId), PersonRef>,
     /// Credentials that are for no turn, and whose they are. Emptied together with `people`.
     credentials: HashMap<TokenId, (CredentialRow, Pid)>,
-    /// What was last read of who may touch a session. It counts while the session's revision is the same.
+    /// The records that were last read of who may touch a session. It counts while the session's revision is the same.
     records: HashMap<SessionId, (Sid, Record)>,
     /// Tells whether another connection has written since.
     version: i64,
@@ -233,7 +233,7 @@ impl SqliteTx {
         Ok(self.db.last_insert_rowid())
     }
 
-    /// What is remembered of people may no longer be so.
+    /// Forgets what is remembered of people, which may no longer be so.
     pub(crate) fn forget_people(&mut self) {
         self.people.clear();
         self.credentials.clear();
@@ -262,7 +262,7 @@ impl SqliteTx {
         Ok(Some((row, pid)))
     }
 
-    /// What was read of a session, if it is still so.
+    /// The record that was read of a session, if it is still so.
     pub(crate) fn known_record(&self, session: SessionId, revision: u64) -> Option<Record> {
         self.records
             .get(&session)

@@ -1,4 +1,4 @@
-//! What lists, receipts and routing read. Whoever may not see a session does not find it in any list.
+//! The reads of lists, receipts and routing. Whoever may not see a session does not find it in any list.
 //!
 //! A person sees what they own, which every list reads from an index in the list's own order, and what was given to them,
 //! to a group of theirs or to their org, which is joined to it. What is not on the page costs nothing in the first case.
@@ -95,7 +95,7 @@ pub(crate) fn named(db: &Connection, org: OrgId, id: SessionId) -> Result<Vec<Na
     Ok(named)
 }
 
-/// Whether any session was ever brought here from elsewhere.
+/// True if any session was ever brought here from elsewhere.
 pub(crate) fn any_imports(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row("SELECT EXISTS (SELECT 1 FROM sessions WHERE imported IS NOT NULL)", [], |row| row.get(0))
 }
@@ -147,7 +147,7 @@ impl Sight {
         Ok(Self { owner, org: by.org.stored(), given: given.map(|to| grantee(to, by.org)).collect() })
     }
 
-    /// What nobody has who owns nothing.
+    /// The id that nobody has, for whoever owns nothing.
     fn not_owner(&self) -> Pid {
         self.owner.unwrap_or(-1)
     }
@@ -305,7 +305,7 @@ pub(crate) fn receipt(
     Ok(Some((record_of(db, receipt.session)?, receipt)))
 }
 
-/// What was said into a turn began later than what the turn began with.
+/// Words said into a turn began later than what the turn began with.
 pub(crate) fn turn_sql() -> String {
     format!(
         "SELECT {RECEIPT_COLUMNS} FROM {MESSAGES} WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.turn = ?2
@@ -339,7 +339,7 @@ pub(crate) fn scope(db: &Connection, session: SessionId, epoch: Epoch) -> Result
     Ok(read_all(db, SCOPE, params![session.stored(), epoch.0], read)?.pop())
 }
 
-/// What of a session is not final, in the order of the queue.
+/// The messages of a session that are not final, in the order of the queue.
 const QUEUE: &str =
     "WHERE m.sid = (SELECT sid FROM sessions WHERE id = ?1) AND m.pending = 1 ORDER BY m.seat";
 
@@ -354,7 +354,7 @@ pub(crate) fn queue_shown_sql() -> String {
     )
 }
 
-/// What runs, then the queue, then what the keeper has not seen yet.
+/// The message that runs, then the queue, then what the keeper has not seen yet.
 pub(crate) fn queue(db: &Connection, session: SessionId) -> Result<Vec<ReceiptRow>, SqliteError> {
     let mut queue = read_all(db, &queue_sql(), params![session.stored()], receipt_row)?;
     queue.sort_by_key(running_first);
@@ -379,7 +379,7 @@ pub(crate) fn queue_shown(
     Ok(queue)
 }
 
-/// What runs comes first; what was said into a turn comes after what it began with.
+/// The message that runs comes first; what was said into a turn comes after what it began with.
 fn running_first(receipt: &ReceiptRow) -> (bool, Option<Number>) {
     match receipt.state {
         ReceiptState::Running => (false, receipt.first),

@@ -448,7 +448,7 @@ impl SqliteTx {
         put_into_inbox(self, session, at, &InboxItem::Request { id, by, request, resolved }).map(drop)
     }
 
-    /// What was said elsewhere, then the log that tells of it: after it nothing waits.
+    /// The messages that were said elsewhere, then the log that tells of it: after it nothing waits.
     fn put_past(
         &mut self,
         session: SessionId,

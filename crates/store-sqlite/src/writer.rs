@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 1_024;
 const GROUP_MAX: usize = 512;
 /// Words in one commit, about: a group's pages are kept in memory until it is over.
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// What the thread needs: SQLite is modest, and so is our JSON.
+/// The stack that the thread needs: SQLite is modest, and so is our JSON.
 const STACK_BYTES: usize = 1 << 20;
 
 /// The way to the thread.
@@ -139,7 +139,7 @@ impl Drop for EndWithUs {
     }
 }
 
-/// What the thread owns.
+/// Everything that the thread owns.
 struct WriterThread {
     files: Arc<Files>,
     waiting: mpsc::Receiver<Item>,
@@ -213,7 +213,7 @@ impl WriterThread {
     }
 }
 
-/// What came of one change in a group that was committed.
+/// The outcome of one change in a group that was committed.
 enum Ran {
     Changed,
     /// It only looked, and answers with what it saw.

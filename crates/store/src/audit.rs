@@ -1,10 +1,10 @@
-//! What an audit entry says, and which entries are asked for: made here for every store, so that they all say the same.
+//! Audit entries and queries for them: made here for every store, so that they all say the same.
 
 use crate::{Append, AuditEntry, Trail};
 use kernel::{MessageId, Moment, OrgId, PersonId, Request, SessionId, Subject};
 use std::fmt;
 
-/// What an audit entry is about: a session, and the ids or names of what else, with spaces between them.
+/// The subject of an audit entry: a session, and the ids or names of what else, with spaces between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     pub session: Option<SessionId>,
@@ -17,7 +17,7 @@ impl About {
         Self { session: Some(session), subject: None }
     }
 
-    /// What a request to this session names.
+    /// The subject of a request to this session.
     pub fn request(session: SessionId, request: &Request) -> Self {
         match request.subject() {
             Subject::Session(_) => match request {
@@ -46,7 +46,7 @@ impl About {
     }
 }
 
-/// Which audit entries are wanted.
+/// The choice of audit entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditQuery {
     pub org: OrgId,
@@ -112,7 +112,7 @@ impl AuditRow {
         Self { by, refused: Some(entry.refused.into()), ..done }
     }
 
-    /// What the engine did by itself in this append.
+    /// The acts of the engine itself in this append.
     pub fn own_acts(org: OrgId, append: &Append) -> impl Iterator<Item = Self> {
         let at = append.facts.last().map_or(Moment(0), |fact| fact.at);
         let session = append.session;
@@ -123,7 +123,7 @@ impl AuditRow {
         })
     }
 
-    /// Whether it is one of those that are wanted.
+    /// True if it is one of those that are wanted.
     pub fn fits(&self, query: &AuditQuery) -> bool {
         let named = |subject: &String| {
             let is_session = self.session.is_some_and(|session| session.to_string() == *subject);

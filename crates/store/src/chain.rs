@@ -5,7 +5,7 @@ use crate::AuditRow;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// What seals are made with. Shown nowhere.
+/// The key that seals are made with. Shown nowhere.
 #[derive(Clone)]
 pub struct ChainKey(pub [u8; 32]);
 

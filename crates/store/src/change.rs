@@ -13,7 +13,7 @@ use kernel::people::{
 use kernel::{Grantee, GroupId, Moment, OrgId, PersonId, Principal, RuleId, SessionId, TokenId};
 use std::collections::BTreeSet;
 
-/// What was done under the key of a change.
+/// The use that was made of the key of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
     /// Nothing, or it is forgotten.
@@ -30,13 +30,13 @@ pub trait PeopleTx {
 
     // Who asks.
 
-    /// Whether there is such an org.
+    /// True if there is such an org.
     fn has_org(&mut self, org: OrgId) -> Result<bool, Self::Error>;
     /// A credential, with what decides whether it lets its person in.
     fn credential(&mut self, token: TokenId) -> Result<Option<(TokenRow, CredentialState)>, Self::Error>;
-    /// What somebody may do, as if they had no credential.
+    /// The principal of somebody, as if they had no credential.
     fn principal_of(&mut self, person: PersonId) -> Result<Option<Principal>, Self::Error>;
-    /// What was done under a key of this person's.
+    /// The use of a key of this person's.
     fn key_use(&mut self, by: &Principal, key: &Key, now: Moment) -> Result<KeyUse, Self::Error>;
 
     // The rows that a change is judged by.
@@ -45,19 +45,19 @@ pub trait PeopleTx {
     fn has_group(&mut self, org: OrgId, group: GroupId) -> Result<bool, Self::Error>;
     fn session_state(&mut self, session: SessionId) -> Result<Option<SessionState>, Self::Error>;
     fn rule_state(&mut self, org: OrgId, rule: RuleId) -> Result<Option<RuleState>, Self::Error>;
-    /// How many rules the org has whose time is not over.
+    /// The number of the org's rules whose time is not over.
     fn rules_in_force(&mut self, org: OrgId, now: Moment) -> Result<u32, Self::Error>;
     fn token_holder(&mut self, org: OrgId, token: TokenId) -> Result<Option<TokenHolder>, Self::Error>;
-    /// How many owners can come in.
+    /// The number of owners who can come in.
     fn active_owners(&mut self, org: OrgId) -> Result<u32, Self::Error>;
-    /// Whether an org of this machine has this name; as `name_key` makes it.
+    /// True if an org of this machine has this name; as `name_key` makes it.
     fn has_org_named(&mut self, key: &str) -> Result<bool, Self::Error>;
     fn has_group_named(&mut self, org: OrgId, name: &str) -> Result<bool, Self::Error>;
-    /// Whether somebody has this handle; as `name_key` makes it.
+    /// True if somebody has this handle; as `name_key` makes it.
     fn has_handle(&mut self, org: OrgId, key: &str) -> Result<bool, Self::Error>;
-    /// Who has this e-mail address; as `name_key` makes it.
+    /// The holder of this e-mail address; as `name_key` makes it.
     fn email_holder(&mut self, org: OrgId, key: &str) -> Result<Option<PersonId>, Self::Error>;
-    /// Who has this name at this identity provider, of whichever org.
+    /// The holder of this name at this identity provider, of whichever org.
     fn identity_holder(&mut self, issuer: &str, subject: &str) -> Result<Option<PersonId>, Self::Error>;
     /// The name that somebody has at this identity provider.
     fn subject_at(&mut self, person: PersonId, issuer: &str) -> Result<Option<String>, Self::Error>;

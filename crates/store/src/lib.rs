@@ -1,4 +1,4 @@
-//! What we need from a database without naming one.
+//! The ports of the store: what we need from a database without naming one.
 //!
 //! `ports` are the traits by who asks, `wrap` the one place between the engine and a store, `way_in`, `log`, `rows`,
 //! `people` and `audit` what goes in and comes back, `plan` the rules of the way in and `change` those of people, once for every store, `chain` the seals of the audit, `record`

@@ -1,4 +1,4 @@
-//! What a keeper reads and writes: a session's log, its inbox, and one append.
+//! The rows that a keeper reads and writes: a session's log, its inbox, and one append.
 
 use crate::outbox::NewOutgoing;
 use crate::people::RuleRow;
@@ -26,7 +26,7 @@ pub struct Loaded {
     pub term: Term,
     /// A checkpoint's facts, then every rule fact after it.
     pub facts: Vec<Fact>,
-    /// How many of them came after the checkpoint.
+    /// The number of them that came after the checkpoint.
     pub since_checkpoint: usize,
 }
 
@@ -37,11 +37,11 @@ pub struct InboxRow {
     pub number: u64,
     /// When it was accepted.
     pub at: Moment,
-    /// What it is.
+    /// The item itself.
     pub item: InboxItem,
 }
 
-/// What waits for the keeper.
+/// An item that waits for the keeper.
 // A page of them is short-lived; one more allocation per request would cost more than the room.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,11 +53,11 @@ pub enum InboxItem {
     Request { id: RequestId, by: PersonId, request: Request, resolved: Resolved },
     /// Some deadline has come.
     Wake,
-    /// What this person may do has changed: look whether they may still say what they have said here.
+    /// The rights of this person have changed: look whether they may still say what they have said here.
     Recheck { person: PersonId },
 }
 
-/// What a keeper writes in one step.
+/// Everything that a keeper writes in one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
     /// The session.
@@ -66,13 +66,13 @@ pub struct Append {
     pub term: Term,
     /// The last number that the keeper knows.
     pub after: Number,
-    /// What happened, in order.
+    /// The facts, in order.
     pub facts: Vec<NewFact>,
     /// The inbox rows that this answers; they go in the same transaction.
     pub drained: Vec<u64>,
     /// The inbox rows that were seen and stay: chores, which go with their verdict. The session can end over them.
     pub staying: Vec<u64>,
-    /// What the keeper says to wishes. A refused edit's words go; a granted one's become the message's.
+    /// The keeper's verdicts on wishes. A refused edit's words go; a granted one's become the message's.
     pub verdicts: Vec<(RequestId, Verdict)>,
     /// The claims that the session holds after this, each with how many may hold it.
     pub claims: Vec<(Claim, u32)>,
@@ -82,11 +82,11 @@ pub struct Append {
     pub replies: Vec<NewOutgoing>,
     /// The earliest moment at which something is due by itself.
     pub wake_at: Option<Moment>,
-    /// Whether a turn runs or waits after this, so that the next start must look after it.
+    /// True if a turn runs or waits after this, so that the next start must look after it.
     pub awake: bool,
     /// Rules that came with an answer.
     pub rules: Vec<RuleRow>,
-    /// What the engine did by itself, for the audit: the verb, and what it was done to.
+    /// The acts of the engine itself, for the audit: the verb, and what it was done to.
     pub own_acts: Vec<(&'static str, Option<MessageId>)>,
 }
 
@@ -95,14 +95,14 @@ pub struct Append {
 pub struct NewFact {
     /// When it happened.
     pub at: Moment,
-    /// What it followed from.
+    /// Its cause.
     pub cause: Cause,
-    /// What happened.
+    /// The entry itself.
     pub entry: Entry,
 }
 
 impl NewFact {
-    /// How many bytes of words it has.
+    /// The number of bytes of words in it.
     pub fn bytes(&self) -> usize {
         match &self.entry {
             Entry::Rule(_) => 0,
@@ -111,7 +111,7 @@ impl NewFact {
     }
 }
 
-/// What a fact followed from.
+/// The cause of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A message.
@@ -137,7 +137,7 @@ pub enum Entry {
     Story { turn: Turn, kind: String, body: Bytes },
 }
 
-/// What came of an append.
+/// The outcome of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appending {
     /// It is so; this is the last number now.

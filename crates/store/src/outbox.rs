@@ -16,7 +16,7 @@ pub struct NewOutgoing {
     pub kind: OutgoingKind,
 }
 
-/// What a reply is about. The words are in the log; they are read when it is sent.
+/// The subject of a reply. The words are in the log; they are read when it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutgoingKind {
     /// The message has reached a final state.
@@ -36,13 +36,13 @@ pub struct Outgoing {
     pub message: MessageId,
     pub kind: OutgoingKind,
     pub state: OutgoingState,
-    /// How often it was sent or read back. It only grows, so it says which try an answer is about.
+    /// The number of times it was sent or read back. It only grows, so it says which try an answer is about.
     pub tries: u32,
     /// When it is looked at again by itself: sent if it waits, read back if nobody knows; none if it is not.
     pub due: Option<Moment>,
     /// The node that is sending it.
     pub node: Option<NodeId>,
-    /// What the service calls it, once it was sent.
+    /// The service's own id of it, once it was sent.
     pub service_id: Option<String>,
     /// Why it was not sent, or why nobody knows.
     pub reason: Option<String>,
@@ -62,7 +62,7 @@ pub enum OutgoingState {
     Parked,
 }
 
-/// What became of a reply that was being sent, or was read back.
+/// The fate of a reply that was being sent, or was read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Became {
     /// The service has it, and calls it so.
@@ -75,13 +75,13 @@ pub enum Became {
     Again { due: Moment, reason: Option<String> },
 }
 
-/// What a door takes from the outbox.
+/// The replies that a door takes from the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakeOutgoing {
     /// The schemes of its addresses.
     pub schemes: Vec<String>,
-    /// What this node has taken for it and not settled yet. Anything else of its own that is *sending* was lost sight of: the
-    /// answer to an earlier take did not arrive.
+    /// The replies that this node has taken for it and not settled yet. Anything else of its own that is *sending* was
+    /// lost sight of: the answer to an earlier take did not arrive.
     pub under_way: Vec<u64>,
     pub now: Moment,
     /// When a reply that is taken to be read back is taken again, unless it was settled by then.
@@ -101,7 +101,7 @@ pub struct TakenOutgoing {
     pub next: Option<Moment>,
 }
 
-/// What a person does about a reply that does not go out by itself.
+/// The act of a person on a reply that does not go out by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hand {
     /// It is sent again, also if it may have been sent before.
@@ -115,23 +115,23 @@ pub enum Hand {
 pub struct SettleByHand {
     /// The reply.
     pub outgoing: u64,
-    /// What is done about it.
+    /// The act.
     pub hand: Hand,
     /// The node that was asked for it.
     pub here: NodeId,
-    /// What makes a repetition harmless.
+    /// The key that makes a repetition harmless.
     pub key: Option<Key>,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
 }
 
 impl Outgoing {
-    /// Whether the ones behind it to the same address have to wait for it. What waits for a person holds nobody up.
+    /// True if the ones behind it to the same address have to wait for it. What waits for a person holds nobody up.
     pub fn blocks(&self) -> bool {
         self.state == OutgoingState::Sending || self.due.is_some()
     }
 
-    /// Whether the node that takes it is sending it, and does not know so.
+    /// True if the node that takes it is sending it, and does not know so.
     pub fn is_lost(&self, node: NodeId, take: &TakeOutgoing) -> bool {
         self.state == OutgoingState::Sending
             && self.node == Some(node)
@@ -189,8 +189,8 @@ impl Outgoing {
             .flatten()
     }
 
-    /// Whether it is being sent by another node than this one: a file that came here from another machine may say so of a node
-    /// that is no more, and only a person can know that.
+    /// True if it is being sent by another node than this one: a file that came here from another machine may say so of
+    /// a node that is no more, and only a person can know that.
     fn is_sent_elsewhere(&self, here: NodeId) -> bool {
         self.state == OutgoingState::Sending && self.node != Some(here)
     }
@@ -204,7 +204,7 @@ impl Outgoing {
         (stands || self.is_sent_elsewhere(here)).then(again)
     }
 
-    /// Whether somebody may drop it by hand: it must not be under way, and what was sent is not taken back by that.
+    /// True if somebody may drop it by hand: it must not be under way, and what was sent is not taken back by that.
     pub fn is_droppable(&self, here: NodeId) -> bool {
         match self.state {
             OutgoingState::Waiting | OutgoingState::Unknown | OutgoingState::Parked => true,
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// What a node is sending is its own; of one on another machine only a person can know that it is no more.
+    /// A reply that a node is sending is its own; of one on another machine only a person can know that it is no more.
     #[test]
     fn what_another_node_sends_is_left_to_a_person() {
         let (own, foreign) = (waiting().taken(HERE, Moment(5)), waiting().taken(ELSEWHERE, Moment(5)));

@@ -1,6 +1,6 @@
-//! What came of a change, whatever was changed.
+//! The outcome of a change, whatever was changed.
 
-/// What came of a change. `T` is what was made, `R` the reason of a refusal.
+/// The outcome of a change. `T` is what was made, `R` the reason of a refusal.
 ///
 /// The key is looked up before anything else: whoever repeats a change gets its answer of then, whatever has happened since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Who there is and what they may do, as a store keeps it: orgs, people, groups, grants, directories, credentials, links.
+//! People and their rights, as a store keeps them: orgs, people, groups, grants, directories, credentials, links.
 //! Every way in which that can change is `kernel::people`'s; here is what the audit says of it.
 
 use crate::record::{grant_word, right_word, role_word};
@@ -21,7 +21,7 @@ pub struct OrgRow {
     pub name: String,
     pub settings: OrgSettings,
     pub made_at: Moment,
-    /// How many people of it are not disabled.
+    /// The number of its people who are not disabled.
     pub people: u32,
 }
 
@@ -46,7 +46,7 @@ pub struct LoginRow {
     pub org: OrgId,
     pub person: PersonId,
     pub handle: String,
-    /// What their password is compared with; none if they have none.
+    /// The hash that their password is compared with; none if they have none.
     pub password: Option<String>,
     pub standing: u64,
     pub is_disabled: bool,
@@ -78,7 +78,7 @@ pub struct GroupRow {
     pub people: Vec<PersonId>,
 }
 
-/// What somebody was given.
+/// The grant of somebody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantRow {
     pub to: Grantee,
@@ -87,7 +87,7 @@ pub struct GrantRow {
     pub since: Moment,
 }
 
-/// What can be seen of a credential.
+/// A credential, as far as it can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenView {
     pub token: TokenId,
@@ -108,7 +108,8 @@ pub struct NewChange {
     pub trail: Trail,
 }
 
-/// What a change is about, as the audit has it: ids and names, then how much was given: a grant, a role, rights. No secrets.
+/// The subject of a change, as the audit has it: ids and names, then how much was given: a grant, a role, rights. No
+/// secrets.
 pub fn about_change(change: &PeopleChange) -> About {
     let (session, subject) = match change {
         PeopleChange::MakeOrg { org, .. } => (None, Some(org.org.to_string())),
@@ -158,7 +159,7 @@ fn resource_about(on: &Resource, what: &str) -> (Option<SessionId>, Option<Strin
     }
 }
 
-/// What an org has decided; what it leaves as the machine has it is left out.
+/// The decisions of an org; what it leaves as the machine has it is left out.
 fn settings_text(settings: &OrgSettings) -> Option<String> {
     let OrgSettings { share_new, open_max, awake_max } = *settings;
     let shared = share_new.map(|grant| format!("share_new={}", grant_word(grant)));
@@ -185,7 +186,7 @@ pub fn grantee_parse(text: &str) -> Option<Grantee> {
     }
 }
 
-/// What somebody may do, put together from what is stored about them: the one way in which stores make principals.
+/// The rights of somebody, put together from what is stored about them: the one way in which stores make principals.
 #[derive(Debug, Clone)]
 pub struct Stands<'a> {
     pub row: &'a PersonRow,
@@ -235,7 +236,7 @@ impl Stands<'_> {
 }
 
 impl TokenView {
-    /// What can be seen of this credential.
+    /// This credential, as far as it can be seen.
     pub fn of(row: &TokenRow, last_used: Option<Moment>) -> Self {
         Self {
             token: row.token,
@@ -257,8 +258,8 @@ pub struct NewAccount {
     pub agent: String,
     /// The variables that are in it; shown to whoever gave them.
     pub names: Vec<String>,
-    /// What they hold, sealed. Never opened here.
+    /// Their content, sealed. Never opened here.
     pub sealed: Bytes,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
 }

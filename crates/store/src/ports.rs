@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// An answer that takes a while.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// What went wrong, by what can be done about it.
+/// The failures of a store, by what can be done about them.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Nothing was changed. The disk is full; reading goes on, and so does writing once there is room.
@@ -39,7 +39,7 @@ pub enum StoreError {
     /// It may or may not have been changed: look by id before anything else is done.
     #[error("the store did not say whether it happened: {0}")]
     Unknown(String),
-    /// What is stored cannot be understood. Stop, and change nothing.
+    /// The stored bytes cannot be understood. Stop, and change nothing.
     #[error("stored data cannot be read: {0}")]
     Damaged(String),
 }
@@ -68,10 +68,10 @@ ports! {
         /// Promises that the keeper will see a wish that is not a message. One transaction, like `accept`.
         Door fn ask(by: Arc<Principal>, new: NewRequest) -> Outcome<Asked, Rejection>;
 
-        /// What was done under this key, for whoever cannot even ask any more for what they asked for then.
+        /// The answer for this key, for whoever cannot even ask any more for what they asked for then.
         Read fn answer_for(org: OrgId, person: PersonId, key: Key, now: Moment) -> KeyAnswer;
 
-        /// What the keeper said to a wish; none while it has not.
+        /// The keeper's verdict on a wish; none while it has not.
         Read fn verdict(request: RequestId) -> Option<Verdict>;
 
         /// Lets another open session be the one that a conversation is bound to. One transaction with its audit entry.
@@ -86,7 +86,7 @@ ports! {
         /// All that a keeper needs to know to keep a session: rule facts only, from a checkpoint if there is a good one.
         Read fn load(session: SessionId) -> Option<Loaded>;
 
-        /// What waits for the keeper, in order of acceptance.
+        /// The items that wait for the keeper, in order of acceptance.
         Read fn inbox(session: SessionId, limit: usize) -> Vec<InboxRow>;
 
         /// Writes what happened. One transaction, or nothing: facts in, inbox rows out, verdicts, claims, replies into the
@@ -99,15 +99,16 @@ ports! {
         /// The words of a message, as they are now.
         Read fn words(message: MessageId) -> Option<Bytes>;
 
-        /// Whether this person may say something to this session now, by the same rule as everywhere.
+        /// True if this person may say something to this session now, by the same rule as everywhere.
         Read fn may_say(session: SessionId, person: PersonId) -> bool;
 
-        /// Whether this person may rule this session now, in the same way: asked when a chore of theirs begins, which may have
-        /// waited.
+        /// True if this person may rule this session now, in the same way: asked when a chore of theirs begins, which
+        /// may have waited.
         Read fn may_rule(session: SessionId, person: PersonId) -> bool;
     }
 
-    /// What people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query language.
+    /// The views that people read: lists are filtered by the rule of `kernel::grant_of`, in the backend's own query
+    /// language.
     pub trait Views {
         /// The session that this `To` finds now, for whoever asks where something would go; with its access record.
         Read fn find(org: OrgId, to: To) -> Finding;
@@ -190,8 +191,8 @@ ports! {
         /// Puts a new secret in the place of a browser's old one, which counts until `old_until`. Answers whether it was there.
         Write fn rotate_token(token: TokenId, hash: [u8; 32], now: Moment, old_until: Moment) -> bool;
 
-        /// Who could be meant by what somebody typed to sign in: an e-mail address, `NAME`, or `ORG/NAME`. None unless it is
-        /// exactly one person.
+        /// The person who is meant by what somebody typed to sign in: an e-mail address, `NAME`, or `ORG/NAME`. None
+        /// unless it is exactly one person.
         Read fn login(typed: String) -> Option<LoginRow>;
 
         /// Lets somebody in who has proved who they are. One transaction with its audit entry. Answers `false`, and changes
@@ -243,7 +244,7 @@ ports! {
         /// An org's groups, with who is in them.
         Read fn groups(org: OrgId) -> Vec<GroupRow>;
 
-        /// What was given on something of this org.
+        /// The grants on something of this org.
         Read fn grants(org: OrgId, on: Resource) -> Vec<GrantRow>;
 
         /// The directories of this org that may be chosen, and by whom.
@@ -281,7 +282,7 @@ ports! {
         /// *sending* before this answers. A start that was replaced gets nothing.
         Write fn outbox_take(take: TakeOutgoing) -> TakenOutgoing;
 
-        /// What became of the try with this number, which was to send a reply or to read it back. Answers whether it could
+        /// Settles the try with this number, which was to send a reply or to read it back. Answers whether it could
         /// (`Outgoing::after`).
         Write fn outbox_settle(outgoing: u64, tries: u32, became: Became, now: Moment) -> bool;
 

@@ -1,4 +1,4 @@
-//! How rule facts become the rows that lists and receipts are read from.
+//! Projections: the rows that rule facts become, from which lists and receipts are read.
 //!
 //! Every backend applies these changes in the transaction of the append, and a test folds the whole log through
 //! `project` again and compares. So a projection can always be thrown away, and no backend has an opinion of its own.
@@ -41,7 +41,7 @@ pub enum Change {
     Ended(EndWhy),
 }
 
-/// What this fact changes in the projections.
+/// The changes of this fact in the projections.
 pub fn project(fact: &Fact) -> Vec<Change> {
     use ReceiptState::*;
     let receipt = |message: &MessageId, state, why| vec![Change::Receipt { message: *message, state, why }];

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use kernel::{ApprovalId, ApprovalTerms, EndWhy, Epoch, Fact, MessageId, Moment, Number, Scope, Turn};
 use std::collections::BTreeMap;
 
-/// What the rule facts of one session come to, for lists and receipts.
+/// The sum of the rule facts of one session, for lists and receipts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projection {
     /// Where each message stands that the keeper has seen.
@@ -25,7 +25,7 @@ pub struct Projection {
     pub scopes: BTreeMap<Epoch, Scope>,
     /// When the agent last finished a turn.
     pub turn_over_at: Option<Moment>,
-    /// What approvals say that have not been asked yet: their words come before them.
+    /// The words of approvals that have not been asked yet: their words come before them.
     told: BTreeMap<ApprovalId, Bytes>,
 }
 
@@ -36,7 +36,7 @@ pub struct Standing {
     pub state: ReceiptState,
     /// A stable word for why.
     pub why: Option<&'static str>,
-    /// How often its words were replaced.
+    /// The number of times its words were replaced.
     pub revision: u32,
     /// The epoch of the scope that it was written for; none until the keeper has seen it.
     pub epoch: Option<Epoch>,
@@ -77,9 +77,9 @@ pub struct ApprovalStanding {
     pub asked_at: Moment,
     /// When it becomes a no.
     pub until: Moment,
-    /// What its answers are judged by.
+    /// The terms by which its answers are judged.
     pub terms: ApprovalTerms,
-    /// What it says.
+    /// Its words.
     pub words: Option<Bytes>,
     /// When it was answered, or lapsed.
     pub settled_at: Option<Moment>,

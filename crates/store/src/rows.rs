@@ -1,4 +1,4 @@
-//! What is read back from a store: rows for lists, receipts, facts.
+//! Rows that are read back from a store: for lists, receipts, facts.
 
 use bytes::Bytes;
 use kernel::{
@@ -21,7 +21,7 @@ pub enum ReceiptState {
 }
 
 impl ReceiptState {
-    /// Whether it can never change again.
+    /// True if it can never change again.
     pub fn is_final(self) -> bool {
         match self {
             Self::Waiting | Self::Held | Self::Running => false,
@@ -34,7 +34,7 @@ impl ReceiptState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedRow {
     pub receipt: ReceiptRow,
-    /// How its sender is called.
+    /// The handle of its sender.
     pub sender: Option<String>,
     /// Its parts as they were encoded; none if there are more of them than was asked for, or none any more.
     pub words: Option<Bytes>,
@@ -50,7 +50,7 @@ pub struct ReceiptRow {
     /// A stable word for why it is held, failed or refused: `after_failure`, `gone`, `interrupted` …
     pub why: Option<&'static str>,
     pub revision: u32,
-    /// How its sender wanted it to be delivered.
+    /// The delivery that its sender wanted.
     pub delivery: Delivery,
     /// The epoch of the scope that it was written for; none until the keeper has seen it.
     pub epoch: Option<Epoch>,
@@ -82,11 +82,11 @@ pub struct SessionRow {
     pub epoch: Epoch,
     /// Of which session it is a fork.
     pub origin: Option<Origin>,
-    /// What it was elsewhere, if it was brought here.
+    /// Its origin elsewhere, if it was brought here.
     pub import: Option<Import>,
     pub ended: Option<EndWhy>,
     pub archived: bool,
-    /// Whether a turn is under way.
+    /// True if a turn is under way.
     pub awake: bool,
     /// Messages that are not final.
     pub pending: u32,
@@ -97,7 +97,7 @@ pub struct SessionRow {
     pub touched_at: Moment,
 }
 
-/// What a session was elsewhere, as the file says that it was made from.
+/// The origin of a session elsewhere, as the file says that it was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
     /// The id that it had there.
@@ -111,7 +111,7 @@ pub struct Import {
 pub struct WorktreeRow {
     pub org: OrgId,
     pub session: SessionId,
-    /// What the worktree is called.
+    /// The name of the worktree.
     pub name: String,
     /// Where the session acts in it.
     pub directory: String,
@@ -127,7 +127,7 @@ impl WorktreeRow {
     }
 }
 
-/// Which sessions a list shows.
+/// The choice of the sessions that a list shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionsQuery {
     pub by: Seer,
@@ -137,7 +137,7 @@ pub struct SessionsQuery {
     pub limit: usize,
 }
 
-/// Which sessions a list shows.
+/// The choice of the sessions that a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// Open and not archived.
@@ -188,9 +188,9 @@ pub struct ApprovalRow {
     pub state: ApprovalState,
     pub asked_at: Moment,
     pub until: Moment,
-    /// What its answers are judged by.
+    /// The terms by which its answers are judged.
     pub terms: ApprovalTerms,
-    /// What it says, encoded once; none if its words were forgotten, or it was asked before they were kept.
+    /// Its words, encoded once; none if its words were forgotten, or it was asked before they were kept.
     pub words: Option<Bytes>,
     /// When it was answered, or lapsed; none while it is open, and of what was settled before this was kept.
     pub settled_at: Option<Moment>,
@@ -223,7 +223,7 @@ pub struct Seer {
 }
 
 impl Seer {
-    /// What of a principal lists depend on.
+    /// The part of a principal that lists depend on.
     pub fn of(by: &Principal) -> Self {
         let bound = by.bound.map(|(session, _)| session);
         Self { org: by.org, person: by.person, groups: by.groups.clone(), bound }
@@ -235,7 +235,7 @@ impl Seer {
 pub struct AuditEntry {
     /// None if nobody knows who it was: a sign-in that failed.
     pub by: Option<(OrgId, PersonId)>,
-    /// What it was about, as an id or a name.
+    /// The subject, as an id or a name.
     pub subject: Option<String>,
     pub trail: crate::Trail,
     /// The stable code of the refusal.
@@ -247,7 +247,7 @@ pub struct AuditEntry {
 pub struct AccountRow {
     /// The variables that are in it.
     pub names: Vec<String>,
-    /// What they hold, sealed.
+    /// Their content, sealed.
     pub sealed: Bytes,
     /// When it was given.
     pub since: Moment,
@@ -282,6 +282,6 @@ pub struct Gauges {
 pub struct Finding {
     /// As `kernel::route` wants it.
     pub found: kernel::Found,
-    /// Who may touch it.
+    /// The record by which it is judged who may touch it.
     pub record: Option<kernel::Record>,
 }

@@ -1,4 +1,4 @@
-//! What doors bring to the store, and what came of it.
+//! Everything that doors bring to the store, and what came of it.
 
 use crate::log::NewFact;
 use crate::rows::Import;
@@ -22,7 +22,7 @@ pub struct NewMessage {
     pub asks_for_new: bool,
     /// Its parts, encoded once; opaque here.
     pub words: Bytes,
-    /// How it is to reach a session whose turn is under way.
+    /// The way it is to reach a session whose turn is under way.
     pub delivery: Delivery,
     /// The epoch of the scope that its sender saw, if they said so.
     pub under: Option<Epoch>,
@@ -32,9 +32,9 @@ pub struct NewMessage {
     pub reply: Option<Address>,
     /// The same key gets the same receipt.
     pub key: Option<Key>,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
-    /// How many messages of one session may be unfinished.
+    /// The most messages of one session that may be unfinished.
     pub pending_max: u32,
     /// The address schemes of the door that it came through: it uses, binds and answers to no other.
     pub schemes: &'static [Scheme],
@@ -51,19 +51,19 @@ pub struct NewSession {
     pub origin: Option<Origin>,
     /// The worktree that it goes into before anything else.
     pub enter: Option<NewWorktree>,
-    /// What people call it.
+    /// Its title, for people.
     pub title: Option<String>,
     /// The conversation it belongs to. That of a message comes from where the message is sent.
     pub bind: Option<Address>,
-    /// What somebody chose for it, which has to be theirs to choose.
+    /// The choices for it, which have to be theirs to choose.
     pub chosen: Chosen,
-    /// How many sessions one person may have open.
+    /// The most sessions that one person may have open.
     pub open_max: u32,
-    /// How many sessions the whole org may have open; it may want fewer.
+    /// The most sessions that the whole org may have open; it may want fewer.
     pub org_open_max: u32,
 }
 
-/// What somebody chose for a new session.
+/// The choices for a new session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The agent that it will talk to.
@@ -77,13 +77,13 @@ pub struct Chosen {
 pub struct Create {
     /// The session.
     pub session: NewSession,
-    /// What it brings along from elsewhere.
+    /// The past that it brings along from elsewhere.
     pub past: Option<Past>,
-    /// What it is made of, for the audit of a refusal: the session that is forked, or the name it had elsewhere.
+    /// Its source, for the audit of a refusal: the session that is forked, or the name it had elsewhere.
     pub subject: Option<String>,
     /// The same key gets the same session.
     pub key: Option<Key>,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
     /// The address schemes of the door that it came through: it is bound to no other.
     pub schemes: &'static [Scheme],
@@ -92,16 +92,16 @@ pub struct Create {
 /// A conversation that was had elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Past {
-    /// What the session was called there. It answers to this in its org, too.
+    /// The session's name there. It answers to this in its org, too.
     pub import: Import,
-    /// What was said, in this order; all of it has ended when `facts` are told.
+    /// The messages, in this order; all of it has ended when `facts` are told.
     pub messages: Vec<PastMessage>,
     /// The log, from the fact that opens the session on. Nothing waits or runs after it.
     pub facts: Vec<NewFact>,
 }
 
 impl Past {
-    /// How many bytes of words there are to be written.
+    /// The number of bytes of words there are to be written.
     pub fn bytes(&self) -> usize {
         let said = self.messages.iter().map(|said| said.words.len());
         said.chain(self.facts.iter().map(NewFact::bytes)).sum()
@@ -115,11 +115,11 @@ pub struct PastMessage {
     pub message: MessageId,
     /// Its parts, encoded once; opaque here.
     pub words: Bytes,
-    /// How it reached the turn.
+    /// The way it reached the turn.
     pub delivery: Delivery,
 }
 
-/// What makes a repeated wish the same wish. The scope is org, person and verb.
+/// The key that makes a repeated wish the same wish. The scope is org, person and verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// The verb, so that one key may be used for different things.
@@ -141,10 +141,10 @@ pub enum HashForm {
     Stored,
 }
 
-/// What an audit entry says besides who.
+/// The content of an audit entry besides who.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail {
-    /// What was wished.
+    /// The verb of the wish.
     pub verb: &'static str,
     /// The way in.
     pub door: &'static str,
@@ -163,7 +163,7 @@ pub struct Accepted {
     pub message: MessageId,
     /// Its session.
     pub session: SessionId,
-    /// Whether the session was made for it.
+    /// True if the session was made for it.
     pub created: bool,
     /// The session the conversation had before.
     pub previous: Option<(SessionId, EndWhy)>,
@@ -178,19 +178,19 @@ pub struct Accepted {
 pub struct NewRequest {
     /// Minted by us.
     pub id: RequestId,
-    /// What is asked.
+    /// The request itself.
     pub request: Request,
-    /// What was looked up for it.
+    /// The things that were looked up for it.
     pub resolved: Resolved,
     /// The words of an edit; opaque here.
     pub words: Option<Bytes>,
     /// The same key gets the same answer.
     pub key: Option<Key>,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
 }
 
-/// What was looked up for a request on its way in, because the session's own state does not have it.
+/// The things that were looked up for a request on its way in, because the session's own state does not have it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resolved {
     /// The scope that a message to be released `there` was written for.
@@ -199,7 +199,7 @@ pub struct Resolved {
     pub rule: Option<RememberedRule>,
 }
 
-/// What came of a request, at the door.
+/// The outcome of a request, at the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// It is in the inbox of this session, and its keeper will say yes or no.
@@ -234,7 +234,7 @@ impl RememberedRule {
     }
 }
 
-/// What the keeper said to a wish.
+/// The keeper's verdict on a wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Granted; of a chore, that it is done.
@@ -252,9 +252,9 @@ pub struct Rebind {
     pub address: Address,
     /// The session it shall belong to.
     pub to: SessionId,
-    /// What makes a repetition harmless.
+    /// The key that makes a repetition harmless.
     pub key: Option<Key>,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
     /// The address schemes of the door that it came through: no other can be moved.
     pub schemes: &'static [Scheme],
@@ -269,7 +269,7 @@ pub struct Retitle {
     pub title: Option<String>,
     /// Archived or not, if anything.
     pub archived: Option<bool>,
-    /// What the audit entry says.
+    /// The trail for the audit entry.
     pub trail: Trail,
 }
 
@@ -284,7 +284,7 @@ pub enum Rejection {
     Denied(Denied),
     /// The session has ended.
     Ended { session: SessionId, why: EndWhy },
-    /// What was asked for belongs to a scope that has not been.
+    /// The wish belongs to a scope that has not been.
     OtherScope,
     /// Too many messages of the session are unfinished.
     QueueFull { limit: u32 },
@@ -301,7 +301,7 @@ pub enum Rejection {
     /// Its session would be a new one: look at directory and agent, and come again with it. `by` is there if the
     /// principal has changed since the caller looked.
     WouldBeNew { by: Option<Box<Principal>> },
-    /// What was done under the key is not there any more.
+    /// The thing that was done under the key is not there any more.
     Gone,
 }
 
@@ -309,7 +309,7 @@ impl Rejection {
     /// The code in the audit of a key that stands for something else.
     pub const CONFLICT: &'static str = "idempotency_conflict";
 
-    /// What `kernel` says of it. What may not be seen is not there.
+    /// The kernel's word on it. Whatever may not be seen is not there.
     pub fn denied(denied: Denied, what: &'static str) -> Self {
         match denied {
             Denied::Unseen => Self::NotFound { what },
@@ -317,7 +317,7 @@ impl Rejection {
         }
     }
 
-    /// Whether it says what somebody may not see or do, and nothing of what there is.
+    /// True if it says what somebody may not see or do, and nothing of what there is.
     pub(crate) fn is_of_rights(&self) -> bool {
         matches!(self, Self::Unauthenticated | Self::NotFound { .. } | Self::Denied(_))
     }

@@ -18,15 +18,15 @@ struct ChatLog {
 /// Something that was posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Post {
-    /// What the service calls it.
+    /// The service's own id of it.
     pub id: String,
     pub channel: String,
-    /// What whoever posted it calls it.
+    /// The poster's own id of it.
     pub client_id: String,
     pub text: String,
 }
 
-/// How the service behaves.
+/// The behaviour of the service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ChatBehaviour {
     /// It keeps what it is sent, and says so.
@@ -44,7 +44,7 @@ pub enum ChatBehaviour {
     Refuses { channel: String },
 }
 
-/// What the service says to a post.
+/// The service's answer to a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatAnswer {
     /// It has it, under this id.
@@ -98,7 +98,7 @@ impl ChatService {
         Ok(found.map(|post| post.id.clone()))
     }
 
-    /// What was posted in a channel, in the order in which it came.
+    /// The posts of a channel, in the order in which they came.
     pub fn posts(&self, channel: &str) -> Vec<Post> {
         self.kept().posts.iter().filter(|post| post.channel == channel).cloned().collect()
     }

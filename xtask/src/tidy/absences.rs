@@ -144,11 +144,11 @@ pub(super) fn runners_read_no_store(house: &Repository) -> Vec<Violation> {
     found.collect()
 }
 
-/// What crosses nodes as a call: hints, and looks that die with their caller.
+/// The files that cross nodes as calls: hints, and looks that die with their caller.
 const CALLS: &[&str] = &["crates/engine/src/cluster", "crates/engine/src/node.rs"];
-/// What a call must not have: something to be done, or somebody's right to it. Both are rows.
+/// Things a call must not have: something to be done, or somebody's right to it. Both are rows.
 const ROWS_ONLY: &[&str] = &["Chore", "Request", "Principal"];
-/// What makes a row of a wish, and where that is done.
+/// The type that makes a row of a wish, and the places where that is done.
 const WISH: &str = "NewRequest";
 const WAY_IN: &str = "crates/engine/src/intake";
 

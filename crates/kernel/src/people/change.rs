@@ -1,4 +1,4 @@
-//! What can be asked for: every change of who may do what, as plain data.
+//! The changes that can be asked for: every change of who may do what, as plain data.
 
 use crate::{
     Grant, Grantee, GroupId, Moment, OrgId, PersonId, Principal, Rights, Role, RuleId, SessionId, TokenId,
@@ -16,19 +16,19 @@ pub fn name_key(name: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOrg {
     pub org: OrgId,
-    /// How it is called in `ORG/NAME`. One of its kind on a machine.
+    /// Its name in `ORG/NAME`. One of its kind on a machine.
     pub name: String,
     pub owner: NewPerson,
     /// The directories that the owner may choose from the beginning.
     pub roots: Vec<String>,
 }
 
-/// What an org decides for itself.
+/// The settings of an org.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OrgSettings {
-    /// What everybody in the org is given on a session that is made from now on; none keeps it to its maker.
+    /// The grant of everybody in the org on a session that is made from now on; none keeps it to its maker.
     pub share_new: Option<Grant>,
-    /// How many sessions the org may have open, if less than the machine allows.
+    /// The most sessions the org may have open, if less than the machine allows.
     pub open_max: Option<u32>,
     /// In how many of them a turn may be under way, if less than the machine allows.
     pub awake_max: Option<u32>,
@@ -38,7 +38,7 @@ pub struct OrgSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPerson {
     pub person: PersonId,
-    /// How they are called in addresses. One of its kind in an org.
+    /// Their name in addresses. One of its kind in an org.
     pub handle: String,
     pub name: Option<String>,
     /// One of its kind in an org.
@@ -84,21 +84,22 @@ pub enum Purpose {
     Machine,
     /// A browser's cookie.
     Browser,
-    /// What `homing login` keeps.
+    /// The one that `homing login` keeps.
     Cli,
     /// A token that somebody made for a program of theirs.
     Api,
-    /// What an agent may use to call back, while its turn lasts.
+    /// The one an agent may use to call back, while its turn lasts.
     Turn,
 }
 
 impl Purpose {
-    /// Whether people see such credentials, and may revoke them. The machine's goes with its file, a turn's with its turn.
+    /// True if people see such credentials, and may revoke them. The machine's goes with its file, a turn's with its
+    /// turn.
     pub const fn is_listed(self) -> bool {
         matches!(self, Self::Browser | Self::Cli | Self::Api)
     }
 
-    /// Whether somebody has signed in with it: those are signed out by another password.
+    /// True if somebody has signed in with it: those are signed out by another password.
     pub const fn is_sign_in(self) -> bool {
         matches!(self, Self::Browser | Self::Cli)
     }
@@ -112,7 +113,7 @@ pub struct TokenRow {
     pub hash: [u8; 32],
     pub person: PersonId,
     pub purpose: Purpose,
-    /// What people call it.
+    /// Its title, for people.
     pub name: Option<String>,
     pub rights: Rights,
     /// The only client name it may use in addresses.
@@ -144,7 +145,7 @@ impl TokenRow {
         }
     }
 
-    /// Whether it is good at this moment, as far as the clock is concerned.
+    /// True if it is good at this moment, as far as the clock is concerned.
     pub fn is_fresh(&self, last_used: Option<Moment>, now: Moment) -> bool {
         let used = last_used.map_or(self.made_at, |used| used.max(self.made_at));
         let idle = self.idle_ms_max.is_some_and(|most| now.0 >= used.0.saturating_add(most));
@@ -173,7 +174,7 @@ pub struct RootRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleRow {
     pub rule: RuleId,
-    /// Who made it.
+    /// The person who made it.
     pub by: PersonId,
     pub since: Moment,
     /// By its name in the configuration.
@@ -188,7 +189,7 @@ pub struct RuleRow {
     pub until: Option<Moment>,
 }
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleEffect {
     Allow,
@@ -198,7 +199,7 @@ pub enum RuleEffect {
 }
 
 impl RuleRow {
-    /// Whether its time is over.
+    /// True if its time is over.
     pub fn is_over(&self, now: Moment) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
@@ -237,7 +238,7 @@ pub enum PeopleChange {
         /// As in `MakeOrg`.
         walled: bool,
     },
-    /// What is none stays as it is.
+    /// A field that is none stays as it is.
     ChangePerson {
         person: PersonId,
         name: Option<String>,
@@ -279,7 +280,7 @@ pub enum PeopleChange {
         group: GroupId,
         name: String,
     },
-    /// What it was given on sessions and agents goes with it, and so do its directories.
+    /// Its grants on sessions and agents go with it, and so do its directories.
     RemoveGroup {
         group: GroupId,
     },

@@ -1,4 +1,4 @@
-//! Who may change who may do what, in two steps: `may_ask` before anything is looked up, `may_change` on the rows.
+//! The rule of who may change rights, in two steps: `may_ask` before anything is looked up, `may_change` on the rows.
 
 use super::{ChangeRows, PeopleChange, PersonState, Resource, RuleRow};
 use crate::{
@@ -221,8 +221,8 @@ fn may_remove_rule(by: &Principal, rows: &ChangeRows) -> Result<(), PeopleRefusa
     may_rule(by, rows)
 }
 
-/// What lets a person in (a link, a password) makes a credential that is good for everything, so a lesser one cannot make
-/// it: it would be a way to get more out of it than was put in.
+/// A link or a password, which lets a person in, makes a credential that is good for everything, so a lesser one cannot
+/// make it: it would be a way to get more out of it than was put in.
 fn may_let_in(by: &Principal) -> Result<(), PeopleRefusal> {
     may(by, OrgAct::Mint { rights: Rights::ALL })?;
     if by.client.is_none() { Ok(()) } else { Err(PeopleRefusal::OneClient) }

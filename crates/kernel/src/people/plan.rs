@@ -1,4 +1,4 @@
-//! What refuses a change that somebody may ask for, whom it touches, and what is written.
+//! The plan of a change: what refuses it although somebody may ask for it, whom it touches, and what is written.
 
 use super::may::{may_change, there};
 use super::{
@@ -17,7 +17,7 @@ pub const RULES_MAX: u32 = 1_000;
 
 type Planned = Result<PeoplePlan, PeopleRefusal>;
 
-/// What is to be done about a change, on the rows that `reads_of` names.
+/// The plan of a change, on the rows that `reads_of` names.
 pub fn plan_change(by: &Principal, change: &PeopleChange, rows: &ChangeRows, at: Moment) -> Planned {
     may_ask(by, change)?;
     may_change(by, change, rows)?;
@@ -199,7 +199,7 @@ fn org_keeps_owners(rows: &ChangeRows, goes: PersonState) -> Result<(), PeopleRe
     if counts && rows.owners <= OWNERS_MIN { Err(PeopleRefusal::LastOwner) } else { Ok(()) }
 }
 
-/// Who is disabled or only looks could do nothing with a session, and nobody else could for them.
+/// Somebody who is disabled or only looks could do nothing with a session, and nobody else could for them.
 fn can_own(rows: &ChangeRows) -> Result<(), PeopleRefusal> {
     let heir = rows.heir.ok_or(PeopleRefusal::NotFound("person"))?;
     if heir.is_disabled() || heir.role == Role::Viewer { Err(PeopleRefusal::CannotOwn) } else { Ok(()) }
@@ -222,7 +222,7 @@ fn can_be_ruled(by: &Principal, rule: &RuleRow, rows: &ChangeRows) -> Result<(),
 
 // Whom it touches, and what is written.
 
-/// What everybody may do is as before.
+/// A plan after which everybody may do what they could before.
 fn quiet(writes: Vec<PeopleWrite>) -> PeoplePlan {
     PeoplePlan::new(None, writes)
 }

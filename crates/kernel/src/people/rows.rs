@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 pub struct ChangeReads<'a> {
     /// Whom it is about.
     pub person: Option<PersonId>,
-    /// Who is to own sessions.
+    /// The person who is to own sessions.
     pub heir: Option<PersonId>,
     /// To whom something is given, or who is asked.
     pub grantee: Option<Grantee>,
@@ -23,20 +23,20 @@ pub struct ChangeReads<'a> {
     pub session: Option<SessionId>,
     /// With the session that it is for.
     pub rule: Option<RuleId>,
-    /// How many rules the org has whose time is not over.
+    /// True if the number of the org's rules whose time is not over is needed.
     pub rules: bool,
     /// With whoever holds it.
     pub token: Option<TokenId>,
-    /// How many owners can come in.
+    /// True if the number of owners who can come in is needed.
     pub owners: bool,
     /// An org of this name, on the whole machine; as `name_key` makes it.
     pub org_name: Option<String>,
     pub group_name: Option<&'a str>,
     /// People of these handles; as `name_key` makes them.
     pub handles: Vec<String>,
-    /// Who has this e-mail address; as `name_key` makes it.
+    /// The holder of this e-mail address; as `name_key` makes it.
     pub email: Option<String>,
-    /// Who has this name at this identity provider (of any org), and which name `person` has there.
+    /// The holder of this name at this identity provider (of any org), and the name that `person` has there.
     pub identity: Option<(&'a str, &'a str)>,
 }
 
@@ -45,7 +45,7 @@ pub struct ChangeReads<'a> {
 pub struct ChangeRows {
     pub person: Option<PersonState>,
     pub heir: Option<PersonState>,
-    /// Whether the grantee is there. The org always is.
+    /// True if the grantee is there. The org always is.
     pub grantee: bool,
     pub group: bool,
     /// The one that was asked for, or the one that the rule is for.
@@ -74,7 +74,7 @@ pub struct PersonState {
 }
 
 impl PersonState {
-    /// Whether they may come in at all.
+    /// True if they may come in at all.
     pub const fn is_disabled(&self) -> bool {
         self.disabled_at.is_some()
     }
@@ -179,7 +179,7 @@ impl PeoplePlan {
         self.touched.as_ref()
     }
 
-    /// What is written, in this order.
+    /// The writes, in this order.
     pub fn writes(&self) -> &[PeopleWrite] {
         &self.writes
     }
@@ -264,7 +264,7 @@ pub enum PeopleWrite {
         is_host: bool,
         at: Moment,
     },
-    /// What is none stays as it is.
+    /// A field that is none stays as it is.
     PersonFields {
         person: PersonId,
         name: Option<String>,

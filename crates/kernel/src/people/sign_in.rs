@@ -1,4 +1,5 @@
-//! What lets somebody in, and what becomes of credentials and links when it does: without anybody's wish, or with a proof.
+//! Proofs that let somebody in, and what becomes of credentials and links when it does: without anybody's wish, or with
+//! a proof.
 
 use super::plan::org_writes;
 use super::{
@@ -102,8 +103,8 @@ pub struct HostState {
     pub has_name: bool,
 }
 
-/// What is to be written so that there is a machine's person; and who that is. An org without a name gets the name and the
-/// directories that a fresh one would.
+/// The rows to be written so that there is a machine's person; and that person. An org without a name gets the name and
+/// the directories that a fresh one would.
 pub fn make_host(host: Option<HostState>, fresh: NewOrg, at: Moment) -> (PersonId, Vec<PeopleWrite>) {
     let NewOrg { org, name, owner, roots } = fresh;
     let Some(host) = host else { return (owner.person, org_writes(org, name, owner, roots, true, at)) };
@@ -128,7 +129,7 @@ impl From<TokenRow> for NewToken {
 }
 
 impl TokensToDrop {
-    /// Whether this credential is among them.
+    /// True if this credential is among them.
     pub fn has(&self, token: &TokenRow) -> bool {
         match *self {
             Self::One(id) => token.token == id,
@@ -146,7 +147,7 @@ impl TokensToDrop {
 }
 
 impl LinksToDrop {
-    /// Whether this link is among them.
+    /// True if this link is among them.
     pub fn has(&self, hash: &[u8; 32], person: PersonId, expires: Moment) -> bool {
         match *self {
             Self::One(one) => *hash == one,

@@ -1,4 +1,5 @@
-//! Who may: every credential, role, grant, agent and act, from both sides of the org's wall, on own and on others' words.
+//! The rule of who may: every credential, role, grant, agent and act, from both sides of the org's wall, on own and on
+//! others' words.
 //!
 //! What grants mean is a table written by hand. Everything that can stand in the way besides (rights, roles, agents, bound
 //! credentials, directories) is a list of obstacles in the order in which they must be named, and every combination is
@@ -20,7 +21,7 @@ const OTHER_SESSION: SessionId = SessionId::from_bits(2);
 const GRANTS: [Grant; 3] = [Grant::View, Grant::Prompt, Grant::Manage];
 const ROLES: [Role; 4] = [Role::Viewer, Role::Member, Role::Admin, Role::Owner];
 
-/// What the one who asks has been given.
+/// The grants of the one who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Has {
     Nothing,

@@ -99,7 +99,7 @@ const PLACES: &[&str] = &[
     "end",
 ];
 
-/// What is asked of the outside.
+/// Errands that are asked of the outside.
 const ERRANDS: &[&str] = &[
     "say",
     "enter",

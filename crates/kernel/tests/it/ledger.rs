@@ -43,13 +43,14 @@ pub(crate) struct Ledger {
     attempts: BTreeMap<(Turn, Attempt), Fence>,
     latest: Option<Fence>,
     native: Option<(Native, Epoch)>,
-    /// Whether a turn under that name was answered.
+    /// True if a turn under that name was answered.
     proven: bool,
-    /// Whether the agent of now may not know what was said before, or what was said in another session, and is being told.
+    /// True if the agent of now may not know what was said before, or what was said in another session, and is being
+    /// told.
     untold: bool,
     is_fork: bool,
     is_told: bool,
-    /// Whether a turn has just ended because its conversation is gone, and the session must end with it.
+    /// True if a turn has just ended because its conversation is gone, and the session must end with it.
     bereft: bool,
     stale: BTreeSet<(Fence, ReportKind)>,
     /// The epoch for which each message was written.
@@ -59,14 +60,14 @@ pub(crate) struct Ledger {
     epoch: Epoch,
     /// The change that waits, and whether it takes an errand.
     pending: Option<Wanted>,
-    /// Whether the scope of now is the worktree that the session was made for.
+    /// True if the scope of now is the worktree that the session was made for.
     entered_first: bool,
     away: Option<(Errand, ErrandKind)>,
     last_errand: Option<Errand>,
     learned: BTreeSet<(ErrandKind, Epoch)>,
     /// Everything that came back too late and was recorded.
     pub(crate) stale_errands: BTreeSet<(Errand, ErrandKind)>,
-    /// What did not get into its turn; nothing does so twice.
+    /// Messages that did not get into their turn; nothing does so twice.
     missed: BTreeSet<MessageId>,
 }
 
@@ -109,7 +110,7 @@ struct Now {
     live: Option<Fence>,
     handed: bool,
     stopping: Option<StopWhy>,
-    /// What was said into it and did not come back.
+    /// Messages that were said into it and did not come back.
     steered: Vec<MessageId>,
 }
 
@@ -709,7 +710,7 @@ impl Ledger {
         )
     }
 
-    /// What is due is this keeper's own attempt, or the burial of an earlier one's, or the errand under way.
+    /// The work that is due is this keeper's own attempt, or the burial of an earlier one's, or the errand under way.
     fn due_agrees(&self, session: &Session, term: Term) -> Kept {
         let live = self.now.as_ref().and_then(|now| now.live.map(|live| (now, live)));
         let kept = match (session.due(term), live) {

@@ -25,11 +25,11 @@ pub(crate) struct Model {
     revisions: BTreeMap<MessageId, u32>,
     now: Option<Now>,
     name: Option<(Native, Epoch)>,
-    /// Whether that conversation has ever answered anything.
+    /// True if that conversation has ever answered anything.
     answered: bool,
-    /// Whether something was said that the agent of now may not know of.
+    /// True if something was said that the agent of now may not know of.
     behind: bool,
-    /// Whether it is being told that in the turn of now, in a conversation that was begun for it.
+    /// True if it is being told that in the turn of now, in a conversation that was begun for it.
     catching_up: bool,
     /// Where it acts.
     pub(crate) here: Scope,
@@ -38,10 +38,10 @@ pub(crate) struct Model {
     written: BTreeMap<MessageId, Epoch>,
     /// The change that waits, and for which message.
     wanted: Option<(Change, Option<MessageId>)>,
-    /// What is being done outside, as the how manieth.
+    /// The errand under way outside, with its number.
     away: Option<(u32, What)>,
     outings: u32,
-    /// What came back too late, as far as one remembers, and how often that was written down.
+    /// Errands that came back too late, as far as one remembers, and as often as that was written down.
     late: BTreeSet<(Errand, ErrandKind)>,
     pub(crate) late_count: usize,
     listens: bool,
@@ -58,9 +58,9 @@ struct Now {
     message: MessageId,
     attempt: Attempt,
     process: Process,
-    /// What was said into it.
+    /// Messages that were said into it.
     also: Vec<MessageId>,
-    /// What of that came back.
+    /// Those of them that came back.
     back: Vec<MessageId>,
 }
 
@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    /// What runs now.
+    /// The message that runs now.
     pub(crate) fn running(&self) -> Option<MessageId> {
         self.now.as_ref().map(|now| now.message)
     }
@@ -121,7 +121,7 @@ impl Model {
         self.now.as_ref().map(|now| now.also.clone()).unwrap_or_default()
     }
 
-    /// How an attempt would begin.
+    /// The way an attempt would begin.
     pub(crate) fn begin(&self) -> Begin {
         match &self.name {
             Some((name, epoch)) if *epoch == self.epoch => Begin::Resume(name.clone()),
@@ -136,7 +136,7 @@ impl Model {
         self.wanted.as_ref().map(|(change, _)| change)
     }
 
-    /// What is being done outside.
+    /// The errand under way outside.
     pub(crate) fn away(&self) -> Option<(u32, &What)> {
         self.away.as_ref().map(|(number, what)| (*number, what))
     }
@@ -702,7 +702,7 @@ impl Model {
         if self.line.contains(message) { Ok(()) } else { Err(Refusal::TooLate) }
     }
 
-    /// What is held already stays so, and for what it was.
+    /// A message that is held already stays so, and for what it was.
     fn hold(&mut self, message: MessageId, why: HoldWhy) {
         if self.kept_until.contains_key(&message) {
             return;

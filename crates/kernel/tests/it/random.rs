@@ -125,7 +125,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, kernel: &T, model: &T) -> Re
     }
 }
 
-/// What a good day is made of.
+/// A step of a good day.
 fn good_step(dice: &mut Dice) -> String {
     match dice.roll(12) {
         0..3 => "say".into(),

@@ -44,7 +44,7 @@ fn permission(tool: &str) -> ApprovalSubject<'_> {
     }
 }
 
-/// What the rules say to the permission for the tool `Bash`, asked by `claude` in `/srv/shop/api` of session 7.
+/// The word of the rules on the permission for the tool `Bash`, asked by `claude` in `/srv/shop/api` of session 7.
 fn check(rules: &[&str], expected: &str) {
     let rules: Vec<Rule> = rules.iter().map(|text| rule(text)).collect();
     assert_eq!(in_words(judge(&rules, &permission("Bash"))), expected, "{rules:?}");

@@ -18,13 +18,13 @@ pub(crate) enum Step {
     Wish(Command),
     /// The next message is said so, under the epoch of now or under this one.
     SayNext { delivery: Delivery, under: Option<Epoch> },
-    /// What was said into the turn last did not get there.
+    /// The last words said into the turn did not get there.
     MissLast,
-    /// What the agent asked last is answered so.
+    /// The last question of the agent is answered so.
     AnswerLast { answer: Answer, by: Answerer },
     /// A held message is sent where it was written for.
     SendThere(MessageId),
-    /// What this turn has changed is to be put back, in the epoch in which it ran.
+    /// Everything this turn has changed is to be put back, in the epoch in which it ran.
     UndoTurn(Turn),
     /// Something that was asked of the outside comes back.
     Return { from: Which, came: Return },
@@ -52,7 +52,7 @@ pub(crate) enum Step {
     Listens(bool),
 }
 
-/// Which errand comes back.
+/// The errand that comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     /// The one that was started last, whether it is still under way or not.
@@ -63,7 +63,7 @@ pub(crate) enum Which {
     Errand(Errand),
 }
 
-/// Which attempt a report is of.
+/// The attempt that a report is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     /// The one that was started last, whether it still runs or not.
@@ -85,7 +85,7 @@ pub(crate) enum Happening {
     Listens(bool),
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     Facts(Vec<Fact>),
@@ -147,7 +147,7 @@ impl World {
         self.happen(event)
     }
 
-    /// What this step means here and now.
+    /// The meaning of this step here and now.
     pub(crate) fn event(&self, step: &Step) -> Happening {
         let tell = |command| Happening::Tell { command, now: self.given.now };
         match step {

@@ -1,4 +1,4 @@
-//! What came of a step, in the words of `stories`.
+//! The outcome of a step, in the words of `stories`.
 
 use crate::story::{Told, World};
 use homing_kernel::*;

@@ -1,4 +1,4 @@
-//! What the chat service got in the end, and what the outbox says of it.
+//! The posts that the chat service got in the end, and what the outbox says of them.
 
 use super::{Findings, Scene};
 use crate::doors::ChatPost;

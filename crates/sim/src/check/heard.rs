@@ -1,4 +1,4 @@
-//! What people were answered, against what became of it.
+//! The answers that people got, against what became of it.
 
 use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
@@ -156,7 +156,7 @@ fn receipts_move_forward(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What the keeper granted is so.
+/// Everything that the keeper granted is so.
 fn verdicts_are_kept(scene: &Scene<'_>, findings: &mut Findings) {
     for (request, _) in scene.seen.asked.iter().filter(|(_, answer)| *answer == Ok(Granted::Done)) {
         let row = |message| scene.store.receipts.get(message);

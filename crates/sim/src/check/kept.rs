@@ -1,4 +1,4 @@
-//! What the store holds in the end: projections, claims, bindings, outbox, audit, and the order of acceptance.
+//! The store in the end: projections, claims, bindings, outbox, audit, and the order of acceptance.
 
 use super::{Findings, Scene};
 use crate::notes::short;

@@ -11,10 +11,10 @@ use kernel::*;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Cause, ReceiptState, StoredEntry, StoredFact};
 
-/// What a log tells.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// How each message ended.
+    /// The end of each message.
     pub(super) finals: BTreeMap<MessageId, ReceiptState>,
     /// Messages in the order in which they were first mentioned.
     pub(super) order: Vec<MessageId>,
@@ -36,14 +36,14 @@ pub(super) struct Told {
     pub(super) undone: BTreeMap<Turn, bool>,
     /// Messages that were on their way into a turn and came too late for it: they wait as before.
     pub(super) missed: BTreeSet<MessageId>,
-    /// What came back for another scope.
+    /// Errands that came back for another scope.
     pub(super) stale_errands: BTreeSet<(Errand, ErrandKind)>,
     /// Messages that were held because they were written for another scope.
     pub(super) held_for_scope: usize,
     pub(super) errands: u64,
 }
 
-/// What a log tells of a turn.
+/// The content of a log about a turn.
 #[derive(Debug)]
 pub(super) struct TurnTold {
     pub(super) turn: Turn,
@@ -51,14 +51,14 @@ pub(super) struct TurnTold {
     /// Every attempt.
     pub(super) attempts: Vec<Fence>,
     pub(super) handed: Option<Fence>,
-    /// What the agent asked, and what it was told.
+    /// The questions of the agent, and the answers it got.
     pub(super) asks: BTreeMap<ApprovalId, Asked>,
-    /// What was said into it and got there, as far as the log knows.
+    /// Messages that were said into it and got there, as far as the log knows.
     pub(super) steered: Vec<MessageId>,
     /// The scope in which it runs.
     pub(super) epoch: Epoch,
     pub(super) stop: Option<StopWhy>,
-    /// Whether an attempt was under way when the turn ended.
+    /// True if an attempt was under way when the turn ended.
     pub(super) trying: bool,
     pub(super) outcome: Option<Outcome>,
 }
@@ -93,13 +93,13 @@ struct LogReader<'a> {
     findings: &'a mut Findings,
     life: Life,
     queue: Vec<Waits>,
-    /// What is known of a change of scope on its way.
+    /// The knowledge about a change of scope on its way.
     moving: scope::Moving,
     is_busy: bool,
     term: Term,
     stale: BTreeSet<(Fence, ReportKind)>,
     name: Name,
-    /// Whether the last turn lost a conversation without which the session cannot be.
+    /// True if the last turn lost a conversation without which the session cannot be.
     bereft: bool,
     told: Told,
 }
@@ -109,14 +109,14 @@ struct LogReader<'a> {
 struct Waits {
     message: MessageId,
     held: bool,
-    /// How often it was edited.
+    /// The number of times it was edited.
     revision: u32,
     /// The scope that it was written for.
     epoch: Epoch,
     delivery: Delivery,
 }
 
-/// What the log tells of the agent's name for the conversation.
+/// The agent's name for the conversation, by the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
     Unknown,
@@ -245,7 +245,7 @@ impl LogReader<'_> {
         }
     }
 
-    /// Whether a fact that followed from a request is about what the request named.
+    /// True if a fact that followed from a request is about what the request named.
     fn follows(&self, fact: &Fact, cause: Cause) -> bool {
         let (Cause::Request(request), true) = (cause, self.is_named(fact)) else { return true };
         let running = self.told.turns.last().map(|told| told.message);
@@ -468,7 +468,8 @@ impl LogReader<'_> {
     }
 }
 
-/// Whether this can happen to it. What waits for a session that goes into a worktree first is taken along, held or not.
+/// True if this can happen to it. Whatever waits for a session that goes into a worktree first is taken along, held or
+/// not.
 fn tend(fact: &Fact, waits: &mut Waits, along: bool) -> bool {
     match fact {
         Fact::Edited { revision, .. } => {

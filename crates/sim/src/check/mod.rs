@@ -34,11 +34,11 @@ pub(crate) struct Scene<'a> {
     seen: &'a Observed,
     store: Snapshot,
     noted: Vec<Noted>,
-    /// What each session's log tells.
+    /// The content of each session's log.
     told: BTreeMap<SessionId, Told>,
     /// Each message as its session's owner sees it.
     views: BTreeMap<MessageId, (ReceiptView, String)>,
-    /// What was said elsewhere, and came here with an import.
+    /// Messages that were said elsewhere, and came here with an import.
     past: BTreeSet<MessageId>,
     is_quiet: bool,
 }
@@ -113,12 +113,12 @@ impl Scene<'_> {
         found.map(|(message, (view, _))| (*message, view.row.session))
     }
 
-    /// Whether it was said elsewhere, and came here with an import.
+    /// True if it was said elsewhere, and came here with an import.
     fn is_past(&self, message: MessageId) -> bool {
         self.past.contains(&message)
     }
 
-    /// What somebody said that became this message.
+    /// The words of somebody that became this message.
     fn said(&self, message: MessageId) -> Option<&Said> {
         if self.is_past(message) {
             return None;

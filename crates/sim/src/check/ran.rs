@@ -1,4 +1,4 @@
-//! What really ran, by the agents' own record, against the logs.
+//! The turns that really ran, by the agents' own record, against the logs.
 
 use super::log::{Asked, TurnTold};
 use super::scoped::{codes_in, own_words};
@@ -112,7 +112,7 @@ fn memories_are_their_own(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was answered is remembered, in order, as long as the conversation exists.
+/// Every answer is remembered, in order, as long as the conversation exists.
 fn memories_last(scene: &Scene<'_>, findings: &mut Findings) {
     for (session, told) in &scene.told {
         let Some(memory) = told.proven.as_ref().and_then(|native| scene.town.house.memory(native)) else {
@@ -135,7 +135,7 @@ fn memories_last(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What the agent was told to its questions is what the log says. One that it took back it answered for itself; an
+/// The answers to the agent's questions are those of the log. One that it took back it answered for itself; an
 /// answer of a person's may still have come first in the log.
 fn answers_fit(answer: &str, turn: &TurnTold, findings: &mut Findings) {
     let (mut allowed, mut denied, mut lapsed) = (0, 0, 0);

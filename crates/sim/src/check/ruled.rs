@@ -1,4 +1,4 @@
-//! What became of agents' questions before a person saw them, against the rules that stood and the policy.
+//! The fate of agents' questions before a person saw them, against the rules that stood and the policy.
 
 use super::{Findings, Scene};
 use crate::notes::short;
@@ -6,7 +6,7 @@ use crate::rulebook::{Question, Standing};
 use kernel::{Answer, Answerer, ApprovalForm, ApprovalId, Grantee, OrgId, RuleId, Scope, Unattended};
 use store::RuleEffect;
 
-/// How long it takes until somebody looks for what a lost ring was about.
+/// The time until somebody looks for what a lost ring was about.
 const LOOK_AGAIN_MS: u64 = 10_000;
 /// Beyond its time, and whatever the clock was set back, a question is open no longer: that is the weather's.
 const WEATHER_MS_MAX: u64 = 20_000;
@@ -29,7 +29,7 @@ pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What the rules say, as plainly as can be.
+/// The word of the rules, as plainly as can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Says {
     /// One of these answers it so.
@@ -117,7 +117,8 @@ fn speaks_of(standing: &Standing, question: &Question, scope: &Scope) -> bool {
         && row.session.is_none_or(|session| session == question.session)
 }
 
-/// What nobody attends never waits for people beyond its policy, and what somebody attends is not answered by policy.
+/// A turn that nobody attends never waits for people beyond its policy, and what somebody attends is not answered by
+/// policy.
 fn policy_is_kept(scene: &Scene<'_>, question: &Question, findings: &mut Findings) {
     let is_unattended = scene.said(question.message).is_some_and(|said| said.unattended);
     let by_policy = matches!(question.at_once, Some((_, Answerer::Policy)));

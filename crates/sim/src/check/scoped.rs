@@ -5,7 +5,7 @@ use crate::notes::{Brought, Launched, code_of, short};
 use kernel::{MessageId, Native, SessionId, Turn};
 use std::collections::BTreeMap;
 
-/// What stands between a conversation that is told again and the words of now.
+/// The line between a conversation that is told again and the words of now.
 const NOW: &str = "\nThat was the conversation so far. This is what is said to you now:\n\n";
 
 pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
@@ -55,7 +55,7 @@ fn given_once(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What somebody said for a scope was queued for that one.
+/// A message that somebody wrote for a scope was queued for that one.
 fn written_for_what_was_seen(scene: &Scene<'_>, findings: &mut Findings) {
     let queued = scene.told.values().flat_map(|told| &told.written_for);
     for (message, epoch) in queued {
@@ -97,7 +97,7 @@ fn ground_is_the_logs(scene: &Scene<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was undone is gone from its tree, and what nobody wanted undone is there.
+/// An undone change is gone from its tree, and what nobody wanted undone is there.
 fn undone_is_undone(scene: &Scene<'_>, findings: &mut Findings) {
     let is_shared = scene.town.limits.shared_directories;
     let grown = scene.town.grove.grown();
@@ -161,7 +161,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether words with this code may be known in a session: they were said there, or in its origin up to that turn.
+    /// True if words with this code may be known in a session: they were said there, or in its origin up to that turn.
     pub(super) fn is_at_home(&self, code: usize, session: SessionId) -> bool {
         let Some((message, home)) = self.message_of(code) else { return false };
         let (mut at, mut until) = (session, Turn(u32::MAX));
@@ -188,7 +188,7 @@ impl Scene<'_> {
         ran.map(|told| told.turn)
     }
 
-    /// Which conversations were made as another's fork, and never were another session's own.
+    /// True if a conversation was made as another's fork, and never was another session's own.
     pub(super) fn is_borrowed(&self, native: &Native, session: SessionId) -> bool {
         let mut launches = self.seen.launches.iter();
         launches.any(|l| l.is_fork && l.session == session && l.native.as_ref() == Some(native))

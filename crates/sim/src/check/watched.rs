@@ -1,4 +1,4 @@
-//! What watchers were told, against the log.
+//! The stream of each watcher, against the log.
 
 use super::{Findings, Scene};
 use crate::notes::{Watched, short};

@@ -1,5 +1,5 @@
-//! What people do about where and how sessions act: change scopes, give changes up, say something for a scope that is no
-//! more, release what is held, undo, fork, and look things up that come back late.
+//! People's doings about where and how sessions act: change scopes, give changes up, say something for a scope that is
+//! no more, release what is held, undo, fork, and look things up that come back late.
 //!
 //! It has dice of its own, so that everything else of a story stays as it was.
 
@@ -18,7 +18,7 @@ use store::Views;
 /// Directories that everybody may choose. Few, so that people meet there.
 const SHARED: [&str; 2] = ["/srv/shop", "/srv/blog"];
 
-/// How long somebody's own look outside takes at most.
+/// The longest of somebody's own looks outside.
 const LOOK_MS_MAX: u64 = 4_000;
 
 impl Person {

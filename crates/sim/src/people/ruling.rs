@@ -1,4 +1,4 @@
-//! What people do about the questions of agents: have something done that asks, attended or not; make rules and remove
+//! People's doings about the questions of agents: have something done that asks, attended or not; make rules and remove
 //! them; answer for now, for the session, or for good.
 //!
 //! It has dice of its own, so that everything else of a story stays as it was.
@@ -145,7 +145,7 @@ impl Person {
     }
 }
 
-/// Whether whoever asked has to ask again: nobody answered, or nobody knows.
+/// True if whoever asked has to ask again: nobody answered, or nobody knows.
 pub(super) fn is_lost(answer: Option<Option<&Refused>>) -> bool {
     match answer {
         None => true,

@@ -1,5 +1,5 @@
-//! What somebody does about worktrees that a session has left: has one removed, and changes their mind about something else
-//! of that session meanwhile.
+//! Somebody's doings about worktrees that a session has left: has one removed, and changes their mind about something
+//! else of that session meanwhile.
 //!
 //! It happens under a clear sky, after everybody else's doings, so that nothing but the chore can be in the way of a stop.
 //! It has dice of its own, so that everything else of a story stays as it was.
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// When everybody else has had their say, whatever the weather was.
 const AFTER_THE_STORM: Duration = Duration::from_secs(75);
-/// How long a removal has been going on when somebody stops something.
+/// The time a removal has been going on when somebody stops something.
 const MEANWHILE: Duration = Duration::from_millis(200);
 
 impl Person {

@@ -40,7 +40,7 @@ impl Person {
         while self.errands.join_next().await.is_some() {}
     }
 
-    /// What its owner exports is imported here, at times by two deliveries of the same wish.
+    /// The export of its owner is imported here, at times by two deliveries of the same wish.
     async fn take_over(&mut self, session: SessionId) {
         let Some(export) = self.export_of(session).await else { return };
         let key = format!("import{}", self.dice.roll());

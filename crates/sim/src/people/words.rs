@@ -1,4 +1,4 @@
-//! What people say: mostly something plain, often something that takes a while, now and then something awkward.
+//! The words of people: mostly something plain, often something that takes a while, now and then something awkward.
 
 use crate::dice::Dice;
 

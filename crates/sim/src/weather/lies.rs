@@ -10,7 +10,7 @@ use store::*;
 /// So much later somebody looks who has forgotten a deadline.
 const FORGOTTEN_MS: u64 = 600_000;
 
-/// What is passed on, or the lie that is answered in its place.
+/// The call to pass on, or the lie that is answered in its place.
 type Told<T, A> = Result<Result<T, A>, StoreError>;
 
 impl Weather {
@@ -84,7 +84,7 @@ impl Weather {
         Ok(())
     }
 
-    /// What the limits say of a message before anybody has looked whether it is there already.
+    /// The word of the limits on a message before anybody has looked whether it is there already.
     async fn limits_first(&self, by: &Principal, new: &NewMessage) -> Result<Option<Rejection>, StoreError> {
         let Found::Open(session) = self.inner.find(by.org, new.to.clone()).await?.found else {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Weather {
         Ok(vec![Named { record: Record { org, grants, ..record }, imported_by: None }])
     }
 
-    /// What is said in an import is said in the session that it was made from, by whoever owns that.
+    /// The words of an import are said in the session that it was made from, by whoever owns that.
     async fn origin_of(
         &self,
         by: &Principal,
@@ -239,7 +239,7 @@ impl Weather {
         }
     }
 
-    /// Whether a question is open, or comes with this.
+    /// True if a question is open, or comes with this.
     fn has_question(&self, append: &Append) -> bool {
         let is_asked = |new: &NewFact| matches!(new.entry, Entry::Rule(Fact::Asked { .. }));
         let seen = self.sky.notes.seen();

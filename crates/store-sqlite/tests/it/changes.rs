@@ -12,7 +12,7 @@ use store::{NewChange, NewLink, NewPerson, Outcome, PeopleChange, Purpose, Store
 
 /// Changes that are made at most, unless something ends them.
 pub(crate) const CHANGES: u64 = 200;
-/// What becomes of each person, one change after the other.
+/// The number of changes of each person, one after the other.
 const STEPS: u64 = 4;
 const GROUP: GroupId = GroupId::from_bits(0x6109);
 

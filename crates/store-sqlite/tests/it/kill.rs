@@ -67,7 +67,7 @@ fn child(name: &str, dir: &Path, from: u64) -> Child {
         .unwrap()
 }
 
-/// What the child said before it was killed, so many milliseconds after its first word.
+/// The words of the child before it was killed, so many milliseconds after its first word.
 fn killed_after(mut child: Child, ms: u64) -> Vec<u64> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut numbers = lines

@@ -57,7 +57,7 @@ async fn write_until_cut(store: Arc<SqliteStore>, disk: Arc<Mutex<Disk>>) {
     }
 }
 
-/// What is missing, of all that was acknowledged before the cut.
+/// The missing ones, of all that was acknowledged before the cut.
 async fn missing_after_cut(seed: u64, pragmas: &'static str) -> Result<Vec<u64>, String> {
     cut(seed, pragmas).await.map(|(missing, _)| missing)
 }
@@ -101,7 +101,7 @@ async fn cut(seed: u64, pragmas: &'static str) -> Result<(Vec<u64>, bool), Strin
     }
 }
 
-/// How many seeds a run tries; the long run may ask for more.
+/// The number of seeds a run tries; the long run may ask for more.
 pub(crate) fn seeds() -> u64 {
     from_env("HOMING_POWER_SEEDS", 40)
 }

@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What `Rig::vfs` must say.
+/// The name that `Rig::vfs` must say.
 pub(crate) const NAME: &str = "shim";
 
 /// The files of one directory, as they would survive.
@@ -23,13 +23,13 @@ pub(crate) struct Disk {
     /// The cut comes before this many further writes and syncs.
     cut_in: Option<u64>,
     left: Option<BTreeMap<String, Vec<u8>>>,
-    /// What had been acknowledged when the cut came.
+    /// The numbers that had been acknowledged when the cut came.
     pub(crate) acknowledged: Vec<u64>,
-    /// Whether the log had begun to be copied into the database when the cut came.
+    /// True if the log had begun to be copied into the database when the cut came.
     pub(crate) copied: bool,
     /// So many syncs of the log fail from now on.
     pub(crate) failing_syncs: u32,
-    /// What each write to the log says, if not yes.
+    /// The result of each write to the log, if not yes.
     pub(crate) write_says: Option<c_int>,
 }
 

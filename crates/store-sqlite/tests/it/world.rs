@@ -153,7 +153,7 @@ pub(crate) fn story(session: SessionId, after: u64, bytes: usize) -> Append {
     }
 }
 
-/// What a person with SQLite's own shell would find wrong with the file.
+/// The faults that a person with SQLite's own shell would find in the file.
 pub(crate) fn integrity(dir: &Path) -> String {
     let db = rusqlite::Connection::open(dir.join("homing.db")).unwrap();
     db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()

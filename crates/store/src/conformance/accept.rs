@@ -1,4 +1,4 @@
-//! What `accept`, `create` and `answer_for` promise.
+//! Promises of `accept`, `create` and `answer_for`.
 
 use super::Fixture;
 use super::story::*;
@@ -177,7 +177,8 @@ pub async fn what_was_done_under_a_key_can_be_asked<F: Fixture>() {
     assert_eq!(answer(me(), until, 2_000).await, KeyAnswer::Never, "it is forgotten");
 }
 
-/// Which session it would be is said before anybody has looked at a directory; nothing is written, not even that it was asked.
+/// The need of a new session is told before anybody has looked at a directory; nothing is written, not even that it was
+/// asked.
 pub async fn a_message_that_needs_a_new_session_is_told_so_before_it_brings_one<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

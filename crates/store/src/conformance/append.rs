@@ -1,4 +1,4 @@
-//! What `append`, `load`, `checkpoint` and `facts` promise to a keeper.
+//! Promises of `append`, `load`, `checkpoint` and `facts` to a keeper.
 
 use super::Fixture;
 use super::story::*;

@@ -16,7 +16,7 @@ fn refusal(by: Option<&Principal>, subject: Option<&str>, at: u64) -> AuditEntry
     }
 }
 
-/// What is wrong with an org's chain, by the number of the first entry that does not fit.
+/// The fault in an org's chain, by the number of the first entry that does not fit.
 async fn verify(store: &dyn Store, org: OrgId, key: &ChainKey) -> Result<u64, u64> {
     let mut head = ChainHead::default();
     loop {

@@ -1,4 +1,4 @@
-//! What is promised of chores: their rows stay until they are over, and the session can end over them.
+//! Promises about chores: their rows stay until they are over, and the session can end over them.
 
 use super::Fixture;
 use super::story::*;

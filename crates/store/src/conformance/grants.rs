@@ -1,5 +1,5 @@
-//! What `change` promises: each change of who may do what, what refuses it, whom it touches, and that lists, reads and the
-//! kernel's rule never disagree about who sees what.
+//! Promises of `change`: each change of who may do what, what refuses it, whom it touches, and that lists, reads and
+//! the kernel's rule never disagree about who sees what.
 
 use super::Fixture;
 use super::rules::{rul, rule};
@@ -55,7 +55,7 @@ async fn furnished<F: Fixture>() -> F {
     on
 }
 
-/// What is there, but for how many entries the audit has.
+/// Everything that is there, but for the number of entries in the audit.
 async fn scene<F: Fixture>(on: &F) -> String {
     let picture = picture(on).await;
     let (_, rest) = picture.split_once('\n').expect("it begins with the audit");
@@ -172,7 +172,7 @@ pub async fn only_the_standings_of_those_whom_a_change_touches_grow<F: Fixture>(
     }
 }
 
-/// Who asks is looked at in the transaction of the change, and not before.
+/// The asker is looked at in the transaction of the change, and not before.
 pub async fn a_change_by_somebody_who_may_no_longer_make_it_is_refused<F: Fixture>() {
     for (change, _) in one_of_each() {
         for demoted in [role(&me(), Role::Member), PeopleChange::Disable { person: me().person }] {
@@ -196,7 +196,7 @@ pub async fn a_change_by_somebody_who_may_no_longer_make_it_is_refused<F: Fixtur
     }
 }
 
-/// What somebody may not see does not exist for them, whatever their key was used for.
+/// A thing that somebody may not see does not exist for them, whatever their key was used for.
 pub async fn a_key_that_was_used_for_something_else_is_told_only_to_whoever_may<F: Fixture>() {
     let on = furnished::<F>().await;
     let store = on.store();
@@ -229,7 +229,7 @@ pub async fn a_change_with_a_credential_that_is_gone_is_refused<F: Fixture>() {
     refuses(&on, &with(6), group(10), "unauthenticated").await;
 }
 
-/// What a credential is good for is what is stored of it, whatever the caller says.
+/// The rights of a credential are those that are stored, whatever the caller says.
 pub async fn a_change_needs_the_rights_of_the_stored_credential<F: Fixture>() {
     let on = furnished::<F>().await;
     let store = on.store();
@@ -293,7 +293,7 @@ pub async fn a_change_of_a_session_is_judged_by_its_record_as_it_is<F: Fixture>(
     refuses(&on, &me(), changes()[1].clone(), "not_found").await;
 }
 
-/// What somebody is comes from the stored row.
+/// The role of somebody comes from the stored row.
 pub async fn nobody_changes_somebody_above_them<F: Fixture>() {
     let person = friend().person;
     let (issuer, subject) = ("https://id".to_owned(), "f".to_owned());
@@ -328,7 +328,7 @@ pub async fn nobody_changes_somebody_above_them<F: Fixture>() {
     refuses(&on, &partner(), add(owner), "role_too_low").await;
 }
 
-/// Who may rule a session may not, by that, change the org.
+/// Somebody who may rule a session may not, by that, change the org.
 pub async fn what_is_allowed_with_a_session_is_not_allowed_with_the_org<F: Fixture>() {
     let on = furnished::<F>().await;
     share(on.store(), ses(1), &friend(), Some(Grant::Manage)).await;
@@ -696,7 +696,7 @@ fn asked(n: u32) -> Fact {
     }
 }
 
-/// How many sessions, bindings, questions and heads somebody is shown.
+/// The numbers of sessions, bindings, questions and heads that somebody is shown.
 async fn shown(store: &dyn Store, by: &Principal) -> [usize; 4] {
     let seer = || Seer::of(by);
     [

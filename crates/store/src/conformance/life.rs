@@ -1,4 +1,4 @@
-//! What holds over a whole life: receipts from waiting to final, ends, and projections that the log can make again.
+//! Promises over a whole life: receipts from waiting to final, ends, and projections that the log can make again.
 
 use super::Fixture;
 use super::story::*;
@@ -132,7 +132,7 @@ pub async fn the_projections_can_be_made_again_from_the_log<F: Fixture>() {
     happened.is_all_of_it();
 }
 
-/// What a story must have in it to show anything.
+/// The events that a story must have in it to show anything.
 #[derive(Debug, Default)]
 struct Happened {
     asked: usize,
@@ -203,7 +203,7 @@ struct Lives {
     /// Each session, and the messages that were said to it.
     sessions: Vec<(SessionId, Vec<MessageId>)>,
     approvals: Vec<ApprovalId>,
-    /// How often something was given on a session.
+    /// The number of grants on each session.
     given: BTreeMap<SessionId, u64>,
 }
 
@@ -315,7 +315,7 @@ impl Lives {
         }
     }
 
-    /// What the outside says next: the errand's return if one is under way, else what a runner may report.
+    /// The next report from outside: the errand's return if one is under way, else what a runner may report.
     fn outside(&mut self, state: &Session, n: u32) -> Option<Command> {
         if let Some(away) = state.away() {
             let kind = match away.what {
@@ -524,7 +524,7 @@ async fn compare_receipts(
     assert_eq!(queue.iter().map(|row| row.message).collect::<Vec<_>>(), order);
 }
 
-/// What comes beside a request: the scope to go back to, the words of an edit.
+/// The things beside a request: the scope to go back to, the words of an edit.
 fn beside(request: &Request) -> (Resolved, Option<bytes::Bytes>) {
     match request {
         Request::Release { there: true, .. } => (Resolved { written_for: Some(scope()), rule: None }, None),

@@ -1,4 +1,4 @@
-//! What the store counts: open sessions, unfinished messages, claims. All of it inside the transaction that needs it.
+//! Counts of the store: open sessions, unfinished messages, claims. All of it inside the transaction that needs it.
 
 use super::Fixture;
 use super::story::*;

@@ -55,7 +55,7 @@ pub trait Fixture: Sized + Send + Sync {
     /// The store.
     fn store(&self) -> &Self::Store;
 
-    /// What a restart of the process does: the same contents, a higher term.
+    /// A restart of the process: the same contents, a higher term.
     fn reopen(self) -> impl Future<Output = Self> + Send;
 
     /// Changes the verb of an audit entry behind the port's back, as somebody with the database in their hands could.

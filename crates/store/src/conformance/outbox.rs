@@ -1,4 +1,4 @@
-//! What the outbox promises to the doors.
+//! Promises of the outbox to the doors.
 
 use super::Fixture;
 use super::story::*;

@@ -1,4 +1,4 @@
-//! What the store promises about the machine's person, credentials, sign-ins for agents, and nodes.
+//! Promises of the store about the machine's person, credentials, sign-ins for agents, and nodes.
 
 use super::Fixture;
 use super::story::*;

@@ -1,4 +1,4 @@
-//! What lists and pages promise to readers.
+//! Promises of lists and pages to readers.
 
 use super::Fixture;
 use super::story::*;

@@ -1,4 +1,4 @@
-//! What becomes of what somebody has said already when they may say it no longer: their sessions are told, and nothing of
+//! The fate of what somebody has said already when they may say it no longer: their sessions are told, and nothing of
 //! theirs is started.
 
 use super::Fixture;
@@ -36,7 +36,7 @@ fn theirs(n: u32) -> Fact {
     queued_by(n, friend().person)
 }
 
-/// Who is to be looked at again, where.
+/// The people to be looked at again, and where.
 async fn rechecks(store: &dyn Store) -> BTreeSet<(SessionId, PersonId)> {
     let mut found = BTreeSet::new();
     for n in 1..=5 {

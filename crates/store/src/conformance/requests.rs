@@ -1,4 +1,4 @@
-//! What `ask`, `verdict`, `rebind`, `retitle` and `audit` promise.
+//! Promises of `ask`, `verdict`, `rebind`, `retitle` and `audit`.
 
 use super::Fixture;
 use super::story::*;
@@ -141,7 +141,7 @@ pub async fn a_wish_whose_right_was_taken_away_is_refused<F: Fixture>() {
     assert_eq!(picture(&on).await, before);
 }
 
-/// What a request is about is looked up in the store: its session, and who said the message.
+/// The subject of a request is looked up in the store: its session, and who said the message.
 pub async fn who_said_a_message_has_a_say_in_who_may_change_it<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();

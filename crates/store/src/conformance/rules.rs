@@ -1,5 +1,5 @@
-//! What holds of the rules for what agents ask: they are rows that come back as they were made, each in its org, and one
-//! that is for a session goes with it.
+//! Promises about the rules for what agents ask: they are rows that come back as they were made, each in its org, and
+//! one that is for a session goes with it.
 
 use super::Fixture;
 use super::story::*;

@@ -1,4 +1,4 @@
-//! What holds when a session acts somewhere else: epochs, how messages are delivered, forks, answers of every form, and
+//! Promises when a session acts somewhere else: epochs, how messages are delivered, forks, answers of every form, and
 //! who has which directory and worktree.
 
 use super::Fixture;

@@ -83,7 +83,7 @@ pub(super) fn change_of(change: PeopleChange) -> NewChange {
     NewChange { change, key: None, trail: trail("change", 4_000) }
 }
 
-/// What came of a change: *done*, *repeated*, *conflict*, or the code of the refusal, with what is taken.
+/// The outcome of a change: *done*, *repeated*, *conflict*, or the code of the refusal, with what is taken.
 pub(super) async fn change(store: &dyn Store, by: &Principal, change: PeopleChange) -> String {
     change_with(store, by, change_of(change)).await
 }
@@ -139,7 +139,7 @@ pub(super) async fn acted(store: &dyn Store) -> Vec<AuditRow> {
     rows
 }
 
-/// How many entries the audit has of this story.
+/// The number of entries that the audit has of this story.
 pub(super) async fn acts(store: &dyn Store) -> usize {
     acted(store).await.len()
 }
@@ -149,7 +149,7 @@ pub(super) fn audit_of(org: OrgId) -> AuditQuery {
     AuditQuery { org, since, until, who, what, subject, before, limit: ALL }
 }
 
-/// What the doors of these stories own.
+/// The schemes that the doors of these stories own.
 pub(super) const SCHEMES: &[Scheme] = &[
     Scheme { name: "api", form: "api:CLIENT/KEY", parts: &[2], person: None, client: Some(0) },
     Scheme { name: "web", form: "web:USER/CHAT", parts: &[2], person: Some(0), client: None },
@@ -326,7 +326,7 @@ pub(super) async fn send(
     accept(store, aim(by, to, line)).await
 }
 
-/// What a refused change answers.
+/// The answer of a refused change.
 pub(super) fn no<T>(why: Rejection) -> Outcome<T, Rejection> {
     Outcome::Refused(why)
 }

@@ -1,4 +1,4 @@
-//! What wakes and the list of unfinished work promise.
+//! Promises of wakes and of the list of unfinished work.
 
 use super::Fixture;
 use super::story::*;

@@ -1,4 +1,4 @@
-//! What lets people in: credentials, passwords' logins, links, names at identity providers.
+//! Proofs that let people in: credentials, passwords' logins, links, names at identity providers.
 
 use super::Fixture;
 use super::story::*;
@@ -27,7 +27,7 @@ async fn whose(store: &dyn Store, n: u8, now: Moment) -> Option<Principal> {
     by_secret
 }
 
-/// Which of these let somebody in.
+/// Those of these that let somebody in.
 async fn good(store: &dyn Store, tokens: std::ops::RangeInclusive<u8>, now: Moment) -> Vec<u8> {
     let mut good = vec![];
     for n in tokens {

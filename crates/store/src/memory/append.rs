@@ -152,7 +152,7 @@ impl Contents {
         }
     }
 
-    /// What is due when, the earliest first.
+    /// The wakes, the earliest first.
     pub(super) fn wakes(&self) -> impl Iterator<Item = (Moment, SessionId)> {
         let each = self.sessions.iter().filter_map(|(session, kept)| Some((kept.wake_at?, *session)));
         each.collect::<BTreeSet<_>>().into_iter()

@@ -1,4 +1,4 @@
-//! What the memory store keeps, and the small changes that several methods share.
+//! The contents of the memory store, and the small changes that several methods share.
 
 use super::people::People;
 use crate::*;
@@ -16,17 +16,17 @@ pub struct Snapshot {
     pub sessions: BTreeMap<SessionId, SessionRow>,
     /// The whole log of each.
     pub facts: BTreeMap<SessionId, Vec<StoredFact>>,
-    /// What waits for its keeper.
+    /// Items that wait for their keeper.
     pub inbox: BTreeMap<SessionId, Vec<InboxRow>>,
     /// Every message.
     pub receipts: BTreeMap<MessageId, ReceiptRow>,
     /// The open bindings, by org and address.
     pub bindings: Vec<(OrgId, BindingRow)>,
-    /// Who holds what.
+    /// The holders of each claim.
     pub claims: BTreeMap<Claim, BTreeSet<SessionId>>,
-    /// Which session is due when.
+    /// The wake of each session.
     pub wakes: BTreeMap<SessionId, Moment>,
-    /// What the keepers said to wishes.
+    /// The verdicts of the keepers on wishes.
     pub verdicts: BTreeMap<RequestId, Verdict>,
     /// Every reply.
     pub outbox: Vec<Outgoing>,
@@ -69,7 +69,7 @@ pub(super) struct Kept {
     pub(super) title: Option<String>,
     pub(super) scope: Scope,
     pub(super) origin: Option<kernel::Origin>,
-    /// What it was elsewhere, and who brought it here.
+    /// Its origin elsewhere, and the person who brought it here.
     pub(super) import: Option<(Import, PersonId)>,
     pub(super) enter: Option<kernel::NewWorktree>,
     pub(super) archived: bool,
@@ -99,7 +99,7 @@ pub(super) struct Said {
     pub(super) words: Bytes,
 }
 
-/// What a key stands for.
+/// The thing that a key stands for.
 pub(super) struct Remembered {
     pub(super) hash: [u8; 32],
     pub(super) expires: Option<Moment>,

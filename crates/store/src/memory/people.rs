@@ -1,4 +1,5 @@
-//! Who there is in the memory store, what lets them in, and what they may do: always `kernel`'s rule on the rows as they are.
+//! The people in the memory store, what lets them in, and what they may do: always `kernel`'s rule on the rows as they
+//! are.
 
 use super::contents::{Contents, Kept};
 use crate::*;
@@ -9,13 +10,13 @@ use kernel::{
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who there is, and what they were given.
+/// The people, and their grants.
 #[derive(Default)]
 pub(super) struct People {
     pub(super) orgs: BTreeMap<OrgId, OrgRow>,
     pub(super) people: BTreeMap<PersonId, Somebody>,
     pub(super) groups: BTreeMap<GroupId, (OrgId, GroupRow)>,
-    /// What was given on agents, by org and name. An agent that is here is closed, also if nothing is left.
+    /// The grants on agents, by org and name. An agent that is here is closed, also if nothing is left.
     pub(super) agents: BTreeMap<(OrgId, String), BTreeMap<Grantee, GrantRow>>,
     pub(super) roots: BTreeSet<(OrgId, String, Grantee)>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
@@ -95,7 +96,7 @@ impl People {
         }
     }
 
-    /// What this person may do now, as if they had no credential.
+    /// The principal of this person now, as if they had no credential.
     pub(super) fn principal_of(&self, person: PersonId) -> Option<Principal> {
         let Somebody { row, standing, .. } = self.people.get(&person)?;
         let member = |(_, group): &&(OrgId, GroupRow)| group.people.contains(&person);

@@ -116,7 +116,7 @@ impl Contents {
         self.sessions.get(&session)?.projection.scopes.get(&epoch).cloned()
     }
 
-    /// What runs, then the queue, then what the keeper has not seen yet.
+    /// The message that runs, then the queue, then what the keeper has not seen yet.
     pub(super) fn queue(&self, session: SessionId) -> Vec<ReceiptRow> {
         let Some(kept) = self.sessions.get(&session) else { return Vec::new() };
         let seen = &kept.projection.receipts;

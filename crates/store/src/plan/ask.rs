@@ -10,13 +10,13 @@ use kernel::{
 /// The rows that a request is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskSeen {
-    /// Who asks.
+    /// The asker.
     pub asker: AskerRow,
     /// The row of the key.
     pub key: Option<KeyRow>,
     /// The session of what it is about, from the stored record.
     pub session: Option<SessionSeen>,
-    /// Who said the message that it is about.
+    /// The sender of the message that it is about.
     pub sender: Option<PersonId>,
 }
 
@@ -92,7 +92,7 @@ fn act_of(request: &Request, sender: PersonId) -> Act {
     }
 }
 
-/// What some requests need besides: the same questions as for a new session, and as for a rule.
+/// The further needs of some requests: the same questions as for a new session, and as for a rule.
 fn also(now: &Principal, there: &SessionSeen, request: &Request, resolved: &Resolved) -> Result<(), Denied> {
     let fresh = |agent, directory| Fresh { address: None, agent, directory };
     match request {

@@ -1,4 +1,4 @@
-//! Who asks, as they are in the transaction that writes.
+//! The asker, as they are in the transaction that writes.
 
 use crate::Rejection;
 use kernel::{Moment, Principal};
@@ -14,7 +14,7 @@ pub struct AskerRow {
     pub principal: Option<Principal>,
 }
 
-/// What decides whether a credential is good at a moment.
+/// The row that decides whether a credential is good at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialRow {
     /// When it was made.
@@ -30,7 +30,7 @@ pub struct CredentialRow {
 }
 
 impl CredentialRow {
-    /// Whether it is good at this moment.
+    /// True if it is good at this moment.
     pub fn is_good(&self, now: Moment) -> bool {
         let used = self.last_used.map_or(self.made_at, |used| used.max(self.made_at));
         let idle = self.idle_ms_max.is_some_and(|most| now.0 >= used.0.saturating_add(most));

@@ -1,9 +1,9 @@
-//! What makes a repeated wish the same wish.
+//! Keys, which make a repeated wish the same wish.
 
 use crate::{HashForm, Key};
 use kernel::Moment;
 
-/// What is stored under a key.
+/// The row that is stored under a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyRow {
     /// Of what was asked for.
@@ -16,7 +16,7 @@ pub struct KeyRow {
     pub expires: Option<Moment>,
 }
 
-/// What a key says, before anything else is asked.
+/// The answer of a key, before anything else is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyAnswer {
     /// Nothing was done under it, or that is forgotten.
@@ -27,7 +27,7 @@ pub enum KeyAnswer {
     Conflict,
 }
 
-/// What was done under a key. A hash of another form than today's cannot be compared: then the key alone counts.
+/// The answer for a key. A hash of another form than today's cannot be compared: then the key alone counts.
 pub fn key_answer(key: Option<&Key>, row: Option<&KeyRow>, now: Moment) -> KeyAnswer {
     let (Some(key), Some(row)) = (key, row) else { return KeyAnswer::Never };
     if row.expires.is_some_and(|until| until <= now) {

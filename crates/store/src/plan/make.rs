@@ -10,7 +10,7 @@ use kernel::{
 /// The rows that a new session is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakeSeen {
-    /// Who asks.
+    /// The asker.
     pub asker: AskerRow,
     /// The row of the key.
     pub key: Option<KeyRow>,
@@ -20,7 +20,7 @@ pub struct MakeSeen {
     pub origin: Option<SessionSeen>,
     /// Every session of the org that answers to the name under which it comes here.
     pub named: Vec<Named>,
-    /// How many there are.
+    /// The number of sessions there are.
     pub room: RoomSeen,
 }
 
@@ -66,7 +66,7 @@ fn made(seen: &MakeSeen, by: &Principal, new: Create) -> Result<Plan<SessionId>,
     Ok(Plan::done(&allowed, writes, session))
 }
 
-/// Whether they may make this session.
+/// Judges if they may make this session.
 pub(super) fn fits(
     now: &Principal,
     fresh: &NewSession,
@@ -88,7 +88,7 @@ pub(super) fn fits(
     authorize_new(now, Fresh { address, agent, directory }, ()).map_err(denied)
 }
 
-/// Whether there is room for one more: the person's own bound first, then the org's, which may want fewer.
+/// Judges if there is room for one more: the person's own bound first, then the org's, which may want fewer.
 pub(super) fn room(room: Option<&RoomSeen>, fresh: &NewSession) -> Result<RoomSeen, Rejection> {
     let room = *room.ok_or(Rejection::WouldBeNew { by: None })?;
     if room.own >= fresh.open_max {

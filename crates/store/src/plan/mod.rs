@@ -34,7 +34,7 @@ use kernel::{Authorized, Moment, Principal, SessionId};
 
 /// A transaction that reads rows and applies plans. What is read in it stays so until its writes are there.
 pub trait WriteTx {
-    /// What can go wrong with the database itself.
+    /// The failure of the database itself.
     type Error;
 
     /// The rows of whoever asks.
@@ -73,7 +73,7 @@ pub trait WriteTx {
     }
 }
 
-/// How many sessions are open, and what the org decides for itself: read for whoever makes one.
+/// The number of open sessions, and the settings of the org: read for whoever makes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoomSeen {
     /// Open sessions of the person.

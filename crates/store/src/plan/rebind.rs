@@ -7,7 +7,7 @@ use kernel::{Act, DoorAddress, Principal, authorize, authorize_address};
 /// The rows that another binding is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebindSeen {
-    /// Who asks.
+    /// The asker.
     pub asker: AskerRow,
     /// The row of the key.
     pub key: Option<KeyRow>,

@@ -11,7 +11,7 @@ use kernel::{
 /// The rows that a message is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaySeen {
-    /// Who asks.
+    /// The asker.
     pub asker: AskerRow,
     /// The row of the key.
     pub key: Option<KeyRow>,

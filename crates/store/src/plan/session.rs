@@ -7,13 +7,13 @@ use kernel::{Act, Authorized, EndWhy, Epoch, Found, Principal, Record, authorize
 /// A session as plans see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSeen {
-    /// Who may touch it.
+    /// The record by which it is judged who may touch it.
     pub record: Record,
     /// Why it has ended, if it has.
     pub ended: Option<EndWhy>,
     /// The epoch of its scope.
     pub epoch: Epoch,
-    /// How many of its messages are unfinished.
+    /// The number of its unfinished messages.
     pub pending: u32,
 }
 
@@ -28,13 +28,13 @@ impl SessionSeen {
 /// The rows that a change of one session is planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThisSession {
-    /// Who asks.
+    /// The asker.
     pub asker: AskerRow,
     /// The session, if there is one.
     pub session: Option<SessionSeen>,
 }
 
-/// What a session is called, or whether lists show it.
+/// Plans another title of a session, or whether lists show it.
 pub fn retitle(seen: &ThisSession, by: &Principal, new: Retitle) -> Plan<()> {
     let Retitle { session, title, archived, trail } = new;
     let about = About::session(session);

@@ -7,7 +7,7 @@ use kernel::{OrgAct, Principal, authorize_rule};
 /// The rows that a reply is settled with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettleSeen {
-    /// Who asks.
+    /// The asker.
     pub asker: AskerRow,
     /// The row of the key.
     pub key: Option<KeyRow>,

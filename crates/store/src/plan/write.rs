@@ -24,13 +24,13 @@ pub enum Write {
     Inbox { session: SessionId, at: Moment, item: Box<InboxItem> },
     /// A conversation that was had elsewhere: its messages, then the log that tells of them.
     Past { session: SessionId, org: OrgId, by: PersonId, past: Box<Past>, at: Moment },
-    /// What a session is called, or whether lists show it; none leaves it as it is.
+    /// The title of a session, and whether lists show it; none leaves it as it is.
     Title { session: SessionId, title: Option<String>, archived: Option<bool> },
     /// A reply, as it stands from here on.
     Outgoing(Box<Outgoing>),
     /// A reply that is not sent any more.
     NoOutgoing { outgoing: u64 },
-    /// What was done under a key. One that has expired makes room for it.
+    /// The use of a key. One that has expired makes room for it.
     Key { org: OrgId, person: PersonId, key: Key, made: u128, at: Moment },
     /// An entry of the audit.
     Audit(AuditWrite),
@@ -48,7 +48,7 @@ pub struct SessionWrite {
     pub title: Option<String>,
     /// Messages of its past, which its log will end.
     pub pending: u32,
-    /// What everybody in the org is given on it.
+    /// The grant of everybody in the org on it.
     pub shared: Option<Grant>,
     pub at: Moment,
 }

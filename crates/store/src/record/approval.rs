@@ -113,7 +113,7 @@ impl From<WhoRecord> for Grantee {
     }
 }
 
-/// What was said to an approval.
+/// The answer to an approval.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AnswerRecord {

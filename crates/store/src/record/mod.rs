@@ -35,9 +35,9 @@ use words::Worded;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a stored {what} is not known to this version: {why}")]
 pub struct Unreadable {
-    /// What it should have been.
+    /// The thing it should have been.
     pub what: &'static str,
-    /// What the reader stumbled over.
+    /// The reader's complaint.
     pub why: String,
 }
 

@@ -87,7 +87,7 @@ words! {
         RefusedWhy::Expired = "expired",
         RefusedWhy::NotAllowed = "not_allowed",
     }
-    /// How a message is to reach a session whose turn is under way.
+    /// The way a message is to reach a session whose turn is under way.
     Delivery: delivery_word, delivery_parse {
         Delivery::Queue = "queue",
         Delivery::Interrupt = "interrupt",
@@ -102,20 +102,20 @@ words! {
         ErrandKind::Files = "files",
         ErrandKind::Diff = "diff",
     }
-    /// What a person may do with a session.
+    /// The grant of a person on a session.
     Grant: grant_word, grant_parse {
         Grant::View = "view",
         Grant::Prompt = "prompt",
         Grant::Manage = "manage",
     }
-    /// What a person is in their org.
+    /// The role of a person in their org.
     Role: role_word, role_parse {
         Role::Viewer = "viewer",
         Role::Member = "member",
         Role::Admin = "admin",
         Role::Owner = "owner",
     }
-    /// What a credential may be good for.
+    /// The right of a credential.
     Right: right_word, right_parse {
         Right::Read = "read",
         Right::Prompt = "prompt",
@@ -123,7 +123,7 @@ words! {
         Right::Manage = "manage",
         Right::Admin = "admin",
     }
-    /// What a credential is for.
+    /// The purpose of a credential.
     Purpose: purpose_word, purpose_parse {
         Purpose::Machine = "machine",
         Purpose::Browser = "browser",
@@ -164,10 +164,10 @@ pub fn why_parse(text: &str) -> Option<&'static str> {
     WHY_WORDS.into_iter().find(|word| *word == text)
 }
 
-/// What stands before the words of a verdict that something has failed.
+/// The prefix of the words of a verdict that something has failed.
 const FAILED: &str = "failed: ";
 
-/// What the keeper said to a wish: `done`, the word of the refusal, or `failed: ` and why.
+/// The keeper's verdict on a wish: `done`, the word of the refusal, or `failed: ` and why.
 pub fn verdict_text(verdict: &Verdict) -> Cow<'static, str> {
     match verdict {
         Verdict::Done => "done".into(),
@@ -185,7 +185,7 @@ pub fn verdict_parse(text: &str) -> Option<Verdict> {
     }
 }
 
-/// What a fact followed from: the id of a message or a wish, or a word.
+/// The cause of a fact: the id of a message or a wish, or a word.
 pub fn cause_text(cause: Cause) -> String {
     match cause {
         Cause::Message(message) => message.to_string(),
@@ -208,7 +208,7 @@ pub fn cause_parse(text: &str) -> Result<Cause, Unreadable> {
     }
 }
 
-/// What a reply is about: `final`, or the id of the question.
+/// The subject of a reply: `final`, or the id of the question.
 pub fn outgoing_kind_text(kind: OutgoingKind) -> String {
     match kind {
         OutgoingKind::Final => "final".into(),
@@ -225,7 +225,7 @@ pub fn outgoing_kind_parse(text: &str) -> Result<OutgoingKind, Unreadable> {
     }
 }
 
-/// Who answered a question: an id, or a word; nothing if nobody did.
+/// The answerer of a question: an id, or a word; nothing if nobody did.
 pub fn answerer_text(by: Answerer) -> Option<String> {
     match by {
         Answerer::Person(person) => Some(person.to_string()),

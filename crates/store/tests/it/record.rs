@@ -111,7 +111,7 @@ fn what_a_question_is_judged_by_is_read_back() {
     }
 }
 
-/// What came with scopes that change.
+/// Facts that came with scopes that change.
 fn of_scopes(approval: ApprovalId, turn: Turn) -> Vec<Fact> {
     let origin = Some(Origin { session: SessionId::from_bits(9), turn });
     let (by, epoch, until) = (usr(2), Epoch(1), Moment(1_700_000_000_000));
@@ -717,7 +717,7 @@ fn varied(change: Change, scope: Scope, text: String) -> Change {
     }
 }
 
-/// What is shown of a change, a login or a key in a log line or a failed test is never the secret in it.
+/// The debug form of a change, a login or a key in a log line or a failed test is never the secret in it.
 #[test]
 fn secrets_are_in_no_debug_output() {
     let person = usr(1);

@@ -44,7 +44,7 @@ impl LogReader<'_> {
         self.told.scopes.last()
     }
 
-    /// What an errand tells belongs to no turn, or to the one that it undoes.
+    /// The story of an errand belongs to no turn, or to the one that it undoes.
     pub(super) fn tells_of_errand(&self, turn: Turn) -> bool {
         let undoes = matches!(&self.moving.away, Some((_, What::Undo { turn: undone })) if *undone == turn);
         turn == Turn(0) || undoes
@@ -191,7 +191,7 @@ impl LogReader<'_> {
         self.told.scopes.push(scope.clone());
     }
 
-    /// Whether the session acts where it did then. What was done there can be undone from there.
+    /// True if the session acts where it did then. Whatever was done there can be undone from there.
     fn is_where(&self, then: Epoch) -> bool {
         let (then, now) = (self.told.scopes.get(then.0 as usize), self.told.scopes.last());
         let place = |scope: &Scope| (scope.directory.clone(), scope.worktree.clone());
@@ -220,7 +220,7 @@ impl LogReader<'_> {
     }
 }
 
-/// Whether this change leads from one scope to the other.
+/// True if this change leads from one scope to the other.
 fn is_so(change: &Change, before: &Scope, after: &Scope, away: Option<&What>) -> bool {
     let stays = |kept: Scope| kept == *after;
     match change {

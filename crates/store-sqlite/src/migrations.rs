@@ -12,20 +12,20 @@ use store::record;
 pub(crate) const APPLICATION: i32 = 0x486f_6d67;
 
 /// One step: statements, then whatever of it no statement can say.
-struct Step {
+struct Migration {
     sql: &'static str,
     then: fn(&Transaction<'_>) -> rusqlite::Result<()>,
 }
 
 /// The steps, in order; the first is number 1.
-const STEPS: [Step; 7] = [
-    Step { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
-    Step { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
-    Step { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
-    Step { sql: include_str!("../migrations/0004_scope.sql"), then: write_answers_out },
-    Step { sql: include_str!("../migrations/0005_approvals.sql"), then: |_| Ok(()) },
-    Step { sql: include_str!("../migrations/0006_keys.sql"), then: |_| Ok(()) },
-    Step { sql: include_str!("../migrations/0007_outbox.sql"), then: |_| Ok(()) },
+const STEPS: [Migration; 7] = [
+    Migration { sql: include_str!("../migrations/0001_begin.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0002_accounts.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0003_people.sql"), then: name_subjects },
+    Migration { sql: include_str!("../migrations/0004_scope.sql"), then: write_answers_out },
+    Migration { sql: include_str!("../migrations/0005_approvals.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0006_keys.sql"), then: |_| Ok(()) },
+    Migration { sql: include_str!("../migrations/0007_outbox.sql"), then: |_| Ok(()) },
 ];
 
 /// The newest step that this version knows.
@@ -40,7 +40,7 @@ pub(crate) fn migrate(db: &mut Connection, gone: u32) -> rusqlite::Result<()> {
 }
 
 fn take(db: &mut Connection, number: u32) -> rusqlite::Result<()> {
-    let Step { sql, then } = &STEPS[number as usize];
+    let Migration { sql, then } = &STEPS[number as usize];
     let step = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     step.execute_batch(sql)?;
     then(&step)?;

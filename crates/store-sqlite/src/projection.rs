@@ -104,36 +104,36 @@ const ASK: &str = "INSERT INTO approvals (id, sid, owner, turn, state, asked_at,
         posed = excluded.posed, number = excluded.number, body = excluded.body";
 
 /// A message as far as a change needs to know it.
-struct Found {
+struct MessageState {
     mid: i64,
     was_pending: bool,
     seat: i64,
     why: Option<String>,
 }
 
-impl Found {
+impl MessageState {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self { mid: row.get(0)?, was_pending: row.get(1)?, seat: row.get(2)?, why: row.get(3)? })
     }
 }
 
-fn find_message(tx: &SqliteTx, message: MessageId) -> Result<Option<Found>, SqliteError> {
+fn find_message(tx: &SqliteTx, message: MessageId) -> Result<Option<MessageState>, SqliteError> {
     let mut query = tx.db().prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE id = ?1")?;
-    Ok(query.query_row([message.stored()], Found::read).optional()?)
+    Ok(query.query_row([message.stored()], MessageState::read).optional()?)
 }
 
-fn of_turn(tx: &SqliteTx, kept: &StoredSession, turn: Turn) -> Result<Vec<Found>, SqliteError> {
+fn of_turn(tx: &SqliteTx, kept: &StoredSession, turn: Turn) -> Result<Vec<MessageState>, SqliteError> {
     let mut query = tx
         .db()
         .prepare_cached("SELECT mid, pending, seat, why FROM messages WHERE sid = ?1 AND turn = ?2")?;
-    let rows = query.query_map(params![kept.sid, turn.0], Found::read)?;
+    let rows = query.query_map(params![kept.sid, turn.0], MessageState::read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn stand(
     tx: &SqliteTx,
     pending: &mut Pending,
-    found: &Found,
+    found: &MessageState,
     state: ReceiptState,
     why: Option<&str>,
     at: Moment,

@@ -18,7 +18,7 @@ const READERS: usize = 2;
 const WAITING_MAX: usize = 256;
 const STACK_BYTES: usize = 1 << 20;
 
-type Question = Box<dyn FnOnce(&mut SqliteTx) + Send>;
+type ReadTask = Box<dyn FnOnce(&mut SqliteTx) + Send>;
 
 pub(crate) struct Reader {
     counter: Arc<Counter>,
@@ -28,13 +28,13 @@ pub(crate) struct Reader {
 /// Where questions wait. One that arrives wakes one thread, and nobody else.
 struct Counter {
     room: Semaphore,
-    line: Mutex<Line>,
+    line: Mutex<ReadQueue>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct Line {
-    waiting: VecDeque<Question>,
+struct ReadQueue {
+    waiting: VecDeque<ReadTask>,
     closed: bool,
 }
 
@@ -89,7 +89,7 @@ impl Drop for Reader {
 }
 
 impl Counter {
-    async fn put(&self, question: Question) {
+    async fn put(&self, question: ReadTask) {
         // Never closed: whoever asks holds the reader, and it goes with the last of them.
         if let Ok(place) = self.room.acquire().await {
             place.forget();
@@ -99,7 +99,7 @@ impl Counter {
     }
 
     /// The next question, once there is one. None when there will be no more.
-    fn next(&self) -> Option<Question> {
+    fn next(&self) -> Option<ReadTask> {
         let mut line = self.line();
         loop {
             if let Some(question) = line.waiting.pop_front() {
@@ -113,7 +113,7 @@ impl Counter {
         }
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, ReadQueue> {
         // Nobody panics while holding it; it holds only who waits.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }

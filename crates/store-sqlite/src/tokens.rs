@@ -10,13 +10,13 @@ use kernel::{Moment, OrgId, PersonId, Principal, Rights, SessionId, TokenId, Tur
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use store::{LoginRow, NewLink, TokenRow, TokenView, record};
 
-/// The columns of a credential, in the order in which `Token` reads them.
+/// The columns of a credential, in the order in which `StoredToken` reads them.
 const TOKEN: &str =
     "t.token, t.hash, p.person, t.purpose, t.name, t.rights, t.client, t.session, t.turn, t.made_at,
     t.expires, t.idle_ms_max, t.last_used, t.pid, t.old_until FROM tokens t JOIN persons p ON p.pid = t.pid";
 
 /// A credential, when it was last used, and whose it is.
-struct Token {
+struct StoredToken {
     row: TokenRow,
     last_used: Option<Moment>,
     pid: Pid,
@@ -24,7 +24,7 @@ struct Token {
     old_until: Option<Moment>,
 }
 
-impl Token {
+impl StoredToken {
     fn read(row: &Row<'_>) -> Result<Self, SqliteError> {
         let row = Columns(row);
         let rights = u8::try_from(row.int(5)?).ok().and_then(Rights::from_bits);
@@ -59,8 +59,8 @@ pub(crate) const BY_ID: &str = "t.token = ?1";
 pub(crate) const OF_PERSON: &str =
     "t.pid = ?1 AND t.purpose NOT IN ('machine', 'turn') ORDER BY t.made_at DESC";
 
-fn find(db: &Connection, condition: &str, params: &[&dyn ToSql]) -> Result<Option<Token>, SqliteError> {
-    Ok(view::read_all(db, &token_sql(condition), params, Token::read)?.pop())
+fn find(db: &Connection, condition: &str, params: &[&dyn ToSql]) -> Result<Option<StoredToken>, SqliteError> {
+    Ok(view::read_all(db, &token_sql(condition), params, StoredToken::read)?.pop())
 }
 
 pub(crate) fn token(db: &Connection, hash: [u8; 32], now: Moment) -> Result<Option<Principal>, SqliteError> {
@@ -102,7 +102,7 @@ pub(crate) fn credential(
 
 fn state_of(
     db: &Connection,
-    token: &Token,
+    token: &StoredToken,
     old_until: Option<Moment>,
 ) -> Result<(CredentialState, Option<Somebody>), SqliteError> {
     let is_under_way = match token.row.bound {
@@ -116,7 +116,7 @@ fn state_of(
 
 fn principal_by(
     db: &Connection,
-    token: &Token,
+    token: &StoredToken,
     old_until: Option<Moment>,
     now: Moment,
 ) -> Result<Option<Principal>, SqliteError> {
@@ -138,7 +138,7 @@ fn whose(db: &Connection, pid: Pid) -> Result<Option<Somebody>, SqliteError> {
 
 pub(crate) fn tokens(db: &Connection, org: OrgId, person: PersonId) -> Result<Vec<TokenView>, SqliteError> {
     let Some(somebody) = people::of(db, org, person)? else { return Ok(Vec::new()) };
-    let tokens = view::read_all(db, &token_sql(OF_PERSON), params![somebody.pid], Token::read)?;
+    let tokens = view::read_all(db, &token_sql(OF_PERSON), params![somebody.pid], StoredToken::read)?;
     let mut views: Vec<_> =
         tokens.into_iter().map(|token| TokenView::of(&token.row, token.last_used)).collect();
     views.sort_by_key(|view| std::cmp::Reverse((view.made_at, view.token)));

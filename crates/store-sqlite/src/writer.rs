@@ -51,13 +51,13 @@ trait Work: Send {
     fn answer(self: Box<Self>, failed: Option<StoreError>);
 }
 
-struct Change<F, T> {
+struct QueuedWrite<F, T> {
     work: F,
     made: Option<T>,
     waits: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<F, T> Work for Change<F, T>
+impl<F, T> Work for QueuedWrite<F, T>
 where
     F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send,
     T: Send,
@@ -101,7 +101,7 @@ impl Writer {
         F: FnMut(&mut SqliteTx) -> Result<T, SqliteError> + Send + 'static,
     {
         let (waits, answer) = oneshot::channel();
-        let work = Box::new(Change { work, made: None, waits });
+        let work = Box::new(QueuedWrite { work, made: None, waits });
         let queue = self.queue.as_ref().ok_or_else(closed)?;
         queue.send(Item { bytes, work }).await.map_err(|_| closed())?;
         // The thread went away with the change in its hands: only the file knows.

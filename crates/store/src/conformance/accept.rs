@@ -12,7 +12,7 @@ pub async fn an_accepted_message_is_there_with_all_that_belongs_to_it<F: Fixture
     let on = peopled::<F>().await;
     let store = on.store();
     let slack = "slack:T1/C1/17.5".parse().unwrap();
-    let first = Line { reply: Some(slack), ..line(1) };
+    let first = IncomingMessage { reply: Some(slack), ..line(1) };
     let accepted = say(store, &me(), conversation("a"), first.clone()).await;
 
     let at = Moment(first.at);
@@ -113,7 +113,7 @@ pub async fn a_key_belongs_to_an_org_a_person_and_a_verb<F: Fixture>() {
     say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     say(on.store(), &friend(), conversation("b"), line(2).keyed("k", 8)).await;
     say(on.store(), &stranger(), conversation("a"), line(3).keyed("k", 9)).await;
-    let forwarded = Line { key: Some(key("forward", "k", 10)), ..line(4) };
+    let forwarded = IncomingMessage { key: Some(key("forward", "k", 10)), ..line(4) };
     say(on.store(), &me(), conversation("a"), forwarded).await;
 }
 
@@ -122,7 +122,7 @@ pub async fn a_key_is_looked_up_before_anything_else<F: Fixture>() {
     let on = peopled::<F>().await;
     let first = say(on.store(), &me(), conversation("a"), line(1).keyed("k", 7)).await;
     let late = aim(&me(), conversation("a"), line(2).keyed("k", 7));
-    let full = aim(&me(), To::New, Line { open_max: 0, pending_max: 0, ..line(3).keyed("k", 7) });
+    let full = aim(&me(), To::New, IncomingMessage { open_max: 0, pending_max: 0, ..line(3).keyed("k", 7) });
     let gone = aim(&me(), To::Session(ses(9)), line(4).keyed("k", 7));
     let conflict = aim(&me(), conversation("a"), line(4).keyed("k", 8));
     share(on.store(), ses(1), &friend(), Some(Grant::View)).await;
@@ -142,7 +142,7 @@ pub async fn a_key_is_looked_up_before_the_limits<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
     let first = say(store, &me(), conversation("a"), line(1).keyed("k", 7)).await;
-    let full = |n| Line { pending_max: 1, open_max: 1, org_open_max: 1, ..line(n) };
+    let full = |n| IncomingMessage { pending_max: 1, open_max: 1, org_open_max: 1, ..line(n) };
     assert_eq!(send(store, &me(), conversation("a"), full(2)).await, queue_full(1));
     assert_eq!(send(store, &me(), To::New, full(2)).await, too_many_open(1));
     assert_eq!(send(store, &friend(), To::New, full(2)).await, org_too_many_open(1));
@@ -236,7 +236,7 @@ pub async fn an_epoch_that_has_not_been_is_no_scope<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
     open(store, 1).await;
-    let under = |n, epoch| Line { under: Some(Epoch(epoch)), ..line(n) };
+    let under = |n, epoch| IncomingMessage { under: Some(Epoch(epoch)), ..line(n) };
     assert_eq!(send(store, &me(), To::Session(ses(1)), under(2, 1)).await, no(Rejection::OtherScope));
     assert_eq!(send(store, &me(), To::New, under(2, 1)).await, no(Rejection::OtherScope));
     assert_eq!(send(store, &friend(), To::Session(ses(1)), under(2, 1)).await, not_found("session"));
@@ -248,10 +248,10 @@ pub async fn a_refusal_is_in_the_audit_with_its_code<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
     say(store, &me(), conversation("a"), line(1).keyed("k", 1)).await;
-    send(store, &me(), conversation("a"), Line { pending_max: 1, ..line(2) }).await;
+    send(store, &me(), conversation("a"), IncomingMessage { pending_max: 1, ..line(2) }).await;
     send(store, &friend(), To::Session(ses(1)), line(3)).await;
     send(store, &me(), To::New, line(4).keyed("k", 2)).await;
-    send(store, &me(), To::New, Line { open_max: 1, ..line(5) }).await;
+    send(store, &me(), To::New, IncomingMessage { open_max: 1, ..line(5) }).await;
     let rows = acted(store).await;
     let told: Vec<_> = rows.iter().rev().map(|row| (row.by, row.session, row.refused.as_deref())).collect();
     let (mine, theirs) = (Some(me().person), Some(friend().person));
@@ -270,9 +270,9 @@ pub async fn a_refusal_is_in_the_audit_with_its_code<F: Fixture>() {
 
 pub async fn a_refusal_is_not_remembered_under_its_key<F: Fixture>() {
     let on = peopled::<F>().await;
-    let crowded = Line { open_max: 0, ..line(1).keyed("k", 7) };
+    let crowded = IncomingMessage { open_max: 0, ..line(1).keyed("k", 7) };
     assert_eq!(send(on.store(), &me(), To::New, crowded).await, too_many_open(0));
-    let full = Line { pending_max: 0, ..line(1).keyed("full", 7) };
+    let full = IncomingMessage { pending_max: 0, ..line(1).keyed("full", 7) };
     say(on.store(), &me(), conversation("a"), line(2)).await;
     assert_eq!(send(on.store(), &me(), conversation("a"), full).await, queue_full(0));
     let unseen = send(on.store(), &friend(), To::Session(ses(2)), line(1).keyed("late", 7)).await;
@@ -287,12 +287,12 @@ pub async fn a_refusal_is_not_remembered_under_its_key<F: Fixture>() {
 pub async fn a_key_is_free_again_once_it_has_expired<F: Fixture>() {
     let on = peopled::<F>().await;
     let until = |moment| Some(Key { expires: Some(Moment(moment)), ..key("say", "k", 7) });
-    say(on.store(), &me(), To::New, Line { key: until(2_000), at: 1_000, ..line(1) }).await;
-    let early = Line { key: until(2_999), at: 1_999, ..line(2) };
+    say(on.store(), &me(), To::New, IncomingMessage { key: until(2_000), at: 1_000, ..line(1) }).await;
+    let early = IncomingMessage { key: until(2_999), at: 1_999, ..line(2) };
     assert!(matches!(send(on.store(), &me(), To::New, early).await, Outcome::Repeated(_)));
-    let late = Line { key: until(3_000), at: 2_000, ..line(3) };
+    let late = IncomingMessage { key: until(3_000), at: 2_000, ..line(3) };
     say(on.store(), &me(), To::New, late).await;
-    let again = Line { key: until(3_500), at: 2_500, ..line(4) };
+    let again = IncomingMessage { key: until(3_500), at: 2_500, ..line(4) };
     let Outcome::Repeated(known) = send(on.store(), &me(), To::New, again).await else { panic!() };
     assert_eq!(known.message, msg(3));
 }
@@ -327,7 +327,7 @@ pub async fn a_session_that_has_ended_takes_nothing<F: Fixture>() {
 
 pub async fn a_conversation_that_was_bound_in_between_gets_no_second_session<F: Fixture>() {
     let on = peopled::<F>().await;
-    let late = aim(&me(), conversation("a"), Line { asks_for_new: true, ..line(2) });
+    let late = aim(&me(), conversation("a"), IncomingMessage { asks_for_new: true, ..line(2) });
     say(on.store(), &me(), conversation("a"), line(1)).await;
     let Outcome::Done(accepted) = accept(on.store(), late).await else { panic!() };
     assert_eq!((accepted.session, accepted.created, accepted.if_new_ignored), (ses(1), false, true));
@@ -353,12 +353,12 @@ pub async fn concurrent_first_messages_share_one_session<F: Fixture>() {
 pub async fn a_receipt_says_that_a_wish_for_a_new_session_was_ignored<F: Fixture>() {
     let on = peopled::<F>().await;
     say(on.store(), &me(), conversation("a"), line(1)).await;
-    let second = Line { asks_for_new: true, ..line(2).keyed("k", 1) };
+    let second = IncomingMessage { asks_for_new: true, ..line(2).keyed("k", 1) };
     let accepted = say(on.store(), &me(), conversation("a"), second.clone()).await;
     assert!(accepted.if_new_ignored && receipt(on.store(), 2).await.if_new_ignored);
     assert!(!receipt(on.store(), 1).await.if_new_ignored);
     let on = on.reopen().await;
-    let again = send(on.store(), &me(), conversation("a"), Line { n: 3, ..second }).await;
+    let again = send(on.store(), &me(), conversation("a"), IncomingMessage { n: 3, ..second }).await;
     assert_eq!(again, Outcome::Repeated(accepted));
 }
 
@@ -430,7 +430,7 @@ pub async fn an_address_of_another_door_is_neither_used_nor_bound<F: Fixture>() 
     let accepted = store.accept(by, NewMessage { schemes: CHAT, ..theirs }).await.unwrap();
     assert!(matches!(accepted, Outcome::Done(_)), "{accepted:?}");
     assert_eq!(send(store, &me(), to_room(), line(3)).await, used());
-    let replied = Line { reply: Some(room.clone()), ..line(4) };
+    let replied = IncomingMessage { reply: Some(room.clone()), ..line(4) };
     assert_eq!(send(store, &me(), To::Session(ses(1)), replied).await, used());
     say(store, &me(), To::New, line(5)).await;
     let moving = |schemes| Rebind {

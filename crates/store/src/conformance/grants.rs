@@ -724,7 +724,7 @@ pub async fn a_session_that_is_handed_over_is_the_others_in_every_list_and_count
     assert!(record.grants.is_empty(), "whoever had it keeps what they were given, which is nothing");
     assert_eq!(shown(store, &friend()).await, [1, 1, 1, 1]);
     assert_eq!(shown(store, &me()).await, [1, 0, 0, 1]);
-    let one = |n| Line { open_max: 1, ..line(n) };
+    let one = |n| IncomingMessage { open_max: 1, ..line(n) };
     assert_eq!(send(store, &friend(), To::New, one(3)).await, too_many_open(1));
     assert_eq!(send(store, &me(), To::New, one(3)).await, too_many_open(1));
     write(store, ses(1), vec![answered(1), ended()]).await;
@@ -748,9 +748,9 @@ pub async fn everything_of_somebody_who_leaves_can_be_handed_over<F: Fixture>() 
     assert_eq!((shown(store, &friend()).await[0], shown(store, &me()).await[0]), (0, 4));
     assert_eq!(shown(store, &stranger()).await[0], 1);
     assert!(revision(1).await > before.0 && revision(4).await == before.1);
-    let few = |n| Line { open_max: 3, ..line(n) };
+    let few = |n| IncomingMessage { open_max: 3, ..line(n) };
     assert_eq!(send(store, &me(), To::New, few(6)).await, too_many_open(3), "two of theirs and one of mine");
-    say(store, &friend(), To::New, Line { open_max: 1, ..line(6) }).await;
+    say(store, &friend(), To::New, IncomingMessage { open_max: 1, ..line(6) }).await;
 }
 
 pub async fn nothing_is_handed_over_to_whoever_could_do_nothing_with_it<F: Fixture>() {

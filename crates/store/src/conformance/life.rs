@@ -214,7 +214,7 @@ impl Lives {
         self.next += 1;
         if self.sessions.len() < 3 || self.dice.roll(30) == 0 {
             let to = if self.dice.roll(2) == 0 { To::New } else { conversation(&format!("c{n}")) };
-            let accepted = say(store, &me(), to, Line { at: self.now, ..line(n) }).await;
+            let accepted = say(store, &me(), to, IncomingMessage { at: self.now, ..line(n) }).await;
             self.sessions.push((accepted.session, vec![accepted.message]));
             return self.keep(store, accepted.session, false).await;
         }
@@ -251,7 +251,7 @@ impl Lives {
         }
     }
 
-    fn line(&mut self, n: u32, epoch: Epoch) -> Line {
+    fn line(&mut self, n: u32, epoch: Epoch) -> IncomingMessage {
         let delivery = match self.dice.roll(5) {
             0 | 1 => Delivery::Queue,
             2 => Delivery::Interrupt,
@@ -262,7 +262,7 @@ impl Lives {
             1 => Some(Epoch(0)),
             _ => None,
         };
-        Line { at: self.now, delivery, under, ..line(n) }
+        IncomingMessage { at: self.now, delivery, under, ..line(n) }
     }
 
     fn request(&mut self, session: SessionId, messages: &[MessageId], row: &SessionRow) -> Request {

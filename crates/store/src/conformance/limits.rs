@@ -7,7 +7,7 @@ use kernel::{SessionId, To};
 
 pub async fn only_open_sessions_count_as_open<F: Fixture>() {
     let on = peopled::<F>().await;
-    let two = |n| Line { open_max: 2, ..line(n) };
+    let two = |n| IncomingMessage { open_max: 2, ..line(n) };
     say(on.store(), &me(), To::New, two(1)).await;
     say(on.store(), &me(), conversation("a"), two(2)).await;
     let before = picture(&on).await;
@@ -25,7 +25,7 @@ pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() 
     let on = peopled::<F>().await;
     let mut sends = vec![];
     for n in 1..=12 {
-        sends.push(accept(on.store(), aim(&me(), To::New, Line { open_max: 3, ..line(n) })));
+        sends.push(accept(on.store(), aim(&me(), To::New, IncomingMessage { open_max: 3, ..line(n) })));
     }
     let answers = together(sends).await;
     let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_))).count();
@@ -40,7 +40,7 @@ pub async fn the_limit_of_open_sessions_holds_against_all_at_once<F: Fixture>() 
 pub async fn an_org_has_only_so_many_open_sessions<F: Fixture>() {
     let on = peopled::<F>().await;
     let store = on.store();
-    let three = |n| Line { org_open_max: 3, open_max: 2, ..line(n) };
+    let three = |n| IncomingMessage { org_open_max: 3, open_max: 2, ..line(n) };
     say(store, &me(), To::New, three(1)).await;
     say(store, &me(), To::New, three(2)).await;
     assert_eq!(send(store, &me(), To::New, three(3)).await, too_many_open(2), "their own limit first");
@@ -64,7 +64,7 @@ pub async fn the_orgs_limit_holds_against_all_at_once<F: Fixture>() {
     let mut sends = vec![];
     for n in 1..=12 {
         let by = if n % 2 == 0 { me() } else { friend() };
-        sends.push(accept(on.store(), aim(&by, To::New, Line { org_open_max: 5, ..line(n) })));
+        sends.push(accept(on.store(), aim(&by, To::New, IncomingMessage { org_open_max: 5, ..line(n) })));
     }
     let answers = together(sends).await;
     let done = answers.iter().filter(|answer| matches!(answer, Outcome::Done(_))).count();
@@ -77,7 +77,7 @@ pub async fn the_orgs_limit_holds_against_all_at_once<F: Fixture>() {
 
 pub async fn only_unfinished_messages_count_as_pending<F: Fixture>() {
     let on = peopled::<F>().await;
-    let two = |n| Line { pending_max: 2, ..line(n) };
+    let two = |n| IncomingMessage { pending_max: 2, ..line(n) };
     say(on.store(), &me(), conversation("a"), two(1)).await;
     say(on.store(), &me(), conversation("a"), two(2)).await;
     let before = picture(&on).await;
@@ -98,7 +98,10 @@ pub async fn the_limit_of_pending_messages_holds_against_all_at_once<F: Fixture>
     say(on.store(), &me(), conversation("a"), line(1)).await;
     let mut sends = vec![];
     for n in 2..=12 {
-        sends.push(accept(on.store(), aim(&me(), conversation("a"), Line { pending_max: 4, ..line(n) })));
+        sends.push(accept(
+            on.store(),
+            aim(&me(), conversation("a"), IncomingMessage { pending_max: 4, ..line(n) }),
+        ));
     }
     let answers = together(sends).await;
     let full = answers
@@ -220,7 +223,7 @@ pub async fn an_orgs_own_limit_counts_if_it_is_lower<F: Fixture>() {
     assert_eq!(create(store, &me(), create_of("create", fresh_session(2, None))).await, org_too_many_open(1));
     say(store, &stranger(), To::New, line(2)).await;
     set(store, wants(Some(9))).await;
-    let few = |n| Line { org_open_max: 2, ..line(n) };
+    let few = |n| IncomingMessage { org_open_max: 2, ..line(n) };
     say(store, &me(), To::New, few(3)).await;
     assert_eq!(send(store, &me(), To::New, few(4)).await, org_too_many_open(2));
 }

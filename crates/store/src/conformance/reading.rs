@@ -33,7 +33,7 @@ pub async fn pages_of_sessions_have_no_gap_and_no_repeat<F: Fixture>() {
     let store = on.store();
     for n in 1..=23 {
         // Many at the same moment, so that a page ends among them.
-        say(store, &me(), To::New, Line { at: 1_000 + u64::from(n) / 5, ..line(n) }).await;
+        say(store, &me(), To::New, IncomingMessage { at: 1_000 + u64::from(n) / 5, ..line(n) }).await;
     }
     let all = page(store, None, ALL).await;
     assert_eq!(all.len(), 23);

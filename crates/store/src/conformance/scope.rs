@@ -199,7 +199,7 @@ pub async fn a_message_says_how_and_for_which_scope_it_was_written<F: Fixture>()
         (4, Delivery::Steer, Some(Epoch(1))),
     ];
     for (n, delivery, under) in wanted {
-        say(on.store(), &me(), To::Session(ses(1)), Line { delivery, under, ..line(n) }).await;
+        say(on.store(), &me(), To::Session(ses(1)), IncomingMessage { delivery, under, ..line(n) }).await;
     }
     let on = on.reopen().await;
     let store = on.store();
@@ -354,7 +354,7 @@ pub async fn what_an_approval_says_is_kept_under_its_id<F: Fixture>() {
 pub async fn whether_somebody_attends_is_kept_with_a_message<F: Fixture>() {
     let on = peopled::<F>().await;
     for (n, unattended) in [(1, false), (2, true)] {
-        say(on.store(), &me(), To::New, Line { unattended, ..line(n) }).await;
+        say(on.store(), &me(), To::New, IncomingMessage { unattended, ..line(n) }).await;
     }
     let on = on.reopen().await;
     for (n, unattended) in [(1, false), (2, true)] {

@@ -214,7 +214,7 @@ pub(super) fn key(verb: &'static str, key: &str, body: u8) -> Key {
 
 /// A message on its way, before anybody knows where it goes.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct IncomingMessage {
     pub(super) n: u32,
     pub(super) at: u64,
     pub(super) key: Option<Key>,
@@ -228,9 +228,9 @@ pub(super) struct Line {
     pub(super) org_open_max: u32,
 }
 
-pub(super) fn line(n: u32) -> Line {
+pub(super) fn line(n: u32) -> IncomingMessage {
     let at = 1_000 + u64::from(n);
-    Line {
+    IncomingMessage {
         n,
         at,
         key: None,
@@ -245,7 +245,7 @@ pub(super) fn line(n: u32) -> Line {
     }
 }
 
-impl Line {
+impl IncomingMessage {
     pub(super) fn keyed(self, text: &str, body: u8) -> Self {
         Self { key: Some(key("say", text, body)), ..self }
     }
@@ -309,7 +309,7 @@ pub(super) async fn create(store: &dyn Store, by: &Principal, new: Create) -> Ou
 pub(super) type Aimed = (Arc<Principal>, NewMessage);
 
 /// A line that is not said yet.
-pub(super) fn aim(by: &Principal, to: To, line: Line) -> Aimed {
+pub(super) fn aim(by: &Principal, to: To, line: IncomingMessage) -> Aimed {
     (arc(by), line.message(to))
 }
 
@@ -321,7 +321,7 @@ pub(super) async fn send(
     store: &dyn Store,
     by: &Principal,
     to: To,
-    line: Line,
+    line: IncomingMessage,
 ) -> Outcome<Accepted, Rejection> {
     accept(store, aim(by, to, line)).await
 }
@@ -358,7 +358,7 @@ pub(super) async fn bound(store: &dyn Store, by: &Principal, key: &str) -> Optio
 }
 
 /// Sends a line that must be accepted.
-pub(super) async fn say(store: &dyn Store, by: &Principal, to: To, line: Line) -> Accepted {
+pub(super) async fn say(store: &dyn Store, by: &Principal, to: To, line: IncomingMessage) -> Accepted {
     match send(store, by, to, line).await {
         Outcome::Done(accepted) => accepted,
         other => panic!("not accepted: {other:?}"),

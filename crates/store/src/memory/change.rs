@@ -1,7 +1,7 @@
 //! The rows of people in the memory store, as `change` reads and writes them. There is no rule here.
 
 use super::contents::{Contents, Kept};
-use super::people::Token;
+use super::people::StoredToken;
 use crate::*;
 use kernel::people::{
     CredentialState, HostState, LinkState, PeopleWrite, PersonState, RuleState, SessionState, SessionsOf,
@@ -63,7 +63,7 @@ impl PeopleTx for Contents {
     }
 
     fn token_holder(&mut self, org: OrgId, token: TokenId) -> Read<Option<TokenHolder>> {
-        let Some(Token { row, .. }) = self.people.tokens.get(&token) else { return Ok(None) };
+        let Some(StoredToken { row, .. }) = self.people.tokens.get(&token) else { return Ok(None) };
         let person = self.people.of(org, row.person).map(|kept| kept.state());
         Ok(person.map(|person| TokenHolder { person, purpose: row.purpose }))
     }
@@ -180,7 +180,7 @@ impl PeopleTx for Contents {
             }
             PeopleWrite::Token(row) => {
                 unused("token", people.tokens.contains_key(&row.token))?;
-                people.tokens.insert(row.token, Token { row, last_used: None, before: None });
+                people.tokens.insert(row.token, StoredToken { row, last_used: None, before: None });
             }
             PeopleWrite::Secret { token, hash, old_until, used } => {
                 people.tokens.entry(token).and_modify(|token| {

@@ -37,7 +37,7 @@ pub struct Snapshot {
 pub(super) struct Contents {
     pub(super) node: NodeRow,
     pub(super) sessions: BTreeMap<SessionId, Kept>,
-    pub(super) messages: BTreeMap<MessageId, Said>,
+    pub(super) messages: BTreeMap<MessageId, MessageRow>,
     /// The open bindings; the address as its text, so that pages have the same order everywhere.
     pub(super) bound: BTreeMap<(OrgId, String), BindingRow>,
     /// The session that ended last while it was bound to this address.
@@ -90,7 +90,7 @@ pub(super) struct Kept {
 }
 
 /// A message: what never changes about it, and its words.
-pub(super) struct Said {
+pub(super) struct MessageRow {
     pub(super) by: PersonId,
     pub(super) delivery: kernel::Delivery,
     pub(super) unattended: bool,

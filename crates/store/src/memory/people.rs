@@ -19,7 +19,7 @@ pub(super) struct People {
     /// The grants on agents, by org and name. An agent that is here is closed, also if nothing is left.
     pub(super) agents: BTreeMap<(OrgId, String), BTreeMap<Grantee, GrantRow>>,
     pub(super) roots: BTreeSet<(OrgId, String, Grantee)>,
-    pub(super) tokens: BTreeMap<TokenId, Token>,
+    pub(super) tokens: BTreeMap<TokenId, StoredToken>,
     pub(super) links: BTreeMap<[u8; 32], (PersonId, Moment)>,
     /// By issuer and subject.
     pub(super) identities: BTreeMap<(String, String), PersonId>,
@@ -35,7 +35,7 @@ pub(super) struct Somebody {
 }
 
 /// A credential, and what became of it.
-pub(super) struct Token {
+pub(super) struct StoredToken {
     pub(super) row: TokenRow,
     pub(super) last_used: Option<Moment>,
     /// The secret before this one, and until when it counts.
@@ -215,7 +215,7 @@ impl Contents {
         self.people.tokens.get(&credential).and_then(|token| self.principal_by(token, None, now))
     }
 
-    pub(super) fn credential_state(&self, token: &Token, old_until: Option<Moment>) -> CredentialState {
+    pub(super) fn credential_state(&self, token: &StoredToken, old_until: Option<Moment>) -> CredentialState {
         let person = self.people.people.get(&token.row.person);
         CredentialState {
             last_used: token.last_used,
@@ -225,7 +225,7 @@ impl Contents {
         }
     }
 
-    fn principal_by(&self, token: &Token, old_until: Option<Moment>, now: Moment) -> Option<Principal> {
+    fn principal_by(&self, token: &StoredToken, old_until: Option<Moment>, now: Moment) -> Option<Principal> {
         let state = self.credential_state(token, old_until);
         let person =
             self.people.principal_of(token.row.person).filter(|_| lets_in(&token.row, state, now))?;

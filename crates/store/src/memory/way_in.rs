@@ -1,6 +1,6 @@
 //! The way in of the memory store: the rows that plans are made of, and the rows that they write. No rule stands here.
 
-use super::contents::{Contents, Kept, Remembered, Said};
+use super::contents::{Contents, Kept, MessageRow, Remembered};
 use crate::plan::{
     AskSeen, AskerRow, AuditWrite, CredentialRow, KeyRow, MakeSeen, MessageWrite, RebindSeen, RequestWrite,
     RoomSeen, SaySeen, SessionSeen, SessionWrite, SettleSeen, Write, WriteTx,
@@ -239,7 +239,7 @@ impl Contents {
     fn put_message(&mut self, new: MessageWrite) {
         let MessageWrite { accepted, org: _, by, words, delivery, under, unattended, reply } = new;
         let (message, session, at) = (accepted.message, accepted.session, accepted.at);
-        self.messages.insert(message, Said { by, delivery, unattended, reply, accepted, words });
+        self.messages.insert(message, MessageRow { by, delivery, unattended, reply, accepted, words });
         if let Some(kept) = self.sessions.get_mut(&session) {
             kept.messages.push(message);
             kept.touched_at = kept.touched_at.max(at);
@@ -252,7 +252,7 @@ impl Contents {
         for PastMessage { message, words, delivery } in messages {
             let (created, previous, if_new_ignored) = (false, None, false);
             let accepted = Accepted { message, session, created, previous, if_new_ignored, at };
-            let said = Said { by, delivery, unattended: false, reply: None, accepted, words };
+            let said = MessageRow { by, delivery, unattended: false, reply: None, accepted, words };
             self.messages.insert(message, said);
             self.sessions.get_mut(&session).into_iter().for_each(|kept| kept.messages.push(message));
         }

@@ -29,11 +29,14 @@ pub fn decode_answer(bytes: &[u8]) -> Result<Answer, Unreadable> {
 /// The approval whose words a story fact has, if it has those of one.
 pub fn approval_told(kind: &str, body: &[u8]) -> Option<ApprovalId> {
     #[derive(Deserialize)]
-    struct Told {
+    struct QuestionBody {
         approval: Text<ApprovalId>,
     }
     let is_question = kind == "question";
-    is_question.then(|| serde_json::from_slice::<Told>(body).ok()).flatten().map(|told| told.approval.0)
+    is_question
+        .then(|| serde_json::from_slice::<QuestionBody>(body).ok())
+        .flatten()
+        .map(|told| told.approval.0)
 }
 
 #[derive(Serialize, Deserialize)]

@@ -20,7 +20,8 @@ async fn main() {
     let files = files.parse().expect("a number of files");
     let repository = dir.join("repository");
     fill(&repository, files);
-    let places = GitDirectories { worktrees: dir.join("worktrees"), own: dir.join("own") };
+    let places =
+        GitDirectories { worktrees: dir.join("worktrees"), work: dir.join("work"), own: dir.join("own") };
     let git = Git::new(Path::new("git"), places, GitLimits::default()).expect("places for it");
     let (mut enter, mut raw) = (Vec::new(), Vec::new());
     let mut root = PathBuf::new();

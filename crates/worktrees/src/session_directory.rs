@@ -29,6 +29,11 @@ impl SessionDirectories {
         self.data.join("work")
     }
 
+    /// Its true name.
+    pub(crate) fn work_true(&self) -> PathBuf {
+        self.data_true.join("work")
+    }
+
     /// True if it is in the data directory, of which agents see only what is theirs.
     pub(crate) fn is_ours(&self, true_name: &Path) -> bool {
         true_name.starts_with(&self.data_true)

@@ -28,9 +28,14 @@ pub struct GitTrees {
 impl GitTrees {
     /// Git as this machine has it, with its files below the data directory; none if it has none.
     pub fn open(data: &Path) -> Result<Self, GitError> {
-        let places = GitDirectories { worktrees: data.join("worktrees"), own: data.join("git") };
+        let directories = SessionDirectories::of(data);
+        let places = GitDirectories {
+            worktrees: data.join("worktrees"),
+            work: directories.work_true(),
+            own: data.join("git"),
+        };
         let git = Git::new(Path::new("git"), places, GitLimits::default())?;
-        Ok(Self { git, directories: SessionDirectories::of(data) })
+        Ok(Self { git, directories })
     }
 }
 

@@ -59,7 +59,7 @@ impl Git {
     /// Makes a worktree, or enters one that is there. Asked again with the same words it gives the same answer, also if the
     /// first time was cut short.
     pub async fn enter(&self, enter: EnterRequest<'_>) -> Result<EnteredWorktree, GitError> {
-        let from = Repository::must_be_around(enter.repository)?;
+        let from = self.must_be_around(enter.repository)?;
         let home = enter.repository.to_path_buf();
         let _held = self.hold(&from.common, &from.common).await?;
         let record = self.record(&enter.name)?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::error::GitError;
-use super::repository::{Repository, bytes_path};
+use super::repository::bytes_path;
 use super::{Git, blocking};
 
 /// Names that are never shown: git's own.
@@ -23,7 +23,7 @@ impl Git {
     /// The files of a directory that git tracks or would track; none outside of version control. Links are named and never
     /// followed.
     pub async fn files(&self, directory: &Path, count_max: usize) -> Result<Option<FileList>, GitError> {
-        let Some(repository) = Repository::around(directory)? else { return Ok(None) };
+        let Some(repository) = self.around(directory)? else { return Ok(None) };
         let within = directory.strip_prefix(&repository.top).unwrap_or(Path::new("")).to_path_buf();
         let shadow = self.shadow(&repository)?;
         // The person's index is read, never written.

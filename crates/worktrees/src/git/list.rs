@@ -45,7 +45,7 @@ impl Git {
     /// All worktrees of ours, or those of the repository around a directory.
     pub async fn list(&self, repository: Option<&Path>) -> Result<Vec<WorktreeStatus>, GitError> {
         let common = match repository {
-            Some(directory) => Some(Repository::must_be_around(directory)?.common),
+            Some(directory) => Some(self.must_be_around(directory)?.common),
             None => None,
         };
         let mut seen = Vec::new();

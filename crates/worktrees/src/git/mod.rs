@@ -52,11 +52,13 @@ use repository::Repository;
 use run::GitRunner;
 use running::RunningGits;
 
-/// Where our files are. Both directories are ours alone, and no agent sees them but its own worktree.
+/// Where our files are. All are ours alone, and no agent sees of them but its own worktree and its own directory.
 #[derive(Debug, Clone)]
 pub struct GitDirectories {
     /// Worktrees live here, each in a directory of its name.
     pub worktrees: PathBuf,
+    /// The directory of sessions' own directories, by its true name. A repository around it is none of theirs.
+    pub work: PathBuf,
     /// Our records of worktrees and repositories, and the git directories in which git runs.
     pub own: PathBuf,
 }
@@ -109,8 +111,11 @@ impl Git {
             make_private(&places.own.join(place))?;
         }
         let canonical = |path: &Path| path.canonicalize().map_err(GitError::disk(path));
-        let places =
-            GitDirectories { worktrees: canonical(&places.worktrees)?, own: canonical(&places.own)? };
+        let places = GitDirectories {
+            worktrees: canonical(&places.worktrees)?,
+            work: places.work,
+            own: canonical(&places.own)?,
+        };
         let runner = GitRunner {
             program: program.to_path_buf(),
             home: places.own.join("home"),
@@ -123,7 +128,16 @@ impl Git {
 
     /// The root of the repository's working tree around a directory, if there is one.
     pub fn root_of(&self, directory: &Path) -> Result<Option<PathBuf>, GitError> {
-        Ok(Repository::around(directory)?.map(|repository| repository.top))
+        Ok(self.around(directory)?.map(|repository| repository.top))
+    }
+
+    /// The repository that a session in this directory works in, if it is in one.
+    fn around(&self, directory: &Path) -> Result<Option<Repository>, GitError> {
+        Repository::around_below(directory, Some(&self.places.work))
+    }
+
+    fn must_be_around(&self, directory: &Path) -> Result<Repository, GitError> {
+        self.around(directory)?.ok_or_else(|| GitError::NoRepository(directory.to_path_buf()))
     }
 
     /// For tests: the next operations end with [`GitError::Stopped`] at this step, counted from one, leaving everything

@@ -34,11 +34,16 @@ impl Repository {
     /// The repository around a directory, if there is one. `directory` must exist, and be called by its true name: who
     /// chose it meant that place, and not what a link leads to by now.
     pub(super) fn around(directory: &Path) -> Result<Option<Self>, GitError> {
+        Self::around_below(directory, None)
+    }
+
+    /// The same, without looking at `ceiling` or above it.
+    pub(super) fn around_below(directory: &Path, ceiling: Option<&Path>) -> Result<Option<Self>, GitError> {
         let there = directory.canonicalize().map_err(GitError::disk(directory))?;
         if there != directory {
             return Err(GitError::LeadsElsewhere(directory.to_path_buf()));
         }
-        for top in directory.ancestors() {
+        for top in directory.ancestors().take_while(|top| Some(*top) != ceiling) {
             let dot_git = top.join(".git");
             let Ok(about) = std::fs::symlink_metadata(&dot_git) else { continue };
             if about.is_dir() && dot_git.join("HEAD").symlink_metadata().is_ok() {

@@ -111,7 +111,7 @@ impl Git {
         directory: &Path,
         name: &SnapshotName,
     ) -> Result<Option<Snapshot>, GitError> {
-        let Some(repository) = Repository::around(directory)? else { return Ok(None) };
+        let Some(repository) = self.around(directory)? else { return Ok(None) };
         let _held = self.hold(&repository.top, &repository.common).await?;
         let shadow = self.shadow_held(&repository)?;
         self.take(&repository, &shadow, name, SnapshotExtras::default()).await.map(Some)
@@ -119,7 +119,7 @@ impl Git {
 
     /// A snapshot that was taken before.
     pub async fn find(&self, directory: &Path, name: &SnapshotName) -> Result<Option<Snapshot>, GitError> {
-        let Some(repository) = Repository::around(directory)? else { return Ok(None) };
+        let Some(repository) = self.around(directory)? else { return Ok(None) };
         match self.snapshot_at(&repository, &name.reference()).await {
             Ok(snapshot) => Ok(Some(snapshot)),
             Err(GitError::NoSuchSnapshot(_)) => Ok(None),

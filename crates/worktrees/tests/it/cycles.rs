@@ -221,7 +221,8 @@ async fn a_fork_goes_on_beside_the_first() {
 #[tokio::test]
 async fn too_much_of_what_git_ignores_is_not_removed() {
     let yard = Yard::new();
-    let places = GitDirectories { worktrees: yard.place.path().join("w"), own: yard.place.path().join("g") };
+    let place = yard.place.path();
+    let places = GitDirectories { worktrees: place.join("w"), work: place.join("s"), own: place.join("g") };
     let bounds = GitLimits { kept_bytes_max: 10_000, ..GitLimits::default() };
     let git = Git::new(Path::new("git"), places, bounds).unwrap();
     let root = git.enter(yard.wish("one")).await.unwrap().directory;

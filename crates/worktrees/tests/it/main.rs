@@ -81,7 +81,9 @@ impl Yard {
 }
 
 fn our_git(place: &Path, program: &Path) -> Git {
-    let places = GitDirectories { worktrees: place.join("data/worktrees"), own: place.join("data/git") };
+    let data = place.join("data");
+    let places =
+        GitDirectories { worktrees: data.join("worktrees"), work: data.join("work"), own: data.join("git") };
     Git::new(program, places, GitLimits::default()).unwrap()
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use homing_worktrees::git::SnapshotMoment;
+use homing_worktrees::git::{EnterRequest, SnapshotMoment};
 
 use super::{Yard, everything, plain, snapshot_name};
 
@@ -202,4 +202,21 @@ async fn a_repository_with_longer_ids_has_snapshots() {
     assert_eq!(taken.commit.len(), 64);
     let root = yard.enter("one").await.directory;
     assert_eq!(plain(&root, &["status", "--porcelain"]), "");
+}
+
+#[tokio::test]
+async fn a_repository_around_the_data_directory_is_no_sessions() {
+    let yard = Yard::new();
+    let git = super::our_git(&yard.repository, Path::new("git"));
+    let own = yard.repository.join("data/work/ses_1");
+    super::write(&own.join("note.txt"), b"mine");
+    let name = snapshot_name(1, SnapshotMoment::Before);
+    assert_eq!(git.root_of(&own).unwrap(), None);
+    assert_eq!(git.snapshot(&own, &name).await.unwrap(), None);
+    assert!(git.enter(EnterRequest { repository: &own, ..yard.wish("one") }).await.is_err());
+    // What an agent makes there, or a person chooses beside it, is under version control as anywhere.
+    plain(&own, &["init", "--quiet"]);
+    assert_eq!(git.root_of(&own).unwrap(), Some(own));
+    let chosen = yard.repository.join("sub");
+    assert_eq!(git.root_of(&chosen).unwrap().as_deref(), Some(yard.repository.as_path()));
 }

@@ -179,7 +179,11 @@ impl BoundDaemon {
             tracing::warn!(agent, "this agent acts WITHOUT ASKING: its configuration says `bypass = true`");
         }
         let roster = self.roster.clone();
-        tokio::spawn(async move { tell(&roster.found().await) })
+        tokio::spawn(async move {
+            tell(&roster.found().await);
+            // The last thing that only a start does.
+            processes::release_start_code();
+        })
     }
 
     /// A link that signs a browser in, once, and an answer when it does so no more.

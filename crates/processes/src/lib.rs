@@ -2,13 +2,14 @@
 //!
 //! Read in this order: `supervisor` (the small process between us and each running agent), `tree` (our end of it), `end_tree`
 //! (how we make sure that nothing of a session is left). Below them: `reaper`, `control_group` and `lock` find, hold and end the processes
-//! of an attempt; `wall` is what an agent must not see. Nothing here knows what the program says.
+//! of an attempt; `wall` is what an agent must not see. `start_code` is about our own process alone. Nothing here knows what the program says.
 
 mod control_group;
 mod end_tree;
 mod error;
 mod lock;
 mod reaper;
+mod start_code;
 mod supervisor;
 mod tree;
 pub mod wall;
@@ -16,6 +17,7 @@ pub mod wall;
 pub use end_tree::{EndedTree, end_tree};
 pub use error::ProcessError;
 pub use reaper::count_marked;
+pub use start_code::release_start_code;
 pub use supervisor::frame::{PIECE_BYTES_MAX, ResourceLimit};
 pub use supervisor::supervise;
 pub use tree::{INPUT_WAIT, ProcessCount, ProcessTree, SILENCE_MS_MAX, TreeEvent, TreeExit, TreePlan};

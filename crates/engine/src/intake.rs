@@ -16,7 +16,8 @@ use crate::inbound::encode_parts;
 use crate::*;
 use fresh::check_title;
 use kernel::{
-    Act, Address, MessageId, Principal, Record, Request, Right, SessionId, To, authorize, authorize_right,
+    Act, Address, Delivery, MessageId, Principal, Record, Request, Right, SessionId, To, authorize,
+    authorize_right,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,14 +136,18 @@ impl Engine {
     ) -> Result<Outcome<Accepted, Rejection>, Refused> {
         let engine = self.clone();
         self.surely(async move {
-            let message = new.message;
+            let (message, delivery) = (new.message, new.delivery);
             let outcome = match engine.store().accept(by, new).await {
                 Ok(outcome) => outcome,
                 Err(StoreError::Unknown(cause)) => Outcome::Done(engine.reconcile(message, cause).await?),
                 Err(error) => return Err(error.into()),
             };
             if let Outcome::Done(accepted) = &outcome {
-                engine.keep_soon(accepted.session);
+                match delivery {
+                    Delivery::Queue => engine.keep_soon(accepted.session),
+                    // Meant for the turn that is under way.
+                    Delivery::Steer | Delivery::Interrupt => engine.keep(accepted.session),
+                }
             }
             engine.audited();
             Ok(outcome)

@@ -43,7 +43,7 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 
 /// How long messages that only queue may stay in the inbox of a session whose turn is under way. They are as safe there;
 /// whatever cannot wait (a stop, an edit) takes them along at once.
-const SOON: Duration = Duration::from_millis(50);
+const SOON: Duration = Duration::from_millis(200);
 /// How long a dead keeper's runner may take to end, on top of the agent's own grace.
 const PART_MAX: Duration = Duration::from_secs(5);
 

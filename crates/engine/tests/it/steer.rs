@@ -67,6 +67,24 @@ async fn an_interruption_stops_the_turn_and_comes_first() {
     assert!(urgent.turn < waiting.turn, "{urgent:?} {waiting:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_meant_for_the_turn_does_not_wait_and_what_only_queues_waits_a_little() {
+    let world = World::new().await;
+    let first = world.say(To::New, "!sleep 5000").await.unwrap().accepted;
+    world.house_has_handed(first.message).await;
+    let took = async |delivery| {
+        let began = tokio::time::Instant::now();
+        let said = world.say_how(first.session, "more", delivery).await;
+        let is_queued = |fact: &Fact| matches!(fact, Fact::Queued { message, .. } if *message == said);
+        world.until_rule(first.session, is_queued).await;
+        began.elapsed()
+    };
+    let (steered, queued) = (took(Delivery::Steer).await, took(Delivery::Queue).await);
+    assert!(steered < Duration::from_millis(50), "{steered:?}");
+    assert!(queued < Duration::from_secs(1), "{queued:?}");
+    assert!(steered < queued, "{steered:?} {queued:?}");
+}
+
 async fn into_puppet(steers: Option<Result<Steered, Trouble>>) -> (World, Puppet, SessionId, MessageId) {
     let abilities = Abilities { steer: true, ..Abilities::default() };
     let puppet = Puppet { abilities, steers, ..Puppet::default() };

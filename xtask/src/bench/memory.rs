@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::figure::{Figure, Rounds, megabytes};
 use super::place::{Bench, BenchServer};
 
-const IDLE_BYTES_MAX: f64 = 30e6;
+const IDLE_BYTES_MAX: f64 = 20e6;
 const DORMANT_BYTES_MAX: f64 = 20e6;
 const DORMANT: &str = "10000";
 /// The time for which a server is left alone before its memory counts.
@@ -33,7 +33,7 @@ pub(crate) fn take(bench: &Bench) -> Result<Vec<Figure>> {
     }
     let [idle, talked, dormant] = ["idle", "talked", "dormant"].map(|name| rounds.median(name));
     Ok(vec![
-        Figure::new("memory, idle", megabytes(idle)).aim("< 30 MB", idle < IDLE_BYTES_MAX),
+        Figure::new("memory, idle", megabytes(idle)).aim("< 20 MB", idle < IDLE_BYTES_MAX),
         Figure::new("memory, after 80 answered messages in 16 sessions", megabytes(talked)),
         Figure::new("added by making 10,000 sessions that rest", megabytes(dormant))
             .aim("< 20 MB", dormant < DORMANT_BYTES_MAX),

@@ -1,4 +1,5 @@
-//! From a message to the agent's first word, as a reader hears it: `word count=N`, one after the other.
+//! From a message to the agent's first word, as a reader hears it: `word count=N`, one after the other, in a directory of the
+//! session's own or in `directory=PATH`.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -11,7 +12,8 @@ use crate::{Asked, Times};
 pub(crate) async fn word(asked: &Rc<Asked>) -> String {
     let count: usize = asked.number("count");
     let mut connection = Connection::open(asked.host()).await;
-    let session = connection.ask(&post(asked, "/api/v1/sessions", &json!({}))).await.json();
+    let new = json!({ "directory": asked.0.get("directory") });
+    let session = connection.ask(&post(asked, "/api/v1/sessions", &new)).await.json();
     let session = session["id"].as_str().expect("an id").to_owned();
     let request = get(asked, &format!("/api/v1/sessions/{session}/facts?after=0"), "text/event-stream");
     let mut lines = Connection::open(asked.host()).await.follow(&request).await;

@@ -19,7 +19,8 @@ fn nothing_is_left(scene: &Scene<'_>, findings: &mut Findings) {
     let store = &scene.store;
     findings.must(scene.is_quiet, "everything comes to rest", || {
         let inbox: BTreeMap<_, _> = store.inbox.iter().filter(|(_, rows)| !rows.is_empty()).collect();
-        format!("inbox {inbox:?}, wakes {:?}, claims {:?}", store.wakes, store.claims)
+        let outbox: Vec<_> = store.outbox.iter().filter(|row| row.blocks()).collect();
+        format!("inbox {inbox:?}, wakes {:?}, claims {:?}, outbox {outbox:?}", store.wakes, store.claims)
     });
     if scene.is_quiet {
         let claims = &store.claims;

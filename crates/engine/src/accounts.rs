@@ -4,7 +4,8 @@
 //! sign-in that cannot be opened is a refusal, and never silently the house's.
 
 use crate::intake::check_trace;
-use crate::{Engine, Refused, Trace};
+use crate::people::may;
+use crate::{AccessError, InvalidError, People, PeopleError, Trace, UnavailableError};
 use agent::{Account, Agent};
 use kernel::{Moment, OrgAct, OrgId, PersonId, Principal, agent_grant_of};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub(crate) enum NoAccount {
     Unusable(String),
 }
 
-impl Engine {
+impl People {
     /// Keeps somebody's own sign-in for an agent, in place of whatever they gave before.
     pub async fn set_account(
         &self,
@@ -39,7 +40,7 @@ impl Engine {
         agent: &str,
         secrets: BTreeMap<String, String>,
         trace: Trace,
-    ) -> Result<AccountView, Refused> {
+    ) -> Result<AccountView, PeopleError> {
         let result = self.set_account_now(by, agent, secrets, &trace).await;
         self.note_refusal(by, "set_account", &trace, Some(agent.to_owned()), result).await
     }
@@ -50,19 +51,19 @@ impl Engine {
         agent: &str,
         secrets: BTreeMap<String, String>,
         trace: &Trace,
-    ) -> Result<AccountView, Refused> {
-        self.may(by, OrgAct::Myself)?;
+    ) -> Result<AccountView, PeopleError> {
+        may(by, OrgAct::Myself)?;
         check_trace(trace)?;
         self.check_secrets(by, agent, &secrets)?;
         let names: Vec<String> = secrets.keys().cloned().collect();
         let plain = serde_json::to_vec(&secrets).expect("a map of texts is plain data");
-        let sealed = self.seal().seal(&about(by.org, by.person, agent), &plain);
-        let sealed = sealed.map_err(|why| Refused::Unavailable(why.to_string()))?.into();
-        let trail = self.trail("set_account", trace);
+        let sealed = self.seal.seal(&about(by.org, by.person, agent), &plain);
+        let sealed = sealed.map_err(|why| UnavailableError::Unavailable(why.to_string()))?.into();
+        let trail = self.ports.trail("set_account", trace);
         let view = AccountView { names: names.clone(), since: trail.at };
         let account = NewAccount { agent: agent.to_owned(), names, sealed, trail };
-        self.store().set_account(by.clone(), account).await?;
-        self.audited();
+        self.ports.store.set_account(by.clone(), account).await?;
+        self.ports.audited();
         Ok(view)
     }
 
@@ -71,10 +72,10 @@ impl Engine {
         by: &Principal,
         agent: &str,
         secrets: &BTreeMap<String, String>,
-    ) -> Result<(), Refused> {
-        let found = self.agents_by_name().get(agent).filter(|_| agent_grant_of(by, agent).is_some());
-        let found = found.ok_or(Refused::NotFound { what: "agent" })?;
-        let invalid = |reason: String| Err(Refused::Invalid { field: "secrets", reason });
+    ) -> Result<(), PeopleError> {
+        let found = self.roster.agents().get(agent).filter(|_| agent_grant_of(by, agent).is_some());
+        let found = found.ok_or(AccessError::NotFound { what: "agent" })?;
+        let invalid = |reason: String| Err(InvalidError { field: "secrets", reason }.into());
         let known = found.setup().secrets;
         if known.is_empty() {
             return invalid(format!("{agent} takes no sign-in of a person's own"));
@@ -96,25 +97,26 @@ impl Engine {
     }
 
     /// Forgets it. Forgetting what is not there is fine, also for an agent that is no longer configured.
-    pub async fn remove_account(&self, by: &Principal, agent: &str, trace: Trace) -> Result<(), Refused> {
-        let checked = self.may(by, OrgAct::Myself).and_then(|()| check_trace(&trace));
+    pub async fn remove_account(&self, by: &Principal, agent: &str, trace: Trace) -> Result<(), PeopleError> {
+        let may = may(by, OrgAct::Myself).map_err(PeopleError::from);
+        let checked = may.and_then(|()| Ok(check_trace(&trace)?));
         self.note_refusal(by, "remove_account", &trace, Some(agent.to_owned()), checked).await?;
-        let trail = self.trail("remove_account", &trace);
-        self.store().remove_account(by.clone(), agent.to_owned(), trail).await?;
-        self.audited();
+        let trail = self.ports.trail("remove_account", &trace);
+        self.ports.store.remove_account(by.clone(), agent.to_owned(), trail).await?;
+        self.ports.audited();
         Ok(())
     }
 
     /// What somebody gave for their own turns with an agent.
-    pub async fn account(&self, by: &Principal, agent: &str) -> Result<Option<AccountView>, Refused> {
+    pub async fn account(&self, by: &Principal, agent: &str) -> Result<Option<AccountView>, PeopleError> {
         crate::view::may_read(by, "agent")?;
         if by.bound.is_some() {
-            return Err(Refused::BoundElsewhere);
+            return Err(AccessError::BoundElsewhere.into());
         }
-        let row = self.store().account(by.org, by.person, agent.to_owned()).await?;
-        let there = self.agents_by_name().contains_key(agent) && agent_grant_of(by, agent).is_some();
+        let row = self.ports.store.account(by.org, by.person, agent.to_owned()).await?;
+        let there = self.roster.agents().contains_key(agent) && agent_grant_of(by, agent).is_some();
         if row.is_none() && !there {
-            return Err(Refused::NotFound { what: "agent" });
+            return Err(AccessError::NotFound { what: "agent" }.into());
         }
         Ok(row.map(|row| AccountView { names: row.names, since: row.since }))
     }
@@ -130,12 +132,12 @@ impl Engine {
         if known.is_empty() {
             return Ok(Account::House);
         }
-        let row = self.store().account(org, person, agent.name().to_owned()).await;
+        let row = self.ports.store.account(org, person, agent.name().to_owned()).await;
         let Some(row) = row.map_err(NoAccount::Store)? else { return Ok(Account::House) };
         let name = agent.name();
         let again = format!("give it again (`homing agents account set {name}`), or remove it");
         let unusable = |why: &str| NoAccount::Unusable(format!("your own sign-in for {name} {why}: {again}"));
-        let opened = self.seal().open(&about(org, person, name), &row.sealed);
+        let opened = self.seal.open(&about(org, person, name), &row.sealed);
         let secrets =
             opened.and_then(|plain| serde_json::from_slice::<BTreeMap<String, String>>(&plain).ok());
         let secrets = secrets.ok_or_else(|| unusable("cannot be opened with this server's key"))?;

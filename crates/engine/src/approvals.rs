@@ -4,14 +4,15 @@
 //! What an approval says comes with its row. What its answers are judged by was fixed when it was asked, so whether an answer fits, and whether its giver may give it, is said here; whether it comes
 //! first is the keeper's to say.
 
+use crate::people::may;
 use crate::view::{may_read, readable};
-use crate::{Engine, Refused};
+use crate::{AccessError, ConflictError, InvalidError, ViewError, Views, WayIn, WayInError};
 use kernel::{
     Act, Answer, Answerer, ApprovalForm, ApprovalId, Grantee, Moment, OrgAct, Principal, Record, Remember,
     RuleId, SessionId, Turn, authorize, grant_of, may_answer,
 };
 use serde::Deserialize;
-use store::{ApprovalRow, ApprovalState, RememberedRule, RuleRow, Seer};
+use store::{ApprovalRow, ApprovalState, RememberedRule, Seer, StoreError};
 
 /// The longest name of a tool that a rule can be made for.
 const TOOL_BYTES_MAX: usize = 256;
@@ -64,37 +65,40 @@ pub struct Settled {
     pub at: Option<Moment>,
 }
 
-impl Engine {
+impl Views {
     /// Open questions, oldest first.
-    pub async fn approvals(&self, by: &Principal, limit: usize) -> Result<Vec<ApprovalView>, Refused> {
+    pub async fn approvals(&self, by: &Principal, limit: usize) -> Result<Vec<ApprovalView>, ViewError> {
         may_read(by, "approval")?;
         let mut views = Vec::new();
-        for row in self.store().approvals(Seer::of(by), limit).await? {
+        for row in self.ports.store.approvals(Seer::of(by), limit).await? {
             views.push(self.approval_view(by, row).await?);
         }
         Ok(views)
     }
 
     /// One question.
-    pub async fn approval(&self, by: &Principal, approval: ApprovalId) -> Result<ApprovalView, Refused> {
+    pub async fn approval(&self, by: &Principal, approval: ApprovalId) -> Result<ApprovalView, ViewError> {
         let what = "approval";
         may_read(by, what)?;
-        let (record, row) = self.store().approval(approval).await?.ok_or(Refused::NotFound { what })?;
+        let (record, row) =
+            self.ports.store.approval(approval).await?.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
-        self.approval_view(by, row).await
+        Ok(self.approval_view(by, row).await?)
     }
 
-    async fn approval_view(&self, by: &Principal, row: ApprovalRow) -> Result<ApprovalView, Refused> {
+    async fn approval_view(&self, by: &Principal, row: ApprovalRow) -> Result<ApprovalView, StoreError> {
         let words = ApprovalWords::of(&row);
         let answered_by = match row.state {
             ApprovalState::Answered { by: Answerer::Person(person), .. } => {
-                self.handle_of(by, person).await?
+                self.rights_cache.handle_of(by, person).await?
             }
             ApprovalState::Answered { .. } | ApprovalState::Open | ApprovalState::Lapsed => None,
         };
         Ok(ApprovalView { row, words, answered_by })
     }
+}
 
+impl WayIn {
     /// Whether this answer fits the question and is theirs to give; and the rule that it becomes, if it is to be one. The
     /// session is one that they see and may answer in.
     pub(crate) async fn check_answer(
@@ -104,15 +108,15 @@ impl Engine {
         row: &ApprovalRow,
         answer: &Answer,
         remember: Option<Remember>,
-    ) -> Result<Option<RememberedRule>, Refused> {
+    ) -> Result<Option<RememberedRule>, WayInError> {
         let terms = row.terms;
-        let grant = grant_of(by, record).ok_or(Refused::NotFound { what: "approval" })?;
+        let grant = grant_of(by, record).ok_or(AccessError::NotFound { what: "approval" })?;
         let whom = terms.only.map(|(_, whom)| whom);
         if !may_answer(by, grant, whom, answer) {
             return Err(self.not_yours(by, terms.only).await?);
         }
         if !terms.form.takes(answer) {
-            return Err(Refused::UnfitAnswer { takes: terms.form });
+            return Err(WayInError::UnfitAnswer { takes: terms.form });
         }
         match remember {
             Some(remember) => self.remembered(by, record, row, answer, remember).await.map(Some),
@@ -120,20 +124,24 @@ impl Engine {
         }
     }
 
-    async fn not_yours(&self, by: &Principal, only: Option<(RuleId, Grantee)>) -> Result<Refused, Refused> {
-        let Some((rule, whom)) = only else { return Ok(Refused::Needs(kernel::Grant::Prompt)) };
+    async fn not_yours(
+        &self,
+        by: &Principal,
+        only: Option<(RuleId, Grantee)>,
+    ) -> Result<WayInError, StoreError> {
+        let Some((rule, whom)) = only else { return Ok(AccessError::Needs(kernel::Grant::Prompt).into()) };
         let who = match whom {
             Grantee::Person(person) => {
-                self.handle_of(by, person).await?.unwrap_or_else(|| person.to_string())
+                self.rights_cache.handle_of(by, person).await?.unwrap_or_else(|| person.to_string())
             }
             Grantee::Group(group) => {
-                let groups = self.store().groups(by.org).await?;
+                let groups = self.ports.store.groups(by.org).await?;
                 let named = groups.into_iter().find(|row| row.group == group);
                 format!("the group {}", named.map_or(group.to_string(), |row| row.name))
             }
             Grantee::Org => "people of the org".to_owned(),
         };
-        Ok(Refused::NotYoursToAnswer { who, rule })
+        Ok(WayInError::NotYoursToAnswer { who, rule })
     }
 
     /// Whoever makes a rule needs the right to, also if it comes with an answer.
@@ -144,12 +152,12 @@ impl Engine {
         row: &ApprovalRow,
         answer: &Answer,
         remember: Remember,
-    ) -> Result<RememberedRule, Refused> {
+    ) -> Result<RememberedRule, WayInError> {
         match remember {
             Remember::Session => authorize(by, Act::Rule, record, ())
                 .map(drop)
-                .map_err(|denied| Refused::denied(denied, "approval"))?,
-            Remember::Always => self.may(by, OrgAct::Rules)?,
+                .map_err(|denied| AccessError::denied(denied, "approval"))?,
+            Remember::Always => may(by, OrgAct::Rules)?,
         }
         let plain = row.terms.form == ApprovalForm::Permission && answer.as_rule().is_some();
         let words = ApprovalWords::of(row).unwrap_or_default();
@@ -157,10 +165,10 @@ impl Engine {
         let is_odd = words.tool.ends_with('*') || words.tool.contains(char::is_control);
         if !plain || words.tool.is_empty() || words.tool.len() > TOOL_BYTES_MAX || is_odd {
             let reason = "only a yes or no about a tool with a plain name can be remembered".to_owned();
-            return Err(Refused::Invalid { field: "remember", reason });
+            return Err(InvalidError { field: "remember", reason }.into());
         }
         self.room_for_rules(by).await?;
-        let rule = RuleId::from_bits(self.mint_bits());
+        let rule = RuleId::from_bits(self.ports.mint_bits());
         let tool = words.tool;
         Ok(match remember {
             Remember::Session => {
@@ -173,12 +181,11 @@ impl Engine {
         })
     }
 
-    pub(crate) async fn room_for_rules(&self, by: &Principal) -> Result<Vec<RuleRow>, Refused> {
-        let rules = self.store().rules(by.org).await?;
-        if rules.len() >= RULES_MAX {
-            return Err(Refused::TooManyRules { limit: RULES_MAX });
+    async fn room_for_rules(&self, by: &Principal) -> Result<(), WayInError> {
+        match self.ports.store.rules(by.org).await?.len() {
+            RULES_MAX.. => Err(ConflictError::TooManyRules { limit: RULES_MAX }.into()),
+            _ => Ok(()),
         }
-        Ok(rules)
     }
 
     /// What whoever answers too late is told: who was first, or that nobody can answer any more and how to go on.
@@ -186,27 +193,29 @@ impl Engine {
         &self,
         by: &Principal,
         approval: ApprovalId,
-    ) -> Result<Refused, Refused> {
-        let Some((_, row)) = self.store().approval(approval).await? else { return Ok(Refused::TooLate) };
+    ) -> Result<WayInError, StoreError> {
+        let Some((_, row)) = self.ports.store.approval(approval).await? else {
+            return Ok(ConflictError::TooLate.into());
+        };
         match row.state {
-            ApprovalState::Open => Ok(Refused::TooLate),
+            ApprovalState::Open => Ok(ConflictError::TooLate.into()),
             ApprovalState::Answered { answer, by: answerer } => {
                 let handle = match answerer {
-                    Answerer::Person(person) => self.handle_of(by, person).await?,
+                    Answerer::Person(person) => self.rights_cache.handle_of(by, person).await?,
                     Answerer::Rule(_) | Answerer::Policy | Answerer::Nobody => None,
                 };
                 let settled = Settled { answer, by: answerer, handle, at: row.settled_at };
-                Ok(Refused::AnsweredBefore(Box::new(settled)))
+                Ok(WayInError::AnsweredBefore(Box::new(settled)))
             }
             ApprovalState::Lapsed => {
                 let interrupted = self.was_interrupted(row.session, row.turn).await?;
-                Ok(Refused::Lapsed { session: row.session, turn: row.turn, interrupted })
+                Ok(WayInError::Lapsed { session: row.session, turn: row.turn, interrupted })
             }
         }
     }
 
-    async fn was_interrupted(&self, session: SessionId, turn: Turn) -> Result<bool, Refused> {
-        let receipt = self.store().turn(session, turn).await?;
+    async fn was_interrupted(&self, session: SessionId, turn: Turn) -> Result<bool, StoreError> {
+        let receipt = self.ports.store.turn(session, turn).await?;
         Ok(receipt.is_some_and(|row| row.why == Some("interrupted")))
     }
 }

@@ -1,25 +1,32 @@
-//! The engine as the rest of the program holds it: one handle, cheap to clone.
+//! The engine as a node starts and ends it, and the handles that the rest of the program holds of it.
+//!
+//! A handle is cheap to clone and has only what it needs: `WayIn` (what is brought in), `Views` (what is read), `People`
+//! (who there is and may do what), `Worktrees`. Each has errors of its own. Keepers hold the engine itself.
 
-use crate::cluster::{Cluster, Ring};
+use crate::cluster::Cluster;
 use crate::doors::Bell;
+use crate::engine_ports::EnginePorts;
 use crate::keeper::Keepers;
 use crate::node::LocalNode;
-use crate::people::{Passwords, RightsCache, Uses};
-use crate::refused_reads::RefusedReads;
+use crate::people::RightsCache;
 use crate::roster::Roster;
 use crate::runner_ports::RunnerPorts;
 use crate::sealer::Sealer;
 use crate::tasks::Tasks;
 use crate::timer::Timer;
-use crate::{CallBack, Clock, Door, Ground, Mint, Refused, Scripts, Seal, Secret, Trees, Wall};
+use crate::{
+    CallBack, Clock, Door, Ground, Mint, People, Scripts, Seal, Trees, UnavailableError, Views, Wall, WayIn,
+    Worktrees,
+};
 use agent::Agent;
-use kernel::{AfterFailure, MessageId, Moment, Policy, Principal, RequestId, SessionId};
+use kernel::{AfterFailure, Moment, Policy, SessionId};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use store::{Gauges, NewOrg, Purpose, Store, TokenRow};
-use tokio::sync::{Semaphore, watch};
+use store::{Gauges, Store};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// How long turns may take to end when the node goes down, on top of the agents' own grace.
@@ -158,31 +165,19 @@ impl fmt::Debug for WeakEngine {
 }
 
 struct Inner {
-    store: Arc<dyn Store>,
-    /// Places for conversations that are being taken in or out.
-    exchange: Semaphore,
-    agents: BTreeMap<String, Arc<dyn Agent>>,
-    default_agent: String,
-    after_failure: BTreeMap<String, AfterFailure>,
+    ports: Arc<EnginePorts>,
     runner_ports: RunnerPorts,
-    clock: Arc<dyn Clock>,
-    mint: Arc<dyn Mint>,
+    roster: Arc<Roster>,
+    rights_cache: Arc<RightsCache>,
     seal: Arc<dyn Seal>,
     call_back: Option<Arc<dyn CallBack>>,
-    wall: Arc<dyn Wall>,
-    trust_everyone: bool,
+    after_failure: BTreeMap<String, AfterFailure>,
     policy: Policy,
-    limits: Limits,
-    cluster: Arc<dyn Cluster>,
     keepers: Keepers,
-    timer: Timer,
-    outbox_bell: Bell,
-    roster: Roster,
-    sealer: Sealer,
-    refused_reads: RefusedReads,
-    passwords: Passwords,
-    rights_cache: RightsCache,
-    uses: Uses,
+    way_in: WayIn,
+    views: Views,
+    people: People,
+    worktrees: Worktrees,
 }
 
 impl fmt::Debug for Engine {
@@ -191,71 +186,132 @@ impl fmt::Debug for Engine {
     }
 }
 
-impl Engine {
-    /// Begins to keep sessions: whatever is unfinished is settled by the same loop as anything else.
-    pub async fn start(wiring: Wiring) -> Result<Self, Refused> {
-        let agents = wiring.agents.into_iter().map(|agent| (agent.name().to_owned(), agent)).collect();
-        let runner_ports = RunnerPorts {
-            trees: wiring.trees,
-            ground: wiring.ground,
-            scripts: Arc::new(wiring.scripts),
-            tasks: Tasks::default(),
-            stop_grace_ms: wiring.limits.stop_grace_ms,
-        };
-        let term = wiring.store.node().term;
-        let engine = Self(Arc::new(Inner {
+impl Inner {
+    /// Everything in its place, and nothing under way yet.
+    fn new(wiring: Wiring) -> Self {
+        let tasks = Tasks::default();
+        let ports = Arc::new(EnginePorts {
             store: wiring.store,
-            exchange: Semaphore::new(crate::export::AT_ONCE),
-            agents,
-            default_agent: wiring.default_agent,
-            runner_ports,
-            after_failure: wiring.after_failure,
+            cluster: wiring.cluster,
             clock: wiring.clock,
             mint: wiring.mint,
+            limits: wiring.limits,
+            tasks: tasks.clone(),
+            timer: Timer::new(),
+            sealer: Sealer::default(),
+            outbox_bell: Bell::default(),
+            is_closing: AtomicBool::new(false),
+        });
+        let (trees, ground) = (wiring.trees, wiring.ground);
+        let roster = Arc::new(Roster::new(ports.clone(), wiring.agents, wiring.default_agent));
+        let rights_cache = Arc::new(RightsCache::new(ports.clone(), wiring.trust_everyone));
+        let exchange = Arc::new(Semaphore::new(crate::export::AT_ONCE));
+        let views = Views {
+            ports: ports.clone(),
+            roster: roster.clone(),
+            rights_cache: rights_cache.clone(),
+            ground: ground.clone(),
+            exchange: exchange.clone(),
+            refused_reads: Arc::default(),
+        };
+        let people = People {
+            ports: ports.clone(),
+            roster: roster.clone(),
+            rights_cache: rights_cache.clone(),
+            ground: ground.clone(),
+            seal: wiring.seal.clone(),
+            wall: wiring.wall,
+            passwords: Arc::default(),
+            uses: Arc::default(),
+        };
+        let way_in = WayIn {
+            ports: ports.clone(),
+            roster: roster.clone(),
+            rights_cache: rights_cache.clone(),
+            ground: ground.clone(),
+            exchange,
+            policy: wiring.policy,
+        };
+        let worktrees = Worktrees { ports: ports.clone(), way_in: way_in.clone(), trees: trees.clone() };
+        let stop_grace_ms = wiring.limits.stop_grace_ms;
+        Self {
+            ports,
+            runner_ports: RunnerPorts {
+                trees,
+                ground,
+                scripts: Arc::new(wiring.scripts),
+                tasks,
+                stop_grace_ms,
+            },
+            roster,
+            rights_cache,
             seal: wiring.seal,
             call_back: wiring.call_back,
-            wall: wiring.wall,
-            trust_everyone: wiring.trust_everyone,
+            after_failure: wiring.after_failure,
             policy: wiring.policy,
-            limits: wiring.limits,
-            cluster: wiring.cluster,
             keepers: Keepers::default(),
-            timer: Timer::new(),
-            outbox_bell: Bell::default(),
-            roster: Roster::default(),
-            sealer: Sealer::default(),
-            refused_reads: RefusedReads::default(),
-            passwords: Passwords::default(),
-            rights_cache: RightsCache::default(),
-            uses: Uses::default(),
-        }));
+            way_in,
+            views,
+            people,
+            worktrees,
+        }
+    }
+}
+
+impl Engine {
+    /// Begins to keep sessions: whatever is unfinished is settled by the same loop as anything else.
+    pub async fn start(mut wiring: Wiring) -> Result<Self, UnavailableError> {
+        let doors = std::mem::take(&mut wiring.doors);
+        let term = wiring.store.node().term;
+        let engine = Self(Arc::new(Inner::new(wiring)));
         engine.cluster().join(term, Arc::new(LocalNode(engine.downgrade())));
         engine.ring_unfinished().await?;
         crate::timer::start(&engine);
         crate::sealer::start(&engine);
-        crate::refused_reads::start(&engine);
-        crate::people::write_uses_down(&engine);
-        crate::worktrees::start(&engine);
-        crate::doors::start(&engine, wiring.doors)?;
+        crate::refused_reads::start(engine.views());
+        crate::people::write_uses_down(engine.people());
+        crate::worktrees::start(engine.worktrees());
+        crate::doors::start(&engine, doors)?;
         Ok(engine)
+    }
+
+    /// The way in: whatever changes a session.
+    pub fn way_in(&self) -> &WayIn {
+        &self.0.way_in
+    }
+
+    /// Whatever can be read of sessions, messages, approvals and agents.
+    pub fn views(&self) -> &Views {
+        &self.0.views
+    }
+
+    /// Who there is, and who may do what.
+    pub fn people(&self) -> &People {
+        &self.0.people
+    }
+
+    /// The worktrees that nobody is in.
+    pub fn worktrees(&self) -> &Worktrees {
+        &self.0.worktrees
     }
 
     /// Stops keeping: running turns are stopped as interrupted, and everything is handed over to the next start.
     pub async fn shutdown(&self) {
-        let grace = Duration::from_millis(self.0.limits.stop_grace_ms);
+        let grace = Duration::from_millis(self.limits().stop_grace_ms);
+        self.ports().close();
         self.0.keepers.close(grace + CLOSE_MAX).await;
         self.close_agents(grace + CLOSE_MAX).await;
         self.cluster().close();
         if tokio::time::timeout(CLOSE_MAX, self.put_in_order()).await.is_err() {
             tracing::warn!("the audit could not be sealed in time; the next start does it");
         }
-        self.tasks().abort_all();
+        self.ports().tasks.abort_all();
     }
 
     /// No turn runs any more: whatever the agents kept for the next one goes, all of it at the same time.
     async fn close_agents(&self, wait: Duration) {
         let mut closing = JoinSet::new();
-        for agent in self.0.agents.values() {
+        for agent in self.agents_by_name().values() {
             let agent = agent.clone();
             closing.spawn(async move { agent.close().await });
         }
@@ -265,65 +321,25 @@ impl Engine {
     }
 
     async fn put_in_order(&self) {
-        self.note_refused_reads().await;
+        self.views().note_refused_reads().await;
         let sealed = self.seal_all().await;
-        if let Err(error) = sealed.and(self.note_uses().await) {
+        if let Err(error) = sealed.and(self.people().note_uses().await) {
             tracing::warn!(%error, "the audit is sealed by the next start");
         }
     }
 
     /// Ends everything at once, wherever it is, as if the process had died. For the simulation.
     pub fn crash(&self) {
-        self.tasks().abort_all();
-    }
-
-    /// Everything the engine does by itself is done in these tasks, so that it can be ended.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks().spawn(task);
-    }
-
-    fn tasks(&self) -> &Tasks {
-        &self.0.runner_ports.tasks
-    }
-
-    pub(crate) fn runner_ports(&self) -> &RunnerPorts {
-        &self.0.runner_ports
-    }
-
-    /// The machine's person, who owns the first org; made at the first start.
-    pub async fn host(&self, fresh: NewOrg) -> Result<Principal, Refused> {
-        Ok(self.store().host(fresh).await?)
-    }
-
-    /// Lets the machine's own credential in. Only the hash of its secret is stored.
-    pub async fn add_token(&self, token: TokenRow) -> Result<(), Refused> {
-        self.store().add_token(token).await?;
-        self.rights_changed();
-        Ok(())
-    }
-
-    /// Grows with every change of who may do what on this node: whatever was remembered of it is to be asked again.
-    pub fn rights(&self) -> watch::Receiver<u64> {
-        self.cluster().rights()
-    }
-
-    /// Whoever remembers what somebody may do asks again, and so do the keepers of what they have said.
-    pub(crate) fn rights_changed(&self) {
-        self.cluster().rights_changed();
-        self.timer().unsure();
-    }
-
-    pub(crate) fn rights_now(&self) -> u64 {
-        *self.cluster().rights().borrow()
+        self.ports().tasks.abort_all();
     }
 
     /// Says where this node can be reached.
-    pub async fn announce(&self, url: String) -> Result<(), Refused> {
+    pub async fn announce(&self, url: String) -> Result<(), UnavailableError> {
         Ok(self.store().announce(url).await?)
     }
 
     /// Whether the store answers: reads something small that is not remembered anywhere else.
-    pub async fn ready(&self) -> Result<(), Refused> {
+    pub async fn ready(&self) -> Result<(), UnavailableError> {
         self.store().next_wake().await?;
         Ok(())
     }
@@ -340,56 +356,44 @@ impl Engine {
 
     /// Now.
     pub fn now(&self) -> Moment {
-        self.0.clock.now()
+        self.ports().now()
     }
 
-    pub(crate) fn exchange(&self) -> &Semaphore {
-        &self.0.exchange
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.ports().limits
+    }
+
+    pub(crate) fn ports(&self) -> &EnginePorts {
+        &self.0.ports
+    }
+
+    pub(crate) fn runner_ports(&self) -> &RunnerPorts {
+        &self.0.runner_ports
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
-        &*self.0.store
+        &*self.ports().store
     }
 
-    pub(crate) fn store_handle(&self) -> Arc<dyn Store> {
-        self.0.store.clone()
+    pub(crate) fn cluster(&self) -> &dyn Cluster {
+        &*self.ports().cluster
     }
 
-    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        self.0.clock.clone()
+    pub(crate) fn timer(&self) -> &Timer {
+        &self.ports().timer
     }
 
-    /// Rung when something was put into the outbox.
-    pub(crate) fn outbox_bell(&self) -> &Bell {
-        &self.0.outbox_bell
+    pub(crate) fn roster(&self) -> &Roster {
+        &self.0.roster
     }
 
-    pub(crate) fn agents_by_name(&self) -> &BTreeMap<String, Arc<dyn Agent>> {
-        &self.0.agents
+    pub(crate) fn rights_cache(&self) -> &RightsCache {
+        &self.0.rights_cache
     }
 
-    /// What the agents are called.
-    pub fn agent_names(&self) -> Vec<String> {
-        self.0.agents.keys().cloned().collect()
-    }
-
-    pub(crate) fn default_agent(&self) -> &str {
-        &self.0.default_agent
-    }
-
-    pub(crate) fn trees(&self) -> &dyn Trees {
-        &*self.0.runner_ports.trees
-    }
-
-    /// What a session counts on while it has this agent.
-    pub(crate) fn policy_with(&self, agent: &str) -> Policy {
-        let policy = self.policy();
-        let after_failure = self.0.after_failure.get(agent).copied().unwrap_or(policy.after_failure);
-        Policy { after_failure, ..policy }
-    }
-
-    pub(crate) fn ground(&self) -> &dyn Ground {
-        &*self.0.runner_ports.ground
+    pub(crate) fn keepers(&self) -> &Keepers {
+        &self.0.keepers
     }
 
     pub(crate) fn seal(&self) -> &dyn Seal {
@@ -400,107 +404,41 @@ impl Engine {
         self.0.call_back.as_deref()
     }
 
-    pub(crate) fn wall(&self) -> &dyn Wall {
-        &*self.0.wall
-    }
-
-    /// Whether people are let in although nothing keeps their agents apart.
-    pub fn trusts_everyone(&self) -> bool {
-        self.0.trust_everyone
-    }
-
-    pub(crate) fn sealer(&self) -> &Sealer {
-        &self.0.sealer
-    }
-
-    pub(crate) fn refused_reads(&self) -> &RefusedReads {
-        &self.0.refused_reads
-    }
-
-    pub(crate) fn passwords(&self) -> &Passwords {
-        &self.0.passwords
-    }
-
-    pub(crate) fn rights_cache(&self) -> &RightsCache {
-        &self.0.rights_cache
-    }
-
-    pub(crate) fn uses(&self) -> &Uses {
-        &self.0.uses
+    pub(crate) fn agents_by_name(&self) -> &BTreeMap<String, Arc<dyn Agent>> {
+        self.0.roster.agents()
     }
 
     pub(crate) fn policy(&self) -> Policy {
         self.0.policy
     }
 
-    /// The limits in force.
-    pub fn limits(&self) -> &Limits {
-        &self.0.limits
+    /// What a session counts on while it has this agent.
+    pub(crate) fn policy_with(&self, agent: &str) -> Policy {
+        let policy = self.policy();
+        let after_failure = self.0.after_failure.get(agent).copied().unwrap_or(policy.after_failure);
+        Policy { after_failure, ..policy }
     }
 
-    pub(crate) fn cluster(&self) -> &dyn Cluster {
-        &*self.0.cluster
+    pub(crate) fn words_wait(&self) -> Duration {
+        Duration::from_millis(self.limits().words_ms_max)
+    }
+
+    /// Everything the engine does by itself is done in these tasks, so that it can be ended.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.ports().tasks.spawn(task);
+    }
+
+    /// Something was written into the audit.
+    pub(crate) fn audited(&self) {
+        self.ports().audited();
     }
 
     /// Sees to it that somebody looks at this session's inbox from now on.
     pub(crate) fn keep(&self, session: SessionId) {
-        self.cluster().ring(session, Ring::Now);
-    }
-
-    /// The same for what can wait while a turn is under way.
-    pub(crate) fn keep_soon(&self, session: SessionId) {
-        self.cluster().ring(session, Ring::Soon);
+        self.ports().keep(session);
     }
 
     fn downgrade(&self) -> WeakEngine {
         WeakEngine(Arc::downgrade(&self.0))
-    }
-
-    pub(crate) fn keepers(&self) -> &Keepers {
-        &self.0.keepers
-    }
-
-    pub(crate) fn timer(&self) -> &Timer {
-        &self.0.timer
-    }
-
-    pub(crate) fn roster(&self) -> &Roster {
-        &self.0.roster
-    }
-
-    pub(crate) fn words_wait(&self) -> Duration {
-        Duration::from_millis(self.0.limits.words_ms_max)
-    }
-
-    pub(crate) fn mint_session(&self) -> SessionId {
-        SessionId::from_bits(self.0.mint.bits())
-    }
-
-    pub(crate) fn mint_message(&self) -> MessageId {
-        MessageId::from_bits(self.0.mint.bits())
-    }
-
-    pub(crate) fn mint_request(&self) -> RequestId {
-        RequestId::from_bits(self.0.mint.bits())
-    }
-
-    pub(crate) fn mint_approval(&self) -> kernel::ApprovalId {
-        kernel::ApprovalId::from_bits(self.0.mint.bits())
-    }
-
-    pub(crate) fn mint_bits(&self) -> u128 {
-        self.0.mint.bits()
-    }
-
-    pub(crate) fn mint_credential(&self, purpose: Purpose) -> Secret {
-        Secret::of_credential(purpose, self.0.mint.secret())
-    }
-
-    pub(crate) fn mint_link(&self) -> Secret {
-        Secret::of_link(self.0.mint.secret())
-    }
-
-    pub(crate) fn mint_salt(&self) -> [u8; 32] {
-        self.0.mint.secret()
     }
 }

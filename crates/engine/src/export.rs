@@ -10,7 +10,7 @@
 use crate::inbound::Part;
 use crate::transcript::ORIGINS_MAX;
 use crate::view::readable;
-use crate::{Engine, Refused};
+use crate::{AccessError, UnavailableError, ViewError, Views, WayIn, WayInError};
 use bytes::Bytes;
 use kernel::{
     Act, Fact, MessageId, Moment, Number, Origin, Outcome, Principal, Scope, SessionId, Turn, authorize,
@@ -18,8 +18,8 @@ use kernel::{
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
-use store::{StoredEntry, StoredFact};
-use tokio::sync::SemaphorePermit;
+use store::{StoreError, StoredEntry, StoredFact};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Exports and imports that may be under way at once: each is held in memory as a whole.
 pub(crate) const AT_ONCE: usize = 4;
@@ -134,23 +134,23 @@ pub struct PastStory {
     pub body: Bytes,
 }
 
-impl Engine {
+impl Views {
     /// A session's conversation, as far as it is over, for whoever may read it. Of a fork, what was said before it was made
     /// goes along, as far as whoever asks could have it anyway.
-    pub async fn export(&self, by: &Principal, session: SessionId) -> Result<Export, Refused> {
+    pub async fn export(&self, by: &Principal, session: SessionId) -> Result<Export, ViewError> {
         let (record, row) = self.seen(by, session).await?;
-        let _place = self.place_at_exchange().await?;
+        let _place = place_at(&self.exchange).await?;
         let read = self.read_past(session, row.at, Turn(u32::MAX)).await?;
-        let org = self.store().org(by.org).await?.map(|org| org.name).unwrap_or_default();
+        let org = self.ports.store.org(by.org).await?.map(|org| org.name).unwrap_or_default();
         let Scope { agent, model, mode, .. } = row.scope;
-        let waiting = self.store().queue(session).await?.len() as u32;
+        let waiting = self.ports.store.queue(session).await?.len() as u32;
         let left_out = read.left_out(waiting);
         let mut packed = Packed::default();
         self.pack(by, read, Depth::Whole, &mut packed).await?;
         let can_ask = authorize(by, Act::Say, &record, ()).is_ok();
         self.pack_origins(by, row.origin, can_ask, &mut packed).await?;
         let left_out = LeftOut { turns: packed.left_out, ..left_out };
-        let (title, by, at) = (row.title, by.handle.clone(), self.now());
+        let (title, by, at) = (row.title, by.handle.clone(), self.ports.now());
         Ok(Export { session, org, title, agent, model, mode, by, at, left_out, turns: packed.in_order() })
     }
 
@@ -164,11 +164,11 @@ impl Engine {
         mut origin: Option<Origin>,
         can_ask: bool,
         packed: &mut Packed,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreError> {
         for _ in 0..ORIGINS_MAX {
             let Some(Origin { session, turn }) = origin else { return Ok(()) };
             // Nobody's conversation is told in another org.
-            let found = self.store().session(session).await?.filter(|(record, _)| record.org == by.org);
+            let found = self.ports.store.session(session).await?.filter(|(record, _)| record.org == by.org);
             let Some((record, row)) = found else { return Ok(()) };
             let depth = match readable(by, &record, "session") {
                 _ if packed.left_out > 0 => None,
@@ -189,11 +189,11 @@ impl Engine {
     }
 
     /// A session's turns up to one, as far as its log goes now.
-    async fn read_past(&self, session: SessionId, at: Number, last: Turn) -> Result<Reading, Refused> {
+    async fn read_past(&self, session: SessionId, at: Number, last: Turn) -> Result<Reading, StoreError> {
         let mut read = Reading { last, ..Reading::default() };
         let mut after = Number(0);
         while after < at && !read.is_over {
-            let page = self.store().facts(session, after, PAGE.0, PAGE.1).await?;
+            let page = self.ports.store.facts(session, after, PAGE.0, PAGE.1).await?;
             let Some(newest) = page.last() else { break };
             after = newest.number;
             let seen = page.into_iter().filter(|fact| fact.number <= at);
@@ -209,7 +209,7 @@ impl Engine {
         mut read: Reading,
         depth: Depth,
         packed: &mut Packed,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreError> {
         while let Some(over) = read.over.pop_back() {
             let mut past = self.past(by, over).await?;
             if depth == Depth::Words {
@@ -224,31 +224,34 @@ impl Engine {
         Ok(())
     }
 
-    /// Room for one more conversation in memory, for whoever may make sessions at all.
-    pub async fn place_for_import(&self, by: &Principal) -> Result<SemaphorePermit<'_>, Refused> {
-        authorize_right(by, Act::Say).map_err(|denied| Refused::denied(denied, "session"))?;
-        self.place_at_exchange().await
-    }
-
-    async fn place_at_exchange(&self) -> Result<SemaphorePermit<'_>, Refused> {
-        let place = tokio::time::timeout(PLACE_WAIT, self.exchange().acquire()).await;
-        let busy = || Refused::Unavailable("other conversations are being taken in or out".to_owned());
-        place.ok().and_then(Result::ok).ok_or_else(busy)
-    }
-
-    async fn past(&self, by: &Principal, over: Over) -> Result<PastTurn, Refused> {
+    async fn past(&self, by: &Principal, over: Over) -> Result<PastTurn, StoreError> {
         let Over { mut past, messages, mut there, .. } = over;
         for message in messages {
-            let Some((_, row)) = self.store().receipt(message).await? else { continue };
-            let words = self.store().words(message).await?;
+            let Some((_, row)) = self.ports.store.receipt(message).await? else { continue };
+            let words = self.ports.store.words(message).await?;
             let parts = words.and_then(|words| serde_json::from_slice(&words).ok()).unwrap_or_default();
-            let handle = self.handle_of(by, row.by).await?.unwrap_or_else(|| "somebody".to_owned());
+            let handle =
+                self.rights_cache.handle_of(by, row.by).await?.unwrap_or_else(|| "somebody".to_owned());
             // What came from elsewhere goes on with the names and the moments that it came with.
             let (by, at) = there.pop_front().unwrap_or((handle, row.accepted_at));
             past.said.push(PastWords { by, at, parts });
         }
         Ok(past)
     }
+}
+
+impl WayIn {
+    /// Room for one more conversation in memory, for whoever may make sessions at all.
+    pub async fn place_for_import(&self, by: &Principal) -> Result<SemaphorePermit<'_>, WayInError> {
+        authorize_right(by, Act::Say).map_err(|denied| AccessError::denied(denied, "session"))?;
+        Ok(place_at(&self.exchange).await?)
+    }
+}
+
+async fn place_at(exchange: &Semaphore) -> Result<SemaphorePermit<'_>, UnavailableError> {
+    let place = tokio::time::timeout(PLACE_WAIT, exchange.acquire()).await;
+    let busy = || UnavailableError::Unavailable("other conversations are being taken in or out".to_owned());
+    place.ok().and_then(Result::ok).ok_or_else(busy)
 }
 
 impl PastTurn {

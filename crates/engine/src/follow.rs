@@ -5,7 +5,7 @@
 
 use crate::fanout::{Shared, Told, newer_than};
 use crate::people::LOOK_EVERY;
-use crate::{Engine, Neighbour, ReadyView, Refused};
+use crate::{InvalidError, Neighbour, ReadyView, UnavailableError, ViewError, Views};
 use kernel::{Number, Principal, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,29 @@ const CATCH_UP_FACTS: usize = 64;
 /// And how many bytes of them.
 const CATCH_UP_BYTES: usize = 8 * 1024;
 
-impl Engine {
+impl Views {
     /// Every fact after a number, those to come included, and live words.
-    pub async fn follow(&self, by: &Principal, session: SessionId, after: Number) -> Result<Follow, Refused> {
-        let rights = self.rights_now();
+    pub async fn follow(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        after: Number,
+    ) -> Result<Follow, ViewError> {
+        let rights = self.ports.rights_now();
         let (_, row) = self.seen(by, session).await?;
         if after > row.at {
             // A number of another log, or of one that was given up by a restore: silence would look like an answer.
             let reason = format!("the log ends at {}: begin again from there, or from 0", row.at);
-            return Err(Refused::Invalid { field: "after", reason });
+            return Err(InvalidError { field: "after", reason }.into());
         }
         // Watch first, then read: what happens in between is heard twice, and told once.
-        let ring = self.cluster().follow(session).ok_or(Refused::Unavailable("shutting down".into()))?;
+        let ring = self
+            .ports
+            .cluster
+            .follow(session)
+            .ok_or(UnavailableError::Unavailable("shutting down".into()))?;
         Ok(Follow {
-            engine: self.clone(),
+            views: self.clone(),
             by: by.clone(),
             session,
             at: after,
@@ -47,7 +56,7 @@ impl Engine {
 /// A session's facts, one after the other, without end.
 #[derive(Debug)]
 pub struct Follow {
-    engine: Engine,
+    views: Views,
     by: Principal,
     session: SessionId,
     at: Number,
@@ -130,14 +139,14 @@ impl Follow {
                 Err(broadcast::error::RecvError::Lagged(_)) => Next::Lagged,
                 Err(broadcast::error::RecvError::Closed) => Next::Over,
             },
-            () = self.engine.cluster().rights_after(self.rights) => Next::Look,
+            () = self.views.ports.cluster.rights_after(self.rights) => Next::Look,
             () = tokio::time::sleep_until(self.look_at) => Next::Look,
         }
     }
 
     /// Looks if it is time to, or if rights have changed.
     async fn heed(&mut self) -> Option<()> {
-        if Instant::now() >= self.look_at || self.engine.rights_now() != self.rights {
+        if Instant::now() >= self.look_at || self.views.ports.rights_now() != self.rights {
             self.look().await?;
         }
         Some(())
@@ -145,9 +154,9 @@ impl Follow {
 
     /// Asks whether this may still be read. If it cannot be asked, nobody knows: the reader comes back.
     async fn look(&mut self) -> Option<()> {
-        let rights = self.engine.rights_now();
-        let by = self.engine.refreshed(&self.by).await.ok()?;
-        self.engine.may_still_read(&by, self.session).await.ok()?;
+        let rights = self.views.ports.rights_now();
+        let by = self.views.rights_cache.refreshed(&self.by).await.ok()??;
+        self.views.rights_cache.may_still_read(&by, self.session).await.ok()?;
         self.by = by;
         self.rights = rights;
         self.look_at = Instant::now() + LOOK_EVERY;
@@ -156,7 +165,7 @@ impl Follow {
 
     async fn read_log(&mut self) -> Option<()> {
         let page =
-            self.engine.facts(&self.by, self.session, self.at, CATCH_UP_FACTS, CATCH_UP_BYTES).await.ok()?;
+            self.views.facts(&self.by, self.session, self.at, CATCH_UP_FACTS, CATCH_UP_BYTES).await.ok()?;
         if page.is_empty() {
             self.reading = Reading::RingFirst;
         }
@@ -238,8 +247,8 @@ impl ReadyFollow {
 
     /// How ready it is, if that is not what was told last. If it cannot be seen, it is looked again later.
     async fn changed(&mut self) -> Option<ReadyView> {
-        let Follow { engine, by, session, .. } = &self.follow;
-        let (seen, now) = (engine.readiness(by, *session).await, engine.now());
+        let Follow { views, by, session, .. } = &self.follow;
+        let (seen, now) = (views.readiness(by, *session).await, views.ports.now());
         self.look_at = Instant::now() + READY_EVERY;
         let view = seen.ok()?;
         // What is waited for until a moment is something else after it.

@@ -12,12 +12,16 @@ mod keys;
 mod scope;
 mod surely;
 
+use crate::engine_ports::EnginePorts;
+use crate::errors::HandleError;
 use crate::inbound::encode_parts;
+use crate::people::RightsCache;
+use crate::roster::Roster;
 use crate::*;
 use fresh::check_title;
 use kernel::{
-    Act, Address, Delivery, MessageId, Principal, Record, Request, Right, SessionId, To, authorize,
-    authorize_right,
+    Act, Address, Delivery, MessageId, OrgId, PersonId, Principal, Record, Request, Right, SessionId, To,
+    authorize, authorize_right,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +30,7 @@ use store::{
     Resolved, Retitle, StoreError, Trail, Verdict,
     record::{request_key_word, request_word},
 };
+use tokio::sync::Semaphore;
 
 /// How often a change of people is resolved before we give up: each further time means that somebody else was faster.
 pub(crate) const RESOLVE_MAX: usize = 3;
@@ -44,27 +49,32 @@ pub struct Made {
 
 /// A refusal, and whether it stands in the audit already.
 #[derive(Debug)]
-pub(crate) struct Declined {
-    refused: Refused,
+pub(crate) struct Declined<E = WayInError> {
+    refused: E,
     in_audit: bool,
 }
 
-impl From<Refused> for Declined {
-    fn from(refused: Refused) -> Self {
-        Self { refused, in_audit: false }
+impl<E: Into<WayInError>> From<E> for Declined {
+    fn from(refused: E) -> Self {
+        Self { refused: refused.into(), in_audit: false }
     }
 }
 
-impl From<StoreError> for Declined {
-    fn from(error: StoreError) -> Self {
-        Refused::from(error).into()
+impl<E: Into<WorktreeError>> From<E> for Declined<WorktreeError> {
+    fn from(refused: E) -> Self {
+        Self { refused: refused.into(), in_audit: false }
     }
 }
 
 impl Declined {
+    /// The same for whoever has asked through the way in for something of their own.
+    pub(crate) fn into_part<E: From<WayInError>>(self) -> Declined<E> {
+        Declined { refused: self.refused.into(), in_audit: self.in_audit }
+    }
+
     /// Refused by a plan of the store, which has written its audit entry.
-    pub(crate) fn by_store(refused: Refused) -> Self {
-        Self { refused, in_audit: true }
+    pub(crate) fn by_store(refused: impl Into<WayInError>) -> Self {
+        Self { refused: refused.into(), in_audit: true }
     }
 }
 
@@ -73,22 +83,34 @@ pub(crate) fn made<T>(outcome: Outcome<T, Rejection>) -> Result<(T, bool), Decli
     match outcome {
         Outcome::Done(made) => Ok((made, false)),
         Outcome::Repeated(made) => Ok((made, true)),
-        Outcome::Conflict => Err(Declined::by_store(Refused::KeyReused)),
-        Outcome::Refused(why) => Err(Declined::by_store(Refused::rejected(why))),
+        Outcome::Conflict => Err(Declined::by_store(ConflictError::KeyReused)),
+        Outcome::Refused(why) => Err(Declined::by_store(WayInError::rejected(why))),
     }
 }
 
-impl Engine {
+/// The way in: whatever changes a session. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct WayIn {
+    pub(crate) ports: Arc<EnginePorts>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) rights_cache: Arc<RightsCache>,
+    pub(crate) ground: Arc<dyn Ground>,
+    /// Places for conversations that are being taken in or out.
+    pub(crate) exchange: Arc<Semaphore>,
+    pub(crate) policy: kernel::Policy,
+}
+
+impl WayIn {
     /// Takes a message. When this answers, a power cut cannot lose it.
-    pub async fn send(&self, inbound: Inbound) -> Result<Receipt, Refused> {
+    pub async fn send(&self, inbound: Inbound) -> Result<Receipt, WayInError> {
         let subject = to_text(&inbound.to);
-        let (org, person, trace) = (inbound.by.org, inbound.by.person, inbound.trace.clone());
+        let (by, trace) = ((inbound.by.org, inbound.by.person), inbound.trace.clone());
         let result = self.send_now(inbound).await;
-        self.note(org, person, "say", &trace, subject, result).await
+        self.ports.noted(by, "say", &trace, subject, result).await
     }
 
     async fn send_now(&self, inbound: Inbound) -> Result<Receipt, Declined> {
-        authorize_right(&inbound.by, Act::Say).map_err(|denied| Refused::denied(denied, "session"))?;
+        authorize_right(&inbound.by, Act::Say).map_err(|denied| AccessError::denied(denied, "session"))?;
         check_parts(&inbound.parts)?;
         check_trace(&inbound.trace)?;
         let mut new = self.new_message(&inbound);
@@ -113,18 +135,18 @@ impl Engine {
         let words = encode_parts(&inbound.parts);
         NewMessage {
             // Minted once, so that "did it happen?" can be asked by id.
-            message: self.mint_message(),
+            message: self.ports.mint_message(),
             to: inbound.to.clone(),
             fresh: None,
             asks_for_new: !inbound.if_new.is_empty(),
-            key: self.key_with("say", &inbound.trace, || keys::hash_of_message(inbound, &words)),
+            key: self.ports.key_with("say", &inbound.trace, || keys::hash_of_message(inbound, &words)),
             words,
             delivery: inbound.delivery,
             under: inbound.under,
             unattended: inbound.unattended,
             reply: inbound.reply.clone(),
-            trail: self.trail("say", &inbound.trace),
-            pending_max: self.limits().pending_max,
+            trail: self.ports.trail("say", &inbound.trace),
+            pending_max: self.ports.limits.pending_max,
             schemes: inbound.trace.schemes,
         }
     }
@@ -133,52 +155,27 @@ impl Engine {
         &self,
         by: Arc<Principal>,
         new: NewMessage,
-    ) -> Result<Outcome<Accepted, Rejection>, Refused> {
-        let engine = self.clone();
-        self.surely(async move {
-            let (message, delivery) = (new.message, new.delivery);
-            let outcome = match engine.store().accept(by, new).await {
-                Ok(outcome) => outcome,
-                Err(StoreError::Unknown(cause)) => Outcome::Done(engine.reconcile(message, cause).await?),
-                Err(error) => return Err(error.into()),
-            };
-            if let Outcome::Done(accepted) = &outcome {
-                match delivery {
-                    Delivery::Queue => engine.keep_soon(accepted.session),
-                    // Meant for the turn that is under way.
-                    Delivery::Steer | Delivery::Interrupt => engine.keep(accepted.session),
+    ) -> Result<Outcome<Accepted, Rejection>, UnavailableError> {
+        let ports = self.ports.clone();
+        self.ports
+            .surely(async move {
+                let (message, delivery) = (new.message, new.delivery);
+                let outcome = match ports.store.accept(by, new).await {
+                    Ok(outcome) => outcome,
+                    Err(StoreError::Unknown(cause)) => Outcome::Done(ports.reconcile(message, cause).await?),
+                    Err(error) => return Err(error.into()),
+                };
+                if let Outcome::Done(accepted) = &outcome {
+                    match delivery {
+                        Delivery::Queue => ports.keep_soon(accepted.session),
+                        // Meant for the turn that is under way.
+                        Delivery::Steer | Delivery::Interrupt => ports.keep(accepted.session),
+                    }
                 }
-            }
-            engine.audited();
-            Ok(outcome)
-        })
-        .await
-    }
-
-    /// A commit that reports an error is unknown: look by id, then answer.
-    async fn reconcile(&self, message: MessageId, cause: String) -> Result<Accepted, Refused> {
-        tracing::warn!(%message, cause, "looking whether a message was accepted");
-        let looked = self.store().receipt(message).await;
-        let Some((_, row)) = looked.map_err(|_| self.unclear(StoreError::Unknown(cause.clone())))? else {
-            // It is not there now; a file that could not be settled may still bring it back with the next start.
-            return Err(self.unclear(StoreError::Unknown(cause)));
-        };
-        Ok(Accepted {
-            message,
-            session: row.session,
-            created: row.created,
-            previous: row.previous,
-            if_new_ignored: row.if_new_ignored,
-            at: row.accepted_at,
-        })
-    }
-
-    /// What may have got into an inbox is looked at, whether or not the caller asks again.
-    fn unclear(&self, error: StoreError) -> Refused {
-        if let StoreError::Unknown(_) = error {
-            self.timer().unsure();
-        }
-        error.into()
+                ports.audited();
+                Ok(outcome)
+            })
+            .await
     }
 
     /// Makes a session that nobody has said anything to yet.
@@ -188,7 +185,7 @@ impl Engine {
         if_new: IfNew,
         bind: Option<Address>,
         trace: Trace,
-    ) -> Result<Made, Refused> {
+    ) -> Result<Made, WayInError> {
         let result = self.make_now(by, if_new, bind, &trace).await;
         self.note_refusal(by, "make", &trace, None, result).await
     }
@@ -201,12 +198,12 @@ impl Engine {
         trace: &Trace,
     ) -> Result<Made, Declined> {
         check_trace(trace)?;
-        let key = self.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
+        let key = self.ports.key("make", trace, &(&if_new, bind.as_ref().map(Address::to_string)));
         let session = match self.new_session(by, &if_new, bind, trace) {
             Ok(session) => session,
             Err(refused) => return self.session_made_before(by, key, refused).await,
         };
-        let (past, subject, trail) = (None, None, self.trail("make", trace));
+        let (past, subject, trail) = (None, None, self.ports.trail("make", trace));
         self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await
     }
 
@@ -215,34 +212,38 @@ impl Engine {
         &self,
         by: &Principal,
         key: Option<store::Key>,
-        refused: Refused,
+        refused: WayInError,
     ) -> Result<Made, Declined> {
-        let may_be = matches!(refused, Refused::UnknownAgent { .. } | Refused::BadDirectory { .. });
+        let may_be = matches!(
+            refused,
+            WayInError::Conflict(ConflictError::UnknownAgent { .. }) | WayInError::BadDirectory(_)
+        );
         let Some(key) = key.filter(|_| may_be) else { return Err(refused.into()) };
-        match self.store().answer_for(by.org, by.person, key, self.now()).await? {
+        match self.ports.store.answer_for(by.org, by.person, key, self.ports.now()).await? {
             KeyAnswer::Never => Err(refused.into()),
             KeyAnswer::Repeated(made) => Ok(Made { session: SessionId::from_bits(made), repeated: true }),
-            KeyAnswer::Conflict => Err(Refused::KeyReused.into()),
+            KeyAnswer::Conflict => Err(ConflictError::KeyReused.into()),
         }
     }
 
     async fn create(&self, by: &Principal, new: Create) -> Result<Made, Declined> {
-        let (engine, by) = (self.clone(), Arc::new(by.clone()));
+        let (ports, by) = (self.ports.clone(), Arc::new(by.clone()));
         let outcome = self
+            .ports
             .surely(async move {
-                let outcome = engine.store().create(by, new).await.map_err(|error| engine.unclear(error))?;
+                let outcome = ports.store.create(by, new).await.map_err(|error| ports.unclear(error))?;
                 if let Outcome::Done(session) = outcome {
-                    engine.keep(session);
+                    ports.keep(session);
                 }
-                engine.audited();
-                Ok(outcome)
+                ports.audited();
+                Ok::<_, UnavailableError>(outcome)
             })
             .await?;
         made(outcome).map(|(session, repeated)| Made { session, repeated })
     }
 
     /// Asks something of a session that is not a message, and waits a little for the keeper's verdict.
-    pub async fn ask(&self, by: &Principal, request: Request, trace: Trace) -> Result<Granted, Refused> {
+    pub async fn ask(&self, by: &Principal, request: Request, trace: Trace) -> Result<Granted, WayInError> {
         self.ask_with(by, request, &[], trace).await
     }
 
@@ -254,7 +255,7 @@ impl Engine {
         revision: u32,
         parts: &[Part],
         trace: Trace,
-    ) -> Result<Granted, Refused> {
+    ) -> Result<Granted, WayInError> {
         self.ask_with(by, Request::Edit { message, revision }, parts, trace).await
     }
 
@@ -264,7 +265,7 @@ impl Engine {
         request: Request,
         parts: &[Part],
         trace: Trace,
-    ) -> Result<Granted, Refused> {
+    ) -> Result<Granted, WayInError> {
         let (word, subject) = (request_word(&request), Some(request.subject().to_string()));
         let result = self.ask_now(by, &request, parts, &trace).await;
         self.note_refusal(by, word, &trace, subject, result).await
@@ -290,11 +291,11 @@ impl Engine {
             Wanted::Before(request) => request,
         };
         match (self.verdict_within(request, self.verdict_wait(wanted)).await, wanted) {
-            (Err(Refused::TooLate), Request::Answer { approval, .. }) => {
+            (Err(WayInError::Conflict(ConflictError::TooLate)), Request::Answer { approval, .. }) => {
                 Err(self.too_late_to_answer(by, *approval).await?.into())
             }
             // Whoever may not even see it any more is told what anybody is.
-            (Err(refused @ Refused::Needs(_)), Request::Chore { session, .. }) => {
+            (Err(refused @ WayInError::Access(AccessError::Needs(_))), Request::Chore { session, .. }) => {
                 may(by, Act::Rule, &self.record(*session).await?, "session")?;
                 Err(refused.into())
             }
@@ -303,17 +304,18 @@ impl Engine {
     }
 
     async fn put(&self, by: &Principal, new: NewRequest) -> Result<Asked, Declined> {
-        let (engine, by) = (self.clone(), Arc::new(by.clone()));
+        let (ports, by) = (self.ports.clone(), Arc::new(by.clone()));
         let outcome = self
+            .ports
             .surely(async move {
-                let outcome = engine.store().ask(by, new).await.map_err(|error| engine.unclear(error))?;
+                let outcome = ports.store.ask(by, new).await.map_err(|error| ports.unclear(error))?;
                 if let Outcome::Done(Asked::Waits { session, .. })
                 | Outcome::Repeated(Asked::Waits { session, .. }) = outcome
                 {
-                    engine.keep(session);
+                    ports.keep(session);
                 }
-                engine.audited();
-                Ok(outcome)
+                ports.audited();
+                Ok::<_, UnavailableError>(outcome)
             })
             .await?;
         made(outcome).map(|(asked, _)| asked)
@@ -323,31 +325,35 @@ impl Engine {
     fn verdict_wait(&self, wanted: &Request) -> Duration {
         match wanted {
             Request::Chore { .. } => CHORE_WAIT,
-            _ => self.limits().verdict_wait,
+            _ => self.ports.limits.verdict_wait,
         }
     }
 
-    async fn verdict_within(&self, request: kernel::RequestId, wait: Duration) -> Result<Granted, Refused> {
+    async fn verdict_within(
+        &self,
+        request: kernel::RequestId,
+        wait: Duration,
+    ) -> Result<Granted, WayInError> {
         let until = tokio::time::Instant::now() + wait;
         let verdict = loop {
             // Listen first, then look: whatever is said in between is heard.
-            let told = self.cluster().await_verdict(request);
-            if let Some(verdict) = self.store().verdict(request).await? {
+            let told = self.ports.cluster.await_verdict(request);
+            if let Some(verdict) = self.ports.store.verdict(request).await? {
                 break Some(verdict);
             }
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let is_last = left <= self.limits().verdict_wait || self.keepers().is_closing();
-            match tokio::time::timeout(left.min(self.limits().verdict_wait), told).await {
+            let is_last = left <= self.ports.limits.verdict_wait || self.ports.is_closing();
+            match tokio::time::timeout(left.min(self.ports.limits.verdict_wait), told).await {
                 Ok(Ok(verdict)) => break Some(verdict),
                 // Nobody told us; perhaps somebody else's keeper has said it.
                 Err(_) if !is_last => {}
-                Ok(Err(_)) | Err(_) => break self.store().verdict(request).await?,
+                Ok(Err(_)) | Err(_) => break self.ports.store.verdict(request).await?,
             }
         };
         match verdict {
             Some(Verdict::Done) => Ok(Granted::Done),
-            Some(Verdict::Refused(refusal)) => Err(Refused::refusal(refusal)),
-            Some(Verdict::Failed { why }) => Err(Refused::WorktreeTrouble { why }),
+            Some(Verdict::Refused(refusal)) => Err(WayInError::refusal(refusal)),
+            Some(Verdict::Failed { why }) => Err(ScopeError::WorktreeTrouble { why }.into()),
             None => Ok(Granted::Pending),
         }
     }
@@ -362,18 +368,18 @@ impl Engine {
     ) -> Result<Wanted, Declined> {
         let (request, resolved) = self.resolved(by, wanted).await?;
         let words = matches!(request, Request::Edit { .. }).then(|| encode_parts(parts));
-        let key = self.key_with(request_key_word(wanted), trace, || {
+        let key = self.ports.key_with(request_key_word(wanted), trace, || {
             keys::hash_of_request(wanted, words.as_deref().unwrap_or_default())
         });
         if let Some(refused) = self.in_the_way(&request, &resolved).await? {
             return self.asked_before(by, key, refused).await;
         }
-        let (id, trail) = (self.mint_request(), self.trail(request_word(wanted), trace));
+        let (id, trail) = (self.ports.mint_request(), self.ports.trail(request_word(wanted), trace));
         Ok(Wanted::New(Box::new(NewRequest { id, request, resolved, words, key, trail })))
     }
 
     /// The request with what has to be looked up for it. Nobody looks at anything for whoever may not ask.
-    async fn resolved(&self, by: &Principal, wanted: &Request) -> Result<(Request, Resolved), Refused> {
+    async fn resolved(&self, by: &Principal, wanted: &Request) -> Result<(Request, Resolved), WayInError> {
         let mut resolved = Resolved::default();
         let request = match wanted {
             Request::Release { message, there: true } => {
@@ -383,8 +389,8 @@ impl Engine {
                 wanted.clone()
             }
             Request::Answer { approval, answer, remember } => {
-                let found = self.store().approval(*approval).await?;
-                let (record, row) = found.ok_or(Refused::NotFound { what: "approval" })?;
+                let found = self.ports.store.approval(*approval).await?;
+                let (record, row) = found.ok_or(AccessError::NotFound { what: "approval" })?;
                 may(by, Act::Answer, &record, "approval")?;
                 resolved.rule = self.check_answer(by, &record, &row, answer, *remember).await?;
                 wanted.clone()
@@ -418,19 +424,14 @@ impl Engine {
         &self,
         by: &Principal,
         key: Option<store::Key>,
-        refused: Refused,
+        refused: WayInError,
     ) -> Result<Wanted, Declined> {
         let Some(key) = key else { return Err(refused.into()) };
-        match self.store().answer_for(by.org, by.person, key, self.now()).await? {
+        match self.ports.store.answer_for(by.org, by.person, key, self.ports.now()).await? {
             KeyAnswer::Never => Err(refused.into()),
             KeyAnswer::Repeated(made) => Ok(Wanted::Before(kernel::RequestId::from_bits(made))),
-            KeyAnswer::Conflict => Err(Refused::KeyReused.into()),
+            KeyAnswer::Conflict => Err(ConflictError::KeyReused.into()),
         }
-    }
-
-    pub(crate) async fn record(&self, session: SessionId) -> Result<Record, Refused> {
-        let found = self.store().session(session).await?;
-        found.map(|(record, _)| record).ok_or(Refused::NotFound { what: "session" })
     }
 
     /// Lets a conversation belong to another open session.
@@ -440,7 +441,7 @@ impl Engine {
         address: Address,
         to: SessionId,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WayInError> {
         let result = self.rebind_now(by, address, to, &trace).await;
         self.note_refusal(by, "rebind", &trace, Some(to.to_string()), result).await
     }
@@ -453,12 +454,12 @@ impl Engine {
         trace: &Trace,
     ) -> Result<(), Declined> {
         check_trace(trace)?;
-        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
-        let key = self.key("rebind", trace, &(address.to_string(), to.to_string()));
-        let (trail, schemes) = (self.trail("rebind", trace), trace.schemes);
+        authorize_right(by, Act::Rule).map_err(|denied| AccessError::denied(denied, "session"))?;
+        let key = self.ports.key("rebind", trace, &(address.to_string(), to.to_string()));
+        let (trail, schemes) = (self.ports.trail("rebind", trace), trace.schemes);
         let new = Rebind { address, to, key, trail, schemes };
-        let outcome = self.store().rebind(Arc::new(by.clone()), new).await?;
-        self.audited();
+        let outcome = self.ports.store.rebind(Arc::new(by.clone()), new).await?;
+        self.ports.audited();
         made(outcome).map(|_| ())
     }
 
@@ -470,7 +471,7 @@ impl Engine {
         title: Option<String>,
         archived: Option<bool>,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WayInError> {
         let result = self.retitle_now(by, session, title, archived, &trace).await;
         self.note_refusal(by, "retitle", &trace, Some(session.to_string()), result).await
     }
@@ -483,51 +484,104 @@ impl Engine {
         archived: Option<bool>,
         trace: &Trace,
     ) -> Result<(), Declined> {
-        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
+        authorize_right(by, Act::Rule).map_err(|denied| AccessError::denied(denied, "session"))?;
         check_title(title.as_deref())?;
-        let new = Retitle { session, title, archived, trail: self.trail("retitle", trace) };
-        let outcome = self.store().retitle(Arc::new(by.clone()), new).await?;
-        self.audited();
+        let new = Retitle { session, title, archived, trail: self.ports.trail("retitle", trace) };
+        let outcome = self.ports.store.retitle(Arc::new(by.clone()), new).await?;
+        self.ports.audited();
         made(outcome).map(|_| ())
     }
+}
 
-    /// One audit entry per command or refusal: whatever reaches the store writes its own, this is for the rest.
+impl WayIn {
+    async fn record(&self, session: SessionId) -> Result<Record, WayInError> {
+        let found = self.ports.record(session).await?;
+        Ok(found.ok_or(AccessError::NotFound { what: "session" })?)
+    }
+
+    /// One audit entry per command or refusal.
     pub(crate) async fn note_refusal<T>(
         &self,
         by: &Principal,
         verb: &'static str,
         trace: &Trace,
         subject: Option<String>,
-        result: Result<T, impl Into<Declined>>,
-    ) -> Result<T, Refused> {
-        self.note(by.org, by.person, verb, trace, subject, result).await
+        result: Result<T, Declined>,
+    ) -> Result<T, WayInError> {
+        self.ports.noted((by.org, by.person), verb, trace, subject, result).await
+    }
+}
+
+impl EnginePorts {
+    /// A commit that reports an error is unknown: look by id, then answer.
+    async fn reconcile(&self, message: MessageId, cause: String) -> Result<Accepted, UnavailableError> {
+        tracing::warn!(%message, cause, "looking whether a message was accepted");
+        let looked = self.store.receipt(message).await;
+        let Some((_, row)) = looked.map_err(|_| self.unclear(StoreError::Unknown(cause.clone())))? else {
+            // It is not there now; a file that could not be settled may still bring it back with the next start.
+            return Err(self.unclear(StoreError::Unknown(cause)));
+        };
+        Ok(Accepted {
+            message,
+            session: row.session,
+            created: row.created,
+            previous: row.previous,
+            if_new_ignored: row.if_new_ignored,
+            at: row.accepted_at,
+        })
     }
 
-    async fn note<T>(
+    /// What may have got into an inbox is looked at, whether or not the caller asks again.
+    fn unclear(&self, error: StoreError) -> UnavailableError {
+        if let StoreError::Unknown(_) = error {
+            self.timer.unsure();
+        }
+        error.into()
+    }
+
+    /// The access record of a session, if there is one.
+    pub(crate) async fn record(&self, session: SessionId) -> Result<Option<Record>, StoreError> {
+        Ok(self.store.session(session).await?.map(|(record, _)| record))
+    }
+
+    /// One audit entry per command or refusal: whatever reaches the store writes its own, this is for the rest.
+    pub(crate) async fn noted<T, E: HandleError>(
         &self,
-        org: kernel::OrgId,
-        person: kernel::PersonId,
+        by: (OrgId, PersonId),
         verb: &'static str,
         trace: &Trace,
         subject: Option<String>,
-        result: Result<T, impl Into<Declined>>,
-    ) -> Result<T, Refused> {
+        result: Result<T, Declined<E>>,
+    ) -> Result<T, E> {
         let Declined { refused, in_audit } = match result {
             Ok(done) => return Ok(done),
-            Err(declined) => declined.into(),
+            Err(declined) => declined,
         };
-        let unsaid = matches!(refused, Refused::DiskFull | Refused::Unavailable(_) | Refused::Unclear);
-        if unsaid || in_audit {
-            return Err(refused);
+        if !in_audit {
+            self.note(by, verb, trace, subject, &refused).await;
+        }
+        Err(refused)
+    }
+
+    /// Writes a refusal into the audit, unless it says nothing of what was asked for.
+    pub(crate) async fn note(
+        &self,
+        by: (OrgId, PersonId),
+        verb: &'static str,
+        trace: &Trace,
+        subject: Option<String>,
+        refused: &impl HandleError,
+    ) {
+        if refused.is_unavailable() {
+            return;
         }
         let trail = self.trail(verb, trace);
-        let entry = AuditEntry { by: Some((org, person)), subject, trail, refused: refused.code() };
-        if let Err(error) = self.store().audit(entry).await {
+        let entry = AuditEntry { by: Some(by), subject, trail, refused: refused.code() };
+        if let Err(error) = self.store.audit(entry).await {
             // The refusal stands all the same: nothing was changed.
             tracing::warn!(%error, %refused, "a refusal is missing in the audit");
         }
         self.audited();
-        Err(refused)
     }
 
     pub(crate) fn trail(&self, verb: &'static str, trace: &Trace) -> Trail {
@@ -538,7 +592,7 @@ impl Engine {
 
 /// The refusal of a credential that is good for no such request at all. To tend a message takes one right if it is one's own
 /// and another if not; whoever has neither is told so before it is looked up.
-fn right_for_request(by: &Principal, request: &Request) -> Result<(), Refused> {
+fn right_for_request(by: &Principal, request: &Request) -> Result<(), AccessError> {
     let act = match request {
         Request::Withdraw { .. } | Request::Hold { .. } | Request::Release { .. }
             if by.rights.has(Right::Manage) =>
@@ -555,7 +609,7 @@ fn right_for_request(by: &Principal, request: &Request) -> Result<(), Refused> {
         | Request::Chore { .. }
         | Request::End { .. } => Act::Rule,
     };
-    authorize_right(by, act).map_err(|denied| Refused::denied(denied, "message"))
+    authorize_right(by, act).map_err(|denied| AccessError::denied(denied, "message"))
 }
 
 fn to_text(to: &To) -> Option<String> {
@@ -573,8 +627,8 @@ enum Wanted {
 }
 
 /// Whether they may, as far as can be said before the store says it: nobody looks at anything for whoever may not.
-fn may(by: &Principal, act: Act, record: &Record, what: &'static str) -> Result<(), Refused> {
-    authorize(by, act, record, ()).map(drop).map_err(|denied| Refused::denied(denied, what))
+fn may(by: &Principal, act: Act, record: &Record, what: &'static str) -> Result<(), AccessError> {
+    authorize(by, act, record, ()).map(drop).map_err(|denied| AccessError::denied(denied, what))
 }
 
 fn address_of(to: &To) -> Option<Address> {
@@ -584,8 +638,8 @@ fn address_of(to: &To) -> Option<Address> {
     }
 }
 
-fn check_parts(parts: &[Part]) -> Result<(), Refused> {
-    let invalid = |reason: String| Err(Refused::Invalid { field: "parts", reason });
+fn check_parts(parts: &[Part]) -> Result<(), InvalidError> {
+    let invalid = |reason: String| Err(InvalidError { field: "parts", reason });
     if parts.len() > PARTS_MAX {
         return invalid(format!("more than {PARTS_MAX} parts"));
     }
@@ -600,13 +654,13 @@ fn check_parts(parts: &[Part]) -> Result<(), Refused> {
     Ok(())
 }
 
-pub(crate) fn check_trace(trace: &Trace) -> Result<(), Refused> {
+pub(crate) fn check_trace(trace: &Trace) -> Result<(), InvalidError> {
     match &trace.key {
         Some(CallerKey::Idempotency(key) | CallerKey::Delivery(key))
             if key.is_empty() || key.len() > KEY_BYTES_MAX =>
         {
             let reason = format!("must have 1 to {KEY_BYTES_MAX} bytes");
-            Err(Refused::Invalid { field: "Idempotency-Key", reason })
+            Err(InvalidError { field: "Idempotency-Key", reason })
         }
         Some(_) | None => Ok(()),
     }

@@ -328,7 +328,7 @@ impl Keeper {
             match self.append(append).await? {
                 Appending::Done(at) => {
                     if replies > 0 {
-                        self.engine.outbox_bell().ring();
+                        self.engine.ports().outbox_bell.ring();
                     }
                     news.answer_confirmations(&plan);
                     self.believe(plan, at);

@@ -1,5 +1,7 @@
 //! Carries messages in and facts out.
 //!
+//! `engine` starts a node and gives its handles: `WayIn`, `Views`, `People`, `Worktrees`; `errors` is what each of them refuses.
+//!
 //! Read in this order: `inbound` (what doors bring), `intake` (resolve → authorize → accept), `keeper` (drain, decide,
 //! append, make the outside match), `turn` (one attempt of one agent), `errand` (what is done outside between turns),
 //! `fanout`, `view` and `follow` (facts out), `export` (a whole conversation out), `look` (what is only looked up outside), `worktrees` (what
@@ -15,7 +17,9 @@ mod changes;
 mod cluster;
 pub mod doors;
 mod engine;
+mod engine_ports;
 mod errand;
+mod errors;
 mod export;
 mod fanout;
 mod follow;
@@ -45,6 +49,10 @@ pub use approvals::{ApprovalOption, ApprovalView, ApprovalWords, RULES_MAX, Sett
 pub use cluster::{Cluster, ClusterReply, Happened, LocalCluster, Node, Ring};
 pub use doors::{Arrived, Delivered, Door, DoorReply, OutgoingReply, ReadBack, ReplyWords};
 pub use engine::{Collecting, Engine, Limits, Wiring};
+pub use errors::{
+    AccessError, BadDirectory, ConflictError, InvalidError, PeopleError, ScopeError, Taken, UnavailableError,
+    ViewError, WayInError, WorktreeError, right_word,
+};
 pub use export::{
     Export, LeftOut, PAST_BYTES_MAX, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastStory,
     PastTurn, PastWords,
@@ -52,14 +60,14 @@ pub use export::{
 pub use fanout::{Live, Shared, Told};
 pub use follow::{Follow, Heard, ReadyFollow};
 pub use inbound::{
-    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt, Refused,
-    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace, right_word,
+    CallerKey, Granted, IfNew, Inbound, KEY_BYTES_MAX, MODEL_BYTES_MAX, PARTS_MAX, Part, Receipt,
+    TEXT_BYTES_MAX, TITLE_BYTES_MAX, Trace,
 };
-pub use intake::Made;
+pub use intake::{Made, WayIn};
 pub use look::{FILES_MAX, Look, Sight};
 pub use people::{
     AddPerson, AuditWish, Broken, LinkSecret, MakeOrg, MakeToken, MeView, NAME_BYTES_MAX, NewRule,
-    PASSWORD_LENGTH, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
+    PASSWORD_LENGTH, People, PersonChange, Secret, SignInFor, Signed, Verified, Vouched, hash_of,
 };
 pub use ports::{
     CallBack, CallBackError, Clock, EnteredTree, Ground, GroundError, Mint, NoGround, NoTrees, Proof,
@@ -69,8 +77,8 @@ pub use ports::{
 pub use ready::{Neighbour, ReadyView, remedy_words};
 pub use refused_reads::Named;
 pub use roster::Lists;
-pub use view::{AgentView, Explained, QueuedView, ReceiptView, WAIT_MAX, who_changed};
-pub use worktrees::{Gone, GoneWhy, WORKTREES_MAX, WorktreesView};
+pub use view::{AgentView, Explained, QueuedView, ReceiptView, Views, WAIT_MAX, who_changed};
+pub use worktrees::{Gone, GoneWhy, WORKTREES_MAX, Worktrees, WorktreesView};
 
 // What views are made of, so that doors need not know the store.
 pub use store::{

@@ -3,9 +3,11 @@
 //! A look is a call, taken by the node that has the directory, that ends when its caller goes away. It carries the epoch under which it was asked. What it finds goes through the session's keeper before anybody gets
 //! it: if the scope has changed meanwhile, that is recorded, and nobody gets it.
 
-use crate::{Engine, Refused, TreeChanges, TreeFiles};
+use crate::engine_ports::EnginePorts;
+use crate::{BadDirectory, TreeChanges, TreeFiles, UnavailableError, ViewError, Views};
 use agent::Choice;
 use kernel::{Epoch, Errand, ErrandKind, Principal, Return, Scope, SessionId, Turn};
+use store::StoreError;
 
 /// How often a result is brought to a keeper before we give up: each further time means that one has died.
 const BRING_MAX: usize = 3;
@@ -49,9 +51,9 @@ impl Sight {
     }
 }
 
-impl Engine {
+impl Views {
     /// Looks something up for somebody who may read the session.
-    pub async fn look(&self, by: &Principal, session: SessionId, look: Look) -> Result<Sight, Refused> {
+    pub async fn look(&self, by: &Principal, session: SessionId, look: Look) -> Result<Sight, ViewError> {
         let kind = match look {
             Look::Commands => ErrandKind::Commands,
             Look::Models => ErrandKind::Models,
@@ -61,23 +63,23 @@ impl Engine {
         if look == Look::Files {
             self.stands(by, session).await?;
         }
-        let engine = self.clone();
+        let views = self.clone();
         let work = move |scope: Scope, errand: Errand| async move {
             match look {
                 Look::Commands => {
-                    let listed = engine.listing(session, errand.epoch, |lists| lists.commands).await;
+                    let listed = views.roster.listing(session, errand.epoch, |lists| lists.commands).await;
                     Ok(Sight::Commands(listed))
                 }
                 Look::Models => {
-                    let listed = engine.listing(session, errand.epoch, |lists| lists.models).await;
+                    let listed = views.roster.listing(session, errand.epoch, |lists| lists.models).await;
                     Ok(Sight::Models(listed))
                 }
                 Look::Files => {
-                    let node = engine.cluster().node_of(session);
+                    let node = views.ports.cluster.node_of(session);
                     node.files(scope.directory, FILES_MAX).await.map(Sight::Files)
                 }
                 Look::Diff { turn } => {
-                    let node = engine.cluster().node_of(session);
+                    let node = views.ports.cluster.node_of(session);
                     node.changes(scope.directory, session, turn).await.map(Sight::Diff)
                 }
             }
@@ -87,10 +89,10 @@ impl Engine {
     }
 
     /// A directory that is not there, or something else by now, is no emergency: whoever asks is told how to mend it.
-    async fn stands(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
+    async fn stands(&self, by: &Principal, session: SessionId) -> Result<(), ViewError> {
         let (_, row) = self.seen(by, session).await?;
-        let stands = self.ground().look(&row.scope.directory);
-        stands.map_err(|why| Refused::BadDirectory { reason: why.into() })
+        let stands = self.ground.look(&row.scope.directory);
+        stands.map_err(|why| BadDirectory { reason: why.into() }.into())
     }
 
     /// Looks something up in a way of the caller's own: `work` is given the scope of now, and what it finds is given back
@@ -101,7 +103,7 @@ impl Engine {
         session: SessionId,
         kind: ErrandKind,
         work: impl FnOnce(Scope, Errand) -> Found,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, ViewError> {
         self.look_for(by, session, kind, work, |_| true).await
     }
 
@@ -112,19 +114,23 @@ impl Engine {
         kind: ErrandKind,
         work: impl FnOnce(Scope, Errand) -> Found,
         is_there: impl FnOnce(&T) -> bool,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, ViewError> {
         let (_, row) = self.seen(by, session).await?;
         let errand = Errand { epoch: row.epoch, number: 0 };
         let found = work(row.scope, errand).await;
         let came = if found.as_ref().is_ok_and(is_there) { Return::Seen(kind) } else { Return::Failed(kind) };
-        self.still_counts(session, errand, came).await?;
+        if !self.ports.still_counts(session, errand, came).await? {
+            return Err(ViewError::Stale);
+        }
         // It may have taken a while, and whoever asked may have lost the right to know meanwhile.
-        self.may_still_read(by, session).await?;
-        found.map_err(Refused::Unavailable)
+        self.rights_cache.may_still_read(by, session).await?;
+        found.map_err(|why| UnavailableError::Unavailable(why).into())
     }
+}
 
+impl EnginePorts {
     /// A keeper that has nothing to write does not notice that it was replaced: what it says is compared with what is stored.
-    async fn is_still_under(&self, session: SessionId, epoch: Epoch) -> Result<bool, Refused> {
+    async fn is_still_under(&self, session: SessionId, epoch: Epoch) -> Result<bool, StoreError> {
         Ok(self.epoch_of(session).await? == Some(epoch))
     }
 
@@ -134,15 +140,15 @@ impl Engine {
         session: SessionId,
         errand: Errand,
         came: Return,
-    ) -> Result<(), Refused> {
+    ) -> Result<bool, UnavailableError> {
         for _ in 0..BRING_MAX {
-            match self.cluster().node_of(session).confirm(session, errand, came.clone()).await {
-                Some(true) if self.is_still_under(session, errand.epoch).await? => return Ok(()),
+            match self.cluster.node_of(session).confirm(session, errand, came.clone()).await {
+                Some(true) if self.is_still_under(session, errand.epoch).await? => return Ok(true),
                 Some(true) => {} // Another node keeps it by now.
-                Some(false) => return Err(Refused::Stale),
+                Some(false) => return Ok(false),
                 None => {} // That keeper has died, or was about to go.
             }
         }
-        Err(Refused::Unavailable("nobody keeps this session just now; ask again".to_owned()))
+        Err(UnavailableError::Unavailable("nobody keeps this session just now; ask again".to_owned()))
     }
 }

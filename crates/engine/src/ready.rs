@@ -3,12 +3,14 @@
 //! Nothing is started for it. What takes long to see is told as unknown, with a deadline.
 
 use crate::roster::{LOOK_MAX, LOOK_WAIT};
-use crate::{Engine, NoGround, Refused};
+use crate::view::{may_read, readable};
+use crate::{AccessError, NoGround, ViewError, Views};
 use agent::{Found, SignIn};
 use kernel::{
     Act, Claim, Look, Moment, PartWhy, Principal, Readiness, ReadinessPart, Remedy, Scope, Seen, Session,
     SessionId, Stage, Trouble, authorize, readiness, readiness_parts,
 };
+use store::StoreError;
 
 /// How ready a session is, and each part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,18 +32,18 @@ pub enum Neighbour {
     Hidden,
 }
 
-impl Engine {
+impl Views {
     /// How ready a session is for the next message.
-    pub async fn readiness(&self, by: &Principal, session: SessionId) -> Result<ReadyView, Refused> {
+    pub async fn readiness(&self, by: &Principal, session: SessionId) -> Result<ReadyView, ViewError> {
         let what = "session";
-        kernel::authorize_right(by, Act::Read).map_err(|denied| Refused::denied(denied, what))?;
-        let found = self.store().session_with_log(session).await?;
-        let (record, row, loaded) = found.ok_or(Refused::NotFound { what })?;
-        authorize(by, Act::Read, &record, ()).map_err(|denied| Refused::denied(denied, what))?;
+        may_read(by, what)?;
+        let found = self.ports.store.session_with_log(session).await?;
+        let (record, row, loaded) = found.ok_or(AccessError::NotFound { what })?;
+        readable(by, &record, what)?;
         let mut state = Session::default();
         loaded.facts.iter().for_each(|fact| state.evolve(fact));
         let scope = state.scope().cloned().unwrap_or(loaded.scope);
-        let now = self.now();
+        let now = self.ports.now();
         let seen = self.seen_outside(&state, &scope, row.touched_at, now).await?;
         let parts = readiness_parts(&state, &seen, now);
         let is_crowded = parts.iter().any(|part| part.why == Some(PartWhy::Crowded));
@@ -60,10 +62,10 @@ impl Engine {
         by: &Principal,
         session: SessionId,
         scope: &Scope,
-    ) -> Result<Option<Neighbour>, Refused> {
-        let holder = self.store().holder(Claim::directory(&scope.directory)).await?;
+    ) -> Result<Option<Neighbour>, StoreError> {
+        let holder = self.ports.store.holder(Claim::directory(&scope.directory)).await?;
         let Some((other, _)) = holder.filter(|(other, _)| *other != session) else { return Ok(None) };
-        let found = self.store().session(other).await?;
+        let found = self.ports.store.session(other).await?;
         let is_seen = found.is_some_and(|(record, _)| authorize(by, Act::Read, &record, ()).is_ok());
         Ok(Some(if is_seen { Neighbour::Session(other) } else { Neighbour::Hidden }))
     }
@@ -74,8 +76,8 @@ impl Engine {
         scope: &Scope,
         said_at: Moment,
         now: Moment,
-    ) -> Result<Seen, Refused> {
-        let directory = match self.ground().look(&scope.directory) {
+    ) -> Result<Seen, StoreError> {
+        let directory = match self.ground.look(&scope.directory) {
             Ok(()) => Look::Fine,
             Err(NoGround::Gone(_)) => Look::Bad { why: Trouble::Missing },
             Err(NoGround::Elsewhere(_)) => Look::Bad { why: Trouble::Elsewhere },
@@ -93,10 +95,10 @@ impl Engine {
     }
 
     async fn agent_seen(&self, name: &str, now: Moment) -> Look {
-        if !self.agents_by_name().contains_key(name) {
+        if !self.roster.agents().contains_key(name) {
             return Look::Bad { why: Trouble::Missing };
         }
-        match self.looks().await.remove(name).flatten() {
+        match self.roster.looks().await.remove(name).flatten() {
             Some(looked) => match (looked.found, looked.sign_in) {
                 (Found::Missing { .. }, _) => Look::Bad { why: Trouble::Broken },
                 (Found::Here { .. }, SignIn::Missing { .. }) => Look::Bad { why: Trouble::SignedOut },
@@ -111,17 +113,17 @@ impl Engine {
 
     /// The list comes with an attempt; it is waited for from when something was last said.
     fn commands_seen(&self, scope: &Scope, said_at: Moment) -> Look {
-        let lists = self.agents_by_name().get(&scope.agent).is_some_and(|agent| agent.abilities().commands);
-        if !lists || !self.roster().lists(&scope.agent).commands.is_empty() {
+        let lists = self.roster.agents().get(&scope.agent).is_some_and(|agent| agent.abilities().commands);
+        if !lists || !self.roster.lists(&scope.agent).commands.is_empty() {
             return Look::Fine;
         }
-        let wait_ms = self.limits().commands_wait.as_millis() as u64;
+        let wait_ms = self.ports.limits.commands_wait.as_millis() as u64;
         Look::Unknown { since: said_at, until: said_at.after_ms(wait_ms) }
     }
 
     /// A model that the agent lists is there; one that it does not list is not. Without a list, the start tells.
     fn model_seen(&self, scope: &Scope, state: &Session) -> Look {
-        let models = self.roster().lists(&scope.agent).models;
+        let models = self.roster.lists(&scope.agent).models;
         match (&scope.model, state.running().map(|running| running.stage)) {
             (None, _) => Look::Fine,
             (Some(chosen), _) if models.iter().any(|model| model.name == *chosen) => Look::Fine,
@@ -131,12 +133,12 @@ impl Engine {
         }
     }
 
-    async fn is_slash_next(&self, state: &Session) -> Result<bool, Refused> {
+    async fn is_slash_next(&self, state: &Session) -> Result<bool, StoreError> {
         let next = state.queue().iter().find(|waiting| waiting.is_startable());
         let running = state.running().filter(|running| matches!(running.stage, Stage::Starting { .. }));
         let message = running.map(|running| running.message).or(next.map(|waiting| waiting.message));
         let Some(message) = message else { return Ok(false) };
-        let words = self.store().words(message).await?;
+        let words = self.ports.store.words(message).await?;
         let text = words.and_then(|words| crate::inbound::plain_text(&words)).unwrap_or_default();
         Ok(text.starts_with('/'))
     }

@@ -4,7 +4,7 @@
 //! not. Only then is it looked up, and written down if it is there. What was never minted is no news, and what belongs to
 //! another org is told to neither: orgs see nothing of each other, not even that somebody has tried.
 
-use crate::{Engine, Trace};
+use crate::{Trace, Views};
 use kernel::{ApprovalId, MessageId, Moment, PersonId, Principal, Record, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,41 +83,46 @@ impl RefusedReads {
     }
 }
 
-pub(crate) fn start(engine: &Engine) {
-    let noting = engine.clone();
-    engine.spawn(async move {
+pub(crate) fn start(views: &Views) {
+    let noting = views.clone();
+    views.ports.tasks.spawn(async move {
         loop {
             noting.note_refused_reads().await;
-            noting.refused_reads().come.notified().await;
+            noting.refused_reads.come.notified().await;
         }
     });
 }
 
-impl Engine {
+impl Views {
     /// A read of this was refused, with this code.
     pub fn read_refused(&self, by: &Principal, named: Named, refused: &'static str, trace: &Trace) {
-        let reads = self.refused_reads();
+        let reads = &self.refused_reads;
         let mut waiting = reads.waiting();
         if waiting.len() >= WAITING_MAX {
             reads.drop_one();
             return;
         }
-        waiting.push_back(RefusedRead { by: by.clone(), named, refused, trail: self.trail("read", trace) });
+        waiting.push_back(RefusedRead {
+            by: by.clone(),
+            named,
+            refused,
+            trail: self.ports.trail("read", trace),
+        });
         drop(waiting);
         reads.come.notify_one();
     }
 
     /// How many refused reads were not looked up, because there were too many or the store was in trouble.
     pub fn refused_reads_dropped(&self) -> u64 {
-        self.refused_reads().dropped.load(Ordering::Relaxed)
+        self.refused_reads.dropped.load(Ordering::Relaxed)
     }
 
     /// Looks up whatever waits.
     pub(crate) async fn note_refused_reads(&self) {
         loop {
-            let Some(read) = self.refused_reads().waiting().pop_front() else { return };
+            let Some(read) = self.refused_reads.waiting().pop_front() else { return };
             if let Err(error) = self.note_refused_read(read).await {
-                self.refused_reads().drop_one();
+                self.refused_reads.drop_one();
                 tracing::warn!(%error, "a refused read is missing in the audit");
             }
         }
@@ -126,8 +131,7 @@ impl Engine {
     async fn note_refused_read(&self, read: RefusedRead) -> Result<(), StoreError> {
         let RefusedRead { by, named, refused, trail } = read;
         let record = self.record_of(named).await?.filter(|record| record.org == by.org);
-        let Some(record) = record.filter(|_| self.refused_reads().is_first(by.person, named, trail.at))
-        else {
+        let Some(record) = record.filter(|_| self.refused_reads.is_first(by.person, named, trail.at)) else {
             return Ok(());
         };
         let session = record.session;
@@ -136,16 +140,16 @@ impl Engine {
             Named::Message(message) => format!("{session} {message}"),
             Named::Approval(approval) => format!("{session} {approval}"),
         });
-        self.store().audit(AuditEntry { by: Some((by.org, by.person)), subject, trail, refused }).await?;
-        self.audited();
+        self.ports.store.audit(AuditEntry { by: Some((by.org, by.person)), subject, trail, refused }).await?;
+        self.ports.audited();
         Ok(())
     }
 
     async fn record_of(&self, named: Named) -> Result<Option<Record>, StoreError> {
         Ok(match named {
-            Named::Session(session) => self.store().session(session).await?.map(|(record, _)| record),
-            Named::Message(message) => self.store().receipt(message).await?.map(|(record, _)| record),
-            Named::Approval(approval) => self.store().approval(approval).await?.map(|(record, _)| record),
+            Named::Session(session) => self.ports.store.session(session).await?.map(|(record, _)| record),
+            Named::Message(message) => self.ports.store.receipt(message).await?.map(|(record, _)| record),
+            Named::Approval(approval) => self.ports.store.approval(approval).await?.map(|(record, _)| record),
         })
     }
 }

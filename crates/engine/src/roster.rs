@@ -1,17 +1,18 @@
-//! What the engine remembers of its agents: what `look` saw a while ago, and what they last said about themselves.
+//! The agents, and what the engine remembers of them: what `look` saw a while ago, and what they last said about themselves.
 //!
-//! All of it is in memory and none of it is needed: after a restart it is empty, and grows again. Asking a program for
+//! What is remembered is in memory and none of it is needed: after a restart it is empty, and grows again. Asking a program for
 //! its version may take seconds, so nobody waits for it longer than `LOOK_WAIT`; what is old is told while it is looked
 //! at again.
 
-use crate::Engine;
+use crate::engine_ports::EnginePorts;
 use crate::story::choices_of;
 use crate::view::WAIT_MAX;
-use agent::{About, Choice, Found, SignIn};
-use kernel::{Epoch, SessionId};
+use agent::{About, Agent, Choice, Found, SignIn};
+use kernel::{Epoch, Principal, SessionId, agent_grant_of};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -26,13 +27,21 @@ pub(crate) const LOOK_MAX: Duration = Duration::from_secs(30);
 const TOLD_MAX: usize = 4_096;
 const LISTED_MAX: usize = 1_024;
 
-/// What is remembered of the agents.
-#[derive(Debug, Default)]
+/// The agents, and what is remembered of them.
 pub(crate) struct Roster {
+    ports: Arc<EnginePorts>,
+    agents: BTreeMap<String, Arc<dyn Agent>>,
+    default_agent: String,
     rows: Mutex<Rows>,
     looked: Notify,
     heard: Notify,
     waiting: AtomicUsize,
+}
+
+impl fmt::Debug for Roster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Roster").field("default_agent", &self.default_agent).finish_non_exhaustive()
+    }
 }
 
 /// Somebody who waits for a list, as long as they do.
@@ -106,6 +115,29 @@ pub(crate) struct Told {
 }
 
 impl Roster {
+    /// These agents, of which nothing is known yet.
+    pub(crate) fn new(ports: Arc<EnginePorts>, agents: Vec<Arc<dyn Agent>>, default_agent: String) -> Self {
+        let agents = agents.into_iter().map(|agent| (agent.name().to_owned(), agent)).collect();
+        let (rows, looked, heard) = (Mutex::default(), Notify::new(), Notify::new());
+        Self { ports, agents, default_agent, rows, looked, heard, waiting: AtomicUsize::new(0) }
+    }
+
+    /// The agents, by the names that they give themselves.
+    pub(crate) fn agents(&self) -> &BTreeMap<String, Arc<dyn Agent>> {
+        &self.agents
+    }
+
+    /// The one that is used when none is named.
+    pub(crate) fn default_agent(&self) -> &str {
+        &self.default_agent
+    }
+
+    /// The names of the agents that there are for somebody.
+    pub(crate) fn seen_by(&self, by: &Principal) -> Vec<String> {
+        let seen = self.agents.keys().filter(|name| agent_grant_of(by, name).is_some());
+        seen.cloned().collect()
+    }
+
     /// An agent said something about itself in a session. A list that it does not mention stays as it was.
     pub(crate) fn hear(&self, agent: &str, session: SessionId, epoch: Epoch, about: &About) {
         let mut rows = self.rows();
@@ -186,7 +218,7 @@ impl Roster {
     }
 }
 
-impl Engine {
+impl Roster {
     /// What the agent lists in a session under this epoch. While it is at work there and may yet list it, that is waited for,
     /// as long as a command would wait for it; once the session is elsewhere, it is not.
     pub(crate) async fn listing(
@@ -195,18 +227,18 @@ impl Engine {
         epoch: Epoch,
         list: impl Fn(Lists) -> Vec<Choice>,
     ) -> Option<Vec<Choice>> {
-        let until = Instant::now() + self.limits().commands_wait.min(WAIT_MAX);
+        let until = Instant::now() + self.ports.limits.commands_wait.min(WAIT_MAX);
         let mut waiting = None;
         loop {
             // Listen first, then look: whatever is heard in between is heard.
-            let mut heard = std::pin::pin!(self.roster().heard.notified());
+            let mut heard = std::pin::pin!(self.heard.notified());
             heard.as_mut().enable();
             // A list with nothing in it is one that has not come.
-            let listed = self.roster().listed(session, epoch).map(&list).filter(|list| !list.is_empty());
+            let listed = self.listed(session, epoch).map(&list).filter(|list| !list.is_empty());
             if listed.is_some() || !self.may_yet_list(session, epoch).await {
                 return listed;
             }
-            waiting.get_or_insert_with(|| Waiting::new(&self.roster().waiting));
+            waiting.get_or_insert_with(|| Waiting::new(&self.waiting));
             if tokio::time::timeout_at(until, heard).await.is_err() {
                 return None;
             }
@@ -215,26 +247,26 @@ impl Engine {
 
     /// Whether a turn is under way in that scope, with an agent that lists things. If it cannot be seen, nobody waits.
     async fn may_yet_list(&self, session: SessionId, epoch: Epoch) -> bool {
-        let found = self.store().session(session).await.ok().flatten();
+        let found = self.ports.store.session(session).await.ok().flatten();
         found.is_some_and(|(_, row)| {
-            let lists = self.agents_by_name().get(&row.scope.agent).map(|agent| agent.abilities());
+            let lists = self.agents.get(&row.scope.agent).map(|agent| agent.abilities());
             row.awake && row.epoch == epoch && lists.is_some_and(|able| able.commands || able.models)
         })
     }
 
     /// How many wait for a list of an agent right now.
-    pub fn lists_awaited(&self) -> usize {
-        self.roster().waiting.load(Ordering::Relaxed)
+    pub(crate) fn lists_awaited(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// What was seen of every agent; none of those at which the first look takes too long.
-    pub(crate) async fn looks(&self) -> BTreeMap<String, Option<Looked>> {
+    pub(crate) async fn looks(self: &Arc<Self>) -> BTreeMap<String, Option<Looked>> {
         let until = Instant::now() + LOOK_WAIT;
         loop {
             // Listen first, then look: whatever is seen in between is heard.
-            let mut seen = std::pin::pin!(self.roster().looked.notified());
+            let mut seen = std::pin::pin!(self.looked.notified());
             seen.as_mut().enable();
-            let names = self.agents_by_name().keys();
+            let names = self.agents.keys();
             let looks: BTreeMap<_, _> = names.map(|name| (name.clone(), self.look_at(name))).collect();
             if looks.values().all(Option::is_some) || tokio::time::timeout_at(until, seen).await.is_err() {
                 return looks;
@@ -243,15 +275,15 @@ impl Engine {
     }
 
     /// What is known of one agent. Looks at it in the background if that is old.
-    fn look_at(&self, name: &str) -> Option<Looked> {
-        let (known, is_ours) = self.roster().known(name);
-        if is_ours && let Some(agent) = self.agents_by_name().get(name).cloned() {
-            let (engine, name) = (self.clone(), name.to_owned());
-            self.spawn(async move {
+    fn look_at(self: &Arc<Self>, name: &str) -> Option<Looked> {
+        let (known, is_ours) = self.known(name);
+        if is_ours && let Some(agent) = self.agents.get(name).cloned() {
+            let (roster, name) = (self.clone(), name.to_owned());
+            self.ports.tasks.spawn(async move {
                 let found = tokio::time::timeout(LOOK_MAX, agent.look()).await;
                 let what = "it does not answer when it is asked for its version".to_owned();
                 let found = found.unwrap_or(Found::Missing { what });
-                engine.roster().saw(&name, Looked { found, sign_in: agent.sign_in() });
+                roster.saw(&name, Looked { found, sign_in: agent.sign_in() });
             });
         }
         known

@@ -1,6 +1,7 @@
 //! Chains the audit, a moment after it was written: one of these per node, so that nobody who writes waits for a chain.
 
 use crate::Engine;
+use crate::engine_ports::EnginePorts;
 use std::time::Duration;
 use store::StoreError;
 use tokio::sync::Notify;
@@ -29,18 +30,20 @@ pub(crate) fn start(engine: &Engine) {
                 tokio::time::sleep(AGAIN).await;
                 continue;
             }
-            let _ = tokio::time::timeout(SLEEP_MAX, sealing.sealer().written.notified()).await;
+            let _ = tokio::time::timeout(SLEEP_MAX, sealing.ports().sealer.written.notified()).await;
             tokio::time::sleep(GATHER).await;
         }
     });
 }
 
-impl Engine {
+impl EnginePorts {
     /// Something was written into the audit.
     pub(crate) fn audited(&self) {
-        self.sealer().written.notify_one();
+        self.sealer.written.notify_one();
     }
+}
 
+impl Engine {
     /// Seals whatever is not sealed yet.
     pub(crate) async fn seal_all(&self) -> Result<(), StoreError> {
         while self.store().seal_audit(self.seal().chain_key(), SEAL_MAX).await? == SEAL_MAX {}

@@ -192,7 +192,7 @@ async fn tell(engine: &Engine, org: OrgId, turned: &Turned) -> Result<String, St
         let words = engine.store().words(*message).await?;
         let by = engine.store().receipt(*message).await?.map(|(_, row)| row.by);
         let handle = match by {
-            Some(by) => engine.handle_in(org, by).await?,
+            Some(by) => engine.rights_cache().handle_in(org, by).await?,
             None => None,
         };
         let words = words.and_then(|words| plain_text(&words));

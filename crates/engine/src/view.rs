@@ -2,10 +2,13 @@
 //!
 //! What a caller may not see does not exist: the answer is the same as for an id that was never minted.
 
+use crate::engine_ports::EnginePorts;
 use crate::fanout::Shared;
 use crate::inbound::plain_text;
-use crate::people::LOOK_EVERY;
-use crate::{Engine, Lists, Refused, Trace};
+use crate::people::{LOOK_EVERY, RightsCache};
+use crate::refused_reads::RefusedReads;
+use crate::roster::Roster;
+use crate::{AccessError, Ground, Lists, Trace, ViewError};
 use kernel::{
     Act, Address, Found, MessageId, Number, Principal, Record, Right, Role, SessionId, To, Turn,
     agent_grant_of, authorize, authorize_address, authorize_right, grant_of, meant, route,
@@ -13,9 +16,10 @@ use kernel::{
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BindingRow, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoredEntry, Which,
+    BindingRow, Head, NodeRow, QueuedRow, ReceiptRow, Seer, SessionRow, SessionsQuery, StoreError,
+    StoredEntry, Which,
 };
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 /// An answer longer than this is cut in a receipt; the log has all of it.
@@ -40,7 +44,7 @@ pub struct ReceiptView {
     pub notice: Option<String>,
 }
 
-/// A waiting or running message, with the beginning of its words; `Engine::words` has all of them.
+/// A waiting or running message, with the beginning of its words; `Views::words` has all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedView {
     pub row: ReceiptRow,
@@ -72,14 +76,26 @@ pub struct AgentView {
     pub lists: Lists,
 }
 
-impl Engine {
+/// Whatever can be read of sessions, messages, approvals and agents. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Views {
+    pub(crate) ports: Arc<EnginePorts>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) rights_cache: Arc<RightsCache>,
+    pub(crate) ground: Arc<dyn Ground>,
+    /// Places for conversations that are being taken in or out.
+    pub(crate) exchange: Arc<Semaphore>,
+    pub(crate) refused_reads: Arc<RefusedReads>,
+}
+
+impl Views {
     /// The receipt of a message.
-    pub async fn receipt(&self, by: &Principal, message: MessageId) -> Result<ReceiptView, Refused> {
+    pub async fn receipt(&self, by: &Principal, message: MessageId) -> Result<ReceiptView, ViewError> {
         let what = "message";
         may_read(by, what)?;
-        let (record, row) = self.store().receipt(message).await?.ok_or(Refused::NotFound { what })?;
+        let (record, row) = self.ports.store.receipt(message).await?.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
-        self.with_answer(by, row).await
+        Ok(self.with_answer(by, row).await?)
     }
 
     /// The receipt of a message, once it is final or the time is over.
@@ -88,13 +104,13 @@ impl Engine {
         by: &Principal,
         message: MessageId,
         wait: Duration,
-    ) -> Result<ReceiptView, Refused> {
+    ) -> Result<ReceiptView, ViewError> {
         let until = Instant::now() + wait.min(WAIT_MAX);
         // Whoever waits may lose the right to: it is asked anew.
         let mut by = by.clone();
         loop {
             // Listen first, then look: whatever happens in between is heard.
-            let (told, rights) = (self.cluster().await_final(message), self.rights_now());
+            let (told, rights) = (self.ports.cluster.await_final(message), self.ports.rights_now());
             let now = self.receipt(&by, message).await?;
             let Some(told) = told else { return Ok(now) };
             if now.row.state.is_final() || Instant::now() >= until {
@@ -112,23 +128,29 @@ impl Engine {
         mut told: tokio::sync::oneshot::Receiver<()>,
         until: Instant,
         mut rights: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ViewError> {
         while Instant::now() < until {
             tokio::select! {
                 biased;
                 _ = &mut told => return Ok(()),
-                () = self.cluster().rights_after(rights) => {}
+                () = self.ports.cluster.rights_after(rights) => {}
                 () = tokio::time::sleep_until(until.min(Instant::now() + LOOK_EVERY)) => {}
             }
-            rights = self.rights_now();
+            rights = self.ports.rights_now();
             *by = self.refreshed(by).await?;
-            self.may_still_read(by, session).await?;
+            self.rights_cache.may_still_read(by, session).await?;
         }
         Ok(())
     }
 
-    async fn with_answer(&self, by: &Principal, row: ReceiptRow) -> Result<ReceiptView, Refused> {
-        let sender = self.handle_of(by, row.by).await?;
+    /// The same principal with what they may do now.
+    async fn refreshed(&self, by: &Principal) -> Result<Principal, ViewError> {
+        let now = self.rights_cache.refreshed(by).await?;
+        Ok(now.ok_or(AccessError::Unauthenticated)?)
+    }
+
+    async fn with_answer(&self, by: &Principal, row: ReceiptRow) -> Result<ReceiptView, StoreError> {
+        let sender = self.rights_cache.handle_of(by, row.by).await?;
         let Some(turn) = row.turn else { return Ok(ReceiptView { row, sender, answer: None, notice: None }) };
         let answer = self.said(row.session, turn, "text").await?;
         let notice = self.said(row.session, turn, "notice").await?;
@@ -136,8 +158,13 @@ impl Engine {
         Ok(ReceiptView { row, sender, answer: Some(answer), notice })
     }
 
-    pub(crate) async fn said(&self, session: SessionId, turn: Turn, kind: &str) -> Result<String, Refused> {
-        let facts = self.store().story(session, turn, kind.to_owned(), ANSWER_BYTES_MAX).await?;
+    pub(crate) async fn said(
+        &self,
+        session: SessionId,
+        turn: Turn,
+        kind: &str,
+    ) -> Result<String, StoreError> {
+        let facts = self.ports.store.story(session, turn, kind.to_owned(), ANSWER_BYTES_MAX).await?;
         let bodies = facts.iter().filter_map(|fact| match &fact.entry {
             StoredEntry::Story { body: Some(body), .. } => crate::story::words_of(body),
             StoredEntry::Story { body: None, .. } | StoredEntry::Rule(_) => None,
@@ -147,13 +174,13 @@ impl Engine {
 
     /// Which session the caller means by an id: it may be a name that one of their org came here with. Whatever they may not
     /// see makes no difference.
-    pub async fn meant(&self, by: &Principal, id: SessionId) -> Result<SessionId, Refused> {
-        let named = self.store().named(by.org, id).await?;
-        meant(by, id, &named).map_err(|_| Refused::NotFound { what: "session" })
+    pub async fn meant(&self, by: &Principal, id: SessionId) -> Result<SessionId, ViewError> {
+        let named = self.ports.store.named(by.org, id).await?;
+        meant(by, id, &named).map_err(|_| AccessError::NotFound { what: "session" }.into())
     }
 
     /// A session.
-    pub async fn session(&self, by: &Principal, session: SessionId) -> Result<SessionRow, Refused> {
+    pub async fn session(&self, by: &Principal, session: SessionId) -> Result<SessionRow, ViewError> {
         Ok(self.seen(by, session).await?.1)
     }
 
@@ -161,17 +188,12 @@ impl Engine {
         &self,
         by: &Principal,
         session: SessionId,
-    ) -> Result<(Record, SessionRow), Refused> {
+    ) -> Result<(Record, SessionRow), ViewError> {
         let what = "session";
         may_read(by, what)?;
-        let (record, row) = self.store().session(session).await?.ok_or(Refused::NotFound { what })?;
+        let (record, row) = self.ports.store.session(session).await?.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
         Ok((record, row))
-    }
-
-    /// The epoch of a session's scope, as it is stored.
-    pub(crate) async fn epoch_of(&self, session: SessionId) -> Result<Option<kernel::Epoch>, Refused> {
-        Ok(self.store().session(session).await?.map(|(_, row)| row.epoch))
     }
 
     /// A page of sessions, the ones with the newest activity first.
@@ -181,10 +203,10 @@ impl Engine {
         which: Which,
         after: Option<(kernel::Moment, SessionId)>,
         limit: usize,
-    ) -> Result<Vec<SessionRow>, Refused> {
+    ) -> Result<Vec<SessionRow>, ViewError> {
         may_read(by, "session")?;
         let query = SessionsQuery { by: Seer::of(by), which, after, limit };
-        Ok(self.store().sessions(query).await?)
+        Ok(self.ports.store.sessions(query).await?)
     }
 
     /// A page of facts after a number.
@@ -195,9 +217,9 @@ impl Engine {
         after: Number,
         limit: usize,
         bytes: usize,
-    ) -> Result<Vec<Arc<Shared>>, Refused> {
+    ) -> Result<Vec<Arc<Shared>>, ViewError> {
         self.seen(by, session).await?;
-        let facts = self.store().facts(session, after, limit, bytes).await?;
+        let facts = self.ports.store.facts(session, after, limit, bytes).await?;
         Ok(facts.into_iter().map(Shared::new).collect())
     }
 
@@ -207,13 +229,10 @@ impl Engine {
         by: &Principal,
         session: SessionId,
         turn: Turn,
-    ) -> Result<Option<bytes::Bytes>, Refused> {
-        let what = "session";
-        may_read(by, what)?;
-        let record = self.record(session).await?;
-        readable(by, &record, what)?;
-        self.store().turn(session, turn).await?.ok_or(Refused::NotFound { what: "turn" })?;
-        let told = self.store().story(session, turn, "changes".to_owned(), ANSWER_BYTES_MAX).await?;
+    ) -> Result<Option<bytes::Bytes>, ViewError> {
+        self.seen(by, session).await?;
+        self.ports.store.turn(session, turn).await?.ok_or(AccessError::NotFound { what: "turn" })?;
+        let told = self.ports.store.story(session, turn, "changes".to_owned(), ANSWER_BYTES_MAX).await?;
         Ok(told.into_iter().rev().find_map(|fact| match fact.entry {
             StoredEntry::Story { body, .. } => body,
             StoredEntry::Rule(_) => None,
@@ -221,15 +240,15 @@ impl Engine {
     }
 
     /// The messages of a session that are not final, in the order in which they run, with how their words begin.
-    pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, Refused> {
+    pub async fn queue(&self, by: &Principal, session: SessionId) -> Result<Vec<QueuedView>, ViewError> {
         self.seen(by, session).await?;
         let mut queue = Vec::new();
         for QueuedRow { receipt: row, sender, words } in
-            self.store().queue_shown(session, QUEUED_READ_BYTES_MAX).await?
+            self.ports.store.queue_shown(session, QUEUED_READ_BYTES_MAX).await?
         {
             let words = match words {
                 Some(words) => Some(words),
-                None => self.store().words(row.message).await?,
+                None => self.ports.store.words(row.message).await?,
             };
             let mut text = words.and_then(|words| plain_text(&words)).unwrap_or_default();
             text.truncate(text.floor_char_boundary(QUEUED_BYTES_MAX));
@@ -240,12 +259,12 @@ impl Engine {
     }
 
     /// What a message says, as it is now.
-    pub async fn words(&self, by: &Principal, message: MessageId) -> Result<String, Refused> {
+    pub async fn words(&self, by: &Principal, message: MessageId) -> Result<String, ViewError> {
         let what = "message";
         may_read(by, what)?;
-        let (record, _) = self.store().receipt(message).await?.ok_or(Refused::NotFound { what })?;
+        let (record, _) = self.ports.store.receipt(message).await?.ok_or(AccessError::NotFound { what })?;
         readable(by, &record, what)?;
-        let words = self.store().words(message).await?;
+        let words = self.ports.store.words(message).await?;
         Ok(words.and_then(|words| plain_text(&words)).unwrap_or_default())
     }
 
@@ -255,19 +274,19 @@ impl Engine {
         by: &Principal,
         after: Option<Address>,
         limit: usize,
-    ) -> Result<Vec<BindingRow>, Refused> {
+    ) -> Result<Vec<BindingRow>, ViewError> {
         may_read(by, "session")?;
-        Ok(self.store().bindings(Seer::of(by), after, limit).await?)
+        Ok(self.ports.store.bindings(Seer::of(by), after, limit).await?)
     }
 
     /// Where would this go? The same lookups and the same function as for a real message, and nothing is changed.
-    pub async fn explain(&self, by: &Principal, to: To, trace: &Trace) -> Result<Explained, Refused> {
+    pub async fn explain(&self, by: &Principal, to: To, trace: &Trace) -> Result<Explained, ViewError> {
         may_read(by, "session")?;
         if let To::Conversation(address) = &to {
             authorize_address(by, trace.address(address))
-                .map_err(|denied| Refused::denied(denied, "session"))?;
+                .map_err(|denied| AccessError::denied(denied, "session"))?;
         }
-        let finding = self.store().find(by.org, to.clone()).await?;
+        let finding = self.ports.store.find(by.org, to.clone()).await?;
         let seen = finding.record.as_ref().is_none_or(|record| grant_of(by, record).is_some());
         let found = if seen { finding.found } else { Found::Nothing };
         let session = match found {
@@ -279,52 +298,64 @@ impl Engine {
 
     /// The newest numbers of sessions that changed after a place among all changes. Whoever asks again and again is asked
     /// each time what they may see now.
-    pub async fn heads(&self, by: &Principal, after: u64, limit: usize) -> Result<Vec<Head>, Refused> {
+    pub async fn heads(&self, by: &Principal, after: u64, limit: usize) -> Result<Vec<Head>, ViewError> {
         let by = self.refreshed(by).await?;
         may_read(&by, "session")?;
-        Ok(self.store().heads(Seer::of(&by), after, limit).await?)
+        Ok(self.ports.store.heads(Seer::of(&by), after, limit).await?)
     }
 
     /// Grows whenever any session has changed: a hint to ask `heads` again.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.cluster().changes()
+        self.ports.cluster.changes()
     }
 
     /// Every agent that there is for the caller, and whether it is here, as of a while ago.
-    pub async fn agents(&self, by: &Principal) -> Result<Vec<AgentView>, Refused> {
+    pub async fn agents(&self, by: &Principal) -> Result<Vec<AgentView>, ViewError> {
         may_read(by, "agent")?;
-        let mut looks = self.looks().await;
+        let mut looks = self.roster.looks().await;
         let view = |agent: &Arc<dyn agent::Agent>| {
             let looked = looks.remove(agent.name()).flatten();
             let (found, sign_in) = looked.map(|looked| (looked.found, looked.sign_in)).unzip();
             AgentView {
                 name: agent.name().to_owned(),
-                is_default: agent.name() == self.default_agent(),
+                is_default: agent.name() == self.roster.default_agent(),
                 found,
                 sign_in: sign_in.unwrap_or_default(),
                 setup: agent.setup(),
                 abilities: agent.abilities(),
-                lists: self.roster().lists(agent.name()),
+                lists: self.roster.lists(agent.name()),
             }
         };
-        let seen = self.agents_by_name().values();
+        let seen = self.roster.agents().values();
         Ok(seen.filter(|agent| agent_grant_of(by, agent.name()).is_some()).map(view).collect())
     }
 
+    /// How many wait for a list of an agent right now.
+    pub fn lists_awaited(&self) -> usize {
+        self.roster.lists_awaited()
+    }
+
     /// Whether they may see figures of everything that goes on here, whoever's it is: for the machine's person.
-    pub fn may_see_figures(&self, by: &Principal) -> Result<(), Refused> {
+    pub fn may_see_figures(&self, by: &Principal) -> Result<(), AccessError> {
         may_read(by, "figures")?;
         match by {
-            Principal { bound: Some(_), .. } => Err(Refused::BoundElsewhere),
-            Principal { is_host: false, .. } => Err(Refused::NeedsRole(Role::Owner)),
+            Principal { bound: Some(_), .. } => Err(AccessError::BoundElsewhere),
+            Principal { is_host: false, .. } => Err(AccessError::NeedsRole(Role::Owner)),
             Principal { .. } => Ok(()),
         }
     }
 
     /// Every node.
-    pub async fn nodes(&self, by: &Principal) -> Result<Vec<NodeRow>, Refused> {
+    pub async fn nodes(&self, by: &Principal) -> Result<Vec<NodeRow>, ViewError> {
         may_read(by, "node")?;
-        Ok(self.store().nodes().await?)
+        Ok(self.ports.store.nodes().await?)
+    }
+}
+
+impl EnginePorts {
+    /// The epoch of a session's scope, as it is stored.
+    pub(crate) async fn epoch_of(&self, session: SessionId) -> Result<Option<kernel::Epoch>, StoreError> {
+        Ok(self.store.session(session).await?.map(|(_, row)| row.epoch))
     }
 }
 
@@ -333,11 +364,11 @@ pub fn who_changed(by: &Principal) -> Principal {
     Principal { rights: by.rights.with(Right::Read), ..by.clone() }
 }
 
-pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> Result<(), Refused> {
-    authorize(by, Act::Read, record, ()).map(|_| ()).map_err(|denied| Refused::denied(denied, what))
+pub(crate) fn readable(by: &Principal, record: &Record, what: &'static str) -> Result<(), AccessError> {
+    authorize(by, Act::Read, record, ()).map(|_| ()).map_err(|denied| AccessError::denied(denied, what))
 }
 
 /// Whether the credential is good for reading at all. Asked before anything is looked up.
-pub(crate) fn may_read(by: &Principal, what: &'static str) -> Result<(), Refused> {
-    authorize_right(by, Act::Read).map_err(|denied| Refused::denied(denied, what))
+pub(crate) fn may_read(by: &Principal, what: &'static str) -> Result<(), AccessError> {
+    authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, what))
 }

@@ -4,11 +4,16 @@
 //! everything on a hidden ref; it is a chore, which is asked for like anything else (`intake`) and done by the session's keeper
 //! (`keeper/chores.rs`), so that nobody walks in meanwhile. What has become of it is then looked at.
 
+use crate::engine_ports::EnginePorts;
 use crate::intake::Declined;
 use crate::view::{may_read, readable};
-use crate::{Collecting, Engine, Granted, Refused, RemovedTree, Trace, TreeSeen};
+use crate::{
+    AccessError, Collecting, ConflictError, Granted, RemovedTree, Taken, Trace, TreeSeen, Trees,
+    UnavailableError, WayIn, WorktreeError,
+};
 use kernel::{Act, Chore, Moment, Principal, Request, SessionId, authorize, authorize_right};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use store::SessionRow;
 
@@ -34,7 +39,7 @@ pub struct Gone {
     /// Why it goes.
     pub why: GoneWhy,
     /// What keeps what was in it; or why it is still there. None if it was only asked what would go.
-    pub came: Option<Result<RemovedTree, Refused>>,
+    pub came: Option<Result<RemovedTree, WorktreeError>>,
 }
 
 /// Why a worktree goes.
@@ -47,13 +52,13 @@ pub enum GoneWhy {
 }
 
 /// Collects from time to time, as long as the engine lives.
-pub(crate) fn start(engine: &Engine) {
-    let every = engine.limits().worktrees.every;
+pub(crate) fn start(worktrees: &Worktrees) {
+    let every = worktrees.ports.limits.worktrees.every;
     if every.is_zero() {
         return;
     }
-    let collecting = engine.clone();
-    engine.spawn(async move {
+    let collecting = worktrees.clone();
+    worktrees.ports.tasks.spawn(async move {
         loop {
             tokio::time::sleep(every).await;
             collecting.collect_all().await;
@@ -61,14 +66,25 @@ pub(crate) fn start(engine: &Engine) {
     });
 }
 
-impl Engine {
+/// The worktrees that nobody is in. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Worktrees {
+    pub(crate) ports: Arc<EnginePorts>,
+    /// Removing and restoring are asked for like anything else.
+    pub(crate) way_in: WayIn,
+    pub(crate) trees: Arc<dyn Trees>,
+}
+
+impl Worktrees {
     /// The worktrees of the sessions that the caller may see, or of one of them.
-    pub async fn worktrees(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, Refused> {
+    pub async fn list(&self, by: &Principal, of: Option<SessionId>) -> Result<WorktreesView, WorktreeError> {
         may_read(by, "session")?;
         if let Some(session) = of {
-            self.seen(by, session).await?;
+            let record =
+                self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+            readable(by, &record, "session")?;
         }
-        let mut visible = Visible { engine: self, by, known: BTreeMap::new() };
+        let mut visible = Visible { ports: &self.ports, by, known: BTreeMap::new() };
         let mut view = WorktreesView::default();
         for (session, name) in self.worktree_names().await? {
             let Some(row) = visible.row(session, of).await? else { continue };
@@ -94,113 +110,118 @@ impl Engine {
     }
 
     /// Removes a worktree that its session is not in. Everything in it can be had back. Asked again, it answers the same.
-    pub async fn remove_worktree(
+    pub async fn remove(
         &self,
         by: &Principal,
         session: SessionId,
         name: &str,
         teardown: bool,
         trace: Trace,
-    ) -> Result<RemovedTree, Refused> {
-        let result = self.remove_worktree_now(by, session, name, teardown, &trace).await;
+    ) -> Result<RemovedTree, WorktreeError> {
+        let result = self.remove_now(by, session, name, teardown, &trace).await;
         self.note_refusal(by, "remove_worktree", &trace, Some(session.to_string()), result).await
     }
 
-    async fn remove_worktree_now(
+    async fn remove_now(
         &self,
         by: &Principal,
         session: SessionId,
         name: &str,
         teardown: bool,
         trace: &Trace,
-    ) -> Result<RemovedTree, Declined> {
+    ) -> Result<RemovedTree, Declined<WorktreeError>> {
         self.may_rule(by, session).await?;
         if !self.has_worktree(session, name).await? {
             let before = self.removed_of(session, name).await?.into_iter().next();
-            return Ok(before.ok_or(Refused::NotFound { what: "worktree" })?);
+            return Ok(before.ok_or(AccessError::NotFound { what: "worktree" })?);
         }
         self.chore(by, session, Chore::Remove { name: name.to_owned(), teardown }, trace).await?;
         let removed = self.removed_of(session, name).await?.into_iter().next();
-        Ok(removed.ok_or(Refused::Changed)?)
+        Ok(removed.ok_or(ConflictError::Changed)?)
     }
 
     /// Gives a worktree back as it was when it was removed: the last time, or that of a reference. Asked again, it answers
     /// the same.
-    pub async fn restore_worktree(
+    pub async fn restore(
         &self,
         by: &Principal,
         session: SessionId,
         name: &str,
         reference: Option<&str>,
         trace: Trace,
-    ) -> Result<TreeSeen, Refused> {
-        let result = self.restore_worktree_now(by, session, name, reference, &trace).await;
+    ) -> Result<TreeSeen, WorktreeError> {
+        let result = self.restore_now(by, session, name, reference, &trace).await;
         self.note_refusal(by, "restore_worktree", &trace, Some(session.to_string()), result).await
     }
 
-    async fn restore_worktree_now(
+    async fn restore_now(
         &self,
         by: &Principal,
         session: SessionId,
         name: &str,
         reference: Option<&str>,
         trace: &Trace,
-    ) -> Result<TreeSeen, Declined> {
+    ) -> Result<TreeSeen, Declined<WorktreeError>> {
         self.may_rule(by, session).await?;
         let mut removed = self.removed_of(session, name).await?.into_iter();
         let removed = removed.find(|removed| reference.is_none_or(|wanted| removed.reference == wanted));
         match (removed, self.is_whole(session, name).await?) {
-            (Some(_), true) => return Err(Refused::Taken { what: "worktree" }.into()),
+            (Some(_), true) => return Err(Taken { what: "worktree" }.into()),
             // One whose removal or restoring was cut short is gone on with.
             (Some(RemovedTree { name, reference, .. }), false) => {
                 self.chore(by, session, Chore::Restore { name, reference }, trace).await?;
             }
             // Whoever asks again has it.
             (None, true) if reference.is_none() => {}
-            (None, _) => return Err(Refused::NotFound { what: "worktree" }.into()),
+            (None, _) => return Err(AccessError::NotFound { what: "worktree" }.into()),
         }
         let seen = self.worktree_now(session, name).await?;
-        Ok(seen.ok_or(Refused::NotFound { what: "worktree" })?)
+        Ok(seen.ok_or(AccessError::NotFound { what: "worktree" })?)
     }
 
     /// The worktrees of all nodes: whose, and what they are called.
-    async fn worktree_names(&self) -> Result<Vec<(SessionId, String)>, Refused> {
+    async fn worktree_names(&self) -> Result<Vec<(SessionId, String)>, UnavailableError> {
         let mut names = Vec::new();
-        for node in self.cluster().nodes() {
-            names.extend(node.worktrees().await.map_err(Refused::Unavailable)?);
+        for node in self.ports.cluster.nodes() {
+            names.extend(node.worktrees().await.map_err(UnavailableError::Unavailable)?);
         }
         Ok(names)
     }
 
     /// A worktree as it is now.
-    async fn worktree_now(&self, session: SessionId, name: &str) -> Result<Option<TreeSeen>, Refused> {
-        let node = self.cluster().node_of(session);
-        node.worktree(session, name.to_owned()).await.map_err(Refused::Unavailable)
+    async fn worktree_now(
+        &self,
+        session: SessionId,
+        name: &str,
+    ) -> Result<Option<TreeSeen>, UnavailableError> {
+        let node = self.ports.cluster.node_of(session);
+        node.worktree(session, name.to_owned()).await.map_err(UnavailableError::Unavailable)
     }
 
     /// The worktrees of all nodes that were removed and can be had back, the newest of each node first.
-    async fn removed_worktrees(&self) -> Result<Vec<RemovedTree>, Refused> {
+    async fn removed_worktrees(&self) -> Result<Vec<RemovedTree>, UnavailableError> {
         let mut removed = Vec::new();
-        for node in self.cluster().nodes() {
-            removed.extend(node.removed().await.map_err(Refused::Unavailable)?);
+        for node in self.ports.cluster.nodes() {
+            removed.extend(node.removed().await.map_err(UnavailableError::Unavailable)?);
         }
         Ok(removed)
     }
 
-    async fn may_rule(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
-        let denied = |denied| Refused::denied(denied, "session");
+    async fn may_rule(&self, by: &Principal, session: SessionId) -> Result<(), WorktreeError> {
+        let denied = |denied| AccessError::denied(denied, "session");
         authorize_right(by, Act::Rule).map_err(denied)?;
-        let record = self.record(session).await?;
-        authorize(by, Act::Rule, &record, ()).map(drop).map_err(denied)
+        let record = self.ports.record(session).await?.ok_or(AccessError::NotFound { what: "session" })?;
+        authorize(by, Act::Rule, &record, ()).map_err(denied)?;
+        Ok(())
     }
 
-    async fn has_worktree(&self, session: SessionId, name: &str) -> Result<bool, Refused> {
+    async fn has_worktree(&self, session: SessionId, name: &str) -> Result<bool, UnavailableError> {
         let names = self.worktree_names().await?;
         Ok(names.iter().any(|(of, known)| *of == session && known == name))
     }
 
     /// Whether it is there, and not half of it.
-    async fn is_whole(&self, session: SessionId, name: &str) -> Result<bool, Refused> {
+    async fn is_whole(&self, session: SessionId, name: &str) -> Result<bool, UnavailableError> {
         if !self.has_worktree(session, name).await? {
             return Ok(false);
         }
@@ -208,10 +229,21 @@ impl Engine {
         Ok(seen.is_some_and(|seen| !seen.is_missing))
     }
 
-    async fn removed_of(&self, session: SessionId, name: &str) -> Result<Vec<RemovedTree>, Refused> {
+    async fn removed_of(&self, session: SessionId, name: &str) -> Result<Vec<RemovedTree>, UnavailableError> {
         let mut removed = self.removed_worktrees().await?;
         removed.retain(|removed| removed.session == session && removed.name == name);
         Ok(removed)
+    }
+
+    async fn note_refusal<T>(
+        &self,
+        by: &Principal,
+        verb: &'static str,
+        trace: &Trace,
+        subject: Option<String>,
+        result: Result<T, Declined<WorktreeError>>,
+    ) -> Result<T, WorktreeError> {
+        self.ports.noted((by.org, by.person), verb, trace, subject, result).await
     }
 
     /// Has it done, and waits until it is over. Asked again it ends the same way, so it has no key.
@@ -221,41 +253,41 @@ impl Engine {
         session: SessionId,
         chore: Chore,
         trace: &Trace,
-    ) -> Result<(), Declined> {
+    ) -> Result<(), Declined<WorktreeError>> {
         let (request, trace) = (Request::Chore { session, chore }, Trace { key: None, ..trace.clone() });
-        match self.ask_now(by, &request, &[], &trace).await? {
+        match self.way_in.ask_now(by, &request, &[], &trace).await.map_err(Declined::into_part)? {
             Granted::Done => Ok(()),
-            Granted::Pending if self.keepers().is_closing() => {
-                Err(Refused::Unavailable("the server goes down".to_owned()).into())
+            Granted::Pending if self.ports.is_closing() => {
+                Err(UnavailableError::Unavailable("the server goes down".to_owned()).into())
             }
             Granted::Pending => {
                 let why = "it has not come to its end yet, and goes on: ask again later";
-                Err(Refused::Unavailable(why.to_owned()).into())
+                Err(UnavailableError::Unavailable(why.to_owned()).into())
             }
         }
     }
 
     /// Removes the worktrees whose time is over, of the sessions that the caller may manage; or says which those are.
-    pub async fn collect_worktrees(
+    pub async fn collect(
         &self,
         by: &Principal,
         dry_run: bool,
         trace: Trace,
-    ) -> Result<Vec<Gone>, Refused> {
-        let result = self.collect_worktrees_now(by, dry_run, &trace).await;
+    ) -> Result<Vec<Gone>, WorktreeError> {
+        let result = self.collect_now(by, dry_run, &trace).await;
         self.note_refusal(by, "collect_worktrees", &trace, None, result).await
     }
 
-    async fn collect_worktrees_now(
+    async fn collect_now(
         &self,
         by: &Principal,
         dry_run: bool,
         trace: &Trace,
-    ) -> Result<Vec<Gone>, Refused> {
+    ) -> Result<Vec<Gone>, Declined<WorktreeError>> {
         if by.bound.is_some() {
-            return Err(Refused::BoundElsewhere);
+            return Err(AccessError::BoundElsewhere.into());
         }
-        authorize_right(by, Act::Rule).map_err(|denied| Refused::denied(denied, "session"))?;
+        authorize_right(by, Act::Rule).map_err(|denied| AccessError::denied(denied, "session"))?;
         let mut gone = Vec::new();
         for (seen, why) in self.due_to_go().await? {
             if self.may_rule(by, seen.session).await.is_err() {
@@ -265,7 +297,7 @@ impl Engine {
                 true => None,
                 false => {
                     let (session, name) = (seen.session, seen.name.as_str());
-                    Some(self.remove_worktree(by, session, name, true, trace.clone()).await)
+                    Some(self.remove(by, session, name, true, trace.clone()).await)
                 }
             };
             gone.push(Gone { seen, why, came });
@@ -283,7 +315,7 @@ impl Engine {
             }
             Err(error) => tracing::warn!(%error, "worktrees could not be looked at; later again"),
         }
-        match self.trees().sweep(self.limits().worktrees.snapshots).await {
+        match self.trees.sweep(self.ports.limits.worktrees.snapshots).await {
             Ok(0) => {}
             Ok(snapshots) => tracing::info!(snapshots, "snapshots of turns have expired"),
             Err(error) => tracing::warn!(%error, "snapshots could not be cleared away; later again"),
@@ -295,12 +327,13 @@ impl Engine {
         let (session, name, bytes) = (seen.session, seen.name.as_str(), seen.bytes);
         let (correlation, address, key, schemes) = (session.to_string(), None, None, [].as_slice());
         let trace = Trace { door: "engine", correlation, address, key, schemes };
-        let removed = match self.record(session).await {
-            Ok(record) => {
+        let removed = match self.ports.record(session).await {
+            Ok(Some(record)) => {
                 let house = Principal::house(record.org);
-                self.remove_worktree(&house, session, name, true, trace).await
+                self.remove(&house, session, name, true, trace).await
             }
-            Err(refused) => Err(refused),
+            Ok(None) => Err(AccessError::NotFound { what: "session" }.into()),
+            Err(error) => Err(error.into()),
         };
         match removed {
             Ok(RemovedTree { reference, .. }) => {
@@ -311,18 +344,18 @@ impl Engine {
     }
 
     /// The worktrees whose time is over, with why. None of those that a session is in.
-    async fn due_to_go(&self) -> Result<Vec<(TreeSeen, GoneWhy)>, Refused> {
+    async fn due_to_go(&self) -> Result<Vec<(TreeSeen, GoneWhy)>, UnavailableError> {
         let names = self.worktree_names().await?;
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let in_use = self.store().worktrees_in_use().await?;
+        let in_use = self.ports.store.worktrees_in_use().await?;
         let in_use: BTreeSet<_> = in_use.into_iter().map(|row| (row.session, row.name)).collect();
         let mut all = Vec::new();
         for (session, name) in names {
             // One that a removal was quicker to take is gone; one that cannot be looked into stays.
             let Ok(Some(mut seen)) = self.worktree_now(session, &name).await else { continue };
-            match self.store().session(session).await? {
+            match self.ports.store.session(session).await? {
                 Some((_, row)) => seen.used_at = seen.used_at.max(row.touched_at),
                 // Whose it is, nobody knows: no keeper could remove it.
                 None => continue,
@@ -330,7 +363,7 @@ impl Engine {
             let stays = in_use.contains(&(session, name));
             all.push((seen, stays));
         }
-        Ok(to_go(all, &self.limits().worktrees, self.now()))
+        Ok(to_go(all, &self.ports.limits.worktrees, self.ports.now()))
     }
 }
 
@@ -362,7 +395,7 @@ fn to_go(all: Vec<(TreeSeen, bool)>, limits: &Collecting, now: Moment) -> Vec<(T
 
 /// Which sessions the caller may see, each looked up once.
 struct Visible<'a> {
-    engine: &'a Engine,
+    ports: &'a EnginePorts,
     by: &'a Principal,
     known: BTreeMap<SessionId, Option<SessionRow>>,
 }
@@ -372,14 +405,14 @@ impl Visible<'_> {
         &mut self,
         session: SessionId,
         of: Option<SessionId>,
-    ) -> Result<Option<SessionRow>, Refused> {
+    ) -> Result<Option<SessionRow>, WorktreeError> {
         if of.is_some_and(|of| of != session) {
             return Ok(None);
         }
         if let Some(known) = self.known.get(&session) {
             return Ok(known.clone());
         }
-        let found = self.engine.store().session(session).await?;
+        let found = self.ports.store.session(session).await?;
         let may = |record: &kernel::Record| readable(self.by, record, "session").is_ok();
         let row = found.filter(|(record, _)| may(record)).map(|(_, row)| row);
         self.known.insert(session, row.clone());

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use engine::{Engine, LocalCluster, Mint, NewOrg, NewPerson, Purpose, RootRow, TokenRow, Trace, Wiring};
+use engine::{
+    Engine, LocalCluster, Mint, NewOrg, NewPerson, People, Purpose, RootRow, TokenRow, Trace, Wiring,
+};
 use kernel::{Grantee, NodeId, OrgId, PersonId, Principal, Role, TokenId};
 use rustix::process::DumpableBehavior;
 use server::{BoundServer, Server, Tls, TlsError};
@@ -301,12 +303,15 @@ async fn open_door(
     listener: TcpListener,
     tls: Option<Tls>,
 ) -> Result<BoundServer> {
-    let owner = engine.host(first_org(mint)).await?;
+    let owner = engine.people().host(first_org(mint)).await?;
     let hash = Sha256::digest(data_dir.token_or_fresh()?.as_bytes()).into();
     let token = TokenId::from_bits(mint.bits());
-    engine.add_token(TokenRow::full(token, hash, owner.person, Purpose::Machine, system::now())).await?;
-    let owner = engine.principal(hash).await?.context("the machine's person can come in")?;
-    add_roots(engine, config, &owner).await?;
+    engine
+        .people()
+        .add_token(TokenRow::full(token, hash, owner.person, Purpose::Machine, system::now()))
+        .await?;
+    let owner = engine.people().principal(hash).await?.context("the machine's person can come in")?;
+    add_roots(engine.people(), config, &owner).await?;
     if config.hides_clients() {
         tracing::warn!(
             "behind a proxy, but `trusted_proxies` is empty: all clients look like the proxy, and share its limits"
@@ -336,7 +341,7 @@ fn first_org(mint: &MonotonicMint) -> NewOrg {
 
 /// Lets the machine's person choose the directories of the configuration; and if they have none, their home and the one in
 /// which the server is started. Never `/` by itself.
-async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Result<()> {
+async fn add_roots(people: &People, config: &Config, owner: &Principal) -> Result<()> {
     let usual = [Some(system::home()), std::env::current_dir().ok()].into_iter().flatten();
     let usual = usual.filter(|path| owner.roots.is_empty() && path.parent().is_some() && path.is_dir());
     let usual = usual.filter_map(|path| path.to_str().map(str::to_owned));
@@ -349,7 +354,7 @@ async fn add_roots(engine: &Engine, config: &Config, owner: &Principal) -> Resul
         let trace =
             Trace { door: "start", correlation: "start".to_owned(), address: None, key: None, schemes: &[] };
         let root = RootRow { directory: directory.clone(), to: Grantee::Person(owner.person) };
-        engine.add_root(owner, root, trace).await.map_err(|why| {
+        people.add_root(owner, root, trace).await.map_err(|why| {
             CliError::new(Exit::Usage, format!("{directory} cannot be a root: {why}"))
                 .hint("mend `roots` in the configuration, or HOMING_ROOTS")
         })?;

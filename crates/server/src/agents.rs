@@ -23,7 +23,7 @@ problems! {
     responses((status = 200, description = "Every agent that there is for you.", body = Page<Agent>), AgentsProblems),
 )]
 pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Agent>>> {
-    let items = door.engine.agents(&caller.by).await?.into_iter().map(agent_form).collect();
+    let items = door.engine.views().agents(&caller.by).await?.into_iter().map(agent_form).collect();
     Ok(Json(Page { items, next: None }))
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn account(
     caller: Caller,
     PathAgentName(agent): PathAgentName,
 ) -> ApiResult<Json<Account>> {
-    let view = door.engine.account(&caller.by, &agent).await?;
+    let view = door.engine.people().account(&caller.by, &agent).await?;
     Ok(Json(account_form(&caller, agent, view)))
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn set_account(
 ) -> ApiResult<Json<Account>> {
     given.check()?;
     let trace = caller.trace.clone();
-    let view = door.engine.set_account(&caller.by, &agent, given.secrets, trace).await?;
+    let view = door.engine.people().set_account(&caller.by, &agent, given.secrets, trace).await?;
     Ok(Json(account_form(&caller, agent, Some(view))))
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn remove_account(
     caller: Caller,
     PathAgentName(agent): PathAgentName,
 ) -> ApiResult<Json<Account>> {
-    door.engine.remove_account(&caller.by, &agent, caller.trace.clone()).await?;
+    door.engine.people().remove_account(&caller.by, &agent, caller.trace.clone()).await?;
     Ok(Json(account_form(&caller, agent, None)))
 }
 

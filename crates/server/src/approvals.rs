@@ -66,7 +66,7 @@ pub(crate) async fn list(
     if query.cursor.is_some() {
         return Err(ApiError::new(Code::BadCursor, "this list has one page").at("cursor"));
     }
-    let views = door.engine.approvals(&caller.by, limit(query.limit)?).await?;
+    let views = door.engine.views().approvals(&caller.by, limit(query.limit)?).await?;
     Ok(Json(Page { items: views.into_iter().map(approval_form).collect(), next: None }))
 }
 
@@ -82,7 +82,7 @@ pub(crate) async fn read(
     caller: Caller,
     Id(approval): Id<ApprovalId>,
 ) -> ApiResult<Json<Approval>> {
-    Ok(Json(approval_form(door.engine.approval(&caller.by, approval).await?)))
+    Ok(Json(approval_form(door.engine.views().approval(&caller.by, approval).await?)))
 }
 
 /// Answer a question
@@ -112,9 +112,9 @@ pub(crate) async fn answer(
         api::Remember::Always => Remember::Always,
     });
     let request = Request::Answer { approval, answer, remember };
-    let granted = door.engine.ask(&caller.by, request, caller.trace).await?;
+    let granted = door.engine.way_in().ask(&caller.by, request, caller.trace).await?;
     // Whoever may answer it is shown how it is.
-    let now = door.engine.approval(&who_changed(&caller.by), approval).await?;
+    let now = door.engine.views().approval(&who_changed(&caller.by), approval).await?;
     Ok(granted_response(granted, Json(approval_form(now))))
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn answer(
 )]
 pub(crate) async fn rules(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Rule>>> {
     let mut items = Vec::new();
-    for row in door.engine.rules(&caller.by).await? {
+    for row in door.engine.people().rules(&caller.by).await? {
         items.push(rule_form(&door, &caller, row).await?);
     }
     Ok(Json(Page { items, next: None }))
@@ -164,7 +164,7 @@ pub(crate) async fn add_rule(
     };
     let until = until.map(|until| kernel::Moment(until.0));
     let wanted = engine::NewRule { agent, tool, directory, session, effect, until };
-    let row = door.engine.add_rule(&caller.by, wanted, caller.trace.clone()).await?;
+    let row = door.engine.people().add_rule(&caller.by, wanted, caller.trace.clone()).await?;
     Ok((StatusCode::CREATED, Json(rule_form(&door, &caller, row).await?)))
 }
 
@@ -181,7 +181,7 @@ pub(crate) async fn remove_rule(
     caller: Caller,
     Id(rule): Id<RuleId>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.remove_rule(&caller.by, rule, caller.trace).await?;
+    door.engine.people().remove_rule(&caller.by, rule, caller.trace).await?;
     Ok(Json(Done { id: rule.to_string() }))
 }
 
@@ -234,7 +234,12 @@ fn options_form(words: &ApprovalWords) -> Vec<Choice> {
 }
 
 async fn rule_form(door: &SharedDoor, caller: &Caller, row: RuleRow) -> ApiResult<Rule> {
-    let counts = door.engine.rule_counts(caller.by.org, &row).await.map_err(engine::Refused::from)?;
+    let counts = door
+        .engine
+        .people()
+        .rule_counts(caller.by.org, &row)
+        .await
+        .map_err(engine::UnavailableError::from)?;
     let RuleRow { rule, by, since, agent, tool, directory, session, effect, until } = row;
     let (effect, whom) = match effect {
         engine::RuleEffect::Allow => (RuleEffect::Allow, None),

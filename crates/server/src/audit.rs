@@ -53,7 +53,7 @@ pub(crate) async fn list(
     if stream::accepts(&headers, JSON_LINES) {
         return export(door, caller, wish).await;
     }
-    let mut rows = door.engine.audit(&caller.by, wish).await?;
+    let mut rows = door.engine.people().audit(&caller.by, wish).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::audit(row.entry));
@@ -118,14 +118,14 @@ async fn next_page(
     caller: &Caller,
     wish: &AuditWish,
 ) -> Result<ExportChunk, std::io::Error> {
-    let by = door.engine.refreshed(&caller.by).await.map_err(std::io::Error::other)?;
+    let by = door.engine.people().refreshed(&caller.by).await.map_err(std::io::Error::other)?;
     let caller = Caller { by: by.into(), trace: caller.trace.clone() };
     // A break in the middle is seen by the reader: the body has no proper end.
     page(door, &caller, wish).await.map_err(|ApiError(problem)| std::io::Error::other(problem.detail))
 }
 
 async fn page(door: &SharedDoor, caller: &Caller, wish: &AuditWish) -> ApiResult<ExportChunk> {
-    let rows = door.engine.audit(&caller.by, wish.clone()).await?;
+    let rows = door.engine.people().audit(&caller.by, wish.clone()).await?;
     let last = rows.last().filter(|_| rows.len() == wish.limit).map(|row| row.entry);
     let mut lines = Vec::new();
     for row in rows {
@@ -145,7 +145,7 @@ async fn page(door: &SharedDoor, caller: &Caller, wish: &AuditWish) -> ApiResult
     responses((status = 200, description = "Whether the chain holds.", body = Verified), VerifyProblems),
 )]
 pub(crate) async fn verify(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Verified>> {
-    let engine::Verified { entries, head, broken } = door.engine.verify_audit(&caller.by).await?;
+    let engine::Verified { entries, head, broken } = door.engine.people().verify_audit(&caller.by).await?;
     let head = ChainHead { number: head.number, seal: hex(&head.seal) };
     let broken = broken.map(|broken| Broken {
         number: broken.number,

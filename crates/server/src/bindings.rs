@@ -30,7 +30,7 @@ pub(crate) async fn list(
 ) -> ApiResult<Json<Page<Binding>>> {
     let limit = limit(query.limit)?;
     let after = cursor::read_bindings(query.cursor.as_deref())?;
-    let mut rows = door.engine.bindings(&caller.by, after, limit + 1).await?;
+    let mut rows = door.engine.views().bindings(&caller.by, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::bindings(&row.address));
@@ -55,6 +55,6 @@ pub(crate) async fn rebind(
 ) -> ApiResult<Json<Move>> {
     let address = address("address", &to.address)?;
     let session = session_id("session", &to.session, &door, &caller.by).await?;
-    door.engine.rebind(&caller.by, address, session, caller.trace).await?;
+    door.engine.way_in().rebind(&caller.by, address, session, caller.trace).await?;
     Ok(Json(to))
 }

@@ -47,7 +47,7 @@ impl HttpDoor {
             (limit_of(config.requests_per_second), limit_of(config.strangers_per_second));
         Ok(Self {
             hosts: Hosts::new(&config.allowed_hosts, &config.listen, port, config.tls.is_some()),
-            credentials: CredentialCache::new(&engine),
+            credentials: CredentialCache::new(engine.people()),
             requests: RateLimiter::new(requests.0, requests.1, requests.2),
             strangers: RateLimiter::new(strangers.0, strangers.1, strangers.2),
             sign_in_limiter: SignInLimiter::new(config.sign_ins_per_minute),

@@ -45,7 +45,7 @@ pub(crate) async fn export(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Response> {
-    let export = door.engine.export(&caller.by, session).await?;
+    let export = door.engine.views().export(&caller.by, session).await?;
     let mut file = Vec::new();
     let turns = export.turns.len() as u32;
     write_line(&mut file, &ExportLine::Header(Box::new(header_form(&export))))?;
@@ -85,7 +85,7 @@ pub(crate) async fn import(
         let error = ApiError::new(Code::UnsupportedMediaType, "the body must be said to be JSON Lines");
         return Err(error.at("Content-Type").advise(format!("send `Content-Type: {EXPORT_TYPE}`")));
     }
-    let _place = door.engine.place_for_import(&caller.by).await?;
+    let _place = door.engine.way_in().place_for_import(&caller.by).await?;
     let file = whole_body(request, &door, IMPORT_BYTES_MAX).await.map_err(|error| match error.0.code {
         Code::TooLarge => {
             error.advise("export it again: of a long conversation only the newest turns are kept")
@@ -94,7 +94,7 @@ pub(crate) async fn import(
     })?;
     let digest: [u8; 32] = Sha256::digest(&file).into();
     let export = read(&file)?;
-    let made = door.engine.import(&caller.by, export, if_new(how), digest, caller.trace).await?;
+    let made = door.engine.way_in().import(&caller.by, export, if_new(how), digest, caller.trace).await?;
     made_response(made)
 }
 

@@ -295,7 +295,7 @@ impl IdKind for kernel::SessionId {
     const WHAT: &'static str = "session";
 
     async fn meant(self, door: &SharedDoor, by: &Principal) -> ApiResult<Self> {
-        Ok(door.engine.meant(by, self).await?)
+        Ok(door.engine.views().meant(by, self).await?)
     }
 }
 

@@ -65,13 +65,13 @@ pub(crate) async fn facts(
         let after = last.unwrap_or(after);
         drop(headers);
         let permit = stream::permit(&door)?;
-        let follow = door.engine.follow(&caller.by, session, after).await?;
+        let follow = door.engine.views().follow(&caller.by, session, after).await?;
         return Ok(match query.readiness {
             Some(true) => stream::respond(&door, permit, follow.with_readiness()),
             Some(false) | None => stream::respond(&door, permit, follow),
         });
     }
-    let facts = door.engine.facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
+    let facts = door.engine.views().facts(&caller.by, session, after, limit, PAGE_BYTES_MAX).await?;
     let next = facts.last().map_or(after, |shared| shared.fact.number);
     let mut body = b"{\"items\":[".to_vec();
     for (index, shared) in facts.iter().enumerate() {

@@ -91,7 +91,7 @@ pub(crate) async fn hand_over(
     JsonBody(over): JsonBody<HandOver>,
 ) -> ApiResult<Json<Done>> {
     let to = id("to", &over.to)?;
-    door.engine.hand_over(&caller.by, session, to, caller.trace).await?;
+    door.engine.people().hand_over(&caller.by, session, to, caller.trace).await?;
     Ok(Json(Done { id: session.to_string() }))
 }
 
@@ -147,7 +147,7 @@ pub(crate) async fn agent_take_back(
 
 async fn grants(door: &SharedDoor, caller: &Caller, on: Resource) -> ApiResult<Json<Page<Granted>>> {
     let mut items = Vec::new();
-    for row in door.engine.grants(&caller.by, on).await? {
+    for row in door.engine.people().grants(&caller.by, on).await? {
         items.push(Granted {
             to: grantee_form(row.to),
             grant: grant_form(row.grant),
@@ -165,7 +165,7 @@ async fn give_on(
     new: NewGrant,
 ) -> ApiResult<Json<NewGrant>> {
     let to = grantee_of(&new.to)?;
-    door.engine.give(&caller.by, on, to, grant_of(new.grant), caller.trace).await?;
+    door.engine.people().give(&caller.by, on, to, grant_of(new.grant), caller.trace).await?;
     Ok(Json(new))
 }
 
@@ -177,6 +177,6 @@ async fn take_from(
 ) -> ApiResult<Json<TakenBack>> {
     let from = from.grantee()?;
     let to = grantee_of(&from)?;
-    door.engine.take_back(&caller.by, on, to, caller.trace).await?;
+    door.engine.people().take_back(&caller.by, on, to, caller.trace).await?;
     Ok(Json(TakenBack { from }))
 }

@@ -50,7 +50,7 @@ pub(crate) struct MemberName {
 )]
 pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Group>>> {
     let mut items = Vec::new();
-    for row in door.engine.groups(&caller.by).await? {
+    for row in door.engine.people().groups(&caller.by).await? {
         items.push(group_form(&door, &caller, row).await?);
     }
     Ok(Json(Page { items, next: None }))
@@ -76,7 +76,7 @@ pub(crate) async fn make(
     JsonBody(new): JsonBody<NewGroup>,
 ) -> ApiResult<Json<Group>> {
     new.check()?;
-    let row = door.engine.make_group(&caller.by, new.name, caller.trace.clone()).await?;
+    let row = door.engine.people().make_group(&caller.by, new.name, caller.trace.clone()).await?;
     Ok(Json(group_form(&door, &caller, row).await?))
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Id(group): Id<GroupId>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.remove_group(&caller.by, group, caller.trace).await?;
+    door.engine.people().remove_group(&caller.by, group, caller.trace).await?;
     Ok(Json(Done { id: group.to_string() }))
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn join(
     caller: Caller,
     IdPair(group, person): IdPair<GroupId, PersonId>,
 ) -> ApiResult<Json<Membership>> {
-    door.engine.join(&caller.by, group, person, caller.trace).await?;
+    door.engine.people().join(&caller.by, group, person, caller.trace).await?;
     Ok(Json(Membership { group: group.to_string(), user: person.to_string() }))
 }
 
@@ -127,6 +127,6 @@ pub(crate) async fn leave(
     caller: Caller,
     IdPair(group, person): IdPair<GroupId, PersonId>,
 ) -> ApiResult<Json<Membership>> {
-    door.engine.leave(&caller.by, group, person, caller.trace).await?;
+    door.engine.people().leave(&caller.by, group, person, caller.trace).await?;
     Ok(Json(Membership { group: group.to_string(), user: person.to_string() }))
 }

@@ -54,13 +54,13 @@ pub(crate) async fn heads(
         let at = if last.is_some() { cursor::read_heads(last)? } else { after };
         let permit = stream::permit(&door)?;
         // Whoever may not read at all is told so, and not by a stream that ends at once.
-        door.engine.heads(&caller.by, at, 1).await?;
-        let (changes, rights) = (door.engine.changes(), door.engine.rights());
+        door.engine.views().heads(&caller.by, at, 1).await?;
+        let (changes, rights) = (door.engine.views().changes(), door.engine.people().rights());
         let heads =
             HeadsFrames { door: door.clone(), by: caller.by, at, changes, rights, page: VecDeque::new() };
         return Ok(stream::respond(&door, permit, heads));
     }
-    let heads = door.engine.heads(&caller.by, after, limit).await?;
+    let heads = door.engine.views().heads(&caller.by, after, limit).await?;
     // There is always a next page, even if nothing is on it yet.
     let next = Some(cursor::heads(heads.last().map_or(after, |head| head.place)));
     Ok(Json(Page { items: heads.into_iter().map(head_form).collect(), next }).into_response())
@@ -89,7 +89,7 @@ impl HeadsFrames {
                 // Another node may have taken it away.
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            self.door.engine.refreshed(&self.by).await.ok()?;
+            self.door.engine.people().refreshed(&self.by).await.ok()?;
         }
     }
 }
@@ -106,7 +106,7 @@ impl FrameSource for HeadsFrames {
             }
             // Seen before it is read: a change in between wakes us again.
             self.changes.mark_unchanged();
-            let page = self.door.engine.heads(&self.by, self.at, STREAM_HEADS).await.ok()?;
+            let page = self.door.engine.views().heads(&self.by, self.at, STREAM_HEADS).await.ok()?;
             self.page = page.into();
             if self.page.is_empty() {
                 self.change().await?;

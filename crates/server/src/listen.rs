@@ -6,7 +6,7 @@ use crate::proxies::Peer;
 use crate::tls::Tls;
 use api::{Code, Problem};
 use axum::{Extension, Router};
-use engine::{Engine, Refused, Trace};
+use engine::{Engine, PeopleError, Trace};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -74,15 +74,16 @@ impl BoundServer {
 
     /// A link that signs the machine's person in, once, within ten minutes; and an answer when it works no more: it was
     /// used, or its time is over.
-    pub async fn sign_in(&self) -> Result<(String, impl Future<Output = ()> + Send + 'static), Refused> {
+    pub async fn sign_in(&self) -> Result<(String, impl Future<Output = ()> + Send + 'static), PeopleError> {
         let HttpDoor { engine, config, .. } = &*self.door;
+        let people = engine.people().clone();
         let trace =
             Trace { door: "start", correlation: "start".to_owned(), address: None, key: None, schemes: &[] };
-        let owner = engine.refreshed(&config.owner).await?;
-        let link = engine.make_link(&owner, owner.person, trace).await?;
-        let (url, engine) = (format!("{}/in/{}", self.url(), link.reveal()), engine.clone());
+        let owner = people.refreshed(&config.owner).await?;
+        let link = people.make_link(&owner, owner.person, trace).await?;
+        let url = format!("{}/in/{}", self.url(), link.reveal());
         let spent = async move {
-            while let Ok(Some(_)) = engine.look_at_link(link.reveal()).await {
+            while let Ok(Some(_)) = people.look_at_link(link.reveal()).await {
                 tokio::time::sleep(LINK_LOOK).await;
             }
         };

@@ -29,7 +29,7 @@ pub(crate) async fn commands(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Choices>> {
-    match door.engine.look(&caller.by, session, Look::Commands).await? {
+    match door.engine.views().look(&caller.by, session, Look::Commands).await? {
         Sight::Commands(listed) => Ok(Json(choices_form(listed))),
         _ => Err(other_sight()),
     }
@@ -47,7 +47,7 @@ pub(crate) async fn models(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Choices>> {
-    match door.engine.look(&caller.by, session, Look::Models).await? {
+    match door.engine.views().look(&caller.by, session, Look::Models).await? {
         Sight::Models(listed) => Ok(Json(choices_form(listed))),
         _ => Err(other_sight()),
     }
@@ -65,7 +65,7 @@ pub(crate) async fn files(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Files>> {
-    match door.engine.look(&caller.by, session, Look::Files).await? {
+    match door.engine.views().look(&caller.by, session, Look::Files).await? {
         Sight::Files(files) => Ok(Json(Files { items: files.paths, more: files.is_cut })),
         _ => Err(other_sight()),
     }

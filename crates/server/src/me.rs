@@ -25,7 +25,7 @@ problems! {
     responses((status = 200, description = "Whose it is, and what it is good for.", body = Me), MeProblems),
 )]
 pub(crate) async fn me(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Me>> {
-    Ok(Json(me_form(door.engine.me(&caller.by).await?)))
+    Ok(Json(me_form(door.engine.people().me(&caller.by).await?)))
 }
 
 fn me_form(MeView { person, org, principal }: MeView) -> Me {
@@ -63,10 +63,10 @@ pub(crate) async fn change(
     let me = caller.by.person;
     // Who asks for nothing changes nothing, and learns how it is.
     let row = if change == MyChange::default() {
-        door.engine.person(&caller.by, me).await?
+        door.engine.people().person(&caller.by, me).await?
     } else {
         let change = engine::PersonChange { name: change.name, ..engine::PersonChange::default() };
-        door.engine.change_person(&caller.by, me, change, caller.trace).await?
+        door.engine.people().change_person(&caller.by, me, change, caller.trace).await?
     };
     Ok(Json(person_form(&caller.by, row)))
 }
@@ -90,7 +90,7 @@ pub(crate) async fn set_password(
     let me = caller.by.person;
     // Whoever has got hold of a credential shall not find out the password with it.
     let attempt = SignInAttempt::begin(&door, &meta, Some(me.to_string()))?;
-    let set = door.engine.set_password(&caller.by, me, current, Some(new), caller.trace).await;
+    let set = door.engine.people().set_password(&caller.by, me, current, Some(new), caller.trace).await;
     attempt.ended(&set);
     set?;
     Ok(Json(Done { id: me.to_string() }))

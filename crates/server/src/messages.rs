@@ -59,7 +59,7 @@ pub(crate) async fn say(
         trace: caller.trace,
     };
     let by = Who { id: caller.by.person.to_string(), handle: Some(caller.by.handle.clone()) };
-    let receipt = door.engine.send(inbound).await?;
+    let receipt = door.engine.way_in().send(inbound).await?;
     let body = serde_json::to_vec(&accepted_form(by, delivery, receipt.accepted));
     let body = body.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
     let mut response = json_bytes(StatusCode::ACCEPTED, body);
@@ -123,18 +123,18 @@ pub(crate) async fn receipt(
         );
     }
     let view = if wait == 0 {
-        door.engine.receipt(&caller.by, message).await?
+        door.engine.views().receipt(&caller.by, message).await?
     } else {
-        let waited = door.engine.receipt_within(&caller.by, message, Duration::from_secs(wait));
+        let waited = door.engine.views().receipt_within(&caller.by, message, Duration::from_secs(wait));
         tokio::select! {
             view = waited => view?,
             // Whoever waits learns how it stands now, and asks the next server.
-            () = door.closing() => door.engine.receipt(&caller.by, message).await?,
+            () = door.closing() => door.engine.views().receipt(&caller.by, message).await?,
         }
     };
     let mut receipt = receipt_form(view);
     if query.words == Some(true) {
-        receipt.text = Some(door.engine.words(&caller.by, message).await?);
+        receipt.text = Some(door.engine.views().words(&caller.by, message).await?);
     }
     Ok(Json(receipt))
 }
@@ -221,12 +221,12 @@ async fn edit(
     parts: Vec<api::Part>,
 ) -> ApiResult<Response> {
     let parts: Vec<_> = parts.into_iter().map(part).collect();
-    let granted = door.engine.edit(&caller.by, message, revision, &parts, caller.trace).await?;
+    let granted = door.engine.way_in().edit(&caller.by, message, revision, &parts, caller.trace).await?;
     receipt_now(door, &caller.by, message, granted).await
 }
 
 async fn ask(door: &SharedDoor, caller: Caller, message: MessageId, request: Request) -> ApiResult<Response> {
-    let granted = door.engine.ask(&caller.by, request, caller.trace).await?;
+    let granted = door.engine.way_in().ask(&caller.by, request, caller.trace).await?;
     receipt_now(door, &caller.by, message, granted).await
 }
 
@@ -236,7 +236,7 @@ async fn receipt_now(
     message: MessageId,
     granted: Granted,
 ) -> ApiResult<Response> {
-    let view = door.engine.receipt(&who_changed(by), message).await?;
+    let view = door.engine.views().receipt(&who_changed(by), message).await?;
     Ok(granted_response(granted, Json(receipt_form(view))))
 }
 

@@ -81,8 +81,8 @@ impl Metrics {
         self.now.changes.set(small(store.changes));
         self.now.fenced.set(small(store.fenced));
         self.now.moved.set(small(store.moved));
-        self.now.reads_dropped.set(small(door.engine.refused_reads_dropped()));
-        self.now.lists_awaited.set(small(door.engine.lists_awaited() as u64));
+        self.now.reads_dropped.set(small(door.engine.views().refused_reads_dropped()));
+        self.now.lists_awaited.set(small(door.engine.views().lists_awaited() as u64));
         let mut text = String::new();
         // A string takes every byte.
         let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry);

@@ -13,7 +13,7 @@ use api::Code;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use engine::{Engine, Named, Trace};
+use engine::{Named, People, Trace};
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use kernel::Principal;
@@ -114,13 +114,13 @@ fn read_of(request: &Request) -> Option<(Named, Trace)> {
 fn note_refused_read(door: &HttpDoor, by: &Principal, named: Named, trace: &Trace, response: &Response) {
     let code = response.extensions().get::<Code>();
     if let Some(code @ (Code::NotFound | Code::NotAllowed | Code::RightMissing)) = code {
-        door.engine.read_refused(by, named, code.word(), trace);
+        door.engine.views().read_refused(by, named, code.word(), trace);
     }
 }
 
 /// Gives a browser another secret if its own has aged. If that fails, the next answer tries again.
 async fn renew(door: &HttpDoor, by: &Principal, response: &mut Response, secure: bool) {
-    match door.engine.rotate(by).await {
+    match door.engine.people().rotate(by).await {
         Ok(Some(secret)) => door.cookies.put_signed_in(response.headers_mut(), secret.reveal(), secure),
         Ok(None) => {}
         Err(refused) => tracing::debug!(%refused, "a browser keeps its secret for now"),
@@ -354,8 +354,8 @@ struct CachedPrincipal {
 }
 
 impl CredentialCache {
-    pub(crate) fn new(engine: &Engine) -> Self {
-        Self { recent: Mutex::default(), rights: engine.rights() }
+    pub(crate) fn new(people: &People) -> Self {
+        Self { recent: Mutex::default(), rights: people.rights() }
     }
 
     async fn who(&self, door: &HttpDoor, hash: [u8; 32]) -> ApiResult<Option<Arc<Principal>>> {
@@ -364,7 +364,7 @@ impl CredentialCache {
         if let Some(by) = self.recent(&hash, rights) {
             return Ok(Some(by));
         }
-        let Some(by) = door.engine.principal(hash).await?.map(Arc::new) else { return Ok(None) };
+        let Some(by) = door.engine.people().principal(hash).await?.map(Arc::new) else { return Ok(None) };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.len() >= KNOWN_COUNT_MAX {
             recent.clear();

@@ -18,7 +18,7 @@ problems! {
     responses((status = 200, description = "Every running copy of Homing.", body = Page<Node>), NodesProblems),
 )]
 pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Node>>> {
-    let nodes = door.engine.nodes(&caller.by).await?;
+    let nodes = door.engine.views().nodes(&caller.by).await?;
     let items = nodes.into_iter().map(|row| Node {
         id: row.node.to_string(),
         term: row.term.0,

@@ -27,7 +27,7 @@ problems! {
     responses((status = 200, description = "Every org.", body = Page<Org>), ListProblems),
 )]
 pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Org>>> {
-    let rows = door.engine.orgs(&caller.by).await?;
+    let rows = door.engine.people().orgs(&caller.by).await?;
     Ok(Json(Page { items: rows.into_iter().map(org_form).collect(), next: None }))
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn make(
     new.check()?;
     let NewOrg { name, owner } = new;
     let make = MakeOrg { name, handle: owner.handle, owner_name: owner.name, email: owner.email };
-    let (row, owner, link) = door.engine.make_org(&caller.by, make, caller.trace).await?;
+    let (row, owner, link) = door.engine.people().make_org(&caller.by, make, caller.trace).await?;
     let link = link_form(owner, &link.secret, link.expires);
     Ok(Json(MadeOrg { org: org_form(row), link }))
 }
@@ -58,7 +58,7 @@ pub(crate) async fn make(
     responses((status = 200, description = "Your org.", body = Org), ReadProblems),
 )]
 pub(crate) async fn read(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Org>> {
-    Ok(Json(org_form(door.engine.org(&caller.by).await?)))
+    Ok(Json(org_form(door.engine.people().org(&caller.by).await?)))
 }
 
 /// Change what your org has decided
@@ -75,13 +75,13 @@ pub(crate) async fn change(
     JsonBody(change): JsonBody<OrgChange>,
 ) -> ApiResult<Json<Org>> {
     change.check()?;
-    let now = door.engine.org(&who_changed(&caller.by)).await?.settings;
+    let now = door.engine.people().org(&who_changed(&caller.by)).await?.settings;
     let settings = engine::OrgSettings {
         share_new: change.share_new.map_or(now.share_new, |grant| grant.map(grant_of)),
         open_max: change.open_max.unwrap_or(now.open_max),
         awake_max: change.awake_max.unwrap_or(now.awake_max),
     };
-    Ok(Json(org_form(door.engine.settings(&caller.by, settings, caller.trace).await?)))
+    Ok(Json(org_form(door.engine.people().settings(&caller.by, settings, caller.trace).await?)))
 }
 
 fn org_form(row: OrgRow) -> Org {

@@ -59,7 +59,7 @@ pub(crate) async fn list(
     let limit = limit(query.limit)?;
     let after = cursor::read_outbox(query.cursor.as_deref())?;
     let state = query.state.map(state_of);
-    let mut rows = door.engine.outbox(&caller.by, state, after, limit + 1).await?;
+    let mut rows = door.engine.views().outbox(&caller.by, state, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::outbox(row.outgoing));
@@ -79,7 +79,7 @@ pub(crate) async fn retry(
     caller: Caller,
     Id(OutgoingNumber(outgoing)): Id<OutgoingNumber>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.settle_outgoing(&caller.by, outgoing, Hand::Retry, caller.trace).await?;
+    door.engine.way_in().settle_outgoing(&caller.by, outgoing, Hand::Retry, caller.trace).await?;
     Ok(Json(Done { id: outgoing.to_string() }))
 }
 
@@ -95,7 +95,7 @@ pub(crate) async fn remove(
     caller: Caller,
     Id(OutgoingNumber(outgoing)): Id<OutgoingNumber>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.settle_outgoing(&caller.by, outgoing, Hand::Drop, caller.trace).await?;
+    door.engine.way_in().settle_outgoing(&caller.by, outgoing, Hand::Drop, caller.trace).await?;
     Ok(Json(Done { id: outgoing.to_string() }))
 }
 

@@ -102,6 +102,6 @@ pub(crate) fn link_form(person: PersonId, secret: &Secret, expires: Moment) -> L
 
 /// Somebody with their handle, as far as there is one.
 pub(crate) async fn who(door: &SharedDoor, caller: &Caller, person: PersonId) -> ApiResult<Who> {
-    let handle = door.engine.handle_of(&caller.by, person).await?;
+    let handle = door.engine.people().handle_of(&caller.by, person).await?;
     Ok(Who { id: person.to_string(), handle })
 }

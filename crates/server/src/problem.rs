@@ -1,9 +1,12 @@
-//! One match from a refusal to a status, a code and advice; and how a problem goes out.
+//! One match for each of the engine's errors, from a refusal to a status, a code and advice; and how a problem goes out.
 
 use crate::wire::{answer_form, answerer_word, at};
 use api::{AnsweredBefore, Code, Problem, TouchedSince};
 use axum::response::{IntoResponse, Response};
-use engine::{Refused, Settled};
+use engine::{
+    AccessError, BadDirectory, ConflictError, InvalidError, PeopleError, ScopeError, Settled, Taken,
+    UnavailableError, ViewError, WayInError, WorktreeError,
+};
 use http::{HeaderValue, StatusCode, header};
 use kernel::{EndWhy, SessionId};
 
@@ -55,64 +58,158 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(what: &'static str) -> Self {
-        Refused::NotFound { what }.into()
+        AccessError::NotFound { what }.into()
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
+impl From<WayInError> for ApiError {
+    fn from(refused: WayInError) -> Self {
         let detail = refused.to_string();
-        let error = |code| Self::new(code, detail.clone());
+        let error = |code| Self::new(code, detail);
         match refused {
-            Refused::NotFound { .. } => error(Code::NotFound),
-            Refused::Unauthenticated => error(Code::Unauthenticated),
-            Refused::NeedsRight(_) => error(Code::RightMissing),
-            Refused::NeedsRole(_) => error(Code::RoleTooLow),
-            Refused::AgentNotYours => error(Code::AgentNotYours).at("agent"),
-            Refused::DirectoryNotYours => error(Code::DirectoryNotYours).at("directory"),
-            Refused::BoundElsewhere => error(Code::BoundElsewhere),
-            Refused::WrongSignIn => error(Code::WrongSignIn),
-            Refused::Taken { what } => error(Code::Taken).at(what),
-            Refused::LastOwner => error(Code::LastOwner),
-            Refused::CannotOwn => error(Code::CannotOwn).at("to"),
-            Refused::OrgTooManyOpen { .. } => error(Code::TooManyOrgSessions),
-            Refused::WallNotProved { .. } => error(Code::WallNotProved),
-            Refused::ShownOnce => {
+            WayInError::Access(part) => part.into(),
+            WayInError::Unavailable(part) => part.into(),
+            WayInError::Invalid(part) => part.into(),
+            WayInError::Conflict(part) => part.into(),
+            WayInError::Scope(part) => part.into(),
+            WayInError::BadDirectory(part) => part.into(),
+            WayInError::AlreadyImported { .. } => error(Code::AlreadyImported),
+            WayInError::BadExport { .. } => error(Code::BadExport),
+            WayInError::QueueFull { .. } => error(Code::QueueFull),
+            WayInError::TooManyOpen { .. } => error(Code::TooManyOpenSessions),
+            WayInError::OrgTooManyOpen { .. } => error(Code::TooManyOrgSessions),
+            WayInError::NotYoursToAnswer { .. } => error(Code::NotYoursToAnswer),
+            WayInError::UnfitAnswer { .. } => error(Code::UnfitAnswer).at("answer"),
+            WayInError::AnsweredBefore(settled) => error(Code::TooLate).answered(*settled),
+            WayInError::Lapsed { session, interrupted, .. } => {
+                lapsed(error(Code::Lapsed), session, interrupted)
+            }
+            WayInError::NotInWorktree => error(Code::NotInWorktree),
+            WayInError::OtherScope => error(Code::OtherScope),
+            WayInError::TouchedSince { files, more, .. } => error(Code::TouchedSince).touched(files, more),
+        }
+    }
+}
+
+impl From<ViewError> for ApiError {
+    fn from(refused: ViewError) -> Self {
+        match refused {
+            ViewError::Access(part) => part.into(),
+            ViewError::Unavailable(part) => part.into(),
+            ViewError::Invalid(part) => part.into(),
+            ViewError::BadDirectory(part) => part.into(),
+            ViewError::Stale => Self::new(Code::Stale, refused.to_string()),
+        }
+    }
+}
+
+impl From<PeopleError> for ApiError {
+    fn from(refused: PeopleError) -> Self {
+        let detail = refused.to_string();
+        let error = |code| Self::new(code, detail);
+        match refused {
+            PeopleError::Access(part) => part.into(),
+            PeopleError::Unavailable(part) => part.into(),
+            PeopleError::Invalid(part) => part.into(),
+            PeopleError::Conflict(part) => part.into(),
+            PeopleError::Taken(part) => part.into(),
+            PeopleError::BadDirectory(part) => part.into(),
+            PeopleError::WrongSignIn => error(Code::WrongSignIn),
+            PeopleError::LastOwner => error(Code::LastOwner),
+            PeopleError::CannotOwn => error(Code::CannotOwn).at("to"),
+            PeopleError::WallNotProved { .. } => error(Code::WallNotProved),
+            PeopleError::ShownOnce => {
                 error(Code::IdempotencyConflict).advise("make another, with a fresh Idempotency-Key")
             }
-            Refused::SessionEnded { why, .. } => error(Code::SessionEnded).advise(end_hint(why)),
-            Refused::AddressNotYours => error(Code::AddressNotYours),
-            Refused::Needs(_) => error(Code::NotAllowed),
-            Refused::NotYourWords => error(Code::NotYourWords),
-            Refused::KeyReused => error(Code::IdempotencyConflict),
-            Refused::AlreadyImported { .. } => error(Code::AlreadyImported),
-            Refused::BadExport { .. } => error(Code::BadExport),
-            Refused::QueueFull { .. } => error(Code::QueueFull),
-            Refused::TooManyOpen { .. } => error(Code::TooManyOpenSessions),
-            Refused::UnknownAgent { known, .. } => {
+        }
+    }
+}
+
+impl From<WorktreeError> for ApiError {
+    fn from(refused: WorktreeError) -> Self {
+        match refused {
+            WorktreeError::Access(part) => part.into(),
+            WorktreeError::Unavailable(part) => part.into(),
+            WorktreeError::Conflict(part) => part.into(),
+            WorktreeError::Scope(part) => part.into(),
+            WorktreeError::Taken(part) => part.into(),
+        }
+    }
+}
+
+impl From<AccessError> for ApiError {
+    fn from(refused: AccessError) -> Self {
+        let error = |code| Self::new(code, refused.to_string());
+        match refused {
+            AccessError::NotFound { .. } => error(Code::NotFound),
+            AccessError::Unauthenticated => error(Code::Unauthenticated),
+            AccessError::NeedsRight(_) => error(Code::RightMissing),
+            AccessError::NeedsRole(_) => error(Code::RoleTooLow),
+            AccessError::Needs(_) => error(Code::NotAllowed),
+            AccessError::AgentNotYours => error(Code::AgentNotYours).at("agent"),
+            AccessError::DirectoryNotYours => error(Code::DirectoryNotYours).at("directory"),
+            AccessError::BoundElsewhere => error(Code::BoundElsewhere),
+            AccessError::AddressNotYours => error(Code::AddressNotYours),
+            AccessError::NotYourWords => error(Code::NotYourWords),
+        }
+    }
+}
+
+impl From<UnavailableError> for ApiError {
+    fn from(refused: UnavailableError) -> Self {
+        let code = match refused {
+            UnavailableError::DiskFull => Code::DiskFull,
+            UnavailableError::Unavailable(_) => Code::Unavailable,
+            UnavailableError::Unclear => Code::Unclear,
+        };
+        Self::new(code, refused.to_string())
+    }
+}
+
+impl From<ConflictError> for ApiError {
+    fn from(refused: ConflictError) -> Self {
+        let detail = refused.to_string();
+        let error = |code| Self::new(code, detail);
+        match refused {
+            ConflictError::KeyReused => error(Code::IdempotencyConflict),
+            ConflictError::TooLate => error(Code::TooLate),
+            ConflictError::Changed => error(Code::Changed),
+            ConflictError::SessionEnded { why, .. } => error(Code::SessionEnded).advise(end_hint(why)),
+            ConflictError::UnknownAgent { known, .. } => {
                 error(Code::UnknownAgent).at("agent").advise(format!("use one of: {}", known.join(", ")))
             }
-            Refused::BadDirectory { .. } => error(Code::BadDirectory).at("directory"),
-            Refused::Invalid { field, .. } => error(Code::Invalid).at(field),
-            Refused::TooLate => error(Code::TooLate),
-            Refused::Changed => error(Code::Changed),
-            Refused::NotYoursToAnswer { .. } => error(Code::NotYoursToAnswer),
-            Refused::UnfitAnswer { .. } => error(Code::UnfitAnswer).at("answer"),
-            Refused::AnsweredBefore(settled) => error(Code::TooLate).answered(*settled),
-            Refused::Lapsed { session, interrupted, .. } => lapsed(error(Code::Lapsed), session, interrupted),
-            Refused::TooManyRules { .. } => error(Code::TooManyRules),
-            Refused::Busy => error(Code::Busy),
-            Refused::ScopeChanging => error(Code::ScopeChanging),
-            Refused::InWorktree => error(Code::InWorktree),
-            Refused::NotInWorktree => error(Code::NotInWorktree),
-            Refused::OtherScope => error(Code::OtherScope),
-            Refused::TouchedSince { files, more, .. } => error(Code::TouchedSince).touched(files, more),
-            Refused::Stale => error(Code::Stale),
-            Refused::WorktreeTrouble { .. } => error(Code::WorktreeTrouble),
-            Refused::DiskFull => error(Code::DiskFull),
-            Refused::Unavailable(_) => error(Code::Unavailable),
-            Refused::Unclear => error(Code::Unclear),
+            ConflictError::TooManyRules { .. } => error(Code::TooManyRules),
         }
+    }
+}
+
+impl From<ScopeError> for ApiError {
+    fn from(refused: ScopeError) -> Self {
+        let code = match refused {
+            ScopeError::Busy => Code::Busy,
+            ScopeError::ScopeChanging => Code::ScopeChanging,
+            ScopeError::InWorktree => Code::InWorktree,
+            ScopeError::WorktreeTrouble { .. } => Code::WorktreeTrouble,
+        };
+        Self::new(code, refused.to_string())
+    }
+}
+
+impl From<InvalidError> for ApiError {
+    fn from(refused: InvalidError) -> Self {
+        Self::new(Code::Invalid, refused.to_string()).at(refused.field)
+    }
+}
+
+impl From<BadDirectory> for ApiError {
+    fn from(refused: BadDirectory) -> Self {
+        Self::new(Code::BadDirectory, refused.to_string()).at("directory")
+    }
+}
+
+impl From<Taken> for ApiError {
+    fn from(refused: Taken) -> Self {
+        Self::new(Code::Taken, refused.to_string()).at(refused.what)
     }
 }
 
@@ -171,62 +268,90 @@ mod tests {
     use super::*;
     use kernel::{ApprovalForm, Grant, Right, Role, RuleId, Turn};
 
-    #[test]
-    fn every_refusal_has_its_status_and_the_engines_own_code() {
+    /// Every error with its status: as itself, or through the handle whose part it is.
+    fn refusals() -> Vec<(u16, &'static str, ApiError)> {
         let session = SessionId::from_bits(1);
         let (answer, by) = (kernel::Answer::No, kernel::Answerer::Nobody);
         let settled = Settled { answer, by, handle: None, at: None };
-        let refusals = [
-            (404, Refused::NotFound { what: "session" }),
-            (403, Refused::NotYoursToAnswer { who: "ann".into(), rule: RuleId::from_bits(1) }),
-            (422, Refused::UnfitAnswer { takes: ApprovalForm::Words }),
-            (409, Refused::AnsweredBefore(Box::new(settled))),
-            (409, Refused::Lapsed { session, turn: Turn(1), interrupted: true }),
-            (409, Refused::Lapsed { session, turn: Turn(1), interrupted: false }),
-            (429, Refused::TooManyRules { limit: 1 }),
-            (401, Refused::Unauthenticated),
-            (403, Refused::NeedsRight(Right::Manage)),
-            (403, Refused::NeedsRole(Role::Admin)),
-            (403, Refused::AgentNotYours),
-            (403, Refused::DirectoryNotYours),
-            (403, Refused::BoundElsewhere),
-            (401, Refused::WrongSignIn),
-            (409, Refused::Taken { what: "handle" }),
-            (409, Refused::LastOwner),
-            (409, Refused::CannotOwn),
-            (429, Refused::OrgTooManyOpen { limit: 1 }),
-            (409, Refused::WallNotProved { findings: vec!["it can read the database".into()] }),
-            (409, Refused::ShownOnce),
-            (409, Refused::SessionEnded { session, why: EndWhy::Asked }),
-            (409, Refused::SessionEnded { session, why: EndWhy::Gone }),
-            (403, Refused::AddressNotYours),
-            (403, Refused::Needs(Grant::Manage)),
-            (403, Refused::NotYourWords),
-            (409, Refused::KeyReused),
-            (409, Refused::AlreadyImported { session }),
-            (422, Refused::BadExport { line: 1, reason: "no header".into() }),
-            (429, Refused::QueueFull { limit: 1 }),
-            (429, Refused::TooManyOpen { limit: 1 }),
-            (409, Refused::UnknownAgent { name: "x".into(), known: vec!["scripted".into()] }),
-            (409, Refused::BadDirectory { reason: "not there".into() }),
-            (422, Refused::Invalid { field: "title", reason: "too long".into() }),
-            (409, Refused::TooLate),
-            (409, Refused::Changed),
-            (409, Refused::Busy),
-            (409, Refused::ScopeChanging),
-            (409, Refused::InWorktree),
-            (409, Refused::NotInWorktree),
-            (409, Refused::OtherScope),
-            (409, Refused::TouchedSince { turn: Turn(1), files: vec!["a.txt".into()], more: 2 }),
-            (409, Refused::Stale),
-            (409, Refused::WorktreeTrouble { why: "a script failed".into() }),
-            (503, Refused::DiskFull),
-            (503, Refused::Unavailable("later".into())),
-            (503, Refused::Unclear),
+        let (name, known) = ("x".to_owned(), vec!["scripted".to_owned()]);
+        let way_in = [
+            (403, WayInError::NotYoursToAnswer { who: "ann".into(), rule: RuleId::from_bits(1) }),
+            (422, WayInError::UnfitAnswer { takes: ApprovalForm::Words }),
+            (409, WayInError::AnsweredBefore(Box::new(settled))),
+            (409, WayInError::Lapsed { session, turn: Turn(1), interrupted: true }),
+            (409, WayInError::Lapsed { session, turn: Turn(1), interrupted: false }),
+            (429, WayInError::OrgTooManyOpen { limit: 1 }),
+            (409, WayInError::AlreadyImported { session }),
+            (422, WayInError::BadExport { line: 1, reason: "no header".into() }),
+            (429, WayInError::QueueFull { limit: 1 }),
+            (429, WayInError::TooManyOpen { limit: 1 }),
+            (409, WayInError::NotInWorktree),
+            (409, WayInError::OtherScope),
+            (409, WayInError::TouchedSince { turn: Turn(1), files: vec!["a.txt".into()], more: 2 }),
+            (404, AccessError::NotFound { what: "session" }.into()),
+            (401, AccessError::Unauthenticated.into()),
+            (403, AccessError::NeedsRight(Right::Manage).into()),
+            (403, AccessError::NeedsRole(Role::Admin).into()),
+            (403, AccessError::AgentNotYours.into()),
+            (403, AccessError::DirectoryNotYours.into()),
+            (403, AccessError::BoundElsewhere.into()),
+            (403, AccessError::AddressNotYours.into()),
+            (403, AccessError::Needs(Grant::Manage).into()),
+            (403, AccessError::NotYourWords.into()),
+            (409, ConflictError::SessionEnded { session, why: EndWhy::Asked }.into()),
+            (409, ConflictError::SessionEnded { session, why: EndWhy::Gone }.into()),
+            (409, ConflictError::KeyReused.into()),
+            (409, ConflictError::UnknownAgent { name, known }.into()),
+            (409, ConflictError::TooLate.into()),
+            (409, ConflictError::Changed.into()),
+            (429, ConflictError::TooManyRules { limit: 1 }.into()),
+            (409, BadDirectory { reason: "not there".into() }.into()),
+            (422, InvalidError { field: "title", reason: "too long".into() }.into()),
+            (409, ScopeError::Busy.into()),
+            (409, ScopeError::ScopeChanging.into()),
+            (409, ScopeError::InWorktree.into()),
+            (409, ScopeError::WorktreeTrouble { why: "a script failed".into() }.into()),
+            (503, UnavailableError::DiskFull.into()),
+            (503, UnavailableError::Unavailable("later".into()).into()),
+            (503, UnavailableError::Unclear.into()),
         ];
-        for (status, refused) in refusals {
-            let code = refused.code();
-            let ApiError(problem) = refused.into();
+        let views = [
+            (409, ViewError::Stale),
+            (404, AccessError::NotFound { what: "session" }.into()),
+            (503, UnavailableError::DiskFull.into()),
+            (422, InvalidError { field: "after", reason: "too far".into() }.into()),
+            (409, BadDirectory { reason: "not there".into() }.into()),
+        ];
+        let people = [
+            (401, PeopleError::WrongSignIn),
+            (409, PeopleError::LastOwner),
+            (409, PeopleError::CannotOwn),
+            (409, PeopleError::WallNotProved { findings: vec!["it can read the database".into()] }),
+            (409, PeopleError::ShownOnce),
+            (409, Taken { what: "handle" }.into()),
+            (403, AccessError::NeedsRole(Role::Admin).into()),
+            (503, UnavailableError::Unclear.into()),
+            (422, InvalidError { field: "name", reason: "too long".into() }.into()),
+            (409, ConflictError::Changed.into()),
+            (409, BadDirectory { reason: "not there".into() }.into()),
+        ];
+        let worktrees: [(u16, WorktreeError); 5] = [
+            (404, AccessError::NotFound { what: "worktree" }.into()),
+            (503, UnavailableError::Unclear.into()),
+            (409, ConflictError::Changed.into()),
+            (409, ScopeError::Busy.into()),
+            (409, Taken { what: "worktree" }.into()),
+        ];
+        let way_in = way_in.into_iter().map(|(status, error)| (status, error.code(), error.into()));
+        let views = views.into_iter().map(|(status, error)| (status, error.code(), error.into()));
+        let people = people.into_iter().map(|(status, error)| (status, error.code(), error.into()));
+        let worktrees = worktrees.into_iter().map(|(status, error)| (status, error.code(), error.into()));
+        way_in.chain(views).chain(people).chain(worktrees).collect()
+    }
+
+    #[test]
+    fn every_refusal_has_its_status_and_the_engines_own_code() {
+        for (status, code, ApiError(problem)) in refusals() {
             assert_eq!((problem.status, problem.code.word()), (status, code), "{problem:?}");
             let response = ApiError(problem).into_response();
             let later = response.headers().contains_key(header::RETRY_AFTER);

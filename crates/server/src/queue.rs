@@ -53,13 +53,14 @@ pub(crate) async fn reorder(
 ) -> ApiResult<Response> {
     order.check()?;
     let order = order.order.iter().map(|text| id("order", text)).collect::<ApiResult<Vec<_>>>()?;
-    let granted = door.engine.ask(&caller.by, Request::Reorder { session, order }, caller.trace).await?;
+    let granted =
+        door.engine.way_in().ask(&caller.by, Request::Reorder { session, order }, caller.trace).await?;
     let now = read(&door, &who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(now)))
 }
 
 async fn read(door: &SharedDoor, by: &Principal, session: SessionId) -> ApiResult<Queue> {
-    let queue = door.engine.queue(by, session).await?;
+    let queue = door.engine.views().queue(by, session).await?;
     Ok(Queue { items: queue.into_iter().map(queued_form).collect() })
 }
 

@@ -25,7 +25,7 @@ problems! {
     responses((status = 200, description = "Every directory.", body = Page<Root>), ListProblems),
 )]
 pub(crate) async fn list(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Page<Root>>> {
-    let rows = door.engine.roots(&caller.by).await?;
+    let rows = door.engine.people().roots(&caller.by).await?;
     Ok(Json(Page { items: rows.into_iter().map(root_form).collect(), next: None }))
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn add(
 ) -> ApiResult<Json<Root>> {
     root.check()?;
     let row = RootRow { to: grantee_of(&root.to)?, directory: root.directory };
-    Ok(Json(root_form(door.engine.add_root(&caller.by, row, caller.trace).await?)))
+    Ok(Json(root_form(door.engine.people().add_root(&caller.by, row, caller.trace).await?)))
 }
 
 /// Let a directory be chosen no more
@@ -60,7 +60,7 @@ pub(crate) async fn remove(
 ) -> ApiResult<Json<Root>> {
     let root = query.root()?;
     let row = RootRow { to: grantee_of(&root.to)?, directory: root.directory.clone() };
-    door.engine.remove_root(&caller.by, row, caller.trace).await?;
+    door.engine.people().remove_root(&caller.by, row, caller.trace).await?;
     Ok(Json(root))
 }
 

@@ -37,10 +37,11 @@ pub(crate) async fn explain(
         }
     };
     let named = to.clone();
-    let mut explained = explained_form(&named, door.engine.explain(&caller.by, to, &caller.trace).await?);
+    let mut explained =
+        explained_form(&named, door.engine.views().explain(&caller.by, to, &caller.trace).await?);
     if let (Explained::Refused { code: Code::NotFound, .. }, To::Session(session)) = (&explained, &named) {
         let code = Code::NotFound.word();
-        door.engine.read_refused(&caller.by, Named::Session(*session), code, &caller.trace);
+        door.engine.views().read_refused(&caller.by, Named::Session(*session), code, &caller.trace);
     }
     if let Explained::Existing { session, .. } = &mut explained {
         name_owner(&door, &caller, session).await?;

@@ -117,7 +117,8 @@ pub(crate) async fn fork(
     JsonBody(new): JsonBody<NewFork>,
 ) -> ApiResult<Response> {
     new.check()?;
-    let made = door.engine.fork(&caller.by, session, new.at.map(Turn), new.title, caller.trace).await?;
+    let made =
+        door.engine.way_in().fork(&caller.by, session, new.at.map(Turn), new.title, caller.trace).await?;
     made_response(made)
 }
 
@@ -134,7 +135,7 @@ pub(crate) async fn changes(
 ) -> ApiResult<Json<Changes>> {
     query.check()?;
     let turn = query.turn;
-    let stored = door.engine.turn_changes(&caller.by, session, Turn(turn)).await?;
+    let stored = door.engine.views().turn_changes(&caller.by, session, Turn(turn)).await?;
     let told = stored.and_then(|body| serde_json::from_slice::<api::Story>(&body).ok());
     Ok(Json(match told {
         Some(api::Story::Changes { files, patch, cut }) => Changes { turn, known: true, files, patch, cut },
@@ -154,7 +155,7 @@ pub(crate) async fn readiness(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Readiness>> {
-    Ok(Json(ready_form(&door.engine.readiness(&caller.by, session).await?)))
+    Ok(Json(ready_form(&door.engine.views().readiness(&caller.by, session).await?)))
 }
 
 /// The readiness of a session, on the wire.
@@ -191,7 +192,7 @@ fn part_form(part: &kernel::ReadinessPart, neighbour: Option<Neighbour>) -> Read
 }
 
 async fn ask(door: &SharedDoor, caller: Caller, session: SessionId, request: Request) -> ApiResult<Response> {
-    let granted = door.engine.ask(&caller.by, request, caller.trace.clone()).await?;
-    let row = door.engine.session(&who_changed(&caller.by), session).await?;
+    let granted = door.engine.way_in().ask(&caller.by, request, caller.trace.clone()).await?;
+    let row = door.engine.views().session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(door, &caller, row).await?)))
 }

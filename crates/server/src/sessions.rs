@@ -57,7 +57,7 @@ pub(crate) async fn list(
     let limit = limit(query.limit)?;
     let after = cursor::read_sessions(query.cursor.as_deref())?;
     // One more than asked for tells whether there is a next page.
-    let mut rows = door.engine.sessions(&caller.by, which, after, limit + 1).await?;
+    let mut rows = door.engine.views().sessions(&caller.by, which, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::sessions((row.touched_at, row.session)));
@@ -88,7 +88,7 @@ pub(crate) async fn make(
     let (how, conversation) = new.split();
     how.check()?;
     let bind = conversation.map(|text| address("conversation", &text)).transpose()?;
-    let made = door.engine.make(&caller.by, if_new(how), bind, caller.trace).await?;
+    let made = door.engine.way_in().make(&caller.by, if_new(how), bind, caller.trace).await?;
     made_response(made)
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn read(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Json<Session>> {
-    let row = door.engine.session(&caller.by, session).await?;
+    let row = door.engine.views().session(&caller.by, session).await?;
     Ok(Json(named_form(&door, &caller, row).await?))
 }
 
@@ -137,11 +137,11 @@ pub(crate) async fn change(
     change.check()?;
     // Who asks for nothing changes nothing, and learns how it is.
     let row = if change == SessionChange::default() {
-        door.engine.session(&caller.by, session).await?
+        door.engine.views().session(&caller.by, session).await?
     } else {
         let trace = caller.trace.clone();
-        door.engine.retitle(&caller.by, session, change.title, change.archived, trace).await?;
-        door.engine.session(&who_changed(&caller.by), session).await?
+        door.engine.way_in().retitle(&caller.by, session, change.title, change.archived, trace).await?;
+        door.engine.views().session(&who_changed(&caller.by), session).await?
     };
     Ok(Json(named_form(&door, &caller, row).await?))
 }
@@ -162,8 +162,9 @@ pub(crate) async fn end(
     caller: Caller,
     Id(session): Id<SessionId>,
 ) -> ApiResult<Response> {
-    let granted = door.engine.ask(&caller.by, Request::End { session }, caller.trace.clone()).await?;
-    let row = door.engine.session(&who_changed(&caller.by), session).await?;
+    let granted =
+        door.engine.way_in().ask(&caller.by, Request::End { session }, caller.trace.clone()).await?;
+    let row = door.engine.views().session(&who_changed(&caller.by), session).await?;
     Ok(granted_response(granted, Json(named_form(&door, &caller, row).await?)))
 }
 

@@ -21,7 +21,7 @@ use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use engine::{Purpose, Refused, SignInFor, Signed};
+use engine::{PeopleError, Purpose, SignInFor, Signed};
 use http::{HeaderMap, StatusCode, header};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -79,9 +79,9 @@ async fn prove(door: &HttpDoor, meta: &RequestMeta, proof: NewSignIn, at: SignIn
     let signed = match proof {
         NewSignIn::Password(by) => {
             let password = by.password.into_inner();
-            door.engine.sign_in_by_password(&by.login, password, at, meta.trace()).await
+            door.engine.people().sign_in_by_password(&by.login, password, at, meta.trace()).await
         }
-        NewSignIn::Link(by) => door.engine.sign_in_by_link(by.link.reveal(), at, meta.trace()).await,
+        NewSignIn::Link(by) => door.engine.people().sign_in_by_link(by.link.reveal(), at, meta.trace()).await,
     };
     attempt.ended(&signed);
     Ok(signed?)
@@ -116,8 +116,8 @@ async fn let_browser_in(
     door.cookies.put_signed_in(response.headers_mut(), signed.secret.reveal(), meta.secure);
     let Ok(Some(before)) = door.cookies.signed_in(headers, meta.secure) else { return };
     let left = async {
-        match door.engine.principal(engine::hash_of(before)).await? {
-            Some(by) => door.engine.sign_out(&by, meta.trace()).await,
+        match door.engine.people().principal(engine::hash_of(before)).await? {
+            Some(by) => door.engine.people().sign_out(&by, meta.trace()).await,
             None => Ok(()),
         }
     };
@@ -139,7 +139,7 @@ pub(crate) async fn sign_out(
     caller: Caller,
 ) -> ApiResult<Response> {
     let id = caller.by.credential.map_or_else(String::new, |token| token.to_string());
-    door.engine.sign_out(&caller.by, caller.trace).await?;
+    door.engine.people().sign_out(&caller.by, caller.trace).await?;
     let mut response = Json(Done { id }).into_response();
     door.cookies.clear_signed_in(response.headers_mut(), meta.secure);
     Ok(response)
@@ -154,7 +154,7 @@ pub(crate) async fn look(
     let attempt = SignInAttempt::begin(&door, &meta, None)?;
     // What is not even a text is answered like any other code that is not ours.
     let Ok(Path(code)) = code else { return Ok(too_late()) };
-    let Some(login) = door.engine.look_at_link(&code).await? else { return Ok(too_late()) };
+    let Some(login) = door.engine.people().look_at_link(&code).await? else { return Ok(too_late()) };
     attempt.succeeded();
     let words = format!("This link lets you in as <strong>{}</strong>, once.", escape(&login.handle));
     Ok(button_page("Sign in to Homing", &words, "Sign in"))
@@ -170,10 +170,10 @@ pub(crate) async fn spend(
     let attempt = SignInAttempt::begin(&door, &meta, None)?;
     let Ok(Path(code)) = code else { return Ok(too_late()) };
     let at = SignInFor { purpose: Purpose::Browser, name: None };
-    let signed = door.engine.sign_in_by_link(&code, at, meta.trace()).await;
+    let signed = door.engine.people().sign_in_by_link(&code, at, meta.trace()).await;
     attempt.ended(&signed);
     let signed = match signed {
-        Err(Refused::WrongSignIn) => return Ok(too_late()),
+        Err(PeopleError::WrongSignIn) => return Ok(too_late()),
         signed => signed?,
     };
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
@@ -202,10 +202,10 @@ impl<'a> SignInAttempt<'a> {
     }
 
     /// Tells what came of it. Only a wrong sign-in is a guess; what we could not do says nothing about who asked.
-    pub(crate) fn ended<T>(self, came_of_it: &Result<T, Refused>) {
+    pub(crate) fn ended<T>(self, came_of_it: &Result<T, PeopleError>) {
         match came_of_it {
             Ok(_) => self.succeeded(),
-            Err(Refused::WrongSignIn) => {
+            Err(PeopleError::WrongSignIn) => {
                 self.door.sign_in_limiter.failed(self.address, self.login.as_deref())
             }
             Err(_) => self.door.sign_in_limiter.given_up(self.address, self.login.as_deref()),

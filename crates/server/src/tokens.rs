@@ -42,7 +42,7 @@ pub(crate) async fn list(
     Query(query): Query<TokensQuery>,
 ) -> ApiResult<Json<Page<Token>>> {
     let person = query.user.map(|user| id("user", &user)).transpose()?;
-    let rows = door.engine.tokens(&caller.by, person).await?;
+    let rows = door.engine.people().tokens(&caller.by, person).await?;
     Ok(Json(Page { items: rows.into_iter().map(token_form).collect(), next: None }))
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn make(
     let rights = new.rights.into_iter().map(right_of).collect();
     let expires = new.expires.map(|at| Moment(at.0));
     let make = MakeToken { name: new.name, rights, expires, client: new.client };
-    let (view, secret) = door.engine.make_token(&caller.by, make, caller.trace).await?;
+    let (view, secret) = door.engine.people().make_token(&caller.by, make, caller.trace).await?;
     Ok(Json(MadeToken { token: token_form(view), secret: secret.reveal().to_owned().into() }))
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn revoke(
     caller: Caller,
     Id(token): Id<TokenId>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.revoke_token(&caller.by, token, caller.trace).await?;
+    door.engine.people().revoke_token(&caller.by, token, caller.trace).await?;
     Ok(Json(Done { id: token.to_string() }))
 }
 

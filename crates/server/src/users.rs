@@ -8,7 +8,7 @@ use crate::people::{link_form, person_form, role_of};
 use crate::problem::ApiResult;
 use api::{AddedPerson, Done, HandOver, Link, NewPerson, Page, PeopleQuery, Person, PersonChange, Role};
 use axum::extract::State;
-use engine::{AddPerson, Refused};
+use engine::{AccessError, AddPerson, PeopleError};
 use kernel::PersonId;
 
 problems! {
@@ -51,14 +51,14 @@ pub(crate) async fn list(
     let limit = limit(query.limit)?;
     let after = cursor::read_people(query.cursor.as_deref())?;
     if let Some(named) = query.named {
-        let found = match door.engine.person_named(&caller.by, &named).await {
-            Err(Refused::NotFound { .. }) => None,
+        let found = match door.engine.people().person_named(&caller.by, &named).await {
+            Err(PeopleError::Access(AccessError::NotFound { .. })) => None,
             found => Some(found?),
         };
         let items = found.into_iter().map(|row| person_form(&caller.by, row)).collect();
         return Ok(Json(Page { items, next: None }));
     }
-    let mut rows = door.engine.people(&caller.by, after, limit + 1).await?;
+    let mut rows = door.engine.people().people(&caller.by, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| cursor::people(&row.handle));
@@ -75,7 +75,7 @@ pub(crate) async fn read(
     caller: Caller,
     Id(person): Id<PersonId>,
 ) -> ApiResult<Json<Person>> {
-    Ok(Json(person_form(&caller.by, door.engine.person(&caller.by, person).await?)))
+    Ok(Json(person_form(&caller.by, door.engine.people().person(&caller.by, person).await?)))
 }
 
 /// Let somebody in
@@ -95,7 +95,7 @@ pub(crate) async fn add(
     new.check()?;
     let role = role_of(new.role.unwrap_or(Role::Member));
     let add = AddPerson { handle: new.handle, name: new.name, email: new.email, role };
-    let (row, link) = door.engine.add_person(&caller.by, add, caller.trace).await?;
+    let (row, link) = door.engine.people().add_person(&caller.by, add, caller.trace).await?;
     let link = link_form(row.person, &link.secret, link.expires);
     Ok(Json(AddedPerson { link, user: person_form(&caller.by, row) }))
 }
@@ -115,11 +115,11 @@ pub(crate) async fn change(
     change.check()?;
     // Who asks for nothing changes nothing, and learns how it is.
     if change == PersonChange::default() {
-        return Ok(Json(person_form(&caller.by, door.engine.person(&caller.by, person).await?)));
+        return Ok(Json(person_form(&caller.by, door.engine.people().person(&caller.by, person).await?)));
     }
     let PersonChange { name, email, role } = change;
     let change = engine::PersonChange { name, email, role: role.map(role_of) };
-    let row = door.engine.change_person(&caller.by, person, change, caller.trace).await?;
+    let row = door.engine.people().change_person(&caller.by, person, change, caller.trace).await?;
     Ok(Json(person_form(&caller.by, row)))
 }
 
@@ -137,7 +137,7 @@ pub(crate) async fn disable(
     caller: Caller,
     Id(person): Id<PersonId>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.disable(&caller.by, person, caller.trace).await?;
+    door.engine.people().disable(&caller.by, person, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn enable(
     caller: Caller,
     Id(person): Id<PersonId>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.enable(&caller.by, person, caller.trace).await?;
+    door.engine.people().enable(&caller.by, person, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }
 
@@ -171,7 +171,7 @@ pub(crate) async fn link(
     caller: Caller,
     Id(person): Id<PersonId>,
 ) -> ApiResult<Json<Link>> {
-    let link = door.engine.make_link(&caller.by, person, caller.trace).await?;
+    let link = door.engine.people().make_link(&caller.by, person, caller.trace).await?;
     Ok(Json(link_form(person, &link.secret, link.expires)))
 }
 
@@ -188,7 +188,7 @@ pub(crate) async fn remove_password(
     caller: Caller,
     Id(person): Id<PersonId>,
 ) -> ApiResult<Json<Done>> {
-    door.engine.set_password(&caller.by, person, None, None, caller.trace).await?;
+    door.engine.people().set_password(&caller.by, person, None, None, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }
 
@@ -205,6 +205,6 @@ pub(crate) async fn hand_over(
     JsonBody(over): JsonBody<HandOver>,
 ) -> ApiResult<Json<Done>> {
     let to = crate::extract::id("to", &over.to)?;
-    door.engine.hand_over_all(&caller.by, person, to, caller.trace).await?;
+    door.engine.people().hand_over_all(&caller.by, person, to, caller.trace).await?;
     Ok(Json(Done { id: person.to_string() }))
 }

@@ -20,7 +20,7 @@ problems! {
     responses((status = 200, description = "What was found.", body = Wall), WallProblems),
 )]
 pub(crate) async fn wall(State(door): State<SharedDoor>, caller: Caller) -> ApiResult<Json<Wall>> {
-    let proof = door.engine.wall_proof(&caller.by).await?;
-    let trusts_everyone = door.engine.trusts_everyone();
+    let proof = door.engine.people().wall_proof(&caller.by).await?;
+    let trusts_everyone = door.engine.people().trusts_everyone();
     Ok(Json(Wall { proved: proof.proved, trusts_everyone, findings: proof.findings }))
 }

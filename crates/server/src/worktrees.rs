@@ -53,7 +53,7 @@ pub(crate) async fn list(
         Some(session) => Some(session_id("session", session, &door, &caller.by).await?),
         None => None,
     };
-    let view = door.engine.worktrees(&caller.by, of).await?;
+    let view = door.engine.worktrees().list(&caller.by, of).await?;
     Ok(Json(Worktrees {
         items: view.here.into_iter().map(|(seen, in_use)| seen_form(seen, in_use)).collect(),
         removed: view.removed.into_iter().map(removed_form).collect(),
@@ -77,7 +77,7 @@ pub(crate) async fn remove(
     Query(query): Query<RemoveWorktreeQuery>,
 ) -> ApiResult<Json<RemovedWorktree>> {
     let teardown = query.teardown.unwrap_or(true);
-    let removed = door.engine.remove_worktree(&caller.by, session, &name, teardown, caller.trace).await?;
+    let removed = door.engine.worktrees().remove(&caller.by, session, &name, teardown, caller.trace).await?;
     Ok(Json(removed_form(removed)))
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn restore(
 ) -> ApiResult<Json<Worktree>> {
     restore.check()?;
     let reference = restore.reference.as_deref();
-    let seen = door.engine.restore_worktree(&caller.by, session, &name, reference, caller.trace).await?;
+    let seen = door.engine.worktrees().restore(&caller.by, session, &name, reference, caller.trace).await?;
     Ok(Json(seen_form(seen, false)))
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn collect(
     caller: Caller,
     JsonBody(CollectWorktrees { dry_run }): JsonBody<CollectWorktrees>,
 ) -> ApiResult<Json<CollectedWorktrees>> {
-    let gone = door.engine.collect_worktrees(&caller.by, dry_run, caller.trace).await?;
+    let gone = door.engine.worktrees().collect(&caller.by, dry_run, caller.trace).await?;
     Ok(Json(CollectedWorktrees { items: gone.into_iter().map(gone_form).collect() }))
 }
 

@@ -6,7 +6,7 @@
 
 use crate::ground::JumpyClock;
 use crate::rulebook::Rulebook;
-use engine::{Accepted, Export, Granted, ReceiptState, Refused, StoredFact};
+use engine::{Accepted, Export, Granted, ReceiptState, StoredFact, WayInError};
 use kernel::{
     Epoch, Errand, ErrandKind, Fence, MessageId, Native, Number, PersonId, Request, RequestId, SessionId, To,
 };
@@ -51,7 +51,7 @@ pub(crate) struct Observed {
     /// Requests in the order in which the store took them.
     pub(crate) requests: BTreeMap<RequestId, Request>,
     /// Requests besides messages, and their answers.
-    pub(crate) asked: Vec<(Request, Result<Granted, Refused>)>,
+    pub(crate) asked: Vec<(Request, Result<Granted, WayInError>)>,
     /// Receipts as people saw them, each in the order in which they looked.
     pub(crate) receipts: Vec<(PersonId, MessageId, ReceiptState)>,
     /// Every start of an agent.
@@ -99,9 +99,9 @@ pub(crate) struct Said {
     pub(crate) under: Option<Epoch>,
     /// True if they said that nobody attends it.
     pub(crate) unattended: bool,
-    pub(crate) answers: Vec<Result<Accepted, Refused>>,
+    pub(crate) answers: Vec<Result<Accepted, WayInError>>,
     /// Refusals that somebody got who had a receipt before they asked.
-    pub(crate) forgotten: Vec<Refused>,
+    pub(crate) forgotten: Vec<WayInError>,
     /// Other words that somebody wanted in their place.
     pub(crate) edits: Vec<String>,
     /// True if some delivery got no answer at all: then it may or may not have been taken.
@@ -113,7 +113,7 @@ pub(crate) struct Said {
 pub(crate) struct Brought {
     pub(crate) by: PersonId,
     pub(crate) export: Export,
-    pub(crate) answers: Vec<Result<SessionId, Refused>>,
+    pub(crate) answers: Vec<Result<SessionId, WayInError>>,
     /// True if somebody got no clear answer.
     pub(crate) unanswered: bool,
 }

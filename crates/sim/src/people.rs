@@ -17,7 +17,7 @@ use crate::dice::Dice;
 use crate::doors::SCHEMES;
 use crate::notes::{Said, short};
 use crate::town::Town;
-use engine::{CallerKey, IfNew, Inbound, Part, Receipt, Refused, Trace};
+use engine::{CallerKey, IfNew, Inbound, Part, Receipt, Trace, UnavailableError, WayInError};
 use kernel::{Address, MessageId, Principal, SessionId, To};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -224,10 +224,10 @@ impl MessageSender {
         }
     }
 
-    async fn once(&mut self) -> Option<Result<Receipt, Refused>> {
+    async fn once(&mut self) -> Option<Result<Receipt, WayInError>> {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, inbound) = (daemon.engine.clone(), self.inbound.clone());
-        let call = async move { engine.send(inbound).await };
+        let call = async move { engine.way_in().send(inbound).await };
         let patience = Duration::from_millis(self.dice.below(500));
         match self.dice.below(16) {
             // Whoever loses patience goes away; the daemon does not notice and goes on, or drops everything.
@@ -238,14 +238,14 @@ impl MessageSender {
     }
 
     /// Whoever has a receipt gets it again, or no answer for now; nothing else.
-    fn forgotten(&self, refused: &Refused) {
-        if !matches!(refused, Refused::Unclear | Refused::Unavailable(_) | Refused::DiskFull) {
+    fn forgotten(&self, refused: &WayInError) {
+        if !matches!(refused, WayInError::Unavailable(_)) {
             self.town.notes.seen().said[self.code].forgotten.push(refused.clone());
         }
     }
 
     /// Writes the answer down; says whether to ask again.
-    fn note(&self, answer: Option<Result<Receipt, Refused>>) -> bool {
+    fn note(&self, answer: Option<Result<Receipt, WayInError>>) -> bool {
         self.town.notes.tell(|| match &answer {
             None => format!("w{}: no answer", self.code),
             Some(Ok(receipt)) => {
@@ -261,8 +261,8 @@ impl MessageSender {
         let again = match &answer {
             None => has_key,
             Some(Ok(_)) => false,
-            Some(Err(Refused::Unclear)) => has_key,
-            Some(Err(Refused::Unavailable(_) | Refused::DiskFull)) => true,
+            Some(Err(WayInError::Unavailable(UnavailableError::Unclear))) => has_key,
+            Some(Err(WayInError::Unavailable(_))) => true,
             Some(Err(_)) => false,
         };
         match answer {

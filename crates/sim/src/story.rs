@@ -255,8 +255,8 @@ impl Director {
             let (on, to) = (Resource::Session(session), Grantee::Person(with));
             let asks = async move {
                 match grant {
-                    Some(grant) => engine.give(&owner, on, to, grant, trace).await,
-                    None => engine.take_back(&owner, on, to, trace).await,
+                    Some(grant) => engine.people().give(&owner, on, to, grant, trace).await,
+                    None => engine.people().take_back(&owner, on, to, trace).await,
                 }
             };
             let _ = daemon.call(asks).await;

@@ -3,12 +3,13 @@
 //! For admins: the rows say where a reply goes and why it does not, and nothing of what it says.
 
 use crate::intake::{Declined, check_trace, made};
-use crate::{Engine, Refused, Trace};
+use crate::people::may;
+use crate::{Trace, ViewError, Views, WayIn, WayInError};
 use kernel::{OrgAct, Principal};
 use std::sync::Arc;
 use store::{Hand, Outgoing, OutgoingState, SettleByHand};
 
-impl Engine {
+impl Views {
     /// A page of the org's replies in this state, or in any, oldest first, after this one.
     pub async fn outbox(
         &self,
@@ -16,11 +17,13 @@ impl Engine {
         state: Option<OutgoingState>,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Outgoing>, Refused> {
-        self.may(by, OrgAct::Rules)?;
-        Ok(self.store().outbox_list(by.org, state, after, limit).await?)
+    ) -> Result<Vec<Outgoing>, ViewError> {
+        may(by, OrgAct::Rules)?;
+        Ok(self.ports.store.outbox_list(by.org, state, after, limit).await?)
     }
+}
 
+impl WayIn {
     /// Settles a reply that does not go out by itself: it is sent again, also if it may have been sent before, or it is not
     /// sent any more.
     pub async fn settle_outgoing(
@@ -29,7 +32,7 @@ impl Engine {
         outgoing: u64,
         hand: Hand,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WayInError> {
         let verb = match hand {
             Hand::Retry => "retry_reply",
             Hand::Drop => "drop_reply",
@@ -47,11 +50,11 @@ impl Engine {
         trace: &Trace,
     ) -> Result<(), Declined> {
         check_trace(trace)?;
-        let (here, key) = (self.store().node().node, self.key(verb, trace, &outgoing));
-        let new = SettleByHand { outgoing, hand, here, key, trail: self.trail(verb, trace) };
-        let outcome = self.store().outbox_by_hand(Arc::new(by.clone()), new).await?;
-        self.audited();
-        self.outbox_bell().ring();
+        let (here, key) = (self.ports.store.node().node, self.ports.key(verb, trace, &outgoing));
+        let new = SettleByHand { outgoing, hand, here, key, trail: self.ports.trail(verb, trace) };
+        let outcome = self.ports.store.outbox_by_hand(Arc::new(by.clone()), new).await?;
+        self.ports.audited();
+        self.ports.outbox_bell.ring();
         made(outcome).map(|_| ())
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{Arrived, Delivered, Door, OutgoingReply, ReplyWords};
 use crate::approvals::ApprovalWords;
-use crate::{Clock, Engine, Refused};
+use crate::{Clock, Engine, UnavailableError, Views};
 use kernel::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,16 +46,16 @@ impl Bell {
 }
 
 /// Begins to empty the outbox through every door, and to forget what was sent long ago.
-pub(crate) fn start(engine: &Engine, doors: Vec<Arc<dyn Door>>) -> Result<(), Refused> {
+pub(crate) fn start(engine: &Engine, doors: Vec<Arc<dyn Door>>) -> Result<(), UnavailableError> {
     let mut owned = BTreeSet::new();
     for scheme in doors.iter().flat_map(|door| door.schemes()) {
         if !owned.insert(scheme.name) {
-            return Err(Refused::Unavailable(format!("two doors own the scheme {}", scheme.name)));
+            return Err(UnavailableError::Unavailable(format!("two doors own the scheme {}", scheme.name)));
         }
     }
     for door in doors {
         let looped = engine.clone();
-        let drain = Drain { store: engine.store_handle(), clock: engine.clock(), door };
+        let drain = Drain { store: engine.ports().store.clone(), clock: engine.ports().clock.clone(), door };
         engine.spawn(async move { drain.run(&looped).await });
     }
     let clearing = engine.clone();
@@ -79,11 +79,11 @@ async fn clear(engine: &Engine) {
     }
 }
 
-impl Engine {
+impl Views {
     /// The words of a reply, read when it is sent.
-    async fn reply_words(&self, outgoing: &Outgoing) -> Result<ReplyWords, Refused> {
+    async fn reply_words(&self, outgoing: &Outgoing) -> Result<ReplyWords, StoreError> {
         match outgoing.kind {
-            OutgoingKind::Final => match self.store().receipt(outgoing.message).await? {
+            OutgoingKind::Final => match self.ports.store.receipt(outgoing.message).await? {
                 Some((_, row)) => {
                     let answer = match row.turn {
                         Some(turn) => self.said(row.session, turn, "text").await?,
@@ -93,7 +93,7 @@ impl Engine {
                 }
                 None => Ok(ReplyWords::Gone),
             },
-            OutgoingKind::Question(approval) => match self.store().approval(approval).await? {
+            OutgoingKind::Question(approval) => match self.ports.store.approval(approval).await? {
                 Some((_, row)) => Ok(ReplyWords::Question { approval, words: ApprovalWords::of(&row) }),
                 None => Ok(ReplyWords::Gone),
             },
@@ -128,7 +128,7 @@ impl Drain {
         let (mut tasks, mut under_way) = (JoinSet::new(), BTreeMap::new());
         loop {
             // Listen first, then look: whatever is put in from here on is heard.
-            let mut rung = std::pin::pin!(engine.outbox_bell().0.notified());
+            let mut rung = std::pin::pin!(engine.ports().outbox_bell.0.notified());
             rung.as_mut().enable();
             let wait =
                 match self.take(under_way.values().copied(), AT_ONCE_MAX.saturating_sub(tasks.len())).await {
@@ -184,7 +184,7 @@ impl Drain {
 
     async fn handle(&self, engine: &Engine, item: DoorWork) {
         let outgoing = item.outgoing();
-        match engine.reply_words(outgoing).await {
+        match engine.views().reply_words(outgoing).await {
             Ok(words) => self.handle_with(item, words).await,
             Err(refused) => {
                 let due = self.later(outgoing.tries, None);

@@ -2,14 +2,14 @@
 
 use super::fresh::check_title;
 use super::{Declined, check_trace};
-use crate::{Engine, Made, Refused, Trace};
+use crate::{AccessError, Made, Trace, UnavailableError, WayIn, WayInError};
 use kernel::{
     Act, Fresh, NewWorktree, Origin, Principal, Scope, SessionId, Turn, authorize, authorize_new,
     authorize_right,
 };
-use store::{Chosen, Create, NewSession};
+use store::{Chosen, Create, NewSession, StoreError};
 
-impl Engine {
+impl WayIn {
     /// Makes a fork of a session, after a turn of it or after its last one.
     pub async fn fork(
         &self,
@@ -18,7 +18,7 @@ impl Engine {
         at: Option<Turn>,
         title: Option<String>,
         trace: Trace,
-    ) -> Result<Made, Refused> {
+    ) -> Result<Made, WayInError> {
         let result = self.fork_now(by, session, at, title, &trace).await;
         self.note_refusal(by, "fork", &trace, Some(session.to_string()), result).await
     }
@@ -31,18 +31,18 @@ impl Engine {
         title: Option<String>,
         trace: &Trace,
     ) -> Result<Made, Declined> {
-        let denied = |denied| Refused::denied(denied, "session");
+        let denied = |denied| AccessError::denied(denied, "session");
         check_trace(trace)?;
         check_title(title.as_deref())?;
         authorize_right(by, Act::Say).map_err(denied)?;
-        let key = self.key("fork", trace, &(session.to_string(), at.map(|turn| turn.0), &title));
+        let key = self.ports.key("fork", trace, &(session.to_string(), at.map(|turn| turn.0), &title));
         let record = self.record(session).await?;
         // Asked before anything of it is looked at; asked again where it is made.
         authorize(by, Act::Say, &record, ()).map_err(denied)?;
         let fresh = Fresh { address: None, agent: &record.agent, directory: None };
         authorize_new(by, fresh, ()).map_err(denied)?;
         let new = self.forked(session, at, title).await?;
-        let (past, subject, trail) = (None, Some(session.to_string()), self.trail("fork", trace));
+        let (past, subject, trail) = (None, Some(session.to_string()), self.ports.trail("fork", trace));
         self.create(by, Create { session: new, past, subject, key, trail, schemes: trace.schemes }).await
     }
 
@@ -51,18 +51,18 @@ impl Engine {
         of: SessionId,
         at: Option<Turn>,
         title: Option<String>,
-    ) -> Result<NewSession, Refused> {
-        let no_turn = Refused::NotFound { what: "turn" };
+    ) -> Result<NewSession, WayInError> {
+        let no_turn = AccessError::NotFound { what: "turn" };
         let row = match at {
-            Some(turn) => self.store().turn(of, turn).await?,
-            None => self.store().last_turn(of).await?,
+            Some(turn) => self.ports.store.turn(of, turn).await?,
+            None => self.ports.store.last_turn(of).await?,
         };
-        let row = row.filter(|row| row.state.is_final()).ok_or(no_turn.clone())?;
-        let (Some(turn), Some(epoch)) = (row.turn, row.epoch) else { return Err(no_turn) };
-        let ran_in = self.store().scope(of, epoch).await?.ok_or(no_turn.clone())?;
+        let row = row.filter(|row| row.state.is_final()).ok_or(no_turn)?;
+        let (Some(turn), Some(epoch)) = (row.turn, row.epoch) else { return Err(no_turn.into()) };
+        let ran_in = self.ports.store.scope(of, epoch).await?.ok_or(no_turn)?;
         // A turn that ran elsewhere is gone on with where its session is now.
         let ran_in = if ran_in.agent.is_empty() { self.scope_now(of).await?.ok_or(no_turn)? } else { ran_in };
-        let session = self.mint_session();
+        let session = self.ports.mint_session();
         let enter = self.tree_after(of, turn, &ran_in).await?;
         let directory = match &ran_in.worktree {
             Some(worktree) => worktree.home.clone(),
@@ -77,13 +77,13 @@ impl Engine {
             title,
             bind: None,
             chosen,
-            open_max: self.limits().open_max,
-            org_open_max: self.limits().org_open_max,
+            open_max: self.ports.limits.open_max,
+            org_open_max: self.ports.limits.org_open_max,
         })
     }
 
-    async fn scope_now(&self, session: SessionId) -> Result<Option<Scope>, Refused> {
-        Ok(self.store().session(session).await?.map(|(_, row)| row.scope))
+    async fn scope_now(&self, session: SessionId) -> Result<Option<Scope>, StoreError> {
+        Ok(self.ports.store.session(session).await?.map(|(_, row)| row.scope))
     }
 
     /// A worktree of its own, if the tree after that turn was remembered. Outside of version control there is only one tree.
@@ -93,8 +93,8 @@ impl Engine {
         of: SessionId,
         turn: Turn,
         ran_in: &Scope,
-    ) -> Result<Option<NewWorktree>, Refused> {
-        let remembered = self.cluster().node_of(of).changes(ran_in.directory.clone(), of, turn).await;
-        Ok(remembered.map_err(Refused::Unavailable)?.map(|_| NewWorktree::own(None, None, None)))
+    ) -> Result<Option<NewWorktree>, UnavailableError> {
+        let remembered = self.ports.cluster.node_of(of).changes(ran_in.directory.clone(), of, turn).await;
+        Ok(remembered.map_err(UnavailableError::Unavailable)?.map(|_| NewWorktree::own(None, None, None)))
     }
 }

@@ -4,13 +4,16 @@
 //! not even whether they are there.
 
 use super::scope::check_worktree;
-use crate::{Engine, IfNew, MODEL_BYTES_MAX, Refused, TITLE_BYTES_MAX, Trace};
+use crate::{
+    AccessError, BadDirectory, ConflictError, IfNew, InvalidError, MODEL_BYTES_MAX, TITLE_BYTES_MAX, Trace,
+    WayIn, WayInError,
+};
 use kernel::{
     Address, Denied, DoorAddress, Fresh, Principal, Scope, agent_grant_of, authorize_new, is_under,
 };
 use store::{Chosen, NewSession};
 
-impl Engine {
+impl WayIn {
     /// The session that would be made, if agent and directory are there and theirs to choose.
     pub(super) fn new_session(
         &self,
@@ -18,23 +21,23 @@ impl Engine {
         if_new: &IfNew,
         bind: Option<Address>,
         trace: &Trace,
-    ) -> Result<NewSession, Refused> {
+    ) -> Result<NewSession, WayInError> {
         let address = bind.as_ref().map(|address| trace.address(address));
         let agent = self.agent_for(by, if_new.agent.as_deref(), address)?;
         check_if_new(if_new)?;
-        let session = self.mint_session();
+        let session = self.ports.mint_session();
         let chosen = match &if_new.directory {
             Some(directory) => Some(self.directory_for(by, directory)?),
             None => None,
         };
-        let directory = chosen.clone().unwrap_or_else(|| self.ground().own(session));
+        let directory = chosen.clone().unwrap_or_else(|| self.ground.own(session));
         let chosen = Chosen { agent: agent.clone(), directory: chosen };
         let (model, mode, worktree) = (if_new.model.clone(), if_new.mode.clone(), None);
         let scope = Scope { directory, agent, model, mode, worktree };
         let (origin, enter) = (None, if_new.worktree.clone());
         enter.as_ref().map_or(Ok(()), check_worktree)?;
-        let (title, open_max) = (if_new.title.clone(), self.limits().open_max);
-        let org_open_max = self.limits().org_open_max;
+        let (title, open_max) = (if_new.title.clone(), self.ports.limits.open_max);
+        let org_open_max = self.ports.limits.org_open_max;
         Ok(NewSession { session, scope, origin, enter, title, bind, chosen, open_max, org_open_max })
     }
 
@@ -44,56 +47,55 @@ impl Engine {
         by: &Principal,
         named: Option<&str>,
         address: Option<DoorAddress<'_>>,
-    ) -> Result<String, Refused> {
-        let agent = named.unwrap_or(self.default_agent());
+    ) -> Result<String, WayInError> {
+        let agent = named.unwrap_or(self.roster.default_agent());
         let fresh = Fresh { address, agent, directory: None };
-        let seen = self.agents_by_name().contains_key(agent) && agent_grant_of(by, agent).is_some();
+        let seen = self.roster.agents().contains_key(agent) && agent_grant_of(by, agent).is_some();
         match authorize_new(by, fresh, ()) {
             // What it is called is not told to whom it is not shown.
-            Err(Denied::AgentNotYours) if !seen && named.is_none() => Err(Refused::AgentNotYours),
+            Err(Denied::AgentNotYours) if !seen && named.is_none() => Err(AccessError::AgentNotYours.into()),
             Ok(_) | Err(Denied::AgentNotYours) if !seen => {
-                Err(Refused::UnknownAgent { name: agent.to_owned(), known: self.agents_seen_by(by) })
+                Err(ConflictError::UnknownAgent { name: agent.to_owned(), known: self.roster.seen_by(by) }
+                    .into())
             }
             Ok(_) => Ok(agent.to_owned()),
-            Err(denied) => Err(Refused::denied(denied, "session")),
+            Err(denied) => Err(AccessError::denied(denied, "session").into()),
         }
-    }
-
-    /// The names of the agents that there are for them.
-    pub(crate) fn agents_seen_by(&self, by: &Principal) -> Vec<String> {
-        let seen = self.agents_by_name().keys().filter(|name| agent_grant_of(by, name).is_some());
-        seen.cloned().collect()
     }
 
     /// The canonical form of a directory that was chosen. Outside of what the caller may choose, nothing is said of what is
     /// there.
-    pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, Refused> {
+    pub(super) fn directory_for(&self, by: &Principal, directory: &str) -> Result<String, WayInError> {
         // A relative one is refused as such, before anybody looks.
         let (relative, roundabout) =
             (!directory.starts_with('/'), directory.split('/').any(|part| part == ".."));
         let near = relative || !roundabout && by.roots.iter().any(|root| is_under(directory, root));
-        self.ground().check(directory).map_err(|why| {
-            if near { Refused::BadDirectory { reason: why.into() } } else { Refused::DirectoryNotYours }
+        self.ground.check(directory).map_err(|why| {
+            if near {
+                BadDirectory { reason: why.into() }.into()
+            } else {
+                AccessError::DirectoryNotYours.into()
+            }
         })
     }
 }
 
 /// What was asked for of a session that may be made.
-fn check_if_new(if_new: &IfNew) -> Result<(), Refused> {
+fn check_if_new(if_new: &IfNew) -> Result<(), InvalidError> {
     check_title(if_new.title.as_deref())?;
     for (field, name) in [("model", &if_new.model), ("mode", &if_new.mode)] {
         if name.as_ref().is_some_and(|name| name.is_empty() || name.len() > MODEL_BYTES_MAX) {
             let reason = format!("must have 1 to {MODEL_BYTES_MAX} bytes");
-            return Err(Refused::Invalid { field, reason });
+            return Err(InvalidError { field, reason });
         }
     }
     Ok(())
 }
 
-pub(super) fn check_title(title: Option<&str>) -> Result<(), Refused> {
+pub(super) fn check_title(title: Option<&str>) -> Result<(), InvalidError> {
     if title.is_some_and(|title| title.len() > TITLE_BYTES_MAX) {
         let reason = format!("longer than {TITLE_BYTES_MAX} bytes");
-        return Err(Refused::Invalid { field: "title", reason });
+        return Err(InvalidError { field: "title", reason });
     }
     Ok(())
 }

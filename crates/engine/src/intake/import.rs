@@ -12,7 +12,7 @@ use crate::cluster::Happened;
 use crate::export::{Export, PAST_KINDS, PAST_SAID_MAX, PAST_STORIES_MAX, PAST_TURNS_MAX, PastTurn};
 use crate::inbound::encode_parts;
 use crate::story::{Imported, SaidThere, Story, retold};
-use crate::{Engine, IfNew, Made, Refused, TEXT_BYTES_MAX, Trace};
+use crate::{IfNew, Made, TEXT_BYTES_MAX, Trace, UnavailableError, WayIn, WayInError};
 use kernel::{
     Change, Command, Delivery, Fact, Failure, Fence, Given, MessageId, Moment, Outcome, PersonId, Policy,
     Principal, Refusal, Report, Request, Scope, Session, SessionId, Setting, Slot, Term, Turn,
@@ -22,7 +22,7 @@ use store::{Cause, Create, Entry, Import, NewFact, Past, PastMessage};
 /// How long the name of an org or a person may be.
 const NAME_BYTES_MAX: usize = 400;
 
-impl Engine {
+impl WayIn {
     /// Makes a session with this past. `digest` says which file it is, so that a repetition is recognised.
     pub async fn import(
         &self,
@@ -31,7 +31,7 @@ impl Engine {
         if_new: IfNew,
         digest: [u8; 32],
         trace: Trace,
-    ) -> Result<Made, Refused> {
+    ) -> Result<Made, WayInError> {
         let named = export.session.to_string();
         let result = self.import_now(by, &export, if_new, digest, &trace).await;
         self.note_refusal(by, "import", &trace, Some(named), result).await
@@ -47,7 +47,7 @@ impl Engine {
     ) -> Result<Made, Declined> {
         check_trace(trace)?;
         check(export)?;
-        let key = self.key("import", trace, &(&if_new, &digest));
+        let key = self.ports.key("import", trace, &(&if_new, &digest));
         let if_new = IfNew { title: if_new.title.or_else(|| export.title.clone()), ..if_new };
         let mut session = match self.new_session(by, &if_new, None, trace) {
             Ok(session) => session,
@@ -57,17 +57,17 @@ impl Engine {
         // Until the log says where it acts, it does so without an agent that has a name here.
         session.scope = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
         let past = Some(Retelling::new(self, by.person).tell(export, here)?);
-        let (subject, trail) = (Some(export.session.to_string()), self.trail("import", trace));
+        let (subject, trail) = (Some(export.session.to_string()), self.ports.trail("import", trace));
         let made =
             self.create(by, Create { session, past, subject, key, trail, schemes: trace.schemes }).await?;
-        self.cluster().tell(Happened::Facts(made.session, Vec::new()));
+        self.ports.cluster.tell(Happened::Facts(made.session, Vec::new()));
         Ok(made)
     }
 }
 
 /// Whether it is something that could have happened. The door has looked at the form of it.
-fn check(export: &Export) -> Result<(), Refused> {
-    let bad = |line: usize, reason: String| Err(Refused::BadExport { line, reason });
+fn check(export: &Export) -> Result<(), WayInError> {
+    let bad = |line: usize, reason: String| Err(WayInError::BadExport { line, reason });
     if export.turns.len() > PAST_TURNS_MAX {
         return bad(1, format!("there are more than {PAST_TURNS_MAX} turns"));
     }
@@ -112,7 +112,7 @@ fn bad_name(name: &str) -> Option<String> {
 
 /// A conversation on its way through the kernel.
 struct Retelling<'a> {
-    engine: &'a Engine,
+    way_in: &'a WayIn,
     by: PersonId,
     now: Moment,
     policy: Policy,
@@ -122,13 +122,13 @@ struct Retelling<'a> {
 }
 
 impl<'a> Retelling<'a> {
-    fn new(engine: &'a Engine, by: PersonId) -> Self {
-        let (now, policy) = (engine.now(), engine.policy());
+    fn new(way_in: &'a WayIn, by: PersonId) -> Self {
+        let (now, policy) = (way_in.ports.now(), way_in.policy);
         let (session, facts, messages) = (Session::default(), Vec::new(), Vec::new());
-        Self { engine, by, now, policy, session, facts, messages }
+        Self { way_in, by, now, policy, session, facts, messages }
     }
 
-    fn tell(mut self, export: &Export, here: Scope) -> Result<Past, Refused> {
+    fn tell(mut self, export: &Export, here: Scope) -> Result<Past, UnavailableError> {
         let there = Scope { agent: String::new(), model: None, mode: None, ..here.clone() };
         self.step(Cause::Keeper, Command::Open { scope: there, origin: None, enter: None })?;
         self.story(Turn(0), Cause::Keeper, &Story::Imported(&whole(export)));
@@ -146,7 +146,7 @@ impl<'a> Retelling<'a> {
         Ok(Past { import, messages: self.messages, facts: self.facts })
     }
 
-    fn turn(&mut self, session: SessionId, past: &PastTurn) -> Result<(), Refused> {
+    fn turn(&mut self, session: SessionId, past: &PastTurn) -> Result<(), UnavailableError> {
         let Some((first, steered)) = past.said.split_first() else { return Ok(()) };
         let message = self.say(Delivery::Queue, encode_parts(&first.parts))?;
         let fence = self.fence().ok_or_else(impossible)?;
@@ -165,7 +165,7 @@ impl<'a> Retelling<'a> {
     }
 
     /// The turn ends as it did there. What was gone there is not gone here: nothing of it was ever here.
-    fn end(&mut self, message: MessageId, fence: Fence, outcome: Outcome) -> Result<(), Refused> {
+    fn end(&mut self, message: MessageId, fence: Fence, outcome: Outcome) -> Result<(), UnavailableError> {
         match outcome {
             Outcome::Answered => self.report(fence, Report::Finished { native: None }),
             Outcome::Interrupted => self.report(fence, Report::Lost),
@@ -183,15 +183,15 @@ impl<'a> Retelling<'a> {
         }
     }
 
-    fn say(&mut self, delivery: Delivery, words: bytes::Bytes) -> Result<MessageId, Refused> {
-        let message = self.engine.mint_message();
+    fn say(&mut self, delivery: Delivery, words: bytes::Bytes) -> Result<MessageId, UnavailableError> {
+        let message = self.way_in.ports.mint_message();
         self.messages.push(PastMessage { message, words, delivery });
         let command = Command::Say { message, by: self.by, delivery, under: None };
         self.step(Cause::Message(message), command)?;
         Ok(message)
     }
 
-    fn report(&mut self, fence: Fence, report: Report) -> Result<(), Refused> {
+    fn report(&mut self, fence: Fence, report: Report) -> Result<(), UnavailableError> {
         self.step(Cause::Runner, Command::Report { fence, report })
     }
 
@@ -199,11 +199,11 @@ impl<'a> Retelling<'a> {
         self.session.running().and_then(|running| running.stage.fence())
     }
 
-    fn step(&mut self, cause: Cause, command: Command) -> Result<(), Refused> {
+    fn step(&mut self, cause: Cause, command: Command) -> Result<(), UnavailableError> {
         self.step_at(self.now, cause, command)
     }
 
-    fn step_at(&mut self, now: Moment, cause: Cause, command: Command) -> Result<(), Refused> {
+    fn step_at(&mut self, now: Moment, cause: Cause, command: Command) -> Result<(), UnavailableError> {
         // No keeper has had it yet, so its term is the one before all of theirs.
         let (term, slot, can_steer) = (Term(0), Slot::Free, true);
         let given = Given { now, term, policy: self.policy, slot, can_steer };
@@ -225,8 +225,8 @@ impl<'a> Retelling<'a> {
 }
 
 /// Each step is one that the rules allow: if one is refused after all, nothing has been written.
-fn impossible() -> Refused {
-    Refused::Unavailable("the conversation cannot be told again".to_owned())
+fn impossible() -> UnavailableError {
+    UnavailableError::Unavailable("the conversation cannot be told again".to_owned())
 }
 
 /// What is said of the conversation as a whole, before anything else.

@@ -3,7 +3,8 @@
 //! The hash outlives this version, so it is made of what is written down for good (`store::record`, texts of ids, stable
 //! words), never of how a type prints itself.
 
-use crate::{CallerKey, Engine, Inbound, Trace};
+use crate::engine_ports::EnginePorts;
+use crate::{CallerKey, Inbound, Trace};
 use kernel::{Address, Remember, Request, To};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -13,7 +14,7 @@ use store::{Key, Resolved};
 /// How long an idempotency key is remembered.
 const KEY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
-impl Engine {
+impl EnginePorts {
     /// The key of a wish that is the same if this is; `body` is plain data.
     pub(crate) fn key(&self, verb: &'static str, trace: &Trace, body: &impl Serialize) -> Option<Key> {
         self.key_with(verb, trace, || hash_of(body, &[]))

@@ -1,16 +1,16 @@
 //! Whether a session may come to act there and so: the same questions as for a new session.
 
-use crate::{Engine, MODEL_BYTES_MAX, Refused};
+use crate::{AccessError, ConflictError, InvalidError, MODEL_BYTES_MAX, WayIn, WayInError};
 use kernel::{
     BadWorktree, Change, Epoch, Fresh, MessageId, NewWorktree, Principal, Record, Request, Scope, Setting,
     Turn, authorize_new, grant_of,
 };
 
-impl Engine {
+impl WayIn {
     /// Whether this caller may have a scope changed so, as far as that can be said before it happens.
-    pub(super) fn check_change(&self, by: &Principal, change: &Change) -> Result<(), Refused> {
+    pub(super) fn check_change(&self, by: &Principal, change: &Change) -> Result<(), WayInError> {
         match change {
-            Change::Enter(wanted) => check_worktree(wanted),
+            Change::Enter(wanted) => Ok(check_worktree(wanted)?),
             Change::Exit => Ok(()),
             Change::Set { agent, model, mode } => {
                 check_setting("model", model)?;
@@ -21,18 +21,20 @@ impl Engine {
                 let directory = self.directory_for(by, directory)?;
                 // The agent is the session's own and was asked about when it was chosen.
                 let fresh = Fresh { address: None, agent: "", directory: Some(&directory) };
-                authorize_new(by, fresh, ()).map(drop).map_err(|denied| Refused::denied(denied, "session"))
+                let allowed = authorize_new(by, fresh, ()).map(drop);
+                allowed.map_err(|denied| AccessError::denied(denied, "session").into())
             }
             // Nobody can ask for this but by releasing a message.
-            Change::Back { .. } => Err(Refused::Invalid {
+            Change::Back { .. } => Err(InvalidError {
                 field: "change",
                 reason: "release the message that was written for it instead".to_owned(),
-            }),
+            }
+            .into()),
         }
     }
 
     /// The request with everything in its one true form.
-    pub(super) fn settled(&self, by: &Principal, request: Request) -> Result<Request, Refused> {
+    pub(super) fn settled(&self, by: &Principal, request: Request) -> Result<Request, WayInError> {
         match request {
             Request::ChangeScope { session, change: Change::Relink { directory }, now } => {
                 let directory = self.directory_for(by, &directory)?;
@@ -47,14 +49,14 @@ impl Engine {
         &self,
         by: &Principal,
         message: MessageId,
-    ) -> Result<(Record, Scope), Refused> {
-        let none = Refused::NotFound { what: "message" };
-        let (record, row) = self.store().receipt(message).await?.ok_or(none.clone())?;
+    ) -> Result<(Record, Scope), WayInError> {
+        let none = AccessError::NotFound { what: "message" };
+        let (record, row) = self.ports.store.receipt(message).await?.ok_or(none)?;
         if grant_of(by, &record).is_none() {
-            return Err(none);
+            return Err(none.into());
         }
-        let Some(epoch) = row.epoch else { return Err(Refused::Changed) };
-        let scope = self.store().scope(record.session, epoch).await?.ok_or(Refused::Changed)?;
+        let Some(epoch) = row.epoch else { return Err(ConflictError::Changed.into()) };
+        let scope = self.ports.store.scope(record.session, epoch).await?.ok_or(ConflictError::Changed)?;
         Ok((record, scope))
     }
 
@@ -66,14 +68,14 @@ impl Engine {
         record: &Record,
         turn: Turn,
         under: Option<Epoch>,
-    ) -> Result<Epoch, Refused> {
+    ) -> Result<Epoch, WayInError> {
         if grant_of(by, record).is_none() {
-            return Err(Refused::NotFound { what: "session" });
+            return Err(AccessError::NotFound { what: "session" }.into());
         }
-        let row = self.store().turn(record.session, turn).await?;
-        let then = row.and_then(|row| row.epoch).ok_or(Refused::NotFound { what: "turn" })?;
-        let Some((_, now)) = self.store().session(record.session).await? else { return Ok(then) };
-        let scope = self.store().scope(record.session, then).await?;
+        let row = self.ports.store.turn(record.session, turn).await?;
+        let then = row.and_then(|row| row.epoch).ok_or(AccessError::NotFound { what: "turn" })?;
+        let Some((_, now)) = self.ports.store.session(record.session).await? else { return Ok(then) };
+        let scope = self.ports.store.scope(record.session, then).await?;
         let is_there = scope.is_some_and(|scope| {
             // An imported turn ran elsewhere, with an agent that has no name here.
             !scope.agent.is_empty()
@@ -89,15 +91,15 @@ impl Engine {
     }
 }
 
-pub(super) fn check_worktree(wanted: &NewWorktree) -> Result<(), Refused> {
-    wanted.check().map_err(|BadWorktree { field, reason }| Refused::Invalid { field, reason })
+pub(super) fn check_worktree(wanted: &NewWorktree) -> Result<(), InvalidError> {
+    wanted.check().map_err(|BadWorktree { field, reason }| InvalidError { field, reason })
 }
 
-fn check_setting(field: &'static str, setting: &Setting) -> Result<(), Refused> {
+fn check_setting(field: &'static str, setting: &Setting) -> Result<(), InvalidError> {
     match setting {
         Setting::To(name) if name.is_empty() || name.len() > MODEL_BYTES_MAX => {
             let reason = format!("must have 1 to {MODEL_BYTES_MAX} bytes");
-            Err(Refused::Invalid { field, reason })
+            Err(InvalidError { field, reason })
         }
         Setting::Keep | Setting::Default | Setting::To(_) => Ok(()),
     }

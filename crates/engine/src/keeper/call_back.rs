@@ -22,7 +22,7 @@ impl Keeper {
     /// Opens the way back for an attempt; none if there is none.
     pub(super) fn let_call_back(&self, launch: &mut Launch, by: PersonId) -> Option<Written> {
         let door = self.engine.call_back()?;
-        let (secret, now) = (self.engine.mint_credential(Purpose::Turn), self.engine.now());
+        let (secret, now) = (self.engine.ports().mint_credential(Purpose::Turn), self.engine.now());
         match door.open(self.session, &secret) {
             Ok(variables) => launch.variables = variables,
             Err(why) => {
@@ -30,7 +30,7 @@ impl Keeper {
                 return None;
             }
         }
-        let token = TokenId::from_bits(self.engine.mint_bits());
+        let token = TokenId::from_bits(self.engine.ports().mint_bits());
         let lasts_ms = self.engine.policy().turn_ms_max.saturating_add(MS_MORE);
         let row = TokenRow {
             rights: Rights::NONE.with(Right::Read).with(Right::Prompt),

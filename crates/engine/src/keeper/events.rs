@@ -118,7 +118,7 @@ impl Keeper {
         news: &mut News,
     ) -> Result<(), Stop> {
         let (terms, answer) = self.judge(tool, form).await?;
-        let approval = self.engine.mint_approval();
+        let approval = self.engine.ports().mint_approval();
         let Some(attempt) = self.outside.attempt_mut() else { return Ok(()) };
         attempt.end_words(&mut news.stories);
         attempt.runner.asked(approval, question);

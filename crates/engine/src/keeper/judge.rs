@@ -29,7 +29,7 @@ impl Keeper {
             let Judgement::Allow(rule) = judgement else { break judgement };
             let row = rows.iter().find(|row| row.rule == rule);
             match row {
-                Some(row) if !self.engine.rule_counts(self.org, row).await? => {
+                Some(row) if !self.engine.people().rule_counts(self.org, row).await? => {
                     rules.retain(|other| other.rule != rule);
                 }
                 Some(_) | None => break judgement,

@@ -125,7 +125,7 @@ impl Keeper {
             scope: self.scope.clone(),
             agent: self.agent(),
             whose: self.owner().await?,
-            walled: self.engine.needs_wall().await?,
+            walled: self.engine.rights_cache().needs_wall().await?,
             term: self.term,
             // The tree of a fork is made once, from its origin's; later it enters worktrees like anybody.
             fork_of: self.origin.filter(|_| self.state.pending().is_some_and(|pending| pending.from_start)),
@@ -162,8 +162,8 @@ impl Keeper {
         launch.model = self.scope.model.clone();
         launch.mode = self.scope.mode.clone();
         launch.whose = self.owner().await?;
-        launch.walled = self.engine.needs_wall().await?;
-        launch.account = match self.engine.account_of(self.org, run.by, &*agent).await {
+        launch.walled = self.engine.rights_cache().needs_wall().await?;
+        launch.account = match self.engine.people().account_of(self.org, run.by, &*agent).await {
             Ok(account) => account,
             Err(NoAccount::Store(error)) => return Err(Stop::Store(error)),
             Err(NoAccount::Unusable(reason)) => return Ok(refused(self, reason)),
@@ -194,7 +194,7 @@ impl Keeper {
     async fn owner(&self) -> Result<String, Stop> {
         let found = self.engine.store().session(self.session).await?;
         let Some((record, _)) = found else { return Ok(String::new()) };
-        Ok(self.engine.handle_in(record.org, record.owner).await?.unwrap_or_default())
+        Ok(self.engine.rights_cache().handle_in(record.org, record.owner).await?.unwrap_or_default())
     }
 
     pub(super) async fn text_of(&self, message: MessageId) -> Result<String, Stop> {

@@ -169,7 +169,7 @@ impl Keeper {
     async fn limited_claims(&self, plan: &Plan) -> Result<Vec<(Claim, u32)>, Stop> {
         let limits = self.engine.limits();
         let org_awake_max = match plan.starts {
-            Some(_) => self.engine.settings_of(self.org).await?.awake_max,
+            Some(_) => self.engine.rights_cache().settings_of(self.org).await?.awake_max,
             None => None,
         };
         let org_awake_max = org_awake_max.map_or(limits.org_awake_max, |max| max.min(limits.org_awake_max));

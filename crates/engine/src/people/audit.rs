@@ -1,6 +1,7 @@
 //! Reading the audit, and proving that nobody has changed it.
 
-use crate::{Engine, Refused};
+use super::change::may;
+use crate::{People, PeopleError};
 use kernel::{Moment, OrgAct, PersonId, Principal};
 use store::{AuditQuery, AuditRow, ChainHead, ChainKey, chain};
 
@@ -46,25 +47,25 @@ pub struct Broken {
     pub why: &'static str,
 }
 
-impl Engine {
+impl People {
     /// A page of the org's audit, newest first.
-    pub async fn audit(&self, by: &Principal, wish: AuditWish) -> Result<Vec<AuditRow>, Refused> {
-        self.may(by, OrgAct::Audit)?;
+    pub async fn audit(&self, by: &Principal, wish: AuditWish) -> Result<Vec<AuditRow>, PeopleError> {
+        may(by, OrgAct::Audit)?;
         let AuditWish { since, until, who, what, subject, before, limit } = wish;
         let query = AuditQuery { org: by.org, since, until, who, what, subject, before, limit };
-        Ok(self.store().audit_page(query).await?)
+        Ok(self.ports.store.audit_page(query).await?)
     }
 
     /// Makes every seal of the org's chain again and compares. Whoever changed, took out or put in an entry without the
     /// key cannot have made the seals that follow.
-    pub async fn verify_audit(&self, by: &Principal) -> Result<Verified, Refused> {
-        self.may(by, OrgAct::Audit)?;
+    pub async fn verify_audit(&self, by: &Principal) -> Result<Verified, PeopleError> {
+        may(by, OrgAct::Audit)?;
         // What is sealed from here on may be read or not; what was sealed before must be there.
-        let end = self.store().chain_head(by.org).await?;
-        let key = self.seal().chain_key();
+        let end = self.ports.store.chain_head(by.org).await?;
+        let key = self.seal.chain_key();
         let mut verified = Verified { entries: 0, head: ChainHead::default(), broken: None };
         loop {
-            let page = self.store().sealed(by.org, verified.head.number, PAGE).await?;
+            let page = self.ports.store.sealed(by.org, verified.head.number, PAGE).await?;
             for row in &page {
                 verified.broken = compare(&key, &mut verified.head, row, end);
                 if verified.broken.is_some() {

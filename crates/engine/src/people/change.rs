@@ -2,11 +2,11 @@
 //! key and its trail, and whoever watches hears of it.
 
 use crate::intake::check_trace;
-use crate::{Engine, Refused, Trace};
-use kernel::people::{RULES_MAX, may_ask};
+use crate::{AccessError, ConflictError, People, PeopleError, Trace};
+use kernel::people::may_ask;
 use kernel::{OrgAct, Principal, authorize_rule};
 use serde::Serialize;
-use store::{NewChange, Outcome, PeopleChange, PeopleRefusal, StoreError};
+use store::{NewChange, Outcome, PeopleChange, StoreError};
 
 /// What came of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,15 +18,15 @@ pub(super) enum Changed {
 
 impl Changed {
     /// For changes that show a secret: it is shown once.
-    pub(super) fn only_now(self) -> Result<(), Refused> {
+    pub(super) fn only_now(self) -> Result<(), PeopleError> {
         match self {
             Self::Now => Ok(()),
-            Self::Before => Err(Refused::ShownOnce),
+            Self::Before => Err(PeopleError::ShownOnce),
         }
     }
 }
 
-impl Engine {
+impl People {
     /// Changes who may do what; a refusal is in the audit when this answers. `body` is what makes two wishes the same: no
     /// secrets.
     pub(super) async fn change(
@@ -35,73 +35,62 @@ impl Engine {
         change: PeopleChange,
         body: impl Serialize,
         trace: &Trace,
-    ) -> Result<Changed, Refused> {
+    ) -> Result<Changed, PeopleError> {
         let verb = change.verb();
         self.note_refusal(by, verb, trace, None, check_trace(trace)).await?;
-        let (key, trail) = (self.key(verb, trace, &body), self.trail(verb, trace));
+        let (key, trail) = (self.ports.key(verb, trace, &body), self.ports.trail(verb, trace));
         let new = NewChange { change, key, trail };
-        let (engine, by) = (self.clone(), by.clone());
+        let (ports, by) = (self.ports.clone(), by.clone());
         // Whoever hangs up does not keep others from hearing of it.
-        let outcome = self.surely(async move {
-            let outcome = engine.store().change(by, new).await;
+        let outcome = self.ports.surely(async move {
+            let outcome = ports.store.change(by, new).await;
             if let Ok(Outcome::Done(())) | Err(StoreError::Unknown(_)) = outcome {
-                engine.rights_changed();
+                ports.rights_changed();
             }
-            engine.audited();
-            Ok(outcome?)
+            ports.audited();
+            outcome
         });
         match outcome.await? {
             Outcome::Done(()) => Ok(Changed::Now),
             Outcome::Repeated(()) => Ok(Changed::Before),
-            Outcome::Conflict => Err(Refused::KeyReused),
+            Outcome::Conflict => Err(ConflictError::KeyReused.into()),
             Outcome::Refused(why) => Err(why.into()),
         }
     }
 
-    /// Whether they could make such a change at all: for whoever has to do something costly before it.
-    pub(super) fn may_ask(&self, by: &Principal, change: &PeopleChange) -> Result<(), Refused> {
-        may_ask(by, change).map_err(Refused::from)
+    /// One audit entry per refusal: whatever reaches the store writes its own, this is for the rest.
+    pub(crate) async fn note_refusal<T>(
+        &self,
+        by: &Principal,
+        verb: &'static str,
+        trace: &Trace,
+        subject: Option<String>,
+        result: Result<T, impl Into<PeopleError>>,
+    ) -> Result<T, PeopleError> {
+        let refused = match result {
+            Ok(done) => return Ok(done),
+            Err(refused) => refused.into(),
+        };
+        self.ports.note((by.org, by.person), verb, trace, subject, &refused).await;
+        Err(refused)
     }
 
-    /// Whether they may do this with their org.
-    pub(crate) fn may(&self, by: &Principal, act: OrgAct) -> Result<(), Refused> {
-        authorize_rule(by, act, ()).map(drop).map_err(|denied| Refused::denied(denied, "org"))
+    /// Whether they could make such a change at all: for whoever has to do something costly before it.
+    pub(super) fn may_ask(&self, by: &Principal, change: &PeopleChange) -> Result<(), PeopleError> {
+        may_ask(by, change).map_err(PeopleError::from)
     }
 }
 
-impl From<PeopleRefusal> for Refused {
-    fn from(why: PeopleRefusal) -> Self {
-        let invalid = |field, reason: &str| Self::Invalid { field, reason: reason.to_owned() };
-        match why {
-            PeopleRefusal::Unauthenticated => Self::Unauthenticated,
-            PeopleRefusal::Denied(denied) => Self::denied(denied, "org"),
-            PeopleRefusal::NotFound(what) => Self::NotFound { what },
-            PeopleRefusal::Taken(what) => Self::Taken { what },
-            PeopleRefusal::LastOwner => Self::LastOwner,
-            PeopleRefusal::CannotOwn => Self::CannotOwn,
-            // Whoever proved that it is not knows what was found.
-            PeopleRefusal::NotWalled => Self::WallNotProved { findings: Vec::new() },
-            PeopleRefusal::OneClient => {
-                invalid("client", "this credential is for one client name: use one that is for all")
-            }
-            PeopleRefusal::OtherClient => {
-                invalid("client", "must be the one of the credential that makes it")
-            }
-            PeopleRefusal::NotTheirPassword => {
-                invalid("password", "only they can set it: remove it, and make them a link")
-            }
-            PeopleRefusal::Changed => Self::Changed,
-            PeopleRefusal::Ended(session, why) => Self::SessionEnded { session, why },
-            PeopleRefusal::Over => invalid("until", "lies in the past"),
-            PeopleRefusal::TooManyRules => Self::TooManyRules { limit: RULES_MAX as usize },
-        }
-    }
+/// Whether they may do this with their org.
+pub(crate) fn may(by: &Principal, act: OrgAct) -> Result<(), AccessError> {
+    authorize_rule(by, act, ()).map(drop).map_err(|denied| AccessError::denied(denied, "org"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use kernel::{Denied, EndWhy, Grant, Right, Role, SessionId};
+    use store::PeopleRefusal;
 
     #[test]
     fn a_refusal_is_called_the_same_in_the_audit_and_on_the_wire() {
@@ -127,7 +116,7 @@ mod tests {
             PeopleRefusal::TooManyRules,
         ];
         for why in denied.map(PeopleRefusal::Denied).into_iter().chain(all) {
-            assert_eq!(Refused::from(why).code(), why.code(), "{why:?}");
+            assert_eq!(PeopleError::from(why).code(), why.code(), "{why:?}");
         }
     }
 }

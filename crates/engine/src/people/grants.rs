@@ -1,25 +1,27 @@
 //! What is given on sessions and agents, and to whom; and handing sessions over.
 
-use crate::{Engine, Refused, Trace};
+use super::change::may;
+use crate::{AccessError, ConflictError, People, PeopleError, Trace};
 use kernel::{Act, Grant, Grantee, OrgAct, PersonId, Principal, SessionId, authorize, authorize_right};
 use store::{GrantRow, PeopleChange, Resource, grantee_text};
 
-impl Engine {
+impl People {
     /// What was given on it. Of a session whoever manages it sees that, of an agent an admin.
-    pub async fn grants(&self, by: &Principal, on: Resource) -> Result<Vec<GrantRow>, Refused> {
-        let denied = |denied| Refused::denied(denied, "session");
+    pub async fn grants(&self, by: &Principal, on: Resource) -> Result<Vec<GrantRow>, PeopleError> {
+        let denied = |denied| AccessError::denied(denied, "session");
         match &on {
             Resource::Session(session) => {
                 authorize_right(by, Act::Rule).map_err(denied)?;
-                let record = self.record(*session).await?;
+                let record = self.ports.record(*session).await?;
+                let record = record.ok_or(AccessError::NotFound { what: "session" })?;
                 authorize(by, Act::Rule, &record, ()).map_err(denied)?;
             }
             Resource::Agent(agent) => {
-                self.may(by, OrgAct::Rules)?;
+                may(by, OrgAct::Rules)?;
                 self.known_agent(by, agent)?;
             }
         }
-        Ok(self.store().grants(by.org, on).await?)
+        Ok(self.ports.store.grants(by.org, on).await?)
     }
 
     /// Gives it, in place of whatever they were given on it before.
@@ -30,9 +32,10 @@ impl Engine {
         to: Grantee,
         grant: Grant,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PeopleError> {
         if let Resource::Agent(agent) = &on {
-            let known = self.may(by, OrgAct::Rules).and_then(|()| self.known_agent(by, agent));
+            let may = may(by, OrgAct::Rules).map_err(PeopleError::from);
+            let known = may.and_then(|()| self.known_agent(by, agent));
             self.note_refusal(by, "give", &trace, Some(agent.clone()), known).await?;
         }
         let body = (resource_text(&on), grantee_text(to), format!("{grant:?}"));
@@ -46,7 +49,7 @@ impl Engine {
         on: Resource,
         to: Grantee,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PeopleError> {
         let body = (resource_text(&on), grantee_text(to));
         self.change(by, PeopleChange::TakeBack { on, to }, body, &trace).await.map(drop)
     }
@@ -58,7 +61,7 @@ impl Engine {
         session: SessionId,
         to: PersonId,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PeopleError> {
         let body = (session.to_string(), to.to_string());
         self.change(by, PeopleChange::HandOver { session, to }, body, &trace).await.map(drop)
     }
@@ -70,17 +73,17 @@ impl Engine {
         from: PersonId,
         to: PersonId,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PeopleError> {
         let body = (from.to_string(), to.to_string());
         self.change(by, PeopleChange::HandOverAll { from, to }, body, &trace).await.map(drop)
     }
 
     /// What is given on an agent that is not there would count when one of that name comes.
-    fn known_agent(&self, by: &Principal, agent: &str) -> Result<(), Refused> {
-        if self.agents_by_name().contains_key(agent) {
+    fn known_agent(&self, by: &Principal, agent: &str) -> Result<(), PeopleError> {
+        if self.roster.agents().contains_key(agent) {
             return Ok(());
         }
-        Err(Refused::UnknownAgent { name: agent.to_owned(), known: self.agents_seen_by(by) })
+        Err(ConflictError::UnknownAgent { name: agent.to_owned(), known: self.roster.seen_by(by) }.into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Links that let somebody in, once.
 
 use super::Secret;
-use crate::{Engine, Refused, Trace};
+use crate::{People, PeopleError, Trace};
 use kernel::{Moment, PersonId, Principal};
 use store::{LoginRow, NewLink, PeopleChange};
 
@@ -26,14 +26,14 @@ impl LinkSecret {
     }
 }
 
-impl Engine {
+impl People {
     /// A link by which they sign in, once. It is shown once.
     pub async fn make_link(
         &self,
         by: &Principal,
         person: PersonId,
         trace: Trace,
-    ) -> Result<LinkSecret, Refused> {
+    ) -> Result<LinkSecret, PeopleError> {
         let (secret, link) =
             if person == by.person { self.new_link(OWN_LINK_MS_MAX) } else { self.new_link(INVITE_MS_MAX) };
         let change = PeopleChange::MakeLink { person, link };
@@ -42,8 +42,8 @@ impl Engine {
     }
 
     /// Whose link this is, without spending it; none if it lets nobody in any more.
-    pub async fn look_at_link(&self, code: &str) -> Result<Option<LoginRow>, Refused> {
-        Ok(self.store().link(super::hash_of(code), self.now()).await?)
+    pub async fn look_at_link(&self, code: &str) -> Result<Option<LoginRow>, PeopleError> {
+        Ok(self.ports.store.link(super::hash_of(code), self.ports.now()).await?)
     }
 
     pub(super) fn new_invite(&self) -> (LinkSecret, NewLink) {
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     fn new_link(&self, ms: u64) -> (LinkSecret, NewLink) {
-        let (secret, expires) = (self.mint_link(), self.now().after_ms(ms));
+        let (secret, expires) = (self.ports.mint_link(), self.ports.now().after_ms(ms));
         let link = NewLink { hash: secret.hash(), expires };
         (LinkSecret { secret, expires }, link)
     }

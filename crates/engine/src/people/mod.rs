@@ -32,11 +32,18 @@ pub use sign_in::{SignInFor, Signed};
 pub use tokens::MakeToken;
 pub use vouched::Vouched;
 
+pub(crate) use change::may;
 pub(crate) use passwords::Passwords;
 pub(crate) use rights_cache::{LOOK_EVERY, RightsCache};
 pub(crate) use uses::{Uses, write_uses_down};
 
-use crate::Refused;
+use crate::engine_ports::EnginePorts;
+use crate::roster::Roster;
+use crate::{AccessError, Ground, InvalidError, PeopleError, Seal, Wall};
+use kernel::{PersonId, Principal};
+use std::sync::Arc;
+use store::{NewOrg, TokenRow};
+use tokio::sync::watch;
 
 /// How long a name of a person, a group or a credential may be: 200 characters, whatever they are.
 pub const NAME_BYTES_MAX: usize = 800;
@@ -45,17 +52,65 @@ const HANDLE_BYTES_MAX: usize = 64;
 /// As long as an e-mail address can be: 254 characters, whatever they are.
 const EMAIL_BYTES_MAX: usize = 1_016;
 
+/// Who there is, and who may do what. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct People {
+    pub(crate) ports: Arc<EnginePorts>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) rights_cache: Arc<RightsCache>,
+    pub(crate) ground: Arc<dyn Ground>,
+    pub(crate) seal: Arc<dyn Seal>,
+    pub(crate) wall: Arc<dyn Wall>,
+    pub(crate) passwords: Arc<Passwords>,
+    pub(crate) uses: Arc<Uses>,
+}
+
+impl People {
+    /// The machine's person, who owns the first org; made at the first start.
+    pub async fn host(&self, fresh: NewOrg) -> Result<Principal, PeopleError> {
+        Ok(self.ports.store.host(fresh).await?)
+    }
+
+    /// Lets the machine's own credential in. Only the hash of its secret is stored.
+    pub async fn add_token(&self, token: TokenRow) -> Result<(), PeopleError> {
+        self.ports.store.add_token(token).await?;
+        self.ports.rights_changed();
+        Ok(())
+    }
+
+    /// Grows with every change of who may do what on this node: whatever was remembered of it is to be asked again.
+    pub fn rights(&self) -> watch::Receiver<u64> {
+        self.ports.cluster.rights()
+    }
+
+    /// The same principal with what they may do now: for whoever has held it for a while.
+    pub async fn refreshed(&self, by: &Principal) -> Result<Principal, PeopleError> {
+        let now = self.rights_cache.refreshed(by).await?;
+        Ok(now.ok_or(AccessError::Unauthenticated)?)
+    }
+
+    /// How somebody of the caller's org is called, for names beside ids. None if there is nobody of this id.
+    pub async fn handle_of(&self, by: &Principal, person: PersonId) -> Result<Option<String>, PeopleError> {
+        Ok(self.rights_cache.handle_of(by, person).await?)
+    }
+
+    /// Whether people are let in although nothing keeps their agents apart.
+    pub fn trusts_everyone(&self) -> bool {
+        self.rights_cache.trusts_everyone()
+    }
+}
+
 /// A name for people to read.
-fn check_name(field: &'static str, name: &str) -> Result<(), Refused> {
+fn check_name(field: &'static str, name: &str) -> Result<(), InvalidError> {
     let fits = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.trim().is_empty();
     if fits && !name.chars().any(char::is_control) {
         return Ok(());
     }
-    Err(Refused::Invalid { field, reason: format!("must have 1 to {NAME_BYTES_MAX} bytes, all visible") })
+    Err(InvalidError { field, reason: format!("must have 1 to {NAME_BYTES_MAX} bytes, all visible") })
 }
 
 /// A name that stands in addresses and in `ORG/NAME`.
-fn check_handle(field: &'static str, handle: &str) -> Result<(), Refused> {
+fn check_handle(field: &'static str, handle: &str) -> Result<(), InvalidError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     let begins = handle.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     if begins && handle.len() <= HANDLE_BYTES_MAX && handle.bytes().all(plain) {
@@ -64,11 +119,11 @@ fn check_handle(field: &'static str, handle: &str) -> Result<(), Refused> {
     let reason = format!(
         "must have 1 to {HANDLE_BYTES_MAX} of a-z, 0-9, dot, dash and underscore, and begin with a letter or digit"
     );
-    Err(Refused::Invalid { field, reason })
+    Err(InvalidError { field, reason })
 }
 
 /// An e-mail address in the form in which it is kept.
-fn email_of(typed: &str) -> Result<String, Refused> {
+fn email_of(typed: &str) -> Result<String, InvalidError> {
     let email = typed.trim().to_lowercase();
     let is_bad = |c: char| c.is_whitespace() || c.is_control();
     let halves = email.split_once('@').is_some_and(|(name, host)| {
@@ -78,7 +133,7 @@ fn email_of(typed: &str) -> Result<String, Refused> {
     if halves && email.len() <= EMAIL_BYTES_MAX && !email.contains(is_bad) {
         return Ok(email);
     }
-    Err(Refused::Invalid { field: "email", reason: "is not an e-mail address".to_owned() })
+    Err(InvalidError { field: "email", reason: "is not an e-mail address".to_owned() })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Whoever types a name that nobody has waits as long as whoever types a wrong password: both are compared with something.
 
-use crate::{Engine, Refused, Trace};
+use crate::{InvalidError, People, PeopleError, Trace, UnavailableError};
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use kernel::{PersonId, Principal};
@@ -41,7 +41,7 @@ impl Default for Passwords {
 
 impl Passwords {
     /// Whether it is this password. Takes as long if there is none.
-    pub(super) async fn is(&self, password: String, kept: Option<String>) -> Result<bool, Refused> {
+    pub(super) async fn is(&self, password: String, kept: Option<String>) -> Result<bool, UnavailableError> {
         self.compared.fetch_add(1, Ordering::Relaxed);
         let fits = password.chars().nth(*PASSWORD_LENGTH.end()).is_none();
         let is = self.work(move || {
@@ -53,23 +53,26 @@ impl Passwords {
     }
 
     /// What is kept of a password.
-    async fn hash(&self, password: String, salt: [u8; 32]) -> Result<String, Refused> {
+    async fn hash(&self, password: String, salt: [u8; 32]) -> Result<String, UnavailableError> {
         let hashed = self.work(move || {
             let hash = argon2().hash_password_with_salt(password.as_bytes(), &salt[..SALT_BYTES]);
             hash.map(|hash| hash.to_string()).map_err(|why| why.to_string())
         });
-        hashed.await?.map_err(Refused::Unavailable)
+        hashed.await?.map_err(UnavailableError::Unavailable)
     }
 
-    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
-        let busy = |_| Refused::Unavailable("too many people sign in at once; try again".to_owned());
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, UnavailableError> {
+        let busy = |_| UnavailableError::Unavailable("too many people sign in at once; try again".to_owned());
         let room = tokio::time::timeout(WAIT_MAX, self.room.clone().acquire_owned()).await.map_err(busy)?;
         let room = room.expect("nobody closes it");
         let worked = tokio::task::spawn_blocking(move || {
             let _room = room;
             work()
         });
-        worked.await.map_err(|why| Refused::Unavailable(why.to_string()))
+        worked.await.map_err(|why| UnavailableError::Unavailable(why.to_string()))
     }
 }
 
@@ -79,10 +82,10 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-impl Engine {
+impl People {
     /// How many passwords were compared since the start.
     pub fn passwords_compared(&self) -> u64 {
-        self.passwords().compared.load(Ordering::Relaxed)
+        self.passwords.compared.load(Ordering::Relaxed)
     }
 
     /// Sets one's own password, which takes the one before if there is one; or removes one's own or somebody else's. Every
@@ -94,7 +97,7 @@ impl Engine {
         current: Option<String>,
         new: Option<String>,
         trace: Trace,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PeopleError> {
         let checked = self.checked_password(by, person, current, new).await;
         let subject = Some(person.to_string());
         let (password, proved) = self.note_refusal(by, "set_password", &trace, subject, checked).await?;
@@ -118,7 +121,7 @@ impl Engine {
         person: PersonId,
         current: Option<String>,
         new: Option<String>,
-    ) -> Result<(Option<String>, Option<u64>), Refused> {
+    ) -> Result<(Option<String>, Option<u64>), PeopleError> {
         let (password, keep, proved) = (new.clone(), None, None);
         self.may_ask(by, &PeopleChange::SetPassword { person, password, keep, proved })?;
         let mut proved = None;
@@ -127,23 +130,23 @@ impl Engine {
             if let Some(new) = &new {
                 check_password(new, &me.person.handle, me.person.email.as_deref())?;
             }
-            let login = self.store().login(format!("{}/{}", me.org.name, me.person.handle)).await?;
+            let login = self.ports.store.login(format!("{}/{}", me.org.name, me.person.handle)).await?;
             proved = Some(login.as_ref().map_or(by.standing, |login| login.standing));
             let kept = login.and_then(|login| login.password);
-            if me.person.has_password && !self.passwords().is(current.unwrap_or_default(), kept).await? {
-                return Err(Refused::WrongSignIn);
+            if me.person.has_password && !self.passwords.is(current.unwrap_or_default(), kept).await? {
+                return Err(PeopleError::WrongSignIn);
             }
         }
         let password = match new {
-            Some(new) => Some(self.passwords().hash(new, self.mint_salt()).await?),
+            Some(new) => Some(self.passwords.hash(new, self.ports.mint_salt()).await?),
             None => None,
         };
         Ok((password, proved))
     }
 }
 
-fn check_password(password: &str, handle: &str, email: Option<&str>) -> Result<(), Refused> {
-    let invalid = |reason: String| Err(Refused::Invalid { field: "password", reason });
+fn check_password(password: &str, handle: &str, email: Option<&str>) -> Result<(), InvalidError> {
+    let invalid = |reason: String| Err(InvalidError { field: "password", reason });
     if !PASSWORD_LENGTH.contains(&password.chars().count()) {
         let (least, most) = PASSWORD_LENGTH.into_inner();
         return invalid(format!("must have {least} to {most} characters"));

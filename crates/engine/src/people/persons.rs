@@ -1,7 +1,8 @@
 //! People of an org: who they are, who is let in, and who no longer.
 
+use super::change::may;
 use super::{LinkSecret, check_handle, check_name, email_of};
-use crate::{Engine, Refused, Trace};
+use crate::{AccessError, InvalidError, People, PeopleError, Trace};
 use kernel::{Act, OrgAct, PersonId, Principal, Role, authorize_right};
 use store::{NewPerson, OrgRow, PeopleChange, PersonRow};
 
@@ -32,17 +33,17 @@ pub struct MeView {
     pub principal: Principal,
 }
 
-impl Engine {
+impl People {
     /// Who is asking, and what they may do.
-    pub async fn me(&self, by: &Principal) -> Result<MeView, Refused> {
-        authorize_right(by, Act::Read).map_err(|denied| Refused::denied(denied, "person"))?;
+    pub async fn me(&self, by: &Principal) -> Result<MeView, PeopleError> {
+        authorize_right(by, Act::Read).map_err(|denied| AccessError::denied(denied, "person"))?;
         self.myself(by).await
     }
 
     /// The stored rows of whoever asks.
-    pub(super) async fn myself(&self, by: &Principal) -> Result<MeView, Refused> {
-        let person = self.store().person(by.org, by.person).await?.ok_or(Refused::Unauthenticated)?;
-        let org = self.store().org(by.org).await?.ok_or(Refused::Unauthenticated)?;
+    pub(super) async fn myself(&self, by: &Principal) -> Result<MeView, PeopleError> {
+        let person = self.ports.store.person(by.org, by.person).await?.ok_or(AccessError::Unauthenticated)?;
+        let org = self.ports.store.org(by.org).await?.ok_or(AccessError::Unauthenticated)?;
         Ok(MeView { person, org, principal: by.clone() })
     }
 
@@ -52,25 +53,25 @@ impl Engine {
         by: &Principal,
         after: Option<String>,
         limit: usize,
-    ) -> Result<Vec<PersonRow>, Refused> {
-        self.may(by, OrgAct::SeePeople)?;
-        let rows = self.store().people(by.org, after, limit).await?;
+    ) -> Result<Vec<PersonRow>, PeopleError> {
+        may(by, OrgAct::SeePeople)?;
+        let rows = self.ports.store.people(by.org, after, limit).await?;
         Ok(rows.into_iter().map(|row| as_seen(by, row)).collect())
     }
 
     /// One of the org's people.
-    pub async fn person(&self, by: &Principal, person: PersonId) -> Result<PersonRow, Refused> {
-        self.may(by, OrgAct::SeePeople)?;
-        let row = self.store().person(by.org, person).await?;
-        row.map(|row| as_seen(by, row)).ok_or(Refused::NotFound { what: "person" })
+    pub async fn person(&self, by: &Principal, person: PersonId) -> Result<PersonRow, PeopleError> {
+        may(by, OrgAct::SeePeople)?;
+        let row = self.ports.store.person(by.org, person).await?;
+        row.map(|row| as_seen(by, row)).ok_or(AccessError::NotFound { what: "person" }.into())
     }
 
     /// One of the org's people, by their handle; for admins by their e-mail address, too.
-    pub async fn person_named(&self, by: &Principal, name: &str) -> Result<PersonRow, Refused> {
-        self.may(by, OrgAct::SeePeople)?;
-        let row = self.store().person_named(by.org, name.to_owned()).await?;
+    pub async fn person_named(&self, by: &Principal, name: &str) -> Result<PersonRow, PeopleError> {
+        may(by, OrgAct::SeePeople)?;
+        let row = self.ports.store.person_named(by.org, name.to_owned()).await?;
         let row = row.filter(|row| row.handle == name || sees_all_of(by, row));
-        row.map(|row| as_seen(by, row)).ok_or(Refused::NotFound { what: "person" })
+        row.map(|row| as_seen(by, row)).ok_or(AccessError::NotFound { what: "person" }.into())
     }
 
     /// Lets somebody in, by the link that comes with it: it is shown once. Refused while agents are not walled off.
@@ -79,9 +80,9 @@ impl Engine {
         by: &Principal,
         add: AddPerson,
         trace: Trace,
-    ) -> Result<(PersonRow, LinkSecret), Refused> {
-        let may = self.may(by, OrgAct::Person { role: Role::Viewer, becomes: Some(add.role) });
-        let person = may.and_then(|()| self.new_person(add));
+    ) -> Result<(PersonRow, LinkSecret), PeopleError> {
+        let may = may(by, OrgAct::Person { role: Role::Viewer, becomes: Some(add.role) });
+        let person = may.map_err(PeopleError::from).and_then(|()| Ok(self.new_person(add)?));
         let person = self.note_refusal(by, "add_person", &trace, None, person).await?;
         let (id, body) = (person.person, format!("{} {:?}", person.handle, person.role));
         let (wall, (secret, link)) = (self.wall_now().await, self.new_invite());
@@ -89,31 +90,32 @@ impl Engine {
             PeopleChange::AddPerson { person, or_handles: Vec::new(), link, walled: wall.is_proved() };
         let added = wall.tell(self.change(by, change, body, &trace).await)?.only_now();
         self.note_refusal(by, "add_person", &trace, None, added).await?;
-        let row = self.store().person(by.org, id).await?.ok_or(Refused::NotFound { what: "person" })?;
+        let row =
+            self.ports.store.person(by.org, id).await?.ok_or(AccessError::NotFound { what: "person" })?;
         Ok((row, secret))
     }
 
-    pub(super) fn new_person(&self, add: AddPerson) -> Result<NewPerson, Refused> {
+    pub(super) fn new_person(&self, add: AddPerson) -> Result<NewPerson, InvalidError> {
         check_handle("handle", &add.handle)?;
         add.name.iter().try_for_each(|name| check_name("name", name))?;
         let email = add.email.as_deref().map(email_of).transpose()?;
-        let person = PersonId::from_bits(self.mint_bits());
+        let person = PersonId::from_bits(self.ports.mint_bits());
         Ok(NewPerson { person, handle: add.handle, name: add.name, email, role: add.role })
     }
 
     /// Nobody else is let in while agents can read what is not theirs: that is tried out before.
     pub(super) async fn wall_now(&self) -> WallNow {
-        if self.trusts_everyone() {
+        if self.rights_cache.trusts_everyone() {
             return WallNow(None);
         }
-        let proof = self.wall().prove().await;
+        let proof = self.wall.prove().await;
         WallNow((!proof.proved).then_some(proof.findings))
     }
 
     /// Whether agents are kept from what is not theirs, tried out now.
-    pub async fn wall_proof(&self, by: &Principal) -> Result<crate::Proof, Refused> {
-        self.may(by, OrgAct::Rules)?;
-        Ok(self.wall().prove().await)
+    pub async fn wall_proof(&self, by: &Principal) -> Result<crate::Proof, PeopleError> {
+        may(by, OrgAct::Rules)?;
+        Ok(self.wall.prove().await)
     }
 
     /// Changes what somebody is called, or what they are in the org. Their own name anybody may change.
@@ -123,7 +125,7 @@ impl Engine {
         person: PersonId,
         to: PersonChange,
         trace: Trace,
-    ) -> Result<PersonRow, Refused> {
+    ) -> Result<PersonRow, PeopleError> {
         let checked = to.name.iter().try_for_each(|name| check_name("name", name));
         let email = checked.and_then(|()| to.email.as_deref().map(email_of).transpose());
         let subject = Some(person.to_string());
@@ -132,18 +134,18 @@ impl Engine {
         let (name, role) = (to.name.clone(), to.role);
         let change = PeopleChange::ChangePerson { person, name, email: email.clone(), role };
         self.change(by, change, body, &trace).await?;
-        let row = self.store().person(by.org, person).await?;
-        row.map(|row| as_seen(by, row)).ok_or(Refused::NotFound { what: "person" })
+        let row = self.ports.store.person(by.org, person).await?;
+        row.map(|row| as_seen(by, row)).ok_or(AccessError::NotFound { what: "person" }.into())
     }
 
     /// From now on they may do nothing: what waits of them is refused, and what runs is stopped.
-    pub async fn disable(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<(), Refused> {
+    pub async fn disable(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<(), PeopleError> {
         let change = PeopleChange::Disable { person };
         self.change(by, change, person.to_string(), &trace).await.map(drop)
     }
 
     /// Lets them come in again. Their credentials and links are gone: they need a new link.
-    pub async fn enable(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<(), Refused> {
+    pub async fn enable(&self, by: &Principal, person: PersonId, trace: Trace) -> Result<(), PeopleError> {
         let enable = |walled| PeopleChange::Enable { person, walled };
         // Whoever could not does not make us try the wall.
         let may = self.may_ask(by, &enable(true));
@@ -163,9 +165,11 @@ impl WallNow {
     }
 
     /// A refusal for it says what was found.
-    pub(super) fn tell<T>(self, result: Result<T, Refused>) -> Result<T, Refused> {
+    pub(super) fn tell<T>(self, result: Result<T, PeopleError>) -> Result<T, PeopleError> {
         result.map_err(|refused| match refused {
-            Refused::WallNotProved { .. } => Refused::WallNotProved { findings: self.0.unwrap_or_default() },
+            PeopleError::WallNotProved { .. } => {
+                PeopleError::WallNotProved { findings: self.0.unwrap_or_default() }
+            }
             refused => refused,
         })
     }

@@ -3,12 +3,14 @@
 //! Whoever watches for long asks again at every change on this node, and at least every `LOOK_EVERY`, because another node
 //! may have made one. A thousand watchers would ask the store the same; so an answer is shared while it is this young.
 
-use crate::{Engine, Refused};
+use crate::engine_ports::EnginePorts;
+use crate::view::readable;
+use crate::{AccessError, ViewError};
 use kernel::{OrgId, PersonId, Principal, Record, SessionId, TokenId};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{OrgSettings, SessionRow};
+use store::{OrgSettings, SessionRow, StoreError};
 use tokio::time::Instant;
 
 /// How often a watcher looks whether it may still watch. With `YOUNG`, less than a second.
@@ -19,8 +21,11 @@ const YOUNG: Duration = Duration::from_millis(300);
 const KNOWN_MAX: usize = 4_096;
 
 /// The cache: principals, records and settings, each for a moment, and only while nobody's rights have changed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RightsCache {
+    ports: Arc<EnginePorts>,
+    /// Whether people are let in although nothing keeps their agents apart.
+    trust_everyone: bool,
     principals: Young<TokenId, Option<Principal>>,
     records: Young<SessionId, Option<Record>>,
     settings: Young<OrgId, OrgSettings>,
@@ -61,84 +66,92 @@ impl<K: Ord, V: Clone> Young<K, V> {
     }
 }
 
-impl Engine {
-    /// The same principal with what they may do now: for whoever has held it for a while.
-    pub async fn refreshed(&self, by: &Principal) -> Result<Principal, Refused> {
-        let Some(credential) = by.credential else { return Ok(by.clone()) };
-        let rights = self.rights_now();
-        let known = match self.rights_cache().principals.young(&credential, rights) {
-            Some(known) => known,
-            None => {
-                let now = self.store().principal(credential, self.now()).await?;
-                self.rights_cache().principals.keep(credential, rights, now.clone());
-                now
-            }
-        };
-        known.ok_or(Refused::Unauthenticated)
+impl RightsCache {
+    pub(crate) fn new(ports: Arc<EnginePorts>, trust_everyone: bool) -> Self {
+        let (principals, records, settings) = (Young::default(), Young::default(), Young::default());
+        let (crowded, handles) = (Young::default(), Mutex::default());
+        Self { ports, trust_everyone, principals, records, settings, crowded, handles }
+    }
+
+    pub(crate) fn trusts_everyone(&self) -> bool {
+        self.trust_everyone
+    }
+
+    /// The same principal with what they may do now, for whoever has held it for a while; none if their credential is not
+    /// good any more.
+    pub(crate) async fn refreshed(&self, by: &Principal) -> Result<Option<Principal>, StoreError> {
+        let Some(credential) = by.credential else { return Ok(Some(by.clone())) };
+        let rights = self.ports.rights_now();
+        if let Some(known) = self.principals.young(&credential, rights) {
+            return Ok(known);
+        }
+        let now = self.ports.store.principal(credential, self.ports.now()).await?;
+        self.principals.keep(credential, rights, now.clone());
+        Ok(now)
     }
 
     /// Whether they may still read this session.
-    pub(crate) async fn may_still_read(&self, by: &Principal, session: SessionId) -> Result<(), Refused> {
-        let by = self.refreshed(by).await?;
-        let rights = self.rights_now();
-        let record = match self.rights_cache().records.young(&session, rights) {
+    pub(crate) async fn may_still_read(&self, by: &Principal, session: SessionId) -> Result<(), ViewError> {
+        let by = self.refreshed(by).await?.ok_or(AccessError::Unauthenticated)?;
+        let rights = self.ports.rights_now();
+        let record = match self.records.young(&session, rights) {
             Some(record) => record,
             None => {
-                let found: Option<(Record, SessionRow)> = self.store().session(session).await?;
+                let found: Option<(Record, SessionRow)> = self.ports.store.session(session).await?;
                 let record = found.map(|(record, _)| record);
-                self.rights_cache().records.keep(session, rights, record.clone());
+                self.records.keep(session, rights, record.clone());
                 record
             }
         };
-        let record = record.ok_or(Refused::NotFound { what: "session" })?;
-        crate::view::readable(&by, &record, "session")
+        let record = record.ok_or(AccessError::NotFound { what: "session" })?;
+        Ok(readable(&by, &record, "session")?)
     }
 
     /// What the org decides for itself.
-    pub(crate) async fn settings_of(&self, org: OrgId) -> Result<OrgSettings, store::StoreError> {
-        let rights = self.rights_now();
-        if let Some(settings) = self.rights_cache().settings.young(&org, rights) {
+    pub(crate) async fn settings_of(&self, org: OrgId) -> Result<OrgSettings, StoreError> {
+        let rights = self.ports.rights_now();
+        if let Some(settings) = self.settings.young(&org, rights) {
             return Ok(settings);
         }
-        let settings = self.store().org(org).await?.map(|row| row.settings).unwrap_or_default();
-        self.rights_cache().settings.keep(org, rights, settings);
+        let settings = self.ports.store.org(org).await?.map(|row| row.settings).unwrap_or_default();
+        self.settings.keep(org, rights, settings);
         Ok(settings)
     }
 
     /// Whether agents are not to be started without a wall: more than one person can come in here, and nobody has said that
     /// all of them are trusted. What was proved when they were let in may not be so any more.
-    pub(crate) async fn needs_wall(&self) -> Result<bool, store::StoreError> {
+    pub(crate) async fn needs_wall(&self) -> Result<bool, StoreError> {
         if self.trusts_everyone() {
             return Ok(false);
         }
-        let rights = self.rights_now();
-        if let Some(crowded) = self.rights_cache().crowded.young(&(), rights) {
+        let rights = self.ports.rights_now();
+        if let Some(crowded) = self.crowded.young(&(), rights) {
             return Ok(crowded);
         }
-        let people: u32 = self.store().orgs().await?.iter().map(|org| org.people).sum();
-        self.rights_cache().crowded.keep((), rights, people > 1);
+        let people: u32 = self.ports.store.orgs().await?.iter().map(|org| org.people).sum();
+        self.crowded.keep((), rights, people > 1);
         Ok(people > 1)
     }
 
     /// How somebody of the caller's org is called, for names beside ids. None if there is nobody of this id.
-    pub async fn handle_of(&self, by: &Principal, person: PersonId) -> Result<Option<String>, Refused> {
+    pub(crate) async fn handle_of(
+        &self,
+        by: &Principal,
+        person: PersonId,
+    ) -> Result<Option<String>, StoreError> {
         if person == by.person {
             return Ok(Some(by.handle.clone()));
         }
-        Ok(self.handle_in(by.org, person).await?)
+        self.handle_in(by.org, person).await
     }
 
-    pub(crate) async fn handle_in(
-        &self,
-        org: OrgId,
-        person: PersonId,
-    ) -> Result<Option<String>, store::StoreError> {
-        let handles = || self.rights_cache().handles.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) async fn handle_in(&self, org: OrgId, person: PersonId) -> Result<Option<String>, StoreError> {
+        let handles = || self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         let known = handles().get(&(org, person)).cloned();
         if known.is_some() {
             return Ok(known);
         }
-        let handle = self.store().person(org, person).await?.map(|row| row.handle);
+        let handle = self.ports.store.person(org, person).await?.map(|row| row.handle);
         if let Some(handle) = &handle {
             let mut handles = handles();
             if handles.len() >= KNOWN_MAX {

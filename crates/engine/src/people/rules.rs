@@ -1,7 +1,7 @@
 //! The org's rules for what agents ask: what is allowed or denied without asking, and whom to ask.
 
-use super::change::Changed;
-use crate::{Engine, Refused, Trace};
+use super::change::{Changed, may};
+use crate::{AccessError, ConflictError, InvalidError, People, PeopleError, Trace};
 use kernel::{Act, OrgAct, OrgId, Principal, RuleId, SessionId, authorize, authorize_rule, grant_of};
 use serde::Serialize;
 use store::{PeopleChange, RuleEffect, RuleRow, StoreError, grantee_text};
@@ -21,22 +21,22 @@ pub struct NewRule {
     pub until: Option<kernel::Moment>,
 }
 
-impl Engine {
+impl People {
     /// The rules that count now: those for everybody, and those of sessions that the caller sees.
-    pub async fn rules(&self, by: &Principal) -> Result<Vec<RuleRow>, Refused> {
-        self.may(by, OrgAct::SeePeople)?;
+    pub async fn rules(&self, by: &Principal) -> Result<Vec<RuleRow>, PeopleError> {
+        may(by, OrgAct::SeePeople)?;
         let mut seen = Vec::new();
-        for row in self.store().rules(by.org).await? {
-            if row.in_force(self.now()).is_some() && self.sees_rule(by, &row).await? {
+        for row in self.ports.store.rules(by.org).await? {
+            if row.in_force(self.ports.now()).is_some() && self.sees_rule(by, &row).await? {
                 seen.push(row);
             }
         }
         Ok(seen)
     }
 
-    async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, Refused> {
+    async fn sees_rule(&self, by: &Principal, row: &RuleRow) -> Result<bool, StoreError> {
         let Some(session) = row.session else { return Ok(true) };
-        let found = self.store().session(session).await?;
+        let found = self.ports.store.session(session).await?;
         Ok(found.is_some_and(|(record, _)| grant_of(by, &record).is_some()))
     }
 
@@ -46,10 +46,10 @@ impl Engine {
         if row.effect != RuleEffect::Allow {
             return Ok(true);
         }
-        let maker = self.store().person(org, row.by).await?;
+        let maker = self.ports.store.person(org, row.by).await?;
         let Some(maker) = maker.filter(|maker| maker.disabled_at.is_none()) else { return Ok(false) };
         let is_in = |group: &store::GroupRow| group.people.contains(&row.by);
-        let groups = self.store().groups(org).await?.into_iter().filter(is_in).map(|group| group.group);
+        let groups = self.ports.store.groups(org).await?.into_iter().filter(is_in).map(|group| group.group);
         let maker = Principal {
             role: maker.role,
             groups: groups.collect(),
@@ -58,12 +58,12 @@ impl Engine {
         let Some(session) = row.session else {
             return Ok(authorize_rule(&maker, OrgAct::Rules, ()).is_ok());
         };
-        let found = self.store().session(session).await?;
+        let found = self.ports.store.session(session).await?;
         Ok(found.is_some_and(|(record, _)| authorize(&maker, Act::Rule, &record, ()).is_ok()))
     }
 
     /// Makes a rule. Whoever manages a session makes those for it, an admin makes the others.
-    pub async fn add_rule(&self, by: &Principal, new: NewRule, trace: Trace) -> Result<RuleRow, Refused> {
+    pub async fn add_rule(&self, by: &Principal, new: NewRule, trace: Trace) -> Result<RuleRow, PeopleError> {
         let checked = self.checked_rule(by, new);
         let rule = self.note_refusal(by, "add_rule", &trace, None, checked).await?;
         let change = PeopleChange::AddRule(rule.clone());
@@ -74,36 +74,38 @@ impl Engine {
         }
     }
 
-    fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, Refused> {
+    fn checked_rule(&self, by: &Principal, new: NewRule) -> Result<RuleRow, PeopleError> {
         let NewRule { agent, tool, directory, session, effect, until } = new;
         // A rule may be about a directory that is not there (any more, or yet): it is compared as it is written.
-        let directory = directory.map(|path| self.ground().check(&path).unwrap_or(path));
-        let (rule, since) = (RuleId::from_bits(self.mint_bits()), self.now());
+        let directory = directory.map(|path| self.ground.check(&path).unwrap_or(path));
+        let (rule, since) = (RuleId::from_bits(self.ports.mint_bits()), self.ports.now());
         let row = RuleRow { rule, by: by.person, since, agent, tool, directory, session, effect, until };
         self.may_ask(by, &PeopleChange::AddRule(row.clone()))?;
-        if let Some(name) = row.agent.as_ref().filter(|name| !self.agents_by_name().contains_key(*name)) {
-            return Err(Refused::UnknownAgent { name: name.clone(), known: self.agents_seen_by(by) });
+        if let Some(name) = row.agent.as_ref().filter(|name| !self.roster.agents().contains_key(*name)) {
+            return Err(
+                ConflictError::UnknownAgent { name: name.clone(), known: self.roster.seen_by(by) }.into()
+            );
         }
         let RuleRow { agent, tool, directory, session, .. } = &row;
         let named = agent.is_some() || tool.is_some() || directory.is_some() || session.is_some();
         if effect == RuleEffect::Allow && !named {
             let reason = "name an agent, a tool, a directory or a session: everything is too much to allow";
-            return Err(Refused::Invalid { field: "effect", reason: reason.to_owned() });
+            return Err(InvalidError { field: "effect", reason: reason.to_owned() }.into());
         }
         Ok(row)
     }
 
-    async fn made_before(&self, by: &Principal, wanted: &RuleRow) -> Result<RuleRow, Refused> {
-        let rows = self.store().rules(by.org).await?;
+    async fn made_before(&self, by: &Principal, wanted: &RuleRow) -> Result<RuleRow, PeopleError> {
+        let rows = self.ports.store.rules(by.org).await?;
         let same = |row: &RuleRow| {
             let RuleRow { rule, since, .. } = *row;
             RuleRow { rule, since, ..wanted.clone() } == *row
         };
-        rows.into_iter().find(same).ok_or(Refused::NotFound { what: "rule" })
+        rows.into_iter().find(same).ok_or(AccessError::NotFound { what: "rule" }.into())
     }
 
     /// Removes a rule. Whoever may make it may remove it.
-    pub async fn remove_rule(&self, by: &Principal, rule: RuleId, trace: Trace) -> Result<(), Refused> {
+    pub async fn remove_rule(&self, by: &Principal, rule: RuleId, trace: Trace) -> Result<(), PeopleError> {
         self.change(by, PeopleChange::RemoveRule(rule), rule.to_string(), &trace).await.map(drop)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::Secret;
 use crate::intake::RESOLVE_MAX;
-use crate::{Engine, Refused, Trace};
+use crate::{ConflictError, InvalidError, People, PeopleError, Trace};
 use kernel::{Moment, OrgId, PersonId, TokenId};
 use store::{AuditEntry, LoginRow, Purpose, SignedIn, TokenRow};
 
@@ -32,7 +32,7 @@ pub struct Signed {
     pub expires: Option<Moment>,
 }
 
-impl Engine {
+impl People {
     /// Lets somebody in by their password. `typed` is an e-mail address, `NAME` or `ORG/NAME`.
     pub async fn sign_in_by_password(
         &self,
@@ -40,15 +40,15 @@ impl Engine {
         password: String,
         at: SignInFor,
         trace: Trace,
-    ) -> Result<Signed, Refused> {
+    ) -> Result<Signed, PeopleError> {
         for _ in 0..RESOLVE_MAX {
             let login = if typed.len() <= TYPED_BYTES_MAX {
-                self.store().login(typed.trim().to_owned()).await?
+                self.ports.store.login(typed.trim().to_owned()).await?
             } else {
                 None
             };
             let kept = login.as_ref().and_then(|login| login.password.clone());
-            let is = self.passwords().is(password.clone(), kept).await?;
+            let is = self.passwords.is(password.clone(), kept).await?;
             let Some(login) = login.as_ref().filter(|login| is && !login.is_disabled) else {
                 return self.not_let_in(login.as_ref(), &trace).await;
             };
@@ -56,17 +56,22 @@ impl Engine {
                 return Ok(signed);
             }
         }
-        Err(Refused::Changed)
+        Err(ConflictError::Changed.into())
     }
 
     /// Lets somebody in by a link, which is spent then.
-    pub async fn sign_in_by_link(&self, code: &str, at: SignInFor, trace: Trace) -> Result<Signed, Refused> {
+    pub async fn sign_in_by_link(
+        &self,
+        code: &str,
+        at: SignInFor,
+        trace: Trace,
+    ) -> Result<Signed, PeopleError> {
         let (secret, row) = self.new_sign_in(PersonId::ENGINE, &at)?;
         let (token, expires) = (row.token, row.expires);
-        let trail = self.trail("sign_in", &trace);
-        let spent = self.store().spend_link(super::hash_of(code), Some(row.into()), trail).await?;
+        let trail = self.ports.trail("sign_in", &trace);
+        let spent = self.ports.store.spend_link(super::hash_of(code), Some(row.into()), trail).await?;
         let Some(login) = spent else { return self.not_let_in(None, &trace).await };
-        self.audited();
+        self.ports.audited();
         let LoginRow { org, person, handle, .. } = login;
         Ok(Signed { secret, token, org, person, handle, expires })
     }
@@ -77,30 +82,30 @@ impl Engine {
         login: &LoginRow,
         at: &SignInFor,
         trace: &Trace,
-    ) -> Result<Option<Signed>, Refused> {
+    ) -> Result<Option<Signed>, PeopleError> {
         let (secret, token) = self.new_sign_in(login.person, at)?;
         let LoginRow { org, person, handle, standing, .. } = login.clone();
         let (id, expires) = (token.token, token.expires);
-        let trail = self.trail("sign_in", trace);
-        if !self.store().sign_in(SignedIn { standing, token, org, trail }).await? {
+        let trail = self.ports.trail("sign_in", trace);
+        if !self.ports.store.sign_in(SignedIn { standing, token, org, trail }).await? {
             return Ok(None);
         }
-        self.audited();
+        self.ports.audited();
         Ok(Some(Signed { secret, token: id, org, person, handle, expires }))
     }
 
-    fn new_sign_in(&self, person: PersonId, at: &SignInFor) -> Result<(Secret, TokenRow), Refused> {
+    fn new_sign_in(&self, person: PersonId, at: &SignInFor) -> Result<(Secret, TokenRow), InvalidError> {
         at.name.iter().try_for_each(|name| super::check_name("name", name))?;
         let (days, idle_days) = match at.purpose {
             Purpose::Browser => (30, 7),
             Purpose::Cli => (90, 30),
             Purpose::Machine | Purpose::Api | Purpose::Turn => {
                 let reason = "one signs in with a browser or a terminal".to_owned();
-                return Err(Refused::Invalid { field: "for", reason });
+                return Err(InvalidError { field: "for", reason });
             }
         };
-        let (secret, now) = (self.mint_credential(at.purpose), self.now());
-        let token = TokenId::from_bits(self.mint_bits());
+        let (secret, now) = (self.ports.mint_credential(at.purpose), self.ports.now());
+        let token = TokenId::from_bits(self.ports.mint_bits());
         let full = TokenRow::full(token, secret.hash(), person, at.purpose, now);
         let row = TokenRow {
             name: at.name.clone(),
@@ -112,15 +117,19 @@ impl Engine {
     }
 
     /// What was typed is not written down: it may be a password.
-    pub(super) async fn not_let_in<T>(&self, login: Option<&LoginRow>, trace: &Trace) -> Result<T, Refused> {
-        let refused = Refused::WrongSignIn;
+    pub(super) async fn not_let_in<T>(
+        &self,
+        login: Option<&LoginRow>,
+        trace: &Trace,
+    ) -> Result<T, PeopleError> {
+        let refused = PeopleError::WrongSignIn;
         let by = login.map(|login| (login.org, login.person));
-        let trail = self.trail("sign_in", trace);
+        let trail = self.ports.trail("sign_in", trace);
         let entry = AuditEntry { by, subject: None, trail, refused: refused.code() };
-        if let Err(error) = self.store().audit(entry).await {
+        if let Err(error) = self.ports.store.audit(entry).await {
             tracing::warn!(%error, "a refused sign-in is missing in the audit");
         }
-        self.audited();
+        self.ports.audited();
         Err(refused)
     }
 }

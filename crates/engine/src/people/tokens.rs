@@ -1,7 +1,8 @@
 //! Credentials that people make, see and revoke; and the secrets of browsers, which are replaced as they age.
 
+use super::change::may;
 use super::{Secret, check_name};
-use crate::{Engine, Refused, Trace};
+use crate::{AccessError, InvalidError, People, PeopleError, Trace};
 use kernel::{Moment, OrgAct, PersonId, Principal, Rights, Role, TokenId};
 use std::sync::PoisonError;
 use store::{NewToken, PeopleChange, Purpose, TokenView};
@@ -26,20 +27,24 @@ pub struct MakeToken {
     pub client: Option<String>,
 }
 
-impl Engine {
+impl People {
     /// Somebody's credentials, the newest first; the caller's own if nobody is named.
-    pub async fn tokens(&self, by: &Principal, person: Option<PersonId>) -> Result<Vec<TokenView>, Refused> {
+    pub async fn tokens(
+        &self,
+        by: &Principal,
+        person: Option<PersonId>,
+    ) -> Result<Vec<TokenView>, PeopleError> {
         let person = person.unwrap_or(by.person);
         if person == by.person {
-            self.may(by, OrgAct::Myself)?;
+            may(by, OrgAct::Myself)?;
         } else {
             // Whoever could change nobody is told so before anybody is looked up.
-            self.may(by, OrgAct::Person { role: Role::Viewer, becomes: None })?;
-            let row = self.store().person(by.org, person).await?;
-            let row = row.ok_or(Refused::NotFound { what: "person" })?;
-            self.may(by, OrgAct::Person { role: row.role, becomes: None })?;
+            may(by, OrgAct::Person { role: Role::Viewer, becomes: None })?;
+            let row = self.ports.store.person(by.org, person).await?;
+            let row = row.ok_or(AccessError::NotFound { what: "person" })?;
+            may(by, OrgAct::Person { role: row.role, becomes: None })?;
         }
-        Ok(self.store().tokens(by.org, person).await?)
+        Ok(self.ports.store.tokens(by.org, person).await?)
     }
 
     /// Makes a credential of the caller's own. Its secret is shown once.
@@ -48,11 +53,11 @@ impl Engine {
         by: &Principal,
         make: MakeToken,
         trace: Trace,
-    ) -> Result<(TokenView, Secret), Refused> {
+    ) -> Result<(TokenView, Secret), PeopleError> {
         let checked = self.check_token(by, &make);
         self.note_refusal(by, "make_token", &trace, None, checked).await?;
-        let secret = self.mint_credential(Purpose::Api);
-        let (token, now) = (TokenId::from_bits(self.mint_bits()), self.now());
+        let secret = self.ports.mint_credential(Purpose::Api);
+        let (token, now) = (TokenId::from_bits(self.ports.mint_bits()), self.ports.now());
         let MakeToken { name, rights, expires, client } = make;
         let body = (name.clone(), rights.bits(), expires.map(|at| at.0), client.clone());
         let (purpose, idle_ms_max, name) = (Purpose::Api, None, Some(name));
@@ -63,14 +68,14 @@ impl Engine {
         Ok((view, secret))
     }
 
-    fn check_token(&self, by: &Principal, make: &MakeToken) -> Result<(), Refused> {
-        let invalid = |field, reason: &str| Err(Refused::Invalid { field, reason: reason.to_owned() });
-        self.may(by, OrgAct::Mint { rights: make.rights })?;
+    fn check_token(&self, by: &Principal, make: &MakeToken) -> Result<(), PeopleError> {
+        let invalid = |field, reason: &str| Err(InvalidError { field, reason: reason.to_owned() }.into());
+        may(by, OrgAct::Mint { rights: make.rights })?;
         check_name("name", &make.name)?;
         if make.rights == Rights::NONE {
             return invalid("rights", "name at least one: read, prompt, approve, manage, admin");
         }
-        if make.expires.is_some_and(|at| at <= self.now()) {
+        if make.expires.is_some_and(|at| at <= self.ports.now()) {
             return invalid("expires", "lies in the past");
         }
         if let Some(client) = &make.client {
@@ -80,13 +85,18 @@ impl Engine {
     }
 
     /// Makes a credential good for nothing: one's own, or one of somebody whom one may change.
-    pub async fn revoke_token(&self, by: &Principal, token: TokenId, trace: Trace) -> Result<(), Refused> {
+    pub async fn revoke_token(
+        &self,
+        by: &Principal,
+        token: TokenId,
+        trace: Trace,
+    ) -> Result<(), PeopleError> {
         let change = PeopleChange::RevokeToken { token };
         self.change(by, change, token.to_string(), &trace).await.map(drop)
     }
 
     /// Makes the credential that the caller came with good for nothing. It needs no right: whoever holds it may end it.
-    pub async fn sign_out(&self, by: &Principal, trace: Trace) -> Result<(), Refused> {
+    pub async fn sign_out(&self, by: &Principal, trace: Trace) -> Result<(), PeopleError> {
         let Some(token) = by.credential else { return Ok(()) };
         let change = PeopleChange::RevokeToken { token };
         self.change(by, change, token.to_string(), &trace).await.map(drop)
@@ -94,13 +104,13 @@ impl Engine {
 
     /// Another secret for a browser whose secret has aged; none if it has not, or is no browser's. The old one stays good
     /// for a minute.
-    pub async fn rotate(&self, by: &Principal) -> Result<Option<Secret>, Refused> {
+    pub async fn rotate(&self, by: &Principal) -> Result<Option<Secret>, PeopleError> {
         let Some(token) = by.credential else { return Ok(None) };
-        let now = self.now();
+        let now = self.ports.now();
         let due = match self.renewal(token) {
             Some(due) => due,
             None => {
-                let rows = self.store().tokens(by.org, by.person).await?;
+                let rows = self.ports.store.tokens(by.org, by.person).await?;
                 let row = rows.into_iter().find(|row| row.token == token);
                 let made = row.filter(|row| row.purpose == Purpose::Browser).map(|row| row.made_at);
                 made.map_or(Moment(u64::MAX), |at| at.after_ms(RENEW_MS))
@@ -111,20 +121,20 @@ impl Engine {
         if due > now {
             return Ok(None);
         }
-        let secret = self.mint_credential(Purpose::Browser);
+        let secret = self.ports.mint_credential(Purpose::Browser);
         let old_until = now.after_ms(GRACE_MS);
-        let rotated = self.store().rotate_token(token, secret.hash(), now, old_until).await;
+        let rotated = self.ports.store.rotate_token(token, secret.hash(), now, old_until).await;
         // What could not be done is still due: the next answer tries again.
         let there = rotated.inspect_err(|_| self.renew_at(token, due))?;
         Ok(there.then_some(secret))
     }
 
     fn renewal(&self, token: TokenId) -> Option<Moment> {
-        self.uses().renewals.lock().unwrap_or_else(PoisonError::into_inner).get(&token).copied()
+        self.uses.renewals.lock().unwrap_or_else(PoisonError::into_inner).get(&token).copied()
     }
 
     fn renew_at(&self, token: TokenId, at: Moment) {
-        let mut renewals = self.uses().renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut renewals = self.uses.renewals.lock().unwrap_or_else(PoisonError::into_inner);
         if renewals.len() >= RENEWALS_MAX {
             renewals.clear();
         }

@@ -1,6 +1,6 @@
 //! Whose a credential is, and when it was last used. Written down now and then: it may be late, and may be lost.
 
-use crate::{Engine, Refused};
+use crate::{People, PeopleError};
 use kernel::{Moment, Principal, TokenId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,9 @@ impl Uses {
     }
 }
 
-pub(crate) fn write_uses_down(engine: &Engine) {
-    let noting = engine.clone();
-    engine.spawn(async move {
+pub(crate) fn write_uses_down(people: &People) {
+    let noting = people.clone();
+    people.ports.tasks.spawn(async move {
         loop {
             tokio::time::sleep(WRITE_EVERY).await;
             if let Err(error) = noting.note_uses().await {
@@ -37,22 +37,22 @@ pub(crate) fn write_uses_down(engine: &Engine) {
     });
 }
 
-impl Engine {
+impl People {
     /// Whose credential is this? `hash` is the SHA-256 of the secret.
-    pub async fn principal(&self, hash: [u8; 32]) -> Result<Option<Principal>, Refused> {
-        let now = self.now();
-        let found = self.store().token(hash, now).await?;
+    pub async fn principal(&self, hash: [u8; 32]) -> Result<Option<Principal>, PeopleError> {
+        let now = self.ports.now();
+        let found = self.ports.store.token(hash, now).await?;
         if let Some(credential) = found.as_ref().and_then(|by| by.credential) {
-            self.uses().last().insert(credential, now);
+            self.uses.last().insert(credential, now);
         }
         Ok(found)
     }
 
     pub(crate) async fn note_uses(&self) -> Result<(), StoreError> {
-        let used: Vec<_> = std::mem::take(&mut *self.uses().last()).into_iter().collect();
+        let used: Vec<_> = std::mem::take(&mut *self.uses.last()).into_iter().collect();
         if used.is_empty() {
             return Ok(());
         }
-        self.store().touch_tokens(used).await
+        self.ports.store.touch_tokens(used).await
     }
 }

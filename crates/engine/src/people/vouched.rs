@@ -7,9 +7,9 @@
 
 use super::{SignInFor, Signed, check_handle};
 use crate::intake::RESOLVE_MAX;
-use crate::{AddPerson, Engine, Refused, Trace};
+use crate::{AddPerson, ConflictError, People, PeopleError, Trace};
 use kernel::{OrgId, PersonId, Principal, Role};
-use store::{NewLink, OrgRow, PeopleChange};
+use store::{NewLink, OrgRow, PeopleChange, StoreError};
 
 /// How many handles are tried for somebody new.
 const HANDLES_MAX: usize = 20;
@@ -33,17 +33,17 @@ pub struct Vouched {
     pub create: Option<Role>,
 }
 
-impl Engine {
+impl People {
     /// Lets somebody in for whom an identity provider vouches.
     pub async fn sign_in_by_identity(
         &self,
         vouched: &Vouched,
         at: SignInFor,
         trace: Trace,
-    ) -> Result<Signed, Refused> {
+    ) -> Result<Signed, PeopleError> {
         let Some(org) = self.org_of(vouched).await? else { return self.not_let_in(None, &trace).await };
         for _ in 0..RESOLVE_MAX {
-            let known = self.store().identity(vouched.issuer.clone(), vouched.subject.clone()).await?;
+            let known = self.ports.store.identity(vouched.issuer.clone(), vouched.subject.clone()).await?;
             let Some(login) = known else {
                 match self.tie_somebody(&org, vouched, &trace).await? {
                     true => continue,
@@ -58,11 +58,11 @@ impl Engine {
                 return Ok(signed);
             }
         }
-        Err(Refused::Changed)
+        Err(ConflictError::Changed.into())
     }
 
-    async fn org_of(&self, vouched: &Vouched) -> Result<Option<OrgRow>, Refused> {
-        let orgs = self.store().orgs().await?;
+    async fn org_of(&self, vouched: &Vouched) -> Result<Option<OrgRow>, StoreError> {
+        let orgs = self.ports.store.orgs().await?;
         Ok(match &vouched.org {
             Some(name) => orgs.into_iter().find(|org| org.name.eq_ignore_ascii_case(name)),
             None => orgs.into_iter().min_by_key(|org| (org.made_at, org.org)),
@@ -70,9 +70,14 @@ impl Engine {
     }
 
     /// Gives the provider's name to whoever it is meant for. Answers whether there is anybody.
-    async fn tie_somebody(&self, org: &OrgRow, vouched: &Vouched, trace: &Trace) -> Result<bool, Refused> {
+    async fn tie_somebody(
+        &self,
+        org: &OrgRow,
+        vouched: &Vouched,
+        trace: &Trace,
+    ) -> Result<bool, PeopleError> {
         let Some(email) = &vouched.email else { return Ok(false) };
-        let found = self.store().person_named(org.org, email.clone()).await?;
+        let found = self.ports.store.person_named(org.org, email.clone()).await?;
         // A handle that looks like an address is not one.
         let found = found.filter(|row| row.email.as_ref() == Some(email));
         let person = match (found, vouched.create) {
@@ -87,7 +92,7 @@ impl Engine {
         match self.change(&self.house(org.org), change, body, &without_key(trace)).await {
             Ok(_) => Ok(true),
             // They have another name there already, so this is somebody else.
-            Err(Refused::Taken { .. }) => Ok(false),
+            Err(PeopleError::Taken(_)) => Ok(false),
             Err(refused) => Err(refused),
         }
     }
@@ -99,13 +104,13 @@ impl Engine {
         vouched: &Vouched,
         role: Role,
         trace: &Trace,
-    ) -> Result<PersonId, Refused> {
+    ) -> Result<PersonId, PeopleError> {
         let (name, email, handle) = (vouched.name.clone(), vouched.email.clone(), stem_of(vouched));
         let or_handles = (2..=HANDLES_MAX).map(|number| format!("{handle}-{number}")).collect();
         let person = self.new_person(AddPerson { handle, name, email, role })?;
         let (id, body) = (person.person, person.handle.clone());
         // They need no link; whoever is new has one, so this one is over before anybody has seen it.
-        let link = NewLink { hash: self.mint_link().hash(), expires: self.now() };
+        let link = NewLink { hash: self.ports.mint_link().hash(), expires: self.ports.now() };
         let wall = self.wall_now().await;
         let change = PeopleChange::AddPerson { person, or_handles, link, walled: wall.is_proved() };
         let added = self.change(&self.house(org.org), change, body, &without_key(trace)).await;

@@ -4,7 +4,7 @@ use crate::puppet::Puppet;
 use crate::vocabulary::{of_type, said, speaking, stories, turn, world_of};
 use crate::world::{World, trace};
 use agent::{Account, AgentEvent};
-use engine::{AccountView, ReceiptState, Refused, SECRET_BYTES_MAX};
+use engine::{AccessError, AccountView, InvalidError, PeopleError, ReceiptState, SECRET_BYTES_MAX};
 use kernel::{Grant, Role, To};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +17,12 @@ fn secrets(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-async fn give(world: &World, value: &str) -> Result<AccountView, Refused> {
-    world.engine.set_account(&world.me, "puppet", secrets(&[("PUPPET_KEY", value)]), trace(None)).await
+async fn give(world: &World, value: &str) -> Result<AccountView, PeopleError> {
+    world
+        .engine
+        .people()
+        .set_account(&world.me, "puppet", secrets(&[("PUPPET_KEY", value)]), trace(None))
+        .await
 }
 
 fn accounts(puppet: &Puppet) -> Vec<Account> {
@@ -37,7 +41,7 @@ async fn a_persons_own_sign_in_is_used_in_their_turns_and_in_nobody_elses() {
     world.store.grant(session, bob.person, Some(Grant::Prompt));
     let mut inbound = said(&world, To::Session(session));
     inbound.by = bob;
-    let receipt = world.engine.send(inbound).await.unwrap().accepted;
+    let receipt = world.engine.way_in().send(inbound).await.unwrap().accepted;
     world.settled(receipt.message).await;
 
     let mine = vec![("PUPPET_KEY".to_owned(), "hush".to_owned())];
@@ -59,14 +63,14 @@ async fn a_sign_in_that_cannot_be_opened_refuses_the_turn_and_is_never_silently_
     give(&world, "hush").await.unwrap();
     world.seal.change();
     world.restart().await;
-    let receipt = world.engine.send(said(&world, To::New)).await.unwrap().accepted;
+    let receipt = world.engine.way_in().send(said(&world, To::New)).await.unwrap().accepted;
     let view = world.settled(receipt.message).await;
     assert_eq!((view.row.state, view.row.why), (ReceiptState::Failed, Some("refused")));
     let notice = view.notice.unwrap();
     assert!(notice.contains("homing agents account set puppet"), "{notice}");
     assert!(accounts(&puppet).is_empty(), "nothing was started");
 
-    world.engine.remove_account(&world.me, "puppet", trace(None)).await.unwrap();
+    world.engine.people().remove_account(&world.me, "puppet", trace(None)).await.unwrap();
     turn(&world, To::New).await;
     assert_eq!(accounts(&puppet), [Account::House]);
 }
@@ -88,8 +92,9 @@ async fn one_persons_sealed_row_is_of_no_use_to_another() {
     let mut inbound = said(&world, To::New);
     inbound.if_new.directory = None;
     inbound.by = bob.clone();
-    let receipt = world.engine.send(inbound).await.unwrap().accepted;
-    let view = world.engine.receipt_within(&bob, receipt.message, Duration::from_secs(60)).await.unwrap();
+    let receipt = world.engine.way_in().send(inbound).await.unwrap().accepted;
+    let view =
+        world.engine.views().receipt_within(&bob, receipt.message, Duration::from_secs(60)).await.unwrap();
     assert_eq!((view.row.state, view.row.why), (ReceiptState::Failed, Some("refused")));
     assert!(accounts(&puppet).is_empty());
 }
@@ -97,15 +102,16 @@ async fn one_persons_sealed_row_is_of_no_use_to_another() {
 #[tokio::test(start_paused = true)]
 async fn a_sign_in_can_be_seen_by_its_names_only_and_only_by_whoever_gave_it() {
     let world = world_of(&puppet()).await;
-    assert_eq!(world.engine.account(&world.me, "puppet").await, Ok(None));
+    assert_eq!(world.engine.people().account(&world.me, "puppet").await, Ok(None));
     let given = give(&world, "hush").await.unwrap();
     assert_eq!(given.names, ["PUPPET_KEY"]);
-    assert_eq!(world.engine.account(&world.me, "puppet").await, Ok(Some(given)));
+    assert_eq!(world.engine.people().account(&world.me, "puppet").await, Ok(Some(given)));
     let bob = world.let_in("bob", Role::Member).await;
-    assert_eq!(world.engine.account(&bob, "puppet").await, Ok(None));
-    let nobody = Refused::NotFound { what: "agent" };
-    assert_eq!(world.engine.account(&world.me, "nobody").await, Err(nobody.clone()));
-    let set = world.engine.set_account(&world.me, "nobody", secrets(&[("A", "b")]), trace(None)).await;
+    assert_eq!(world.engine.people().account(&bob, "puppet").await, Ok(None));
+    let nobody: PeopleError = AccessError::NotFound { what: "agent" }.into();
+    assert_eq!(world.engine.people().account(&world.me, "nobody").await, Err(nobody.clone()));
+    let set =
+        world.engine.people().set_account(&world.me, "nobody", secrets(&[("A", "b")]), trace(None)).await;
     assert_eq!(set, Err(nobody));
 }
 
@@ -122,8 +128,12 @@ async fn only_what_an_agent_takes_can_be_given_and_every_refusal_is_in_the_audit
         ("scripted", secrets(&[("PUPPET_KEY", "hush")])),
     ];
     for (agent, secrets) in bad.clone() {
-        let refused = world.engine.set_account(&world.me, agent, secrets, trace(None)).await.unwrap_err();
-        assert!(matches!(refused, Refused::Invalid { field: "secrets", .. }), "{refused:?}");
+        let refused =
+            world.engine.people().set_account(&world.me, agent, secrets, trace(None)).await.unwrap_err();
+        assert!(
+            matches!(refused, PeopleError::Invalid(InvalidError { field: "secrets", .. })),
+            "{refused:?}"
+        );
         assert!(!refused.to_string().contains("hush"));
     }
     let audit = world.store.snapshot().audit;

@@ -1,7 +1,10 @@
 //! Stories of questions: who answers them, with what, and who is told that they came too late.
 
 use crate::world::{World, state_and_why, trace};
-use engine::{ApprovalState, Granted, Limits, NewRule, ReceiptState, Refused, RuleEffect, RuleRow, Settled};
+use engine::{
+    AccessError, ApprovalState, ConflictError, Granted, InvalidError, Limits, NewRule, PeopleError,
+    ReceiptState, RuleEffect, RuleRow, Settled, WayInError,
+};
 use kernel::{
     Answer, Answerer, ApprovalForm, ApprovalId, Fact, Grant, Grantee, Policy, Principal, Remember, Request,
     Role, SessionId, To, Unattended,
@@ -22,7 +25,7 @@ fn about_hammer(effect: RuleEffect) -> NewRule {
 
 impl World {
     async fn rule(&self, new: NewRule) -> RuleRow {
-        self.engine.add_rule(&self.me, new, trace(None)).await.unwrap()
+        self.engine.people().add_rule(&self.me, new, trace(None)).await.unwrap()
     }
 
     async fn answered(&self, session: SessionId) -> Vec<(Answer, Answerer)> {
@@ -38,13 +41,13 @@ impl World {
     async fn friend(&self, session: SessionId, grant: Grant) -> Principal {
         let friend = self.let_in("friend", Role::Member).await;
         self.give(session, Grantee::Person(friend.person), grant).await;
-        self.engine.refreshed(&friend).await.unwrap()
+        self.engine.people().refreshed(&friend).await.unwrap()
     }
 }
 
-fn answered_before(refused: Result<Granted, Refused>) -> Settled {
+fn answered_before(refused: Result<Granted, WayInError>) -> Settled {
     match refused {
-        Err(Refused::AnsweredBefore(settled)) => *settled,
+        Err(WayInError::AnsweredBefore(settled)) => *settled,
         other => panic!("{other:?}"),
     }
 }
@@ -57,7 +60,7 @@ async fn of_two_answers_at_once_one_counts_and_the_other_is_told_who_was_first()
     let approval = world.question().await;
     let (mine, theirs) = tokio::join!(
         world.ask(says(approval, Answer::Yes)),
-        world.engine.ask(&friend, says(approval, Answer::No), trace(None)),
+        world.engine.way_in().ask(&friend, says(approval, Answer::No), trace(None)),
     );
     let (loser, first) = match (mine, theirs) {
         (Ok(Granted::Done), lost) => (answered_before(lost), (Answer::Yes, &world.me)),
@@ -85,16 +88,16 @@ async fn a_question_shows_what_it_asks_in_every_form_and_takes_only_what_fits() 
     ];
     for (tool, asks, unfitting, fitting) in forms {
         let approval = world.question().await;
-        let view = world.engine.approval(&world.me, approval).await.unwrap();
+        let view = world.engine.views().approval(&world.me, approval).await.unwrap();
         let words = view.words.expect("its words are kept");
         assert_eq!((words.tool.as_str(), view.row.terms.form), (tool, asks));
         assert_eq!((words.agent.as_str(), words.directory), ("scripted", format!("/own/{}", said.session)));
         let names: Vec<_> = words.options.iter().map(|option| option.name.as_str()).collect();
         assert_eq!(names, if tool == "paint" { vec!["red", "blue"] } else { vec![] });
         for answer in unfitting {
-            assert_eq!(unfit(approval, answer).await, Refused::UnfitAnswer { takes: asks });
+            assert_eq!(unfit(approval, answer).await, WayInError::UnfitAnswer { takes: asks });
         }
-        let now = world.engine.approval(&world.me, approval).await.unwrap();
+        let now = world.engine.views().approval(&world.me, approval).await.unwrap();
         assert_eq!(now.row.state, ApprovalState::Open, "what does not fit changes nothing");
         assert_eq!(world.ask(says(approval, fitting)).await, Ok(Granted::Done));
     }
@@ -112,9 +115,9 @@ async fn a_rule_says_yes_or_no_and_nobody_is_asked() {
         assert_eq!(world.answered(view.row.session).await, [(answer, Answerer::Rule(rule.rule))]);
     }
     assert_eq!(world.own_acts("answer_by_rule").len(), 2, "it is in the audit");
-    let mine = world.engine.rules(&world.me).await.unwrap();
+    let mine = world.engine.people().rules(&world.me).await.unwrap();
     for row in mine {
-        world.engine.remove_rule(&world.me, row.rule, trace(None)).await.unwrap();
+        world.engine.people().remove_rule(&world.me, row.rule, trace(None)).await.unwrap();
     }
     world.say(To::New, "!ask hammer").await.unwrap();
     world.question().await;
@@ -129,15 +132,15 @@ async fn only_the_people_of_a_rule_answer_and_whoever_manages_can_say_no() {
     for (mine, theirs) in [(Answer::No, None), (Answer::Yes, Some(Answer::Yes))] {
         let said = world.say(To::Session(session), "!ask hammer").await.unwrap().accepted;
         let approval = world.question().await;
-        let view = world.engine.approval(&world.me, approval).await.unwrap();
+        let view = world.engine.views().approval(&world.me, approval).await.unwrap();
         assert_eq!(view.row.terms.only, Some((rule, Grantee::Person(friend.person))));
         match theirs {
             None => assert_eq!(world.ask(says(approval, mine)).await, Ok(Granted::Done)),
             Some(answer) => {
                 let refused = world.ask(says(approval, mine)).await.unwrap_err();
-                assert_eq!(refused, Refused::NotYoursToAnswer { who: "friend".to_owned(), rule });
+                assert_eq!(refused, WayInError::NotYoursToAnswer { who: "friend".to_owned(), rule });
                 assert_eq!(refused.code(), "not_yours_to_answer");
-                let granted = world.engine.ask(&friend, says(approval, answer), trace(None)).await;
+                let granted = world.engine.way_in().ask(&friend, says(approval, answer), trace(None)).await;
                 assert_eq!(granted, Ok(Granted::Done));
             }
         }
@@ -154,7 +157,7 @@ async fn an_answer_for_the_session_holds_there_and_an_answer_for_good_everywhere
     let approval = world.question().await;
     world.ask(remembering(approval, Answer::Yes, Remember::Session)).await.unwrap();
     world.settled(first.message).await;
-    let rules = world.engine.rules(&world.me).await.unwrap();
+    let rules = world.engine.people().rules(&world.me).await.unwrap();
     let [rule] = &rules[..] else { panic!("{rules:?}") };
     assert_eq!((rule.session, rule.tool.as_deref()), (Some(first.session), Some("hammer")));
     assert_eq!(
@@ -163,18 +166,18 @@ async fn an_answer_for_the_session_holds_there_and_an_answer_for_good_everywhere
     );
     let mut there = world.inbound(To::New, "!ask hammer", None);
     there.if_new.directory = Some("/srv/shop".to_owned());
-    let second = world.engine.send(there.clone()).await.unwrap().accepted;
+    let second = world.engine.way_in().send(there.clone()).await.unwrap().accepted;
     let approval = world.question().await;
     world.ask(remembering(approval, Answer::No, Remember::Always)).await.unwrap();
     world.settled(second.message).await;
-    let third = world.engine.send(there).await.unwrap().accepted;
+    let third = world.engine.way_in().send(there).await.unwrap().accepted;
     world.settled(third.message).await;
     assert!(matches!(world.answered(third.session).await[..], [(Answer::No, Answerer::Rule(_))]));
     world.say(To::New, "!ask hammer").await.unwrap();
     world.question().await;
     world.ask(Request::End { session: first.session }).await.unwrap();
     world.until_ended(first.session).await;
-    let left = world.engine.rules(&world.me).await.unwrap();
+    let left = world.engine.people().rules(&world.me).await.unwrap();
     let [rule] = &left[..] else { panic!("{left:?}") };
     assert_eq!((rule.directory.as_deref(), rule.agent.as_deref()), (Some("/srv/shop"), Some("scripted")));
 }
@@ -187,17 +190,20 @@ async fn an_answer_is_remembered_only_by_whoever_may_make_the_rule_and_only_if_i
     let approval = world.question().await;
     let try_as = async |remember| {
         let verb = remembering(approval, Answer::Yes, remember);
-        world.engine.ask(&friend, verb, trace(None)).await.unwrap_err()
+        world.engine.way_in().ask(&friend, verb, trace(None)).await.unwrap_err()
     };
-    assert_eq!(try_as(Remember::Session).await, Refused::Needs(Grant::Manage));
-    assert_eq!(try_as(Remember::Always).await, Refused::NeedsRole(Role::Admin));
-    assert_eq!(world.engine.ask(&friend, says(approval, Answer::Yes), trace(None)).await, Ok(Granted::Done));
+    assert_eq!(try_as(Remember::Session).await, AccessError::Needs(Grant::Manage).into());
+    assert_eq!(try_as(Remember::Always).await, AccessError::NeedsRole(Role::Admin).into());
+    assert_eq!(
+        world.engine.way_in().ask(&friend, says(approval, Answer::Yes), trace(None)).await,
+        Ok(Granted::Done)
+    );
     let late = world.ask(remembering(approval, Answer::Yes, Remember::Always)).await;
     assert_eq!(answered_before(late).by, Answerer::Person(friend.person));
     let choice = world.question().await;
     let odd = world.ask(remembering(choice, Answer::Chose(0), Remember::Session)).await;
-    assert!(matches!(odd, Err(Refused::Invalid { field: "remember", .. })), "{odd:?}");
-    assert_eq!(world.engine.rules(&world.me).await.unwrap(), [], "nothing of it was remembered");
+    assert!(matches!(odd, Err(WayInError::Invalid(InvalidError { field: "remember", .. }))), "{odd:?}");
+    assert_eq!(world.engine.people().rules(&world.me).await.unwrap(), [], "nothing of it was remembered");
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,12 +213,12 @@ async fn the_same_answer_twice_under_one_key_is_one_answer() {
     let approval = world.question().await;
     let verb = || remembering(approval, Answer::Yes, Remember::Always);
     for _ in 0..2 {
-        assert_eq!(world.engine.ask(&world.me, verb(), trace(Some("k"))).await, Ok(Granted::Done));
+        assert_eq!(world.engine.way_in().ask(&world.me, verb(), trace(Some("k"))).await, Ok(Granted::Done));
     }
-    let other = world.engine.ask(&world.me, says(approval, Answer::Yes), trace(Some("k"))).await;
-    assert_eq!(other, Err(Refused::KeyReused));
+    let other = world.engine.way_in().ask(&world.me, says(approval, Answer::Yes), trace(Some("k"))).await;
+    assert_eq!(other, Err(ConflictError::KeyReused.into()));
     world.settled(said.message).await;
-    assert_eq!(world.engine.rules(&world.me).await.unwrap().len(), 1);
+    assert_eq!(world.engine.people().rules(&world.me).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,12 +226,12 @@ async fn without_an_answer_in_time_it_is_a_no_of_nobody_and_whoever_comes_later_
     let world = World::new().await;
     let said = world.say(To::New, "!ask hammer\n!sleep 600000").await.unwrap().accepted;
     let approval = world.question().await;
-    while !world.engine.approvals(&world.me, 10).await.unwrap().is_empty() {
+    while !world.engine.views().approvals(&world.me, 10).await.unwrap().is_empty() {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
     let settled = answered_before(world.ask(says(approval, Answer::Yes)).await);
     assert_eq!((settled.answer, settled.by, settled.handle), (Answer::No, Answerer::Nobody, None));
-    let view = world.engine.approval(&world.me, approval).await.unwrap();
+    let view = world.engine.views().approval(&world.me, approval).await.unwrap();
     assert!(view.row.settled_at.unwrap() >= view.row.until, "not before its time was over");
     world.ask(Request::Stop { message: said.message }).await.unwrap();
 }
@@ -237,13 +243,13 @@ async fn when_the_agent_is_gone_its_question_lapses_and_says_how_to_go_on_if_it_
     let approval = world.question().await;
     world.crash().await;
     world.settled(lost.message).await;
-    let lapsed = Refused::Lapsed { session: lost.session, turn: kernel::Turn(1), interrupted: true };
+    let lapsed = WayInError::Lapsed { session: lost.session, turn: kernel::Turn(1), interrupted: true };
     assert_eq!(world.ask(says(approval, Answer::Yes)).await, Err(lapsed));
     let stopped = world.say(To::Session(lost.session), "!ask axe").await.unwrap().accepted;
     let approval = world.question().await;
     world.ask(Request::Stop { message: stopped.message }).await.unwrap();
     world.settled(stopped.message).await;
-    let lapsed = Refused::Lapsed { session: lost.session, turn: kernel::Turn(2), interrupted: false };
+    let lapsed = WayInError::Lapsed { session: lost.session, turn: kernel::Turn(2), interrupted: false };
     assert_eq!(world.ask(says(approval, Answer::Yes)).await, Err(lapsed));
 }
 
@@ -253,7 +259,7 @@ async fn what_nobody_attends_is_answered_by_rules_and_then_by_its_policy() {
     let rule = world.rule(about_hammer(RuleEffect::Allow)).await.rule;
     let mut alone = world.inbound(To::New, "!ask hammer\n!ask saw\n!choose paint | red", None);
     alone.unattended = true;
-    let said = world.engine.send(alone).await.unwrap().accepted;
+    let said = world.engine.way_in().send(alone).await.unwrap().accepted;
     assert_eq!(state_and_why(&world.settled(said.message).await), (ReceiptState::Answered, None));
     let policy = (Answer::No, Answerer::Policy);
     assert_eq!(
@@ -271,7 +277,7 @@ async fn a_policy_may_let_what_nobody_attends_wait_for_a_person() {
     let world = World::with(Limits::default(), policy).await;
     let mut alone = world.inbound(To::New, "!ask saw", None);
     alone.unattended = true;
-    let said = world.engine.send(alone).await.unwrap().accepted;
+    let said = world.engine.way_in().send(alone).await.unwrap().accepted;
     let approval = world.question().await;
     assert_eq!(world.ask(says(approval, Answer::Yes)).await, Ok(Granted::Done));
     world.settled(said.message).await;
@@ -283,7 +289,9 @@ async fn a_yes_counts_only_while_whoever_made_the_rule_could_still_make_it() {
     let session = world.talk(To::New, "hello").await.row.session;
     let friend = world.friend(session, Grant::Manage).await;
     let of_session = |effect| NewRule { session: Some(session), ..about_hammer(effect) };
-    let made = async |effect| world.engine.add_rule(&friend, of_session(effect), trace(None)).await.unwrap();
+    let made = async |effect| {
+        world.engine.people().add_rule(&friend, of_session(effect), trace(None)).await.unwrap()
+    };
     let rule = made(RuleEffect::Allow).await;
     let yes = (Answer::Yes, Answerer::Rule(rule.rule));
     world.talk(To::Session(session), "!ask hammer").await;
@@ -294,14 +302,14 @@ async fn a_yes_counts_only_while_whoever_made_the_rule_could_still_make_it() {
     let approval = world.question().await;
     world.ask(Request::Answer { approval, answer: Answer::No, remember: None }).await.unwrap();
     world.settled(asks).await;
-    assert!(!world.engine.rule_counts(world.me.org, &rule).await.unwrap());
+    assert!(!world.engine.people().rule_counts(world.me.org, &rule).await.unwrap());
 
     world.give(session, Grantee::Person(friend.person), Grant::Manage).await;
     world.talk(To::Session(session), "!ask hammer").await;
     assert_eq!(world.answered(session).await.last(), Some(&yes), "and again when they may again");
     let no = made(RuleEffect::Deny).await;
-    world.engine.disable(&world.me, friend.person, trace(None)).await.unwrap();
-    assert!(!world.engine.rule_counts(world.me.org, &rule).await.unwrap());
+    world.engine.people().disable(&world.me, friend.person, trace(None)).await.unwrap();
+    assert!(!world.engine.people().rule_counts(world.me.org, &rule).await.unwrap());
     world.talk(To::Session(session), "!ask hammer").await;
     assert_eq!(
         world.answered(session).await.last(),
@@ -315,11 +323,11 @@ async fn a_yes_for_the_org_counts_only_while_whoever_made_the_rule_is_an_admin()
     let world = World::new().await;
     let friend = world.let_in("friend", Role::Admin).await;
     let allow = about_hammer(RuleEffect::Allow);
-    let rule = world.engine.add_rule(&friend, allow, trace(None)).await.unwrap();
+    let rule = world.engine.people().add_rule(&friend, allow, trace(None)).await.unwrap();
     let session = world.talk(To::New, "!ask hammer").await.row.session;
     assert_eq!(world.answered(session).await, [(Answer::Yes, Answerer::Rule(rule.rule))]);
     let member = engine::PersonChange { role: Some(Role::Member), ..engine::PersonChange::default() };
-    world.engine.change_person(&world.me, friend.person, member, trace(None)).await.unwrap();
+    world.engine.people().change_person(&world.me, friend.person, member, trace(None)).await.unwrap();
     world.say(To::New, "!ask hammer").await.unwrap();
     world.question().await;
 }
@@ -332,11 +340,11 @@ async fn whoever_removes_a_rule_again_with_the_same_key_is_told_that_it_is_remov
     for new in [of_session, about_hammer(RuleEffect::Deny)] {
         let rule = world.rule(new).await.rule;
         let how = trace(Some(&format!("remove {rule}")));
-        assert_eq!(world.engine.remove_rule(&world.me, rule, how.clone()).await, Ok(()));
-        assert_eq!(world.engine.remove_rule(&world.me, rule, how.clone()).await, Ok(()));
+        assert_eq!(world.engine.people().remove_rule(&world.me, rule, how.clone()).await, Ok(()));
+        assert_eq!(world.engine.people().remove_rule(&world.me, rule, how.clone()).await, Ok(()));
         let friend = world.let_in(&format!("friend_of_{rule}"), Role::Member).await;
-        let theirs = world.engine.remove_rule(&friend, rule, how).await;
-        assert_eq!(theirs, Err(Refused::NotFound { what: "rule" }));
+        let theirs = world.engine.people().remove_rule(&friend, rule, how).await;
+        assert_eq!(theirs, Err(AccessError::NotFound { what: "rule" }.into()));
     }
 }
 
@@ -346,24 +354,24 @@ async fn rules_are_seen_and_made_by_whoever_they_concern() {
     let session = world.talk(To::New, "hello").await.row.session;
     let friend = world.let_in("friend", Role::Member).await;
     let of_session = NewRule { session: Some(session), ..about_hammer(RuleEffect::Allow) };
-    let theirs = async |new| world.engine.add_rule(&friend, new, trace(None)).await.unwrap_err();
-    assert_eq!(theirs(of_session.clone()).await, Refused::NotFound { what: "session" });
-    assert_eq!(theirs(about_hammer(RuleEffect::Allow)).await, Refused::NeedsRole(Role::Admin));
+    let theirs = async |new| world.engine.people().add_rule(&friend, new, trace(None)).await.unwrap_err();
+    assert_eq!(theirs(of_session.clone()).await, AccessError::NotFound { what: "session" }.into());
+    assert_eq!(theirs(about_hammer(RuleEffect::Allow)).await, AccessError::NeedsRole(Role::Admin).into());
     let everything = NewRule { tool: None, ..about_hammer(RuleEffect::Allow) };
-    let refused = world.engine.add_rule(&world.me, everything, trace(None)).await.unwrap_err();
-    assert!(matches!(refused, Refused::Invalid { field: "effect", .. }), "{refused:?}");
+    let refused = world.engine.people().add_rule(&world.me, everything, trace(None)).await.unwrap_err();
+    assert!(matches!(refused, PeopleError::Invalid(InvalidError { field: "effect", .. })), "{refused:?}");
     let nowhere = NewRule { agent: Some("nobody".to_owned()), ..about_hammer(RuleEffect::Deny) };
-    let refused = world.engine.add_rule(&world.me, nowhere, trace(None)).await.unwrap_err();
-    assert!(matches!(refused, Refused::UnknownAgent { .. }), "{refused:?}");
+    let refused = world.engine.people().add_rule(&world.me, nowhere, trace(None)).await.unwrap_err();
+    assert!(matches!(refused, PeopleError::Conflict(ConflictError::UnknownAgent { .. })), "{refused:?}");
     let hidden = world.rule(of_session).await;
     let shown = world.rule(about_hammer(RuleEffect::Deny)).await;
-    assert_eq!(world.engine.rules(&friend).await.unwrap(), std::slice::from_ref(&shown));
-    assert_eq!(world.engine.rules(&world.me).await.unwrap(), [hidden.clone(), shown.clone()]);
-    let remove = async |by: &Principal, rule| world.engine.remove_rule(by, rule, trace(None)).await;
-    assert_eq!(remove(&friend, hidden.rule).await, Err(Refused::NotFound { what: "rule" }));
-    assert_eq!(remove(&friend, shown.rule).await, Err(Refused::NeedsRole(Role::Admin)));
+    assert_eq!(world.engine.people().rules(&friend).await.unwrap(), std::slice::from_ref(&shown));
+    assert_eq!(world.engine.people().rules(&world.me).await.unwrap(), [hidden.clone(), shown.clone()]);
+    let remove = async |by: &Principal, rule| world.engine.people().remove_rule(by, rule, trace(None)).await;
+    assert_eq!(remove(&friend, hidden.rule).await, Err(AccessError::NotFound { what: "rule" }.into()));
+    assert_eq!(remove(&friend, shown.rule).await, Err(AccessError::NeedsRole(Role::Admin).into()));
     assert_eq!(remove(&world.me, hidden.rule).await, Ok(()));
-    assert_eq!(remove(&world.me, hidden.rule).await, Err(Refused::NotFound { what: "rule" }));
+    assert_eq!(remove(&world.me, hidden.rule).await, Err(AccessError::NotFound { what: "rule" }.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -371,18 +379,18 @@ async fn a_rule_counts_until_its_moment_and_none_is_made_for_a_moment_that_is_ov
     let world = World::new().await;
     let made = async |until, key| {
         let new = NewRule { until: Some(until), ..about_hammer(RuleEffect::Deny) };
-        world.engine.add_rule(&world.me, new, trace(Some(key))).await
+        world.engine.people().add_rule(&world.me, new, trace(Some(key))).await
     };
     let (now, until) = (world.engine.now(), world.engine.now().after_ms(5_000));
     let refused = made(now, "late").await.unwrap_err();
-    assert!(matches!(refused, Refused::Invalid { field: "until", .. }), "{refused:?}");
+    assert!(matches!(refused, PeopleError::Invalid(InvalidError { field: "until", .. })), "{refused:?}");
     let rule = made(until, "once").await.unwrap();
-    assert_eq!(world.engine.rules(&world.me).await.unwrap(), std::slice::from_ref(&rule));
+    assert_eq!(world.engine.people().rules(&world.me).await.unwrap(), std::slice::from_ref(&rule));
     let denied = world.talk(To::New, "!ask hammer").await;
     assert_eq!(world.answered(denied.row.session).await.len(), 1);
 
     tokio::time::advance(std::time::Duration::from_secs(6)).await;
-    assert_eq!(world.engine.rules(&world.me).await.unwrap(), []);
+    assert_eq!(world.engine.people().rules(&world.me).await.unwrap(), []);
     let session = world.say(To::New, "!ask hammer").await.unwrap().accepted.session;
     world.until_rule(session, |fact| matches!(fact, Fact::Asked { .. })).await;
     assert_eq!(world.answered(session).await, [], "a person is asked again");

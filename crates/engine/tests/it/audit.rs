@@ -1,7 +1,7 @@
 //! Stories of the audit: that everything is in it once, that it is sealed soon, and that a change shows.
 
 use crate::world::{World, trace};
-use engine::{AuditWish, MakeToken, Named, PersonChange, Refused, Resource, RootRow};
+use engine::{AccessError, AuditWish, MakeToken, Named, PersonChange, Resource, RootRow};
 use kernel::{Grant, Grantee, Policy, Request, Right, Rights, Role, SessionId, To};
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ async fn every_change_and_every_refusal_is_in_the_audit_once() {
     let bob = world.let_in("bob", Role::Member).await;
     let session = world.talk(To::New, "one").await.row.session;
     world.give(session, Grantee::Person(bob.person), Grant::View).await;
-    let ended = world.engine.ask(&bob, Request::End { session }, trace(None)).await;
-    assert_eq!(ended, Err(Refused::Needs(Grant::Manage)));
+    let ended = world.engine.way_in().ask(&bob, Request::End { session }, trace(None)).await;
+    assert_eq!(ended, Err(AccessError::Needs(Grant::Manage).into()));
     let never = SessionId::from_bits(77);
-    let handed = world.engine.hand_over(&bob, never, bob.person, trace(None)).await;
-    assert_eq!(handed, Err(Refused::NotFound { what: "session" }));
-    let audit = world.engine.audit(&world.me, wish()).await.unwrap();
+    let handed = world.engine.people().hand_over(&bob, never, bob.person, trace(None)).await;
+    assert_eq!(handed, Err(AccessError::NotFound { what: "session" }.into()));
+    let audit = world.engine.people().audit(&world.me, wish()).await.unwrap();
     let line = |row: &engine::AuditRow| (row.verb.clone(), row.by, row.refused.clone());
     let mut lines: Vec<_> = audit.iter().rev().map(line).collect();
     lines.retain(|(verb, ..)| verb != "make_link");
@@ -37,11 +37,11 @@ async fn every_change_and_every_refusal_is_in_the_audit_once() {
     assert_eq!(lines, expected);
     let mut of_session = wish();
     of_session.subject = Some(session.to_string());
-    let of_session = world.engine.audit(&world.me, of_session).await.unwrap();
+    let of_session = world.engine.people().audit(&world.me, of_session).await.unwrap();
     let verbs: Vec<_> = of_session.iter().map(|row| row.verb.as_str()).collect();
     assert_eq!(verbs, ["end", "give", "say"], "newest first");
-    let his = world.engine.audit(&bob, wish()).await;
-    assert_eq!(his, Err(Refused::NeedsRole(Role::Admin)));
+    let his = world.engine.people().audit(&bob, wish()).await;
+    assert_eq!(his, Err(AccessError::NeedsRole(Role::Admin).into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,17 +52,17 @@ async fn the_audit_says_how_much_was_given_and_to_whom() {
     let session = world.talk(To::New, "one").await.row.session;
     world.give(session, Grantee::Person(bob), Grant::Prompt).await;
     let agent = Resource::Agent("scripted".to_owned());
-    engine.give(me, agent, Grantee::Org, Grant::View, trace(None)).await.unwrap();
+    engine.people().give(me, agent, Grantee::Org, Grant::View, trace(None)).await.unwrap();
     let lower = PersonChange { role: Some(Role::Viewer), ..PersonChange::default() };
-    engine.change_person(me, bob, lower, trace(None)).await.unwrap();
+    engine.people().change_person(me, bob, lower, trace(None)).await.unwrap();
     let other = PersonChange { name: Some("Bob".to_owned()), ..PersonChange::default() };
-    engine.change_person(me, bob, other, trace(None)).await.unwrap();
+    engine.people().change_person(me, bob, other, trace(None)).await.unwrap();
     let root = RootRow { directory: "/srv/shop".to_owned(), to: Grantee::Person(bob) };
-    engine.add_root(me, root, trace(None)).await.unwrap();
+    engine.people().add_root(me, root, trace(None)).await.unwrap();
     let rights = Rights::NONE.with(Right::Read).with(Right::Approve);
     let make = MakeToken { name: "ci".to_owned(), rights, expires: None, client: None };
-    let (token, _) = engine.make_token(me, make, trace(None)).await.unwrap();
-    let audit = engine.audit(me, wish()).await.unwrap();
+    let (token, _) = engine.people().make_token(me, make, trace(None)).await.unwrap();
+    let audit = engine.people().audit(me, wish()).await.unwrap();
     let said = |verb: &str| {
         let of_verb = audit.iter().rev().filter(|row| row.verb == verb);
         of_verb.map(|row| row.subject.clone().unwrap()).collect::<Vec<_>>()
@@ -80,10 +80,11 @@ async fn a_refused_read_is_in_the_audit_within_a_second_and_once_a_minute() {
     let world = World::new().await;
     let bob = world.let_in("bob", Role::Member).await;
     let session = world.talk(To::New, "one").await.row.session;
-    let read = |named| world.engine.read_refused(&bob, named, "not_found", &trace(None));
+    let read = |named| world.engine.views().read_refused(&bob, named, "not_found", &trace(None));
     let reads = async || {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let page = world.engine.audit(&world.me, AuditWish { what: Some("read".to_owned()), ..wish() });
+        let page =
+            world.engine.people().audit(&world.me, AuditWish { what: Some("read".to_owned()), ..wish() });
         page.await.unwrap().into_iter().map(|row| (row.by, row.session, row.refused)).collect::<Vec<_>>()
     };
     let entry = || (Some(bob.person), Some(session), Some("not_found".to_owned()));
@@ -95,11 +96,11 @@ async fn a_refused_read_is_in_the_audit_within_a_second_and_once_a_minute() {
     tokio::time::advance(Duration::from_secs(60)).await;
     read(Named::Session(session));
     assert_eq!(reads().await, [entry(), entry()], "a minute later it is news");
-    assert_eq!(world.engine.refused_reads_dropped(), 0);
+    assert_eq!(world.engine.views().refused_reads_dropped(), 0);
     for number in 0..FLOOD {
         read(Named::Session(SessionId::from_bits(1 << 90 | u128::from(number))));
     }
-    let dropped = world.engine.refused_reads_dropped();
+    let dropped = world.engine.views().refused_reads_dropped();
     assert!(dropped > 0 && dropped < FLOOD, "{dropped} of {FLOOD}");
     assert_eq!(reads().await.len(), 2, "what nobody made is no news");
     // What waits when the node goes down is not lost.
@@ -142,12 +143,12 @@ async fn an_entry_is_sealed_within_a_second_and_the_chain_is_whole() {
     for n in 0..20 {
         let on = Resource::Session(session);
         let grant = if n % 2 == 0 { Grant::View } else { Grant::Prompt };
-        world.engine.give(&world.me, on, Grantee::Org, grant, trace(None)).await.unwrap();
+        world.engine.people().give(&world.me, on, Grantee::Org, grant, trace(None)).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let audit = world.engine.audit(&world.me, wish()).await.unwrap();
+    let audit = world.engine.people().audit(&world.me, wish()).await.unwrap();
     assert!(audit.len() > 20 && audit.iter().all(|row| row.sealed.is_some()));
-    let verified = world.engine.verify_audit(&world.me).await.unwrap();
+    let verified = world.engine.people().verify_audit(&world.me).await.unwrap();
     assert_eq!((verified.entries, verified.broken), (audit.len() as u64, None));
     assert_eq!(verified.head.number, audit.len() as u64);
 }
@@ -159,10 +160,10 @@ async fn an_entry_that_was_changed_is_named() {
         world.talk(To::New, &format!("word{n}")).await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let audit = world.engine.audit(&world.me, wish()).await.unwrap();
+    let audit = world.engine.people().audit(&world.me, wish()).await.unwrap();
     let row = &audit[2];
     world.store.tamper(row.entry);
-    let verified = world.engine.verify_audit(&world.me).await.unwrap();
+    let verified = world.engine.people().verify_audit(&world.me).await.unwrap();
     let broken = verified.broken.unwrap();
     assert_eq!((broken.number, broken.entry), (row.sealed.unwrap().0, Some(row.entry)));
     assert_eq!(verified.entries, broken.number - 1, "those before it are whole");
@@ -174,6 +175,6 @@ async fn what_was_written_before_a_crash_is_sealed_by_the_next_start() {
     world.say(To::New, "one").await.unwrap();
     world.crash().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let verified = world.engine.verify_audit(&world.me).await.unwrap();
+    let verified = world.engine.people().verify_audit(&world.me).await.unwrap();
     assert!(verified.entries > 0 && verified.broken.is_none(), "{verified:?}");
 }

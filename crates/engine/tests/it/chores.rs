@@ -5,20 +5,22 @@ use crate::scope::enter;
 use crate::vocabulary::{of_type, stories};
 use crate::worktrees::{collecting, printed, teardown};
 use crate::world::{World, trace};
-use engine::{Granted, ReceiptState, Refused, RemovedTree, Resource};
+use engine::{
+    AccessError, Granted, ReceiptState, RemovedTree, Resource, ScopeError, UnavailableError, WorktreeError,
+};
 use kernel::{Change, Grant, Grantee, Principal, Request, Role, SessionId, To};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::{InboxItem, Verdict};
 use tokio::task::JoinHandle;
 
-type Removing = JoinHandle<Result<RemovedTree, Refused>>;
+type Removing = JoinHandle<Result<RemovedTree, WorktreeError>>;
 
 impl World {
     /// Somebody has a worktree removed, and waits for it.
     fn removing(&self, by: &Principal, session: SessionId, name: &'static str) -> Removing {
         let (engine, by) = (self.engine.clone(), by.clone());
-        tokio::spawn(async move { engine.remove_worktree(&by, session, name, true, trace(None)).await })
+        tokio::spawn(async move { engine.worktrees().remove(&by, session, name, true, trace(None)).await })
     }
 
     /// The same, and each removal takes so long. It has begun.
@@ -78,7 +80,7 @@ async fn a_removal_that_was_under_way_when_we_died_is_brought_to_its_end_by_the_
     world.crash().await;
     assert_eq!((world.chores_waiting(session), world.times_noted("remove blue")), (1, 0));
     world.until_times_noted("begin remove blue", 2).await;
-    let waits = world.engine.receipt(&world.me, said).await.unwrap().row.state;
+    let waits = world.engine.views().receipt(&world.me, said).await.unwrap().row.state;
     assert_eq!(waits, ReceiptState::Waiting, "no turn starts beside a chore");
     world.until_tidy(session).await;
     assert_eq!((world.times_noted("begin remove blue"), world.times_noted("remove blue")), (2, 1));
@@ -99,7 +101,7 @@ async fn a_server_that_goes_leaves_its_chores_to_the_next() {
     let began = tokio::time::Instant::now();
     world.engine.shutdown().await;
     assert!(began.elapsed() < Duration::from_secs(2), "nobody waits for it: {:?}", began.elapsed());
-    let down = Refused::Unavailable("the server goes down".to_owned());
+    let down = UnavailableError::Unavailable("the server goes down".to_owned()).into();
     assert_eq!(removing.await.unwrap(), Err(down));
     assert_eq!(world.chores_waiting(session), 1);
     world.grove.act_ms.store(0, Ordering::Relaxed);
@@ -116,9 +118,11 @@ async fn a_removal_that_was_done_and_not_written_down_is_found_done() {
     *world.faults.loses_removal.lock().unwrap() = Some(Lost::Write);
     world.remove(session).await.unwrap();
     assert_eq!((world.times_noted("remove blue"), world.told_of_worktrees(session).await.len()), (1, 1));
-    let reference = world.engine.worktrees(&world.me, None).await.unwrap().removed[0].reference.clone();
+    let reference =
+        world.engine.worktrees().list(&world.me, None).await.unwrap().removed[0].reference.clone();
     *world.faults.loses_removal.lock().unwrap() = Some(Lost::Write);
-    let back = world.engine.restore_worktree(&world.me, session, "blue", Some(&reference), trace(None)).await;
+    let back =
+        world.engine.worktrees().restore(&world.me, session, "blue", Some(&reference), trace(None)).await;
     assert_eq!((back.unwrap().name.as_str(), world.times_noted("restore blue")), ("blue", 1));
     assert_eq!(world.told_of_worktrees(session).await, ["removed", "restored"]);
 }
@@ -148,7 +152,9 @@ async fn a_stop_never_waits_behind_a_teardown_script() {
     assert_eq!(world.ask(Request::Stop { message: said }).await, Ok(Granted::Done));
     assert!(world.settled(said).await.row.state.is_final());
     assert!(!removing.is_finished());
-    let Err(Refused::WorktreeTrouble { why }) = removing.await.unwrap() else { panic!("it took too long") };
+    let Err(WorktreeError::Scope(ScopeError::WorktreeTrouble { why })) = removing.await.unwrap() else {
+        panic!("it took too long")
+    };
     assert!(why.contains("longer than 60 seconds"), "{why}");
     let verdicts = world.store.snapshot().verdicts;
     assert!(
@@ -163,7 +169,7 @@ async fn a_session_ends_beside_a_chore_which_goes_on() {
     let session = world.left().await;
     let removing = world.removing_slowly(session, 10_000).await;
     assert_eq!(world.ask(Request::End { session }).await, Ok(Granted::Done));
-    let row = world.engine.session(&world.me, session).await.unwrap();
+    let row = world.engine.views().session(&world.me, session).await.unwrap();
     assert!(row.ended.is_some() && !removing.is_finished());
     removing.await.unwrap().unwrap();
     assert_eq!((world.chores_waiting(session), world.told_of_worktrees(session).await.len()), (0, 1));
@@ -185,7 +191,7 @@ async fn the_same_chore_asked_for_twice_is_done_once_and_too_many_are_refused() 
                 done += 1;
             }
             Err(refused) => {
-                assert_eq!(refused, Refused::Busy);
+                assert_eq!(refused, ScopeError::Busy.into());
                 busy += 1;
             }
         }
@@ -214,9 +220,9 @@ async fn a_chore_is_not_begun_for_whoever_lost_the_right_while_it_waited() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let (on, to) = (Resource::Session(session), Grantee::Person(bob.person));
-    world.engine.take_back(&world.me, on, to, trace(None)).await.unwrap();
+    world.engine.people().take_back(&world.me, on, to, trace(None)).await.unwrap();
     mine.await.unwrap().unwrap();
-    assert_eq!(bobs.await.unwrap(), Err(Refused::NotFound { what: "session" }));
+    assert_eq!(bobs.await.unwrap(), Err(AccessError::NotFound { what: "session" }.into()));
     assert_eq!((world.times_noted("begin remove red"), world.chores_waiting(session)), (0, 0));
     assert_eq!(world.last_verdict(), Some(Verdict::Refused(kernel::Refusal::NotAllowed)));
 }

@@ -3,8 +3,8 @@
 use crate::world::{World, conversation, trace};
 use engine::doors::conformance::{self, Behaviour, Candidate};
 use engine::{
-    Arrived, Delivered, Door, DoorReply, Engine, Hand, Inbound, Outgoing, OutgoingReply, OutgoingState,
-    ReadBack, Refused, ReplyWords, Trace,
+    AccessError, Arrived, ConflictError, Delivered, Door, DoorReply, Engine, Hand, Inbound, Outgoing,
+    OutgoingReply, OutgoingState, ReadBack, ReplyWords, Trace,
 };
 use kernel::{Address, Role, Scheme, To};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ fn through_door(world: &World, text: &str) -> Inbound {
 /// Replies in this state, as soon as there is one.
 async fn in_state(engine: &Engine, world: &World, state: OutgoingState) -> Vec<Outgoing> {
     loop {
-        let rows = engine.outbox(&world.me, Some(state), 0, 10).await.unwrap();
+        let rows = engine.views().outbox(&world.me, Some(state), 0, 10).await.unwrap();
         if !rows.is_empty() {
             return rows;
         }
@@ -151,7 +151,7 @@ async fn in_state(engine: &Engine, world: &World, state: OutgoingState) -> Vec<O
 #[tokio::test(start_paused = true)]
 async fn an_answer_leaves_by_the_door_that_the_message_came_in_by() {
     let (world, service) = with_chat().await;
-    world.engine.send(through_door(&world, "hello")).await.unwrap();
+    world.engine.way_in().send(through_door(&world, "hello")).await.unwrap();
     let sent = in_state(&world.engine, &world, OutgoingState::Sent).await;
     let posts = service.posts("chat:general/1");
     assert_eq!((sent.len(), posts.len()), (1, 1));
@@ -162,7 +162,7 @@ async fn an_answer_leaves_by_the_door_that_the_message_came_in_by() {
 async fn a_crash_while_the_service_says_nothing_does_not_send_twice() {
     let (mut world, service) = with_chat().await;
     service.behave(ChatBehaviour::NeverAnswers);
-    world.engine.send(through_door(&world, "hello")).await.unwrap();
+    world.engine.way_in().send(through_door(&world, "hello")).await.unwrap();
     while service.posts("chat:general/1").is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -176,23 +176,26 @@ async fn a_crash_while_the_service_says_nothing_does_not_send_twice() {
 async fn a_scheme_can_be_used_and_bound_through_its_own_door_alone() {
     let (world, _) = with_chat().await;
     let (inside, outside) = (through_door(&world, "x"), world.inbound(conversation("a"), "x", None));
-    let session = world.engine.send(inside.clone()).await.unwrap().accepted.session;
+    let session = world.engine.way_in().send(inside.clone()).await.unwrap().accepted.session;
     // Somebody who comes in by another door cannot talk there, be answered there, bind it or ask about it.
     let there = Inbound { trace: trace(None), reply: None, ..inside.clone() };
-    assert_eq!(world.engine.send(there).await.unwrap_err(), Refused::AddressNotYours);
+    assert_eq!(world.engine.way_in().send(there).await.unwrap_err(), AccessError::AddressNotYours.into());
     let answered_there = Inbound { reply: Some(thread(1)), ..outside.clone() };
-    assert_eq!(world.engine.send(answered_there).await.unwrap_err(), Refused::AddressNotYours);
-    let rebound = world.engine.rebind(&world.me, thread(1), session, trace(None)).await;
-    assert_eq!(rebound.unwrap_err(), Refused::AddressNotYours);
-    let made = world.engine.make(&world.me, Default::default(), Some(thread(2)), trace(None)).await;
-    assert_eq!(made.unwrap_err(), Refused::AddressNotYours);
-    let explained = world.engine.explain(&world.me, To::Conversation(thread(1)), &trace(None)).await;
-    assert_eq!(explained.unwrap_err(), Refused::AddressNotYours);
+    assert_eq!(
+        world.engine.way_in().send(answered_there).await.unwrap_err(),
+        AccessError::AddressNotYours.into()
+    );
+    let rebound = world.engine.way_in().rebind(&world.me, thread(1), session, trace(None)).await;
+    assert_eq!(rebound.unwrap_err(), AccessError::AddressNotYours.into());
+    let made = world.engine.way_in().make(&world.me, Default::default(), Some(thread(2)), trace(None)).await;
+    assert_eq!(made.unwrap_err(), AccessError::AddressNotYours.into());
+    let explained = world.engine.views().explain(&world.me, To::Conversation(thread(1)), &trace(None)).await;
+    assert_eq!(explained.unwrap_err(), AccessError::AddressNotYours.into());
     // And the other way round.
     let elsewhere = Inbound { trace: inside.trace.clone(), ..outside };
-    assert_eq!(world.engine.send(elsewhere).await.unwrap_err(), Refused::AddressNotYours);
+    assert_eq!(world.engine.way_in().send(elsewhere).await.unwrap_err(), AccessError::AddressNotYours.into());
     // What is bound is still listed.
-    let bound = world.engine.bindings(&world.me, None, 10).await.unwrap();
+    let bound = world.engine.views().bindings(&world.me, None, 10).await.unwrap();
     assert!(bound.iter().any(|row| row.address == thread(1) && row.session == session));
 }
 
@@ -201,17 +204,17 @@ async fn what_is_parked_is_seen_and_settled_by_admins() {
     let (world, service) = with_chat().await;
     let bob = world.let_in("bob", Role::Member).await;
     service.behave(ChatBehaviour::Refuses { channel: "chat:general/1".to_owned() });
-    world.engine.send(through_door(&world, "hello")).await.unwrap();
+    world.engine.way_in().send(through_door(&world, "hello")).await.unwrap();
     let parked = in_state(&world.engine, &world, OutgoingState::Parked).await.remove(0);
     assert_eq!(parked.reason.as_deref(), Some("the channel is archived"));
-    let refused = Refused::NeedsRole(Role::Admin);
-    assert_eq!(world.engine.outbox(&bob, None, 0, 10).await.unwrap_err(), refused);
-    let settle = |by, hand| world.engine.settle_outgoing(by, parked.outgoing, hand, trace(None));
-    assert_eq!(settle(&bob, Hand::Retry).await.unwrap_err(), refused);
+    let refused = AccessError::NeedsRole(Role::Admin);
+    assert_eq!(world.engine.views().outbox(&bob, None, 0, 10).await.unwrap_err(), refused.into());
+    let settle = |by, hand| world.engine.way_in().settle_outgoing(by, parked.outgoing, hand, trace(None));
+    assert_eq!(settle(&bob, Hand::Retry).await.unwrap_err(), refused.into());
     service.behave(ChatBehaviour::Well);
     settle(&world.me, Hand::Retry).await.unwrap();
     in_state(&world.engine, &world, OutgoingState::Sent).await;
-    assert_eq!(settle(&world.me, Hand::Drop).await.unwrap_err(), Refused::TooLate);
+    assert_eq!(settle(&world.me, Hand::Drop).await.unwrap_err(), ConflictError::TooLate.into());
     assert_eq!(service.posts("chat:general/1").len(), 1);
 }
 
@@ -220,7 +223,7 @@ async fn what_is_parked_is_seen_and_settled_by_admins() {
 async fn what_was_taken_and_not_heard_of_is_sent_once() {
     let (world, service) = with_chat().await;
     *world.faults.loses_take.lock().unwrap() = true;
-    world.engine.send(through_door(&world, "hello")).await.unwrap();
+    world.engine.way_in().send(through_door(&world, "hello")).await.unwrap();
     let sent = in_state(&world.engine, &world, OutgoingState::Sent).await;
     assert_eq!((sent.len(), service.posts("chat:general/1").len()), (1, 1));
     assert!(!*world.faults.loses_take.lock().unwrap(), "it was lost");
@@ -230,13 +233,13 @@ async fn what_was_taken_and_not_heard_of_is_sent_once() {
 async fn what_was_sent_is_forgotten_after_30_days() {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     let (world, _) = with_chat().await;
-    world.engine.send(through_door(&world, "hello")).await.unwrap();
+    world.engine.way_in().send(through_door(&world, "hello")).await.unwrap();
     in_state(&world.engine, &world, OutgoingState::Sent).await;
     for (days, left) in [(29, 1), (1, 0)] {
         tokio::time::advance(days * DAY).await;
         // Somebody looks every six hours.
         tokio::time::sleep(DAY / 3).await;
-        assert_eq!(world.engine.outbox(&world.me, None, 0, 10).await.unwrap().len(), left);
+        assert_eq!(world.engine.views().outbox(&world.me, None, 0, 10).await.unwrap().len(), left);
     }
 }
 

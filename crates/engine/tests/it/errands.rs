@@ -5,7 +5,10 @@ use crate::scope::{enter, in_directory};
 use crate::vocabulary::{of_type, stories};
 use crate::world::{World, state_and_why, trace};
 use agent::{AgentEvent, Trouble};
-use engine::{Granted, Look, ReceiptState, Refused, Scripts, Sight};
+use engine::{
+    AccessError, Granted, Look, ReceiptState, ScopeError, Scripts, Sight, UnavailableError, ViewError,
+    WayInError,
+};
 use kernel::{Change, Epoch, ErrandKind, Fact, KeptWhy, Request, SessionId, To, Turn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,7 +48,7 @@ async fn a_worktree_that_was_being_made_when_we_died_is_made_by_the_next() {
     world.grove.act_ms.store(5_000, Ordering::Relaxed);
     world.change(session, enter("blue")).await.unwrap();
     world.until_noted(&format!("begin {ENTER}")).await;
-    assert_eq!(world.change(session, Change::Exit).await, Err(Refused::ScopeChanging));
+    assert_eq!(world.change(session, Change::Exit).await, Err(ScopeError::ScopeChanging.into()));
     world.crash().await;
     assert_eq!(world.arrived(session, 1).await.directory, "/trees/blue");
     assert_eq!((world.times(&format!("begin {ENTER}")), world.times(ENTER)), (2, 1));
@@ -77,11 +80,11 @@ async fn a_worktree_that_cannot_be_entered_leaves_the_scope_and_says_why() {
     world.change(session, enter("broken")).await.unwrap();
     let waiting = world.say(To::Session(session), "meanwhile").await.unwrap().accepted.message;
     world.until_rule(session, |fact| matches!(fact, Fact::ScopeKept { why: KeptWhy::Failed })).await;
-    let row = world.engine.session(&world.me, session).await.unwrap();
+    let row = world.engine.views().session(&world.me, session).await.unwrap();
     assert_eq!((row.scope.directory.as_str(), row.epoch), ("/srv/shop", Epoch(0)));
     let notices = of_type(&stories(&world, session).await, "notice");
     assert!(notices.iter().any(|story| story["text"].as_str().unwrap().contains("it is broken")));
-    let view = world.engine.receipt(&world.me, waiting).await.unwrap();
+    let view = world.engine.views().receipt(&world.me, waiting).await.unwrap();
     assert_eq!(state_and_why(&view).0, ReceiptState::Held, "somebody counted on the worktree");
     assert_eq!(world.own_acts("keep_scope").len(), 1);
 }
@@ -113,7 +116,7 @@ async fn what_setting_up_a_worktree_prints_is_told_and_its_failure_keeps_the_sco
     world.restart().await;
     world.change(session, enter("red")).await.unwrap();
     world.until_rule(session, |fact| matches!(fact, Fact::ScopeKept { why: KeptWhy::Failed })).await;
-    assert_eq!(world.engine.session(&world.me, session).await.unwrap().scope.directory, "/srv/shop");
+    assert_eq!(world.engine.views().session(&world.me, session).await.unwrap().scope.directory, "/srv/shop");
     let stories = stories(&world, session).await;
     assert_eq!(of_type(&stories, "script")[1]["output"], "no rule to make it\n");
     let why = of_type(&stories, "notice").pop().unwrap();
@@ -135,9 +138,14 @@ async fn a_setup_that_takes_too_long_is_ended() {
 }
 
 /// Asks under the scope of now, and delivers when the session has come to that epoch.
-async fn look_late(world: &World, session: SessionId, kind: ErrandKind, epoch: u32) -> Result<u32, Refused> {
+async fn look_late(
+    world: &World,
+    session: SessionId,
+    kind: ErrandKind,
+    epoch: u32,
+) -> Result<u32, ViewError> {
     let (asked, deliver) = (Notify::new(), Notify::new());
-    let asking = world.engine.look_with(&world.me, session, kind, |_, _| async {
+    let asking = world.engine.views().look_with(&world.me, session, kind, |_, _| async {
         asked.notify_one();
         deliver.notified().await;
         Ok(7)
@@ -165,7 +173,7 @@ async fn a_node_that_was_replaced_gives_nobody_what_it_looked_up_in_another_scop
     world.change(session, enter("blue")).await.unwrap();
     let (old, me) = (world.engine.clone(), world.me.clone());
     let (asked, deliver) = (Notify::new(), Notify::new());
-    let asking = old.look_with(&me, session, ErrandKind::Files, |_, _| async {
+    let asking = old.views().look_with(&me, session, ErrandKind::Files, |_, _| async {
         asked.notify_one();
         deliver.notified().await;
         Ok(7)
@@ -178,14 +186,14 @@ async fn a_node_that_was_replaced_gives_nobody_what_it_looked_up_in_another_scop
         deliver.notify_one();
     };
     let seen = tokio::join!(asking, moving).0;
-    assert!(matches!(seen, Err(Refused::Unavailable(_))), "{seen:?}");
+    assert!(matches!(seen, Err(ViewError::Unavailable(UnavailableError::Unavailable(_)))), "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_looked_up_in_another_scope_reaches_nobody_and_is_recorded_once() {
     let kinds = [ErrandKind::Commands, ErrandKind::Models, ErrandKind::Files, ErrandKind::Diff];
     for kind in kinds {
-        for (epoch, seen) in [(0, Ok(7)), (1, Err(Refused::Stale)), (2, Err(Refused::Stale))] {
+        for (epoch, seen) in [(0, Ok(7)), (1, Err(ViewError::Stale)), (2, Err(ViewError::Stale))] {
             let world = World::new().await;
             let session = world.shop().await;
             assert_eq!(look_late(&world, session, kind, epoch).await, seen, "{kind:?} after {epoch} changes");
@@ -203,20 +211,20 @@ async fn a_diff_that_is_looked_up_while_the_scope_changes_is_stale() {
     let world = World::new().await;
     let session = world.shop().await;
     let diff = Look::Diff { turn: Turn(1) };
-    let seen = world.engine.look(&world.me, session, diff).await.unwrap();
+    let seen = world.engine.views().look(&world.me, session, diff).await.unwrap();
     assert!(matches!(seen, Sight::Diff(Some(_))), "{seen:?}");
     world.grove.act_ms.store(5_000, Ordering::Relaxed);
     let looked = world.times("begin changes 1");
     let (engine, me) = (world.engine.clone(), world.me.clone());
-    let late = tokio::spawn(async move { engine.look(&me, session, diff).await });
+    let late = tokio::spawn(async move { engine.views().look(&me, session, diff).await });
     world.until_times("begin changes 1", looked + 1).await;
     world.grove.act_ms.store(0, Ordering::Relaxed);
     world.change(session, enter("blue")).await.unwrap();
     world.arrived(session, 1).await;
-    assert_eq!(late.await.unwrap().map(drop), Err(Refused::Stale));
+    assert_eq!(late.await.unwrap().map(drop), Err(ViewError::Stale));
     let stranger = world.let_in("bob", kernel::Role::Member).await;
-    let unseen = world.engine.look(&stranger, session, diff).await;
-    assert_eq!(unseen, Err(Refused::NotFound { what: "session" }));
+    let unseen = world.engine.views().look(&stranger, session, diff).await;
+    assert_eq!(unseen, Err(AccessError::NotFound { what: "session" }.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,7 +258,7 @@ async fn an_undo_of_what_was_touched_since_is_refused_at_once_and_nothing_is_wri
     let refused = world.ask(undo).await.unwrap_err();
     let words = refused.to_string();
     assert!(words.contains("009.txt and 93 more") && !words.contains("010.txt"), "{words}");
-    assert_eq!(refused, Refused::TouchedSince { turn: Turn(1), files: many[..100].to_vec(), more: 3 });
+    assert_eq!(refused, WayInError::TouchedSince { turn: Turn(1), files: many[..100].to_vec(), more: 3 });
     assert_eq!(world.rules(session).await, facts, "no errand was made");
     assert_eq!(world.times("begin undo 1"), 0);
 }
@@ -285,13 +293,13 @@ async fn an_undo_that_was_granted_under_its_key_stays_so_and_one_that_was_refuse
     let session = world.shop().await;
     let undo = |key: &'static str| {
         let verb = Request::Undo { session, turn: Turn(1), under: None };
-        world.engine.ask(&world.me, verb, trace(Some(key)))
+        world.engine.way_in().ask(&world.me, verb, trace(Some(key)))
     };
     assert_eq!(undo("first").await, Ok(Granted::Done));
     world.until_rule(session, |fact| matches!(fact, Fact::Undone { .. })).await;
     trodden(&world, &["a.txt"]);
     assert_eq!(undo("first").await, Ok(Granted::Done), "it was done");
-    assert!(matches!(undo("second").await, Err(Refused::TouchedSince { .. })));
+    assert!(matches!(undo("second").await, Err(WayInError::TouchedSince { .. })));
     trodden(&world, &[]);
     assert_eq!(undo("second").await, Ok(Granted::Done));
     world.until_times("undo 1", 2).await;
@@ -305,12 +313,12 @@ async fn what_was_seen_of_an_undo_in_another_scope_refuses_nothing_and_is_record
     world.grove.act_ms.store(3_000, Ordering::Relaxed);
     let (engine, me) = (world.engine.clone(), world.me.clone());
     let undo = Request::Undo { session, turn: Turn(1), under: None };
-    let late = tokio::spawn(async move { engine.ask(&me, undo, trace(None)).await });
+    let late = tokio::spawn(async move { engine.way_in().ask(&me, undo, trace(None)).await });
     world.until_noted("begin touched 1").await;
     world.grove.act_ms.store(0, Ordering::Relaxed);
     world.change(session, enter("blue")).await.unwrap();
     world.arrived(session, 1).await;
-    assert_eq!(late.await.unwrap(), Err(Refused::OtherScope));
+    assert_eq!(late.await.unwrap(), Err(WayInError::OtherScope));
     let stale = |fact: &Fact| matches!(fact, Fact::StaleErrand { kind: ErrandKind::Diff, .. });
     assert_eq!(world.count(session, stale).await, 1);
 }
@@ -321,7 +329,7 @@ async fn a_session_that_is_made_for_a_worktree_says_nothing_before_it_is_there()
     let mut inbound = in_directory(&world, "!pwd", "/srv/shop");
     let (name, base, branch) = (Some("blue".to_owned()), None, None);
     inbound.if_new.worktree = Some(kernel::NewWorktree::own(name, base, branch));
-    let made = world.engine.send(inbound).await.unwrap().accepted;
+    let made = world.engine.way_in().send(inbound).await.unwrap().accepted;
     let words = world.settled(made.message).await.answer.unwrap();
     assert!(words.lines().last().unwrap().starts_with("/trees/"), "{words}");
 }

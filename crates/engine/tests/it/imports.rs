@@ -2,7 +2,7 @@
 
 use crate::disk::Lost;
 use crate::world::{World, trace};
-use engine::{Export, IfNew, Made, Part, Refused};
+use engine::{Export, IfNew, Made, Part, WayInError};
 use kernel::{Fact, SessionId, To};
 use std::collections::BTreeMap;
 use store::StoredFact;
@@ -16,12 +16,12 @@ async fn elsewhere() -> Export {
     }
     // Nothing here may have the id that it has there.
     let far = SessionId::from_bits(u128::MAX);
-    Export { session: far, ..world.engine.export(&world.me, session).await.unwrap() }
+    Export { session: far, ..world.engine.views().export(&world.me, session).await.unwrap() }
 }
 
 impl World {
-    async fn import(&self, export: &Export, key: Option<&str>) -> Result<Made, Refused> {
-        self.engine.import(&self.me, export.clone(), IfNew::default(), [7; 32], trace(key)).await
+    async fn import(&self, export: &Export, key: Option<&str>) -> Result<Made, WayInError> {
+        self.engine.way_in().import(&self.me, export.clone(), IfNew::default(), [7; 32], trace(key)).await
     }
 
     /// The log of every session that there is.
@@ -85,16 +85,19 @@ async fn the_same_conversation_comes_once_and_a_broken_one_not_at_all() {
     long.turns[0].said[0].parts = vec![Part::Text { text: "x".repeat(3 * engine::TEXT_BYTES_MAX) }];
     for (broken, at) in [(backwards, 3), (silent, 4), (alien, 3), (long, 2)] {
         let refused = world.import(&broken, None).await;
-        assert!(matches!(refused, Err(Refused::BadExport { line, .. }) if line == at), "{at}: {refused:?}");
+        assert!(
+            matches!(refused, Err(WayInError::BadExport { line, .. }) if line == at),
+            "{at}: {refused:?}"
+        );
         assert!(world.logs().is_empty() && world.store.snapshot().receipts.is_empty());
     }
     let made = world.import(&export, Some("k")).await.unwrap();
     let logs = world.logs();
     assert_eq!(world.import(&export, Some("k")).await, Ok(Made { repeated: true, ..made }));
     let again = world.import(&export, None).await;
-    assert_eq!(again, Err(Refused::AlreadyImported { session: made.session }));
+    assert_eq!(again, Err(WayInError::AlreadyImported { session: made.session }));
     let own = Export { session: made.session, ..export };
-    assert_eq!(world.import(&own, None).await, Err(Refused::AlreadyImported { session: made.session }));
+    assert_eq!(world.import(&own, None).await, Err(WayInError::AlreadyImported { session: made.session }));
     assert_eq!(world.logs(), logs, "nothing was added");
     world.is_whole(made.session, 3).await;
 }

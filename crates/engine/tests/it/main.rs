@@ -22,7 +22,10 @@ mod vocabulary;
 mod worktrees;
 mod world;
 
-use engine::{Granted, IfNew, Limits, ReceiptState, Refused, StoredEntry, Told};
+use engine::{
+    AccessError, ConflictError, Granted, IfNew, InvalidError, Limits, ReceiptState, StoredEntry, Told,
+    ViewError, WayInError,
+};
 use kernel::{Answer, EndWhy, Fact, Failure, Grant, Grantee, Number, Outcome, Policy, Request, Role, To};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +67,7 @@ async fn twenty_first_messages_at_once_share_one_session_in_order_of_acceptance(
     let says = (0..20).map(|n| {
         let inbound = world.inbound(conversation("new"), &format!("word{n}"), None);
         let engine = world.engine.clone();
-        tokio::spawn(async move { engine.send(inbound).await.unwrap().accepted })
+        tokio::spawn(async move { engine.way_in().send(inbound).await.unwrap().accepted })
     });
     let mut accepted = Vec::new();
     for say in says.collect::<Vec<_>>() {
@@ -98,13 +101,13 @@ async fn explicit_beats_implicit_and_nothing_takes_the_place_of_what_was_named()
     let world = World::new().await;
     let unknown = kernel::SessionId::from_bits(999);
     let refused = world.say(To::Session(unknown), "hello").await.unwrap_err();
-    assert_eq!(refused, Refused::NotFound { what: "session" });
+    assert_eq!(refused, AccessError::NotFound { what: "session" }.into());
 
     let first = world.talk(conversation("a"), "one").await.row.session;
     assert_ne!(world.talk(To::New, "two").await.row.session, first);
     assert_eq!(world.ask(Request::End { session: first }).await, Ok(Granted::Done));
     let refused = world.say(To::Session(first), "three").await.unwrap_err();
-    assert_eq!(refused, Refused::SessionEnded { session: first, why: EndWhy::Asked });
+    assert_eq!(refused, ConflictError::SessionEnded { session: first, why: EndWhy::Asked }.into());
 
     let anew = world.say(conversation("a"), "four").await.unwrap().accepted;
     assert_ne!(anew.session, first);
@@ -118,39 +121,47 @@ async fn what_is_named_for_a_new_session_is_ignored_for_an_existing_one_and_the_
     world.talk(conversation("a"), "one").await;
     let mut inbound = world.inbound(conversation("a"), "two", None);
     inbound.if_new = IfNew { directory: Some("/elsewhere".to_owned()), ..IfNew::default() };
-    assert!(world.engine.send(inbound.clone()).await.unwrap().accepted.if_new_ignored);
+    assert!(world.engine.way_in().send(inbound.clone()).await.unwrap().accepted.if_new_ignored);
     inbound.to = To::New;
     inbound.if_new.directory = Some("/gone/away".to_owned());
-    assert!(matches!(world.engine.send(inbound.clone()).await, Err(Refused::BadDirectory { .. })));
+    assert!(matches!(world.engine.way_in().send(inbound.clone()).await, Err(WayInError::BadDirectory(_))));
     inbound.if_new = IfNew { agent: Some("nobody".to_owned()), ..IfNew::default() };
-    assert!(matches!(world.engine.send(inbound).await, Err(Refused::UnknownAgent { .. })));
+    assert!(matches!(
+        world.engine.way_in().send(inbound).await,
+        Err(WayInError::Conflict(ConflictError::UnknownAgent { .. }))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_key_gets_the_same_receipt_before_and_after_a_crash_and_another_body_is_a_conflict() {
     let mut world = World::new().await;
-    let first = world.engine.send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
-    let again = world.engine.send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
+    let first = world.engine.way_in().send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
+    let again = world.engine.way_in().send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
     assert_eq!((again.accepted, again.repeated), (first.accepted.clone(), true));
     world.settled(first.accepted.message).await;
     world.crash().await;
-    let again = world.engine.send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
+    let again = world.engine.way_in().send(world.inbound(To::New, "hello", Some("k"))).await.unwrap();
     assert_eq!((again.accepted, again.repeated), (first.accepted.clone(), true));
-    let other = world.engine.send(world.inbound(To::New, "other", Some("k"))).await;
-    assert_eq!(other.unwrap_err(), Refused::KeyReused);
+    let other = world.engine.way_in().send(world.inbound(To::New, "other", Some("k"))).await;
+    assert_eq!(other.unwrap_err(), ConflictError::KeyReused.into());
     world.ask(Request::End { session: first.accepted.session }).await.unwrap();
     let named = To::Session(first.accepted.session);
-    assert!(matches!(world.say(named, "late").await, Err(Refused::SessionEnded { .. })));
+    assert!(matches!(
+        world.say(named, "late").await,
+        Err(WayInError::Conflict(ConflictError::SessionEnded { .. }))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_key_is_looked_up_even_when_its_session_has_ended() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;
-    let first = world.engine.send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
+    let first =
+        world.engine.way_in().send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
     world.settled(first.accepted.message).await;
     world.ask(Request::End { session }).await.unwrap();
-    let again = world.engine.send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
+    let again =
+        world.engine.way_in().send(world.inbound(To::Session(session), "again", Some("k"))).await.unwrap();
     assert_eq!(again.accepted, first.accepted);
 }
 
@@ -160,20 +171,23 @@ async fn a_repeated_key_is_looked_up_even_when_such_a_session_cannot_be_made_any
     let if_new = IfNew { agent: Some("tireless".to_owned()), ..IfNew::default() };
     let mut said = world.inbound(To::New, "hello", Some("k"));
     said.if_new = if_new.clone();
-    let first = world.engine.send(said.clone()).await.unwrap();
+    let first = world.engine.way_in().send(said.clone()).await.unwrap();
     world.ask(Request::Stop { message: first.accepted.message }).await.unwrap();
-    let made = world.engine.make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
+    let made = world.engine.way_in().make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
 
     world.others.clear();
     world.restart().await;
-    let again = world.engine.send(said.clone()).await.unwrap();
+    let again = world.engine.way_in().send(said.clone()).await.unwrap();
     assert_eq!((again.accepted, again.repeated), (first.accepted, true));
-    let again = world.engine.make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
+    let again = world.engine.way_in().make(&world.me, if_new.clone(), None, trace(Some("k"))).await.unwrap();
     assert_eq!((again.session, again.repeated), (made.session, true));
     said.trace = trace(Some("another"));
-    assert!(matches!(world.engine.send(said).await, Err(Refused::UnknownAgent { .. })));
-    let another = world.engine.make(&world.me, if_new, None, trace(Some("another"))).await;
-    assert!(matches!(another, Err(Refused::UnknownAgent { .. })));
+    assert!(matches!(
+        world.engine.way_in().send(said).await,
+        Err(WayInError::Conflict(ConflictError::UnknownAgent { .. }))
+    ));
+    let another = world.engine.way_in().make(&world.me, if_new, None, trace(Some("another"))).await;
+    assert!(matches!(another, Err(WayInError::Conflict(ConflictError::UnknownAgent { .. }))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,22 +213,22 @@ async fn a_waiting_message_can_be_edited_held_released_moved_and_taken_back() {
     let b = world.say(to(), "b").await.unwrap().accepted.message;
     let c = world.say(to(), "c").await.unwrap().accepted.message;
     let parts = vec![engine::Part::Text { text: "b2".to_owned() }];
-    let edit = |revision| world.engine.edit(&world.me, b, revision, &parts, trace(None));
+    let edit = |revision| world.engine.way_in().edit(&world.me, b, revision, &parts, trace(None));
     assert_eq!(edit(0).await, Ok(Granted::Done));
-    assert_eq!(edit(0).await, Err(Refused::Changed));
+    assert_eq!(edit(0).await, Err(ConflictError::Changed.into()));
     assert_eq!(world.ask(Request::Withdraw { message: c }).await, Ok(Granted::Done));
-    assert_eq!(world.ask(Request::Withdraw { message: c }).await, Err(Refused::TooLate));
+    assert_eq!(world.ask(Request::Withdraw { message: c }).await, Err(ConflictError::TooLate.into()));
     let order = Request::Reorder { session: first.session, order: vec![b, a] };
     assert_eq!(world.ask(order).await, Ok(Granted::Done));
     assert_eq!(world.ask(Request::Hold { message: a }).await, Ok(Granted::Done));
-    let queue = world.engine.queue(&world.me, first.session).await.unwrap();
+    let queue = world.engine.views().queue(&world.me, first.session).await.unwrap();
     let shown: Vec<_> = queue.iter().map(|one| (one.text.as_str(), one.row.state)).collect();
     assert_eq!(shown, [("!sleep 60000", Running), ("b2", Waiting), ("a", Held)]);
     assert_eq!(world.settled(b).await.answer.as_deref().map(str::trim), Some("#2 b2"));
     assert_eq!(world.ask(Request::Release { message: a, there: false }).await, Ok(Granted::Done));
     assert_eq!(world.settled(a).await.answer.as_deref().map(str::trim), Some("#3 a"));
     assert_eq!(world.settled(c).await.row.state, Withdrawn);
-    assert_eq!(edit(1).await, Err(Refused::TooLate));
+    assert_eq!(edit(1).await, Err(ConflictError::TooLate.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +312,7 @@ async fn what_waits_behind_a_failure_is_held_and_expires() {
     let first = world.say(To::New, "!sleep 1000\n!refuse").await.unwrap().accepted;
     let waits = world.say(To::Session(first.session), "two").await.unwrap().accepted;
     world.settled(first.message).await;
-    let view = world.engine.receipt(&world.me, waits.message).await.unwrap();
+    let view = world.engine.views().receipt(&world.me, waits.message).await.unwrap();
     assert_eq!(state_and_why(&view), (Held, Some("after_failure")));
     let after = world.talk(To::Session(first.session), "three").await;
     assert_eq!(after.row.state, Answered, "a new word is not held back by an old one");
@@ -350,8 +364,8 @@ async fn going_down_hands_everything_over() {
 async fn a_watcher_hears_each_fact_once_and_live_words_at_their_place() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;
-    let from = world.engine.session(&world.me, session).await.unwrap().at;
-    let mut follow = world.engine.follow(&world.me, session, from).await.unwrap();
+    let from = world.engine.views().session(&world.me, session).await.unwrap().at;
+    let mut follow = world.engine.views().follow(&world.me, session, from).await.unwrap();
     let first = world.say(To::Session(session), "!say 50 20").await.unwrap().accepted;
     let (mut at, mut live) = (from.0, String::new());
     loop {
@@ -377,7 +391,7 @@ async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
     let world = World::new().await;
     let first = world.say(To::New, "hello").await.unwrap().accepted;
     world.settled(first.message).await;
-    let mut slow = world.engine.follow(&world.me, first.session, Number(0)).await.unwrap();
+    let mut slow = world.engine.views().follow(&world.me, first.session, Number(0)).await.unwrap();
     let mut at = Number(0);
     while !slow.is_caught_up() {
         let told = tokio::time::timeout(Duration::from_millis(10), slow.next()).await;
@@ -405,7 +419,7 @@ async fn a_watcher_who_lags_is_cut_off_and_comes_back_without_a_gap() {
     }
     assert!(cut, "a slow watcher is not buffered for");
     let last = flood.row.last.unwrap();
-    let mut back = world.engine.follow(&world.me, first.session, at).await.unwrap();
+    let mut back = world.engine.views().follow(&world.me, first.session, at).await.unwrap();
     while at < last {
         if let Told::Fact(shared) = back.next().await.unwrap() {
             assert_eq!(shared.fact.number, at.next());
@@ -434,10 +448,10 @@ async fn open_sessions_and_unfinished_messages_are_limited() {
     let world = World::with(limits, Policy::default()).await;
     let first = world.say(To::New, "!hang").await.unwrap().accepted.session;
     world.say(To::New, "b").await.unwrap();
-    assert_eq!(world.say(To::New, "c").await.unwrap_err(), Refused::TooManyOpen { limit: 2 });
+    assert_eq!(world.say(To::New, "c").await.unwrap_err(), WayInError::TooManyOpen { limit: 2 });
     world.say(To::Session(first), "1").await.unwrap();
     world.say(To::Session(first), "2").await.unwrap();
-    assert_eq!(world.say(To::Session(first), "3").await.unwrap_err(), Refused::QueueFull { limit: 3 });
+    assert_eq!(world.say(To::Session(first), "3").await.unwrap_err(), WayInError::QueueFull { limit: 3 });
     world.ask(Request::End { session: first }).await.unwrap();
     world.until_ended(first).await;
     world.say(To::New, "c").await.unwrap();
@@ -450,7 +464,7 @@ async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() 
     let approval = world.question().await;
     let yes = Request::Answer { approval, answer: Answer::Yes, remember: None };
     assert_eq!(world.ask(yes.clone()).await, Ok(Granted::Done));
-    assert!(matches!(world.ask(yes).await, Err(Refused::AnsweredBefore(_))));
+    assert!(matches!(world.ask(yes).await, Err(WayInError::AnsweredBefore(_))));
     assert!(world.settled(first.message).await.answer.unwrap().contains("hammer"));
     let late = world.say(To::Session(first.session), "!ask saw").await.unwrap().accepted;
     world.question().await;
@@ -460,8 +474,8 @@ async fn a_question_is_answered_once_times_out_to_no_and_lapses_with_its_turn() 
     world.crash().await;
     assert_eq!(state_and_why(&world.settled(lost.message).await), (Failed, Some("interrupted")));
     let no = Request::Answer { approval, answer: Answer::No, remember: None };
-    assert!(matches!(world.ask(no).await, Err(Refused::Lapsed { interrupted: true, .. })));
-    assert!(world.engine.approvals(&world.me, 10).await.unwrap().is_empty());
+    assert!(matches!(world.ask(no).await, Err(WayInError::Lapsed { interrupted: true, .. })));
+    assert!(world.engine.views().approvals(&world.me, 10).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -469,15 +483,18 @@ async fn somebody_elses_address_and_session_do_not_exist() {
     let world = World::new().await;
     let session = world.talk(conversation("a"), "one").await.row.session;
     let foreign = To::Conversation("web:bob/1".parse().unwrap());
-    assert_eq!(world.say(foreign, "x").await.unwrap_err(), Refused::AddressNotYours);
+    assert_eq!(world.say(foreign, "x").await.unwrap_err(), AccessError::AddressNotYours.into());
     let mut bob = world.inbound(To::Session(session), "x", None);
     bob.by = world.let_in("bob", kernel::Role::Member).await;
-    assert_eq!(world.engine.send(bob.clone()).await.unwrap_err(), Refused::NotFound { what: "session" });
     assert_eq!(
-        world.engine.session(&bob.by, session).await.unwrap_err(),
-        Refused::NotFound { what: "session" }
+        world.engine.way_in().send(bob.clone()).await.unwrap_err(),
+        AccessError::NotFound { what: "session" }.into()
     );
-    assert!(world.engine.follow(&bob.by, session, Number(0)).await.is_err());
+    assert_eq!(
+        world.engine.views().session(&bob.by, session).await.unwrap_err(),
+        AccessError::NotFound { what: "session" }.into()
+    );
+    assert!(world.engine.views().follow(&bob.by, session, Number(0)).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -485,7 +502,7 @@ async fn a_conversation_can_be_moved_to_another_open_session() {
     let world = World::new().await;
     world.talk(conversation("a"), "one").await;
     let other = world.talk(To::New, "two").await.row.session;
-    world.engine.rebind(&world.me, address("a"), other, trace(None)).await.unwrap();
+    world.engine.way_in().rebind(&world.me, address("a"), other, trace(None)).await.unwrap();
     assert_eq!(world.talk(conversation("a"), "three").await.row.session, other);
 }
 
@@ -497,13 +514,13 @@ async fn an_agent_that_never_stops_talking_can_be_stopped_and_left() {
     world.faults.append_ms.store(20, Ordering::Relaxed);
     let mut inbound = world.inbound(To::New, "go on", None);
     inbound.if_new.agent = Some("tireless".to_owned());
-    let first = world.engine.send(inbound).await.unwrap().accepted;
+    let first = world.engine.way_in().send(inbound).await.unwrap().accepted;
     world.until_number(first.session, 100).await;
     assert_eq!(world.ask(Request::Stop { message: first.message }).await, Ok(Granted::Done));
     assert_eq!(world.settled(first.message).await.row.state, Stopped);
 
     let second = world.say(To::Session(first.session), "go on").await.unwrap().accepted;
-    let at = world.engine.session(&world.me, first.session).await.unwrap().at;
+    let at = world.engine.views().session(&world.me, first.session).await.unwrap().at;
     world.until_number(first.session, at.0 + 100).await;
     let began = tokio::time::Instant::now();
     world.restart().await;
@@ -515,8 +532,8 @@ async fn an_agent_that_never_stops_talking_can_be_stopped_and_left() {
 async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
     let world = World::new().await;
     let session = world.talk(To::New, "one").await.row.session;
-    let mut at = world.engine.session(&world.me, session).await.unwrap().at;
-    let mut follow = world.engine.follow(&world.me, session, at).await.unwrap();
+    let mut at = world.engine.views().session(&world.me, session).await.unwrap().at;
+    let mut follow = world.engine.views().follow(&world.me, session, at).await.unwrap();
     let nothing = tokio::time::timeout(Duration::from_secs(1), follow.next()).await;
     assert!(nothing.is_err(), "it has read the log to its end");
     *world.faults.loses_end.lock().unwrap() = true;
@@ -532,7 +549,7 @@ async fn whoever_watches_hears_what_was_written_although_the_answer_got_lost() {
                 }
             }
             Some(Told::Live(_)) => {}
-            None => follow = world.engine.follow(&world.me, session, at).await.unwrap(),
+            None => follow = world.engine.views().follow(&world.me, session, at).await.unwrap(),
         }
     }
 }
@@ -573,9 +590,9 @@ async fn a_queue_shows_how_long_messages_begin_and_each_has_all_its_words() {
     let first = world.say(To::New, "!hang").await.unwrap().accepted;
     let long = format!("x{}", "é".repeat(100_000));
     let waits = world.say(To::Session(first.session), &long).await.unwrap().accepted;
-    let shown = world.engine.queue(&world.me, first.session).await.unwrap().pop().unwrap().text;
+    let shown = world.engine.views().queue(&world.me, first.session).await.unwrap().pop().unwrap().text;
     assert!(shown.len() <= 4 * 1024 && long.starts_with(&shown), "{} bytes are shown", shown.len());
-    assert_eq!(world.engine.words(&world.me, waits.message).await.unwrap(), long);
+    assert_eq!(world.engine.views().words(&world.me, waits.message).await.unwrap(), long);
 }
 
 #[tokio::test(start_paused = true)]
@@ -583,7 +600,10 @@ async fn parts_that_are_too_long_as_one_text_are_refused_at_once() {
     let world = World::new().await;
     let mut inbound = world.inbound(To::New, &"x".repeat(engine::TEXT_BYTES_MAX / 2), None);
     inbound.parts.push(inbound.parts[0].clone());
-    assert!(matches!(world.engine.send(inbound).await, Err(Refused::Invalid { field: "parts", .. })));
+    assert!(matches!(
+        world.engine.way_in().send(inbound).await,
+        Err(WayInError::Invalid(InvalidError { field: "parts", .. }))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -608,7 +628,7 @@ async fn a_missing_directory_is_said_and_nothing_runs_elsewhere() {
     let world = World::new().await;
     let mut inbound = world.inbound(To::New, "hello", None);
     inbound.if_new.directory = Some("/lost/place".to_owned());
-    let receipt = world.engine.send(inbound).await.unwrap();
+    let receipt = world.engine.way_in().send(inbound).await.unwrap();
     let view = world.settled(receipt.accepted.message).await;
     assert_eq!(state_and_why(&view), (Failed, Some("refused")));
     assert_eq!(view.notice.as_deref(), Some("it is not there any more"));
@@ -645,7 +665,7 @@ impl World {
 
     pub(crate) async fn question(&self) -> kernel::ApprovalId {
         loop {
-            if let Some(row) = self.engine.approvals(&self.me, 10).await.unwrap().first() {
+            if let Some(row) = self.engine.views().approvals(&self.me, 10).await.unwrap().first() {
                 return row.row.approval;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -653,13 +673,13 @@ impl World {
     }
 
     async fn until_number(&self, session: kernel::SessionId, number: u64) {
-        while self.engine.session(&self.me, session).await.unwrap().at.0 < number {
+        while self.engine.views().session(&self.me, session).await.unwrap().at.0 < number {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
     pub(crate) async fn until_ended(&self, session: kernel::SessionId) {
-        while self.engine.session(&self.me, session).await.unwrap().ended.is_none() {
+        while self.engine.views().session(&self.me, session).await.unwrap().ended.is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -677,10 +697,10 @@ fn name(fact: &Fact) -> String {
 async fn a_number_beyond_the_log_is_refused_and_not_answered_with_silence() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;
-    let last = world.engine.session(&world.me, session).await.unwrap().at;
-    assert!(world.engine.follow(&world.me, session, last).await.is_ok());
-    let beyond = world.engine.follow(&world.me, session, last.next()).await;
-    assert!(matches!(beyond, Err(Refused::Invalid { field: "after", .. })));
+    let last = world.engine.views().session(&world.me, session).await.unwrap().at;
+    assert!(world.engine.views().follow(&world.me, session, last).await.is_ok());
+    let beyond = world.engine.views().follow(&world.me, session, last.next()).await;
+    assert!(matches!(beyond, Err(ViewError::Invalid(InvalidError { field: "after", .. }))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ async fn world_with(puppet: &Puppet) -> World {
 async fn said_to_puppet(world: &World, text: &str) -> SessionId {
     let mut inbound = in_directory(world, text, "/srv/shop");
     inbound.if_new.agent = Some("puppet".to_owned());
-    let made = world.engine.send(inbound).await.unwrap().accepted;
+    let made = world.engine.way_in().send(inbound).await.unwrap().accepted;
     assert_eq!(world.settled(made.message).await.row.state, Answered);
     made.session
 }
@@ -52,7 +52,7 @@ async fn another_agent_is_told_again_what_was_said_and_the_message_stays_as_it_i
         assert!(handed.contains(told), "{told:?} in {handed}");
     }
     assert!(handed.ends_with("\n\ngo on"), "{handed}");
-    assert_eq!(world.engine.words(&world.me, view.row.message).await.unwrap(), "go on");
+    assert_eq!(world.engine.views().words(&world.me, view.row.message).await.unwrap(), "go on");
     let told = of_type(&stories(&world, session).await, "memory");
     assert_eq!((told.len(), &told[0]["way"], &told[0]["turns"]), (1, &"told_again".into(), &2.into()));
 }
@@ -107,7 +107,7 @@ async fn a_list_that_nobody_has_given_yet_is_not_known_by_asking_for_it() {
     let world = world_with(&puppet).await;
     let session = said_to_puppet(&world, "the first").await;
     for look in [engine::Look::Commands, engine::Look::Models] {
-        let seen = world.engine.look(&world.me, session, look).await;
+        let seen = world.engine.views().look(&world.me, session, look).await;
         assert!(matches!(seen, Ok(Sight::Commands(None) | Sight::Models(None))), "{seen:?}");
     }
     let learned = |fact: &Fact| matches!(fact, Fact::Learned { .. });
@@ -121,11 +121,11 @@ async fn a_list_that_is_on_its_way_is_waited_for_and_not_for_ever() {
     let world = world_with(&puppet).await;
     let mut inbound = in_directory(&world, "go", "/srv/shop");
     inbound.if_new.agent = Some("puppet".to_owned());
-    let made = world.engine.send(inbound).await.unwrap().accepted;
+    let made = world.engine.way_in().send(inbound).await.unwrap().accepted;
     world.until_rule(made.session, |fact| matches!(fact, Fact::AttemptStarted { .. })).await;
     let look = async |look| {
         let began = Instant::now();
-        (world.engine.look(&world.me, made.session, look).await.unwrap(), began.elapsed().as_secs())
+        (world.engine.views().look(&world.me, made.session, look).await.unwrap(), began.elapsed().as_secs())
     };
     let (seen, waited) = look(engine::Look::Commands).await;
     assert!(matches!(&seen, Sight::Commands(Some(list)) if list[0].name == "review"), "{seen:?}");
@@ -201,7 +201,7 @@ async fn a_message_that_waits_for_a_list_can_be_stopped() {
     let world = world_with(&puppet).await;
     let mut inbound = in_directory(&world, "/review it", "/srv/shop");
     inbound.if_new.agent = Some("puppet".to_owned());
-    let message = world.engine.send(inbound).await.unwrap().accepted.message;
+    let message = world.engine.way_in().send(inbound).await.unwrap().accepted.message;
     let began = Instant::now();
     while puppet.notes.launches.lock().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -2,7 +2,10 @@
 
 use crate::world::{World, trace};
 use agent::Did;
-use engine::{Granted, IfNew, Inbound, Limits, ReceiptState, ReceiptView, Refused};
+use engine::{
+    AccessError, Granted, IfNew, Inbound, Limits, ReceiptState, ReceiptView, ScopeError, UnavailableError,
+    WayInError,
+};
 use kernel::{
     Change, Epoch, Fact, HoldWhy, MessageId, NewWorktree, Policy, Request, Scope, SessionId, Setting, To,
     Turn,
@@ -28,14 +31,14 @@ pub(crate) fn in_directory(world: &World, text: &str, directory: &str) -> Inboun
 }
 
 impl World {
-    pub(crate) async fn change(&self, session: SessionId, change: Change) -> Result<Granted, Refused> {
+    pub(crate) async fn change(&self, session: SessionId, change: Change) -> Result<Granted, WayInError> {
         self.ask(Request::ChangeScope { session, change, now: false }).await
     }
 
     /// Where and how the session acts, once it has come to this epoch.
     pub(crate) async fn arrived(&self, session: SessionId, epoch: u32) -> Scope {
         for _ in 0..10_000 {
-            let row = self.engine.session(&self.me, session).await.unwrap();
+            let row = self.engine.views().session(&self.me, session).await.unwrap();
             if row.epoch >= Epoch(epoch) {
                 return row.scope;
             }
@@ -46,7 +49,8 @@ impl World {
 
     /// A session in `/srv/shop` that has had a turn.
     pub(crate) async fn shop(&self) -> SessionId {
-        let made = self.engine.send(in_directory(self, "hello", "/srv/shop")).await.unwrap().accepted;
+        let made =
+            self.engine.way_in().send(in_directory(self, "hello", "/srv/shop")).await.unwrap().accepted;
         assert_eq!(self.settled(made.message).await.row.state, Answered);
         made.session
     }
@@ -56,7 +60,7 @@ impl World {
     }
 
     async fn state(&self, message: MessageId) -> (ReceiptState, Option<&'static str>) {
-        crate::world::state_and_why(&self.engine.receipt(&self.me, message).await.unwrap())
+        crate::world::state_and_why(&self.engine.views().receipt(&self.me, message).await.unwrap())
     }
 
     async fn ran_in(&self, message: MessageId) -> String {
@@ -80,7 +84,7 @@ async fn the_long_story_each_turn_runs_in_the_directory_of_its_epoch_and_nothing
     world.house_has_handed(slow).await;
     let before = world.queued(session, "before\n!pwd").await;
     assert_eq!(world.change(session, enter("blue")).await, Ok(Granted::Done));
-    assert_eq!(world.change(session, Change::Exit).await, Err(Refused::ScopeChanging));
+    assert_eq!(world.change(session, Change::Exit).await, Err(ScopeError::ScopeChanging.into()));
     let (after, dropped) = (world.queued(session, "a\n!pwd").await, world.queued(session, "b\n!pwd").await);
     assert_eq!(world.ran_in(slow).await, "/srv/shop", "nothing moves under a turn");
     assert_eq!(world.arrived(session, 1).await.directory, "/trees/blue");
@@ -150,7 +154,7 @@ async fn a_change_that_has_to_be_now_is_refused_while_a_turn_runs() {
     let session = world.shop().await;
     let slow = world.queued(session, "!sleep 5000").await;
     let now = Request::ChangeScope { session, change: enter("blue"), now: true };
-    assert_eq!(world.ask(now.clone()).await, Err(Refused::Busy));
+    assert_eq!(world.ask(now.clone()).await, Err(ScopeError::Busy.into()));
     world.settled(slow).await;
     assert_eq!(world.ask(now).await, Ok(Granted::Done));
     assert_eq!(world.arrived(session, 1).await.directory, "/trees/blue");
@@ -164,7 +168,7 @@ async fn a_message_that_was_written_in_another_scope_is_held_until_somebody_says
     world.arrived(session, 1).await;
     let mut inbound = world.inbound(To::Session(session), "!pwd", None);
     inbound.under = Some(Epoch(0));
-    let message = world.engine.send(inbound).await.unwrap().accepted.message;
+    let message = world.engine.way_in().send(inbound).await.unwrap().accepted.message;
     while world.state(message).await.0 == Waiting {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -184,7 +188,7 @@ async fn one_turn_at_a_time_works_in_a_directory_and_whoever_waits_is_told_and_w
     let began = Instant::now();
     let other = world.queued(second, "hello").await;
     let elsewhere = in_directory(&world, "hello", "/srv/elsewhere");
-    let elsewhere = world.engine.send(elsewhere).await.unwrap().accepted.message;
+    let elsewhere = world.engine.way_in().send(elsewhere).await.unwrap().accepted.message;
     assert_eq!(world.settled(elsewhere).await.row.state, Answered);
     assert_eq!(world.state(slow).await.0, Running, "another directory is free");
     assert_eq!(world.settled(other).await.row.state, Answered);
@@ -220,14 +224,14 @@ async fn a_turn_is_undone_between_turns_and_not_where_somebody_else_works() {
     world.until_rule(session, |fact| matches!(fact, Fact::Undone { turn: Turn(1) })).await;
     let slow = world.queued(other, "!sleep 60000").await;
     world.house_has_handed(slow).await;
-    assert_eq!(world.ask(undo.clone()).await, Err(Refused::Busy));
+    assert_eq!(world.ask(undo.clone()).await, Err(ScopeError::Busy.into()));
     assert_eq!(
         world.ask(Request::Undo { session, turn: Turn(9), under: None }).await,
-        Err(Refused::NotFound { what: "turn" })
+        Err(AccessError::NotFound { what: "turn" }.into())
     );
     world.change(session, enter("blue")).await.unwrap();
     world.arrived(session, 1).await;
-    assert_eq!(world.ask(undo).await, Err(Refused::OtherScope), "it ran somewhere else");
+    assert_eq!(world.ask(undo).await, Err(WayInError::OtherScope), "it ran somewhere else");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,14 +239,15 @@ async fn a_fork_has_a_tree_of_its_own_and_knows_what_was_said() {
     let world = World::new().await;
     let session = world.shop().await;
     world.talk(To::Session(session), "the second thing").await;
-    let made = world.engine.fork(&world.me, session, Some(Turn(1)), None, trace(None)).await.unwrap();
+    let made =
+        world.engine.way_in().fork(&world.me, session, Some(Turn(1)), None, trace(None)).await.unwrap();
     let view = world.talk(To::Session(made.session), "and now\n!pwd").await;
     let words = view.answer.unwrap();
     assert!(words.lines().last().unwrap().starts_with("/trees/"), "{words}");
     assert!(world.grove.notes().contains(&"fork after 1".to_owned()));
     assert!(!words.contains("the second thing"), "only what was said up to there: {words}");
     assert_eq!(way(&world, made.session).await, "told_again");
-    let made = world.engine.fork(&world.me, session, None, None, trace(None)).await.unwrap();
+    let made = world.engine.way_in().fork(&world.me, session, None, None, trace(None)).await.unwrap();
     let words = world.talk(To::Session(made.session), "and now\n!recall").await.answer.unwrap();
     assert_eq!(way(&world, made.session).await, "forked", "nothing was said since: it does so itself");
     assert!(words.starts_with("#3 and now") && words.contains("the second thing"), "{words}");
@@ -255,7 +260,8 @@ async fn a_fork_that_was_told_and_has_not_answered_is_told_again() {
     let world = World::new().await;
     let session = world.shop().await;
     world.talk(To::Session(session), "the second thing").await;
-    let made = world.engine.fork(&world.me, session, Some(Turn(1)), None, trace(None)).await.unwrap();
+    let made =
+        world.engine.way_in().fork(&world.me, session, Some(Turn(1)), None, trace(None)).await.unwrap();
     let busy = world.queued(made.session, "too early\n!busy").await;
     assert_eq!(world.settled(busy).await.row.state, ReceiptState::Failed);
     let words = world.talk(To::Session(made.session), "and now\n!recall").await.answer.unwrap();
@@ -269,7 +275,7 @@ async fn a_fork_that_was_told_and_has_not_answered_is_told_again() {
 async fn a_fork_knows_nothing_of_what_its_origin_was_told_while_the_agent_made_it() {
     let world = World::new().await;
     let session = world.shop().await;
-    let made = world.engine.fork(&world.me, session, None, None, trace(None)).await.unwrap();
+    let made = world.engine.way_in().fork(&world.me, session, None, None, trace(None)).await.unwrap();
     world.arrived(made.session, 1).await;
     world.grove.act_ms.store(3_000, std::sync::atomic::Ordering::Relaxed);
     let first = world.queued(made.session, "and now\n!recall").await;
@@ -285,7 +291,7 @@ async fn a_fork_knows_nothing_of_what_its_origin_was_told_while_the_agent_made_i
 async fn a_fork_without_a_tree_of_its_own_waits_while_its_origin_works() {
     let world = World::new().await;
     let session = world.talk(To::New, "hello").await.row.session;
-    let made = world.engine.fork(&world.me, session, None, None, trace(None)).await.unwrap();
+    let made = world.engine.way_in().fork(&world.me, session, None, None, trace(None)).await.unwrap();
     let slow = world.queued(session, "!sleep 5000\n!pwd").await;
     world.house_has_handed(slow).await;
     let waiting = world.queued(made.session, "beside\n!pwd").await;
@@ -306,8 +312,8 @@ async fn there_is_no_fork_while_nobody_can_tell_how_the_tree_was() {
     let world = World::new().await;
     let session = world.shop().await;
     world.grove.is_blind.store(true, std::sync::atomic::Ordering::Relaxed);
-    let fork = || world.engine.fork(&world.me, session, None, None, trace(Some("fork")));
-    assert!(matches!(fork().await, Err(Refused::Unavailable(_))));
+    let fork = || world.engine.way_in().fork(&world.me, session, None, None, trace(Some("fork")));
+    assert!(matches!(fork().await, Err(WayInError::Unavailable(UnavailableError::Unavailable(_)))));
     world.grove.is_blind.store(false, std::sync::atomic::Ordering::Relaxed);
     let made = fork().await.unwrap();
     let words = world.talk(To::Session(made.session), "!pwd").await.answer.unwrap();

@@ -15,7 +15,7 @@ use ReceiptState::{Answered, Failed, Stopped};
 impl World {
     async fn say_how(&self, session: SessionId, text: &str, delivery: Delivery) -> MessageId {
         let inbound = engine::Inbound { delivery, ..self.inbound(To::Session(session), text, None) };
-        self.engine.send(inbound).await.unwrap().accepted.message
+        self.engine.way_in().send(inbound).await.unwrap().accepted.message
     }
 
     fn handed(&self, message: MessageId) -> usize {
@@ -91,7 +91,7 @@ async fn into_puppet(steers: Option<Result<Steered, Trouble>>) -> (World, Puppet
     let world = World::among(vec![Arc::new(puppet.clone())], Limits::default(), Policy::default()).await;
     let mut inbound = in_directory(&world, "begin", "/elsewhere");
     inbound.if_new.agent = Some("puppet".to_owned());
-    let first = world.engine.send(inbound).await.unwrap().accepted;
+    let first = world.engine.way_in().send(inbound).await.unwrap().accepted;
     while puppet.notes.handed.lock().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -108,9 +108,9 @@ async fn words_that_the_agent_did_not_take_get_a_turn_of_their_own() {
     for steers in [Ok(Steered::TooLate), Err(Trouble::refused("too long"))] {
         let (world, puppet, session, more) = into_puppet(Some(steers)).await;
         world.until_rule(session, |fact| matches!(fact, Fact::Missed { .. })).await;
-        let row = world.engine.receipt(&world.me, more).await.unwrap().row;
+        let row = world.engine.views().receipt(&world.me, more).await.unwrap().row;
         assert_eq!(row.state, ReceiptState::Waiting);
-        let first = world.engine.queue(&world.me, session).await.unwrap()[0].row.message;
+        let first = world.engine.views().queue(&world.me, session).await.unwrap()[0].row.message;
         world.ask(Request::Stop { message: first }).await.unwrap();
         while puppet.notes.handed.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -123,7 +123,7 @@ async fn words_that_the_agent_did_not_take_get_a_turn_of_their_own() {
 #[tokio::test(start_paused = true)]
 async fn words_of_which_nobody_knows_whether_they_were_taken_are_not_said_again() {
     let (world, puppet, session, more) = into_puppet(Some(Err(Trouble::transient("no word")))).await;
-    let first = world.engine.queue(&world.me, session).await.unwrap()[0].row.message;
+    let first = world.engine.views().queue(&world.me, session).await.unwrap()[0].row.message;
     world.ask(Request::Stop { message: first }).await.unwrap();
     assert_eq!(world.settled(more).await.row.state, Stopped);
     assert_eq!((world.missed(session).await, puppet.notes.handed.lock().unwrap().len()), (0, 1));

@@ -4,7 +4,9 @@
 use crate::puppet::Puppet;
 use crate::world::World;
 use agent::{About, AgentEvent, Answer, Change, Choice, Found, Progress, Setup, Step, Usage};
-use engine::{ApprovalState, Granted, IfNew, Inbound, Limits, ReceiptState, StoredEntry};
+use engine::{
+    ApprovalState, Granted, IfNew, Inbound, InvalidError, Limits, ReceiptState, StoredEntry, WayInError,
+};
 use kernel::{Fact, Number, Policy, Request, SessionId, To};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,13 +32,13 @@ pub(crate) fn said(world: &World, to: To) -> Inbound {
 
 /// Says something to the puppet and waits for the end of the turn.
 pub(crate) async fn turn(world: &World, to: To) -> SessionId {
-    let receipt = world.engine.send(said(world, to)).await.unwrap();
+    let receipt = world.engine.way_in().send(said(world, to)).await.unwrap();
     world.settled(receipt.accepted.message).await.row.session
 }
 
 /// The stories of a session, as readers get them.
 pub(crate) async fn stories(world: &World, session: SessionId) -> Vec<Value> {
-    let facts = world.engine.facts(&world.me, session, Number(0), 100_000, usize::MAX).await.unwrap();
+    let facts = world.engine.views().facts(&world.me, session, Number(0), 100_000, usize::MAX).await.unwrap();
     let body = |entry: &StoredEntry| match entry {
         StoredEntry::Story { body: Some(body), .. } => Some(serde_json::from_slice(body).unwrap()),
         StoredEntry::Story { body: None, .. } | StoredEntry::Rule(_) => None,
@@ -118,8 +120,8 @@ async fn everything_an_agent_says_becomes_a_fact() {
 async fn progress_is_seen_while_the_tool_runs_and_a_flood_of_it_stays_small() {
     let call = |output: String| AgentEvent::ToolProgress { call: "c1".to_owned(), output };
     let world = world_of(&speaking(vec![call("one".to_owned())])).await;
-    let receipt = world.engine.send(said(&world, To::New)).await.unwrap().accepted;
-    let mut follow = world.engine.follow(&world.me, receipt.session, Number(0)).await.unwrap();
+    let receipt = world.engine.way_in().send(said(&world, To::New)).await.unwrap().accepted;
+    let mut follow = world.engine.views().follow(&world.me, receipt.session, Number(0)).await.unwrap();
     let is_progress = |told: &engine::Told| match told {
         engine::Told::Fact(shared) => {
             matches!(&shared.fact.entry, StoredEntry::Story { kind, .. } if kind == "tool_progress")
@@ -167,8 +169,15 @@ async fn how_an_attempt_was_started_is_told_once_until_it_differs_and_so_is_what
     turn(&world, To::Session(session)).await;
     let again = stories(&world, session).await;
     assert_eq!(of_type(&again, "about").len(), 2, "after a restart it is told once more");
-    let view =
-        world.engine.agents(&world.me).await.unwrap().into_iter().find(|view| view.name == "puppet").unwrap();
+    let view = world
+        .engine
+        .views()
+        .agents(&world.me)
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|view| view.name == "puppet")
+        .unwrap();
     assert_eq!(view.lists.commands, [command]);
 }
 
@@ -178,7 +187,7 @@ async fn the_model_and_the_mode_that_were_chosen_reach_every_start_of_the_agent(
     let world = world_of(&puppet).await;
     let session = turn(&world, To::New).await;
     turn(&world, To::Session(session)).await;
-    let scope = world.engine.session(&world.me, session).await.unwrap().scope;
+    let scope = world.engine.views().session(&world.me, session).await.unwrap().scope;
     assert_eq!((scope.model.as_deref(), scope.mode.as_deref()), (Some("m-1"), Some("plan")));
     let launches = puppet.notes.launches.lock().unwrap().clone();
     assert_eq!(launches.len(), 2);
@@ -187,16 +196,16 @@ async fn the_model_and_the_mode_that_were_chosen_reach_every_start_of_the_agent(
     }
     let mut inbound = said(&world, To::New);
     inbound.if_new.model = Some("x".repeat(engine::MODEL_BYTES_MAX + 1));
-    let refused = world.engine.send(inbound).await.unwrap_err();
-    assert!(matches!(refused, engine::Refused::Invalid { field: "model", .. }), "{refused:?}");
+    let refused = world.engine.way_in().send(inbound).await.unwrap_err();
+    assert!(matches!(refused, WayInError::Invalid(InvalidError { field: "model", .. })), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
     let back = AgentEvent::Withdrawn { question: "q1".to_owned() };
     let world = world_of(&speaking(vec![asked("q1"), back])).await;
-    let receipt = world.engine.send(said(&world, To::New)).await.unwrap().accepted;
-    let mut follow = world.engine.follow(&world.me, receipt.session, Number(0)).await.unwrap();
+    let receipt = world.engine.way_in().send(said(&world, To::New)).await.unwrap().accepted;
+    let mut follow = world.engine.views().follow(&world.me, receipt.session, Number(0)).await.unwrap();
     let is_lapsed = |told: &engine::Told| match told {
         engine::Told::Fact(shared) => matches!(shared.fact.entry, StoredEntry::Rule(Fact::Lapsed { .. })),
         engine::Told::Live(_) => false,
@@ -209,13 +218,13 @@ async fn a_question_that_the_agent_takes_back_lapses_while_the_turn_goes_on() {
     });
     let approval = approval.unwrap();
     assert!(rules.contains(&Fact::Lapsed { approval }), "{rules:#?}");
-    let row = world.engine.approval(&world.me, approval).await.unwrap();
+    let row = world.engine.views().approval(&world.me, approval).await.unwrap();
     assert_eq!(row.row.state, ApprovalState::Lapsed);
-    let receipt = world.engine.receipt(&world.me, receipt.message).await.unwrap();
+    let receipt = world.engine.views().receipt(&world.me, receipt.message).await.unwrap();
     assert_eq!(receipt.row.state, ReceiptState::Running);
     let yes = Request::Answer { approval, answer: kernel::Answer::Yes, remember: None };
     let refused = world.ask(yes).await;
-    assert!(matches!(refused, Err(engine::Refused::Lapsed { interrupted: false, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(WayInError::Lapsed { interrupted: false, .. })), "{refused:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +263,7 @@ async fn nobody_waits_long_for_the_version_of_an_agent() {
     let puppet = Puppet { look_ms: 10_000, ..speaking(vec![]) };
     let world = world_of(&puppet).await;
     let view = async |world: &World| {
-        let views = world.engine.agents(&world.me).await.unwrap();
+        let views = world.engine.views().agents(&world.me).await.unwrap();
         views.into_iter().find(|view| view.name == "puppet").unwrap().found
     };
     let begun = tokio::time::Instant::now();

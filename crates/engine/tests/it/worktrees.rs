@@ -5,7 +5,10 @@ use crate::scope::enter;
 use crate::vocabulary::{of_type, stories};
 use crate::world::{World, trace};
 use agent::{AgentEvent, Trouble};
-use engine::{Collecting, GoneWhy, Heard, Limits, Look, Refused, Scripts, Sight, Told, TreeFiles};
+use engine::{
+    AccessError, Collecting, GoneWhy, Heard, Limits, Look, ScopeError, Scripts, Sight, Told, TreeFiles,
+    WorktreeError,
+};
 use kernel::{Change, Grant, Grantee, Number, Request, Role, SessionId, To};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,8 +25,8 @@ impl World {
         session
     }
 
-    pub(crate) async fn remove(&self, session: SessionId) -> Result<String, Refused> {
-        let removed = self.engine.remove_worktree(&self.me, session, "blue", true, trace(None)).await?;
+    pub(crate) async fn remove(&self, session: SessionId) -> Result<String, WorktreeError> {
+        let removed = self.engine.worktrees().remove(&self.me, session, "blue", true, trace(None)).await?;
         Ok(removed.reference)
     }
 
@@ -46,11 +49,11 @@ pub(crate) fn printed(text: &str) -> AgentEvent {
 async fn a_worktree_goes_only_when_its_session_is_not_in_it_and_nothing_goes_on() {
     let world = World::new().await;
     let session = world.shop().await;
-    assert_eq!(world.remove(session).await, Err(Refused::NotFound { what: "worktree" }));
+    assert_eq!(world.remove(session).await, Err(AccessError::NotFound { what: "worktree" }.into()));
     world.change(session, enter("blue")).await.unwrap();
     world.arrived(session, 1).await;
-    assert_eq!(world.remove(session).await, Err(Refused::InWorktree));
-    let view = world.engine.worktrees(&world.me, None).await.unwrap();
+    assert_eq!(world.remove(session).await, Err(ScopeError::InWorktree.into()));
+    let view = world.engine.worktrees().list(&world.me, None).await.unwrap();
     assert_eq!(
         view.here.iter().map(|(seen, in_use)| (seen.session, *in_use)).collect::<Vec<_>>(),
         [(session, true)]
@@ -59,7 +62,7 @@ async fn a_worktree_goes_only_when_its_session_is_not_in_it_and_nothing_goes_on(
     let slow = world.say(To::Session(session), "!sleep 5000").await.unwrap().accepted.message;
     world.house_has_handed(slow).await;
     world.change(session, Change::Exit).await.unwrap();
-    assert_eq!(world.remove(session).await, Err(Refused::Busy));
+    assert_eq!(world.remove(session).await, Err(ScopeError::Busy.into()));
     world.settled(slow).await;
     world.arrived(session, 2).await;
     assert_eq!(world.times_noted("remove blue"), 0);
@@ -71,7 +74,7 @@ async fn a_worktree_goes_only_when_its_session_is_not_in_it_and_nothing_goes_on(
     assert_eq!(world.times_noted("remove blue"), 1);
     // Like any wish it was taken in each time that there was something to remove, and the keeper has refused it twice.
     assert_eq!((world.audited("remove_worktree"), world.refusals("remove_worktree")), (3, 3));
-    let view = world.engine.worktrees(&world.me, Some(session)).await.unwrap();
+    let view = world.engine.worktrees().list(&world.me, Some(session)).await.unwrap();
     assert_eq!((view.here.len(), view.removed[0].reference.as_str()), (0, reference.as_str()));
 }
 
@@ -94,7 +97,7 @@ async fn what_is_said_while_a_worktree_goes_waits_and_nobody_walks_in() {
     world.grove.act_ms.store(10_000, Ordering::Relaxed);
     let (engine, me) = (world.engine.clone(), world.me.clone());
     let removing =
-        tokio::spawn(async move { engine.remove_worktree(&me, session, "blue", true, trace(None)).await });
+        tokio::spawn(async move { engine.worktrees().remove(&me, session, "blue", true, trace(None)).await });
     while world.times_noted("begin remove blue") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -116,7 +119,7 @@ async fn a_stop_never_waits_behind_a_removal() {
     world.grove.act_ms.store(60_000, Ordering::Relaxed);
     let (engine, me) = (world.engine.clone(), world.me.clone());
     let removing =
-        tokio::spawn(async move { engine.remove_worktree(&me, session, "blue", true, trace(None)).await });
+        tokio::spawn(async move { engine.worktrees().remove(&me, session, "blue", true, trace(None)).await });
     while world.times_noted("begin remove blue") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -136,15 +139,18 @@ async fn the_worktree_of_an_ended_session_goes_and_comes_back() {
     world.ask(Request::End { session }).await.unwrap();
     let reference = world.remove(session).await.unwrap();
     let restore = async |reference: Option<&str>| {
-        world.engine.restore_worktree(&world.me, session, "blue", reference, trace(None)).await
+        world.engine.worktrees().restore(&world.me, session, "blue", reference, trace(None)).await
     };
-    assert_eq!(restore(Some("refs/homing/other")).await, Err(Refused::NotFound { what: "worktree" }));
+    assert_eq!(
+        restore(Some("refs/homing/other")).await,
+        Err(AccessError::NotFound { what: "worktree" }.into())
+    );
     assert_eq!(restore(Some(&reference)).await.unwrap().name, "blue");
     assert_eq!(restore(None).await.unwrap().name, "blue", "asked again it answers the same");
     assert_eq!(world.times_noted("restore blue"), 1);
     let told = of_type(&stories(&world, session).await, "worktree");
     assert_eq!(told.iter().map(|story| story["change"].clone()).collect::<Vec<_>>(), ["removed", "restored"]);
-    let ended = world.engine.session(&world.me, session).await.unwrap();
+    let ended = world.engine.views().session(&world.me, session).await.unwrap();
     assert!(ended.ended.is_some(), "and the session stays ended");
 }
 
@@ -164,10 +170,10 @@ async fn a_worktree_that_is_gone_comes_back_for_a_session_that_is_in_it() {
     world.ask(Request::Release { message: there, there: true }).await.unwrap();
     world.arrived(session, 3).await;
     world.settled(there).await;
-    let back = world.engine.restore_worktree(&world.me, session, "blue", None, trace(None)).await;
+    let back = world.engine.worktrees().restore(&world.me, session, "blue", None, trace(None)).await;
     assert_eq!(back.unwrap().name, "blue");
     assert_eq!(world.times_noted("restore blue"), 1);
-    assert_eq!(world.remove(session).await, Err(Refused::InWorktree));
+    assert_eq!(world.remove(session).await, Err(ScopeError::InWorktree.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +183,9 @@ async fn a_teardown_says_goodbye_and_one_that_fails_leaves_the_worktree() {
     let failed = AgentEvent::Failed(Trouble::refused("exit code 1"));
     world.scripts.insert("scripted".to_owned(), teardown(vec![printed("no\n"), failed]));
     world.restart().await;
-    let Err(Refused::WorktreeTrouble { why }) = world.remove(session).await else { panic!("it failed") };
+    let Err(WorktreeError::Scope(ScopeError::WorktreeTrouble { why })) = world.remove(session).await else {
+        panic!("it failed")
+    };
     assert!(why.contains("exit code 1"), "{why}");
     assert_eq!(world.times_noted("remove blue"), 0);
     let done = AgentEvent::Finished { native: None, reason: String::new() };
@@ -194,13 +202,13 @@ async fn only_who_manages_a_session_removes_its_worktrees_and_only_who_sees_it_s
     let world = World::new().await;
     let session = world.left().await;
     let bob = world.let_in("bob", Role::Member).await;
-    let remove = async |by| world.engine.remove_worktree(by, session, "blue", true, trace(None)).await;
-    assert_eq!(remove(&bob).await, Err(Refused::NotFound { what: "session" }));
-    assert_eq!(world.engine.worktrees(&bob, None).await.unwrap(), engine::WorktreesView::default());
+    let remove = async |by| world.engine.worktrees().remove(by, session, "blue", true, trace(None)).await;
+    assert_eq!(remove(&bob).await, Err(AccessError::NotFound { what: "session" }.into()));
+    assert_eq!(world.engine.worktrees().list(&bob, None).await.unwrap(), engine::WorktreesView::default());
     world.give(session, Grantee::Person(bob.person), Grant::Prompt).await;
-    assert_eq!(world.engine.worktrees(&bob, None).await.unwrap().here.len(), 1);
-    assert_eq!(remove(&bob).await, Err(Refused::Needs(Grant::Manage)));
-    assert!(world.engine.collect_worktrees(&bob, false, trace(None)).await.unwrap().is_empty());
+    assert_eq!(world.engine.worktrees().list(&bob, None).await.unwrap().here.len(), 1);
+    assert_eq!(remove(&bob).await, Err(AccessError::Needs(Grant::Manage).into()));
+    assert!(world.engine.worktrees().collect(&bob, false, trace(None)).await.unwrap().is_empty());
     world.give(session, Grantee::Person(bob.person), Grant::Manage).await;
     assert!(remove(&bob).await.is_ok());
 }
@@ -219,12 +227,12 @@ async fn the_server_collects_what_nobody_is_in_and_nobody_has_used_for_long() {
     let (gone, kept) = (world.left().await, world.shop().await);
     world.change(kept, enter("red")).await.unwrap();
     world.arrived(kept, 1).await;
-    let due = world.engine.collect_worktrees(&world.me, true, trace(None)).await.unwrap();
+    let due = world.engine.worktrees().collect(&world.me, true, trace(None)).await.unwrap();
     assert!(due.is_empty(), "nothing is old: {due:?}");
     while world.times_noted("sweep") < 6 {
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
-    let view = world.engine.worktrees(&world.me, None).await.unwrap();
+    let view = world.engine.worktrees().list(&world.me, None).await.unwrap();
     assert_eq!(view.here.iter().map(|(seen, _)| seen.name.as_str()).collect::<Vec<_>>(), ["red"]);
     assert_eq!(view.removed.iter().map(|removed| removed.session).collect::<Vec<_>>(), [gone]);
     assert_eq!(world.own_acts("remove_worktree").len(), 1, "and the audit says that nobody asked");
@@ -236,11 +244,11 @@ async fn a_dry_run_removes_nothing() {
     let world = World::with(Limits { worktrees, ..Limits::default() }, kernel::Policy::default()).await;
     let session = world.left().await;
     tokio::time::sleep(HOUR).await;
-    let due = world.engine.collect_worktrees(&world.me, true, trace(None)).await.unwrap();
+    let due = world.engine.worktrees().collect(&world.me, true, trace(None)).await.unwrap();
     let [due] = &due[..] else { panic!("{due:?}") };
     assert_eq!((due.seen.session, due.why, due.came.is_none()), (session, GoneWhy::Age, true));
     assert_eq!(world.times_noted("remove blue"), 0);
-    let gone = world.engine.collect_worktrees(&world.me, false, trace(None)).await.unwrap();
+    let gone = world.engine.worktrees().collect(&world.me, false, trace(None)).await.unwrap();
     assert!(matches!(&gone[0].came, Some(Ok(removed)) if removed.name == "blue"), "{gone:?}");
 }
 
@@ -248,7 +256,7 @@ async fn a_dry_run_removes_nothing() {
 async fn the_files_of_a_scope_are_those_of_its_tree_or_of_its_directory() {
     let world = World::new().await;
     let session = world.shop().await;
-    let files = async |session| world.engine.look(&world.me, session, Look::Files).await.unwrap();
+    let files = async |session| world.engine.views().look(&world.me, session, Look::Files).await.unwrap();
     let tree = TreeFiles { paths: vec!["/srv/shop/a".to_owned()], is_cut: false };
     assert_eq!(files(session).await, Sight::Files(tree));
     let elsewhere = world.say(To::New, "hello").await.unwrap().accepted;
@@ -261,8 +269,8 @@ async fn the_files_of_a_scope_are_those_of_its_tree_or_of_its_directory() {
 async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() {
     let world = World::new().await;
     let session = world.shop().await;
-    let at = world.engine.session(&world.me, session).await.unwrap().at;
-    let follow = world.engine.follow(&world.me, session, at).await.unwrap();
+    let at = world.engine.views().session(&world.me, session).await.unwrap().at;
+    let follow = world.engine.views().follow(&world.me, session, at).await.unwrap();
     let mut follow = follow.with_readiness();
     let Some(Heard::Ready(first)) = follow.next().await else { panic!("at first it is said") };
     assert_eq!(first.state, "ready");
@@ -274,7 +282,7 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
             Heard::Told(Told::Fact(_) | Told::Live(_)) => {}
         }
     }
-    let open = world.engine.approvals(&world.me, 1).await.unwrap()[0].row.approval;
+    let open = world.engine.views().approvals(&world.me, 1).await.unwrap()[0].row.approval;
     world.ask(Request::Answer { approval: open, answer: kernel::Answer::Yes, remember: None }).await.unwrap();
     world.settled(said).await;
     loop {
@@ -285,6 +293,6 @@ async fn whoever_follows_hears_how_ready_it_is_at_first_and_when_that_changes() 
         }
     }
     // Whoever did not ask for it hears facts and words only, as ever.
-    let mut plain = world.engine.follow(&world.me, session, Number(0)).await.unwrap();
+    let mut plain = world.engine.views().follow(&world.me, session, Number(0)).await.unwrap();
     assert!(matches!(plain.next().await, Some(Told::Fact(_))));
 }

@@ -7,8 +7,8 @@ use agent::{Agent, House, HouseConfig, InProcess};
 use engine::{
     AddPerson, AuditRow, CallBack, CallerKey, ChainKey, Clock, Door, Engine, Granted, Ground, IfNew, Inbound,
     Limits, LocalCluster, Mint, NewOrg, NewPerson, Part, Proof, Purpose, Receipt, ReceiptState, ReceiptView,
-    Refused, Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply,
-    Wall, Wiring,
+    Resource, Scripts, Seal, Secret, SignInFor, StoredEntry, TokenRow, Trace, TreeFiles, TreeReply, Wall,
+    WayInError, Wiring,
 };
 use kernel::{
     Address, Delivery, Fact, Grant, Grantee, MessageId, Moment, NodeId, Number, OrgId, PersonId, Policy,
@@ -201,10 +201,10 @@ impl World {
     /// Somebody new, who came in by the link they were given, with a terminal's credential.
     pub(crate) async fn let_in(&self, handle: &str, role: Role) -> Principal {
         let add = AddPerson { handle: handle.to_owned(), name: None, email: None, role };
-        let (_, link) = self.engine.add_person(&self.me, add, trace(None)).await.unwrap();
+        let (_, link) = self.engine.people().add_person(&self.me, add, trace(None)).await.unwrap();
         let at = SignInFor { purpose: Purpose::Cli, name: None };
-        let signed = self.engine.sign_in_by_link(link.reveal(), at, trace(None)).await.unwrap();
-        self.engine.principal(signed.secret.hash()).await.unwrap().unwrap()
+        let signed = self.engine.people().sign_in_by_link(link.reveal(), at, trace(None)).await.unwrap();
+        self.engine.people().principal(signed.secret.hash()).await.unwrap().unwrap()
     }
 
     /// The process dies here, and another one starts.
@@ -242,8 +242,8 @@ impl World {
         self.engine = start(disk, parts, &self.letterbox, &self.fence, *limits, *policy).await;
     }
 
-    pub(crate) async fn say(&self, to: To, text: &str) -> Result<Receipt, Refused> {
-        self.engine.send(self.inbound(to, text, None)).await
+    pub(crate) async fn say(&self, to: To, text: &str) -> Result<Receipt, WayInError> {
+        self.engine.way_in().send(self.inbound(to, text, None)).await
     }
 
     pub(crate) fn inbound(&self, to: To, text: &str, key: Option<&str>) -> Inbound {
@@ -261,14 +261,14 @@ impl World {
     }
 
     /// Somebody else says it.
-    pub(crate) async fn say_as(&self, by: &Principal, to: To, text: &str) -> Result<Receipt, Refused> {
-        self.engine.send(Inbound { by: by.clone(), ..self.inbound(to, text, None) }).await
+    pub(crate) async fn say_as(&self, by: &Principal, to: To, text: &str) -> Result<Receipt, WayInError> {
+        self.engine.way_in().send(Inbound { by: by.clone(), ..self.inbound(to, text, None) }).await
     }
 
     /// Lets somebody else do this with a session of mine.
     pub(crate) async fn give(&self, session: SessionId, to: Grantee, grant: Grant) {
         let on = Resource::Session(session);
-        self.engine.give(&self.me, on, to, grant, trace(None)).await.unwrap();
+        self.engine.people().give(&self.me, on, to, grant, trace(None)).await.unwrap();
     }
 
     /// Says it and waits for what becomes of it.
@@ -279,18 +279,19 @@ impl World {
 
     pub(crate) async fn settled(&self, message: MessageId) -> ReceiptView {
         for _ in 0..600 {
-            let view = self.engine.receipt_within(&self.me, message, Duration::from_secs(60)).await.unwrap();
+            let view =
+                self.engine.views().receipt_within(&self.me, message, Duration::from_secs(60)).await.unwrap();
             if view.row.state.is_final() {
                 return view;
             }
         }
-        let row = self.engine.receipt(&self.me, message).await.unwrap().row;
+        let row = self.engine.views().receipt(&self.me, message).await.unwrap().row;
         panic!("{message} never reaches a final state: {row:?} {:#?}", self.rules(row.session).await);
     }
 
     /// Waits until the message is running and the agent has said this much.
     pub(crate) async fn until_said(&self, session: SessionId, words: &str) {
-        let mut follow = self.engine.follow(&self.me, session, Number(0)).await.unwrap();
+        let mut follow = self.engine.views().follow(&self.me, session, Number(0)).await.unwrap();
         let mut heard = String::new();
         while let Some(told) = follow.next().await {
             if let engine::Told::Live(live) = told {
@@ -303,8 +304,8 @@ impl World {
         panic!("the stream ended before {words:?}");
     }
 
-    pub(crate) async fn ask(&self, verb: kernel::Request) -> Result<Granted, Refused> {
-        self.engine.ask(&self.me, verb, trace(None)).await
+    pub(crate) async fn ask(&self, verb: kernel::Request) -> Result<Granted, WayInError> {
+        self.engine.way_in().ask(&self.me, verb, trace(None)).await
     }
 
     /// What the engine did by itself, as the audit has it.
@@ -324,7 +325,8 @@ impl World {
     }
 
     pub(crate) async fn rules(&self, session: SessionId) -> Vec<Fact> {
-        let facts = self.engine.facts(&self.me, session, Number(0), 100_000, usize::MAX).await.unwrap();
+        let facts =
+            self.engine.views().facts(&self.me, session, Number(0), 100_000, usize::MAX).await.unwrap();
         let numbers: Vec<u64> = facts.iter().map(|shared| shared.fact.number.0).collect();
         assert_eq!(
             numbers,
@@ -372,10 +374,10 @@ async fn let_host_in(engine: &Engine) -> Principal {
     let (name, handle, role) = ("home".to_owned(), "ann".to_owned(), Role::Owner);
     let owner = NewPerson { person, handle, name: None, email: None, role };
     let roots = ["/srv", "/elsewhere", "/gone", "/lost"].map(String::from).to_vec();
-    engine.host(NewOrg { org, name, owner, roots }).await.unwrap();
+    engine.people().host(NewOrg { org, name, owner, roots }).await.unwrap();
     let token = TokenRow::full(TokenId::from_bits(1), [1; 32], person, Purpose::Machine, engine.now());
-    engine.add_token(token).await.unwrap();
-    engine.principal([1; 32]).await.unwrap().unwrap()
+    engine.people().add_token(token).await.unwrap();
+    engine.people().principal([1; 32]).await.unwrap().unwrap()
 }
 
 /// What stays when a process goes.

@@ -11,7 +11,7 @@ use crate::page::kind_page;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use engine::{Purpose, Refused, SignInFor, Signed, Vouched};
+use engine::{PeopleError, Purpose, SignInFor, Signed, Vouched};
 use http::{HeaderMap, StatusCode, header};
 use kernel::Role;
 
@@ -78,10 +78,12 @@ async fn come_in(
     };
     let at = SignInFor { purpose: Purpose::Browser, name: None };
     let vouched = vouched(oidc, identity);
-    door.engine.sign_in_by_identity(&vouched, at, meta.trace()).await.map_err(|refused| match refused {
-        Refused::WrongSignIn => unknown,
-        other => SignInFailure::Later(other.to_string()),
-    })
+    door.engine.people().sign_in_by_identity(&vouched, at, meta.trace()).await.map_err(
+        |refused| match refused {
+            PeopleError::WrongSignIn => unknown,
+            other => SignInFailure::Later(other.to_string()),
+        },
+    )
 }
 
 fn vouched(oidc: &Oidc, identity: ProviderIdentity) -> Vouched {

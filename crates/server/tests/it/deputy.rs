@@ -24,7 +24,7 @@ async fn prey(town: &Town, owner: Somebody, name: &str) -> Prey {
     let conversations = [format!("web:{}/{name}", owner.by.handle), format!("api:app/{name}")];
     for address in &conversations {
         let (by, bind) = (town.now(&owner).await, Some(address.parse().unwrap()));
-        let made = town.engine.make(&by, IfNew::default(), bind, trace()).await.unwrap();
+        let made = town.engine.way_in().make(&by, IfNew::default(), bind, trace()).await.unwrap();
         town.fact(&owner, made.session, |fact| matches!(fact, Fact::Opened { .. })).await;
     }
     Prey { owner, busy, waits, conversations }
@@ -124,7 +124,7 @@ const GUISES: [&str; 5] = ["plain", "query", "headers", "key", "body"];
 
 async fn last_entry(town: &Town, org: &Somebody, who: PersonId) -> Option<AuditRow> {
     let wish = AuditWish { who: Some(who), limit: 1, ..AuditWish::default() };
-    town.engine.audit(&town.now(org).await, wish).await.unwrap().pop()
+    town.engine.people().audit(&town.now(org).await, wish).await.unwrap().pop()
 }
 
 /// Everything on the session that eve manages, once, so that its keys are known.
@@ -242,7 +242,7 @@ async fn whoever_manages_one_session_reaches_nothing_of_another() {
         let path = format!("/api/v1/sessions/{}/queue", mine.busy.session);
         let (status, code, _) = town.answer(Some(&eve.token), "PUT", &path, Some(&order)).await;
         assert_eq!((status, code.as_deref()), (409, Some("changed")));
-        let queue = town.engine.queue(&town.now(&vic.owner).await, vic.busy.session).await.unwrap();
+        let queue = town.engine.views().queue(&town.now(&vic.owner).await, vic.busy.session).await.unwrap();
         let waiting: Vec<_> = queue.iter().map(|queued| queued.row.message).collect();
         assert_eq!(waiting, [vic.busy.runs, vic.waits]);
     }
@@ -272,7 +272,7 @@ async fn what_is_named_by_its_own_id_needs_no_session_beside_it() {
 
     // What waits for somebody who lost the right to say it is refused by the engine itself.
     let (on, to) = (Resource::Session(mine.busy.session), Grantee::Person(bob.by.person));
-    town.engine.take_back(&town.now(&ann).await, on, to, trace()).await.unwrap();
+    town.engine.people().take_back(&town.now(&ann).await, on, to, trace()).await.unwrap();
     let path = format!("/messages/{bobs}?wait=20");
     let (_, _, receipt) = ask(&ann, "GET", path, None).await;
     assert_eq!(receipt["state"], "refused", "{receipt}");

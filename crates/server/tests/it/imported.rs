@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 async fn origin(town: &Town, who: &Somebody) -> (SessionId, String) {
     let (session, first) = town.say(who, To::New, "hello").await;
     let by = town.now(who).await;
-    town.engine.receipt_within(&by, first, SOON).await.unwrap();
+    town.engine.views().receipt_within(&by, first, SOON).await.unwrap();
     let (_, second) = town.say(who, To::Session(session), "!say 2 0").await;
-    town.engine.receipt_within(&by, second, SOON).await.unwrap();
+    town.engine.views().receipt_within(&by, second, SOON).await.unwrap();
     (session, export(town, who, &session.to_string()).await)
 }
 

@@ -10,8 +10,8 @@ use store::{Became, NewOutgoing, Outbox, TakeOutgoing};
 /// A world in which one reply is parked and two wait, for a door that is not there.
 async fn world() -> (World, [u64; 3]) {
     let world = World::new().await;
-    let me = world.engine.principal(engine::hash_of(crate::world::TOKEN)).await.unwrap().unwrap();
-    let made = world.engine.make(&me, IfNew::default(), None, trace()).await.unwrap();
+    let me = world.engine.people().principal(engine::hash_of(crate::world::TOKEN)).await.unwrap().unwrap();
+    let made = world.engine.way_in().make(&me, IfNew::default(), None, trace()).await.unwrap();
     let post = |number: u128, to: &str| {
         let (message, kind) = (MessageId::from_bits(number), OutgoingKind::Final);
         let reply = NewOutgoing { to: to.parse().unwrap(), message, kind };

@@ -32,10 +32,10 @@ impl Stage {
         let ann = town.host.clone();
         let bob = town.person(&ann, "bob", Role::Member).await;
         let by = town.now(&ann).await;
-        let group = town.engine.make_group(&by, "crew".into(), trace()).await.unwrap().group;
-        town.engine.join(&by, group, bob.by.person, trace()).await.unwrap();
+        let group = town.engine.people().make_group(&by, "crew".into(), trace()).await.unwrap().group;
+        town.engine.people().join(&by, group, bob.by.person, trace()).await.unwrap();
         let (session, first) = town.say(&ann, To::New, "hello").await;
-        town.engine.receipt_within(&by, first, SOON).await.unwrap();
+        town.engine.views().receipt_within(&by, first, SOON).await.unwrap();
         let to = if to_group { Grantee::Group(group) } else { Grantee::Person(bob.by.person) };
         town.give(&ann, session, to, Grant::Prompt).await;
         let (_, runs) = town.say(&bob, To::Session(session), "!ask tool").await;
@@ -167,10 +167,10 @@ async fn a_disabled_persons_turn_is_stopped_and_all_their_credentials_and_links_
     let (facts, heads) = (stage.facts_stream().await, stage.stream("/api/v1/facts").await);
     let bob = stage.bob.by.person;
     let by = stage.town.now(&stage.town.host).await;
-    let link = stage.town.engine.make_link(&by, bob, trace()).await.unwrap();
-    let to_spend = stage.town.engine.make_link(&by, bob, trace()).await.unwrap();
+    let link = stage.town.engine.people().make_link(&by, bob, trace()).await.unwrap();
+    let to_spend = stage.town.engine.people().make_link(&by, bob, trace()).await.unwrap();
     let at = SignInFor { purpose: Purpose::Browser, name: None };
-    let browser = stage.town.engine.sign_in_by_link(to_spend.reveal(), at, trace()).await.unwrap();
+    let browser = stage.town.engine.people().sign_in_by_link(to_spend.reveal(), at, trace()).await.unwrap();
     stage.ann("POST", &format!("/users/{bob}/disable"), None).await;
     for secret in [&stage.token.token, &stage.bob.token, browser.secret.reveal()] {
         let (status, ..) = stage.town.answer(Some(secret), "GET", "/api/v1/me", None).await;

@@ -199,11 +199,11 @@ async fn whatever_was_wrong_the_answer_and_the_work_are_the_same() {
     for _ in 0..TRIES {
         for ((case, login), times) in cases.iter().zip(&mut times) {
             let password = if *case == "disabled" { PASSWORD } else { "not the right one" };
-            let (before, began) = (world.engine.passwords_compared(), Instant::now());
+            let (before, began) = (world.engine.people().passwords_compared(), Instant::now());
             let answer = world.try_password(login, password).await;
             times.push(began.elapsed());
             assert_eq!((answer.status().as_u16(), cookie_in(&answer)), (401, None), "{case}");
-            assert_eq!(world.engine.passwords_compared() - before, 1, "{case}: one argon2 each");
+            assert_eq!(world.engine.people().passwords_compared() - before, 1, "{case}: one argon2 each");
             let mut problem: Value = answer.json().await.unwrap();
             problem.as_object_mut().unwrap().remove("correlation");
             seen.push(problem);
@@ -245,13 +245,13 @@ async fn who_guesses_waits_and_nobody_else_does() {
         if answer.status() == 429 {
             let wait = answer.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap();
             assert!((1..=WAIT_MAX).contains(&wait), "{wait}");
-            let compared = world.engine.passwords_compared();
+            let compared = world.engine.people().passwords_compared();
             let (right, wrong) = (from("192.0.2.1", PASSWORD).await, from("192.0.2.1", "guess").await);
             // If that took us longer than the wait, it says nothing.
             if guessed.elapsed() < FIRST_WAIT {
                 assert_eq!(right.status(), 429, "not even with the right one, which could be a guess");
                 assert_eq!(wrong.status(), 429);
-                assert_eq!(world.engine.passwords_compared(), compared, "who waits costs nothing");
+                assert_eq!(world.engine.people().passwords_compared(), compared, "who waits costs nothing");
                 break wait;
             }
         } else {
@@ -277,12 +277,12 @@ async fn a_stolen_credential_does_not_find_out_the_password() {
     loop {
         let asked = Instant::now();
         if change("guess", "another password").await == 429 {
-            let compared = world.engine.passwords_compared();
+            let compared = world.engine.people().passwords_compared();
             let right = change(PASSWORD, PASSWORD).await;
             // If that took us longer than the wait, it says nothing.
             if guessed.elapsed() < FIRST_WAIT {
                 assert_eq!(right, 429, "it could be a guess");
-                assert_eq!(world.engine.passwords_compared(), compared, "who waits costs nothing");
+                assert_eq!(world.engine.people().passwords_compared(), compared, "who waits costs nothing");
                 return;
             }
         } else {

@@ -88,7 +88,7 @@ impl Town {
         let engine = Engine::start(wiring).await.unwrap();
         let host = first_start(&engine).await;
         // Which version an agent has is told once somebody has looked; then it does not matter who was first.
-        engine.agents(&host.by).await.unwrap();
+        engine.views().agents(&host.by).await.unwrap();
         let mut config = ServerConfig::new("127.0.0.1:0", host.by.clone());
         config.grace = Duration::from_secs(1);
         // How fast somebody may ask is looked at elsewhere.
@@ -115,13 +115,13 @@ impl Town {
 
     /// Their rights now.
     pub(crate) async fn now(&self, who: &Somebody) -> Principal {
-        self.engine.principal(hash_of(&who.token)).await.unwrap().expect("the credential is good")
+        self.engine.people().principal(hash_of(&who.token)).await.unwrap().expect("the credential is good")
     }
 
     /// Somebody new in the org of `by`, who has come in.
     pub(crate) async fn person(&self, by: &Somebody, handle: &str, role: Role) -> Somebody {
         let add = AddPerson { handle: handle.into(), name: None, email: None, role };
-        let (_, link) = self.engine.add_person(&self.now(by).await, add, trace()).await.unwrap();
+        let (_, link) = self.engine.people().add_person(&self.now(by).await, add, trace()).await.unwrap();
         self.come_in(link.reveal()).await
     }
 
@@ -129,24 +129,24 @@ impl Town {
     pub(crate) async fn org(&self, name: &str, handle: &str) -> Somebody {
         let make = MakeOrg { name: name.into(), handle: handle.into(), owner_name: None, email: None };
         let host = self.now(&self.host).await;
-        let (_, _, link) = self.engine.make_org(&host, make, trace()).await.unwrap();
+        let (_, _, link) = self.engine.people().make_org(&host, make, trace()).await.unwrap();
         self.come_in(link.reveal()).await
     }
 
     async fn come_in(&self, code: &str) -> Somebody {
         let at = SignInFor { purpose: Purpose::Cli, name: None };
-        let signed = self.engine.sign_in_by_link(code, at, trace()).await.unwrap();
+        let signed = self.engine.people().sign_in_by_link(code, at, trace()).await.unwrap();
         let token = signed.secret.reveal().to_owned();
-        let by = self.engine.principal(hash_of(&token)).await.unwrap().unwrap();
+        let by = self.engine.people().principal(hash_of(&token)).await.unwrap().unwrap();
         Somebody { token, by }
     }
 
     /// Another credential of theirs, good for this.
     pub(crate) async fn token(&self, who: &Somebody, rights: Rights) -> Somebody {
         let make = MakeToken { name: "test".into(), rights, expires: None, client: None };
-        let (_, secret) = self.engine.make_token(&self.now(who).await, make, trace()).await.unwrap();
+        let (_, secret) = self.engine.people().make_token(&self.now(who).await, make, trace()).await.unwrap();
         let token = secret.reveal().to_owned();
-        let by = self.engine.principal(secret.hash()).await.unwrap().unwrap();
+        let by = self.engine.people().principal(secret.hash()).await.unwrap().unwrap();
         Somebody { token, by }
     }
 
@@ -163,7 +163,7 @@ impl Town {
         let id = TokenId::from_bits(u128::MAX - u128::from(number));
         let mut row = TokenRow::full(id, hash_of(&token), who.by.person, purpose, self.engine.now());
         change(&mut row);
-        self.engine.add_token(row).await.unwrap();
+        self.engine.people().add_token(row).await.unwrap();
         Somebody { token, by: who.by.clone() }
     }
 
@@ -192,7 +192,7 @@ impl Town {
             under: None,
             trace: trace(),
         };
-        let accepted = self.engine.send(inbound).await.unwrap().accepted;
+        let accepted = self.engine.way_in().send(inbound).await.unwrap().accepted;
         (accepted.session, accepted.message)
     }
 
@@ -206,7 +206,7 @@ impl Town {
 
     /// Waits for a fact of a session.
     pub(crate) async fn fact(&self, who: &Somebody, session: SessionId, is: impl Fn(&Fact) -> bool) -> Fact {
-        let mut follow = self.engine.follow(&self.now(who).await, session, Number(0)).await.unwrap();
+        let mut follow = self.engine.views().follow(&self.now(who).await, session, Number(0)).await.unwrap();
         let wait = async {
             loop {
                 let told = follow.next().await.expect("the log goes on");
@@ -222,17 +222,17 @@ impl Town {
     }
 
     pub(crate) async fn end(&self, who: &Somebody, session: SessionId) {
-        self.engine.ask(&self.now(who).await, Request::End { session }, trace()).await.unwrap();
+        self.engine.way_in().ask(&self.now(who).await, Request::End { session }, trace()).await.unwrap();
         self.fact(who, session, |fact| matches!(fact, Fact::Ended { .. })).await;
     }
 
     pub(crate) async fn give(&self, who: &Somebody, session: SessionId, to: Grantee, grant: Grant) {
         let on = Resource::Session(session);
-        self.engine.give(&self.now(who).await, on, to, grant, trace()).await.unwrap();
+        self.engine.people().give(&self.now(who).await, on, to, grant, trace()).await.unwrap();
     }
 
     pub(crate) async fn hand_over(&self, who: &Somebody, session: SessionId, to: PersonId) {
-        self.engine.hand_over(&self.now(who).await, session, to, trace()).await.unwrap();
+        self.engine.people().hand_over(&self.now(who).await, session, to, trace()).await.unwrap();
     }
 
     pub(crate) fn ask(&self, token: Option<&str>, method: &str, path: &str) -> reqwest::RequestBuilder {
@@ -306,11 +306,15 @@ async fn first_start(engine: &Engine) -> Somebody {
     let person = PersonId::from_bits(bits);
     let owner = NewPerson { person, handle: "ann".into(), name: None, email: None, role: Role::Owner };
     let roots = vec!["/home/ann".into()];
-    engine.host(NewOrg { org: OrgId::from_bits(bits), name: "home".into(), owner, roots }).await.unwrap();
+    engine
+        .people()
+        .host(NewOrg { org: OrgId::from_bits(bits), name: "home".into(), owner, roots })
+        .await
+        .unwrap();
     let token = "secret-of-ann".to_owned();
     let id = TokenId::from_bits(bits);
     let row = TokenRow::full(id, hash_of(&token), person, Purpose::Machine, engine.now());
-    engine.add_token(row).await.unwrap();
-    let by = engine.principal(hash_of(&token)).await.unwrap().unwrap();
+    engine.people().add_token(row).await.unwrap();
+    let by = engine.people().principal(hash_of(&token)).await.unwrap().unwrap();
     Somebody { token, by }
 }

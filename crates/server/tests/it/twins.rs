@@ -83,14 +83,14 @@ async fn other_life(town: &Town, near: Near) -> (Somebody, Guessed) {
     town.end(&y, ended).await;
     let (by, conversation) = (town.now(&y).await, "web:yves/1".to_owned());
     let bind = Some(conversation.parse().unwrap());
-    town.engine.make(&by, IfNew::default(), bind, trace()).await.unwrap();
+    town.engine.way_in().make(&by, IfNew::default(), bind, trace()).await.unwrap();
     let file = town.ask(Some(&y.token), "POST", "/api/v1/sessions/import").body(one_turn(brought_by_both()));
     assert_eq!(file.header("content-type", api::EXPORT_TYPE).send().await.unwrap().status(), 201);
     let token = town.token(&y, Rights::ALL).await.by.credential.unwrap();
     // People of one org see its groups, so the one of the same org has none.
     let group = match near {
         Near::SameOrg => GroupId::from_bits(5 << 110),
-        Near::OtherOrg => town.engine.make_group(&by, "theirs".into(), trace()).await.unwrap().group,
+        Near::OtherOrg => town.engine.people().make_group(&by, "theirs".into(), trace()).await.unwrap().group,
     };
     let person = y.by.person;
     (y, Guessed { session, ended, message: runs, approval: asks, person, group, token, conversation })
@@ -101,8 +101,8 @@ async fn other_goes_on(town: &Town, y: &Somebody, guessed: &Guessed) {
     town.say(y, To::Session(guessed.session), "and more").await;
     let (session, message) = town.say(y, To::New, "something new").await;
     let by = town.now(y).await;
-    town.engine.receipt_within(&by, message, SOON).await.unwrap();
-    town.engine.ask(&by, Request::End { session }, trace()).await.unwrap();
+    town.engine.views().receipt_within(&by, message, SOON).await.unwrap();
+    town.engine.way_in().ask(&by, Request::End { session }, trace()).await.unwrap();
 }
 
 /// The belongings of the one who asks: a talk, a session with a question and a queue, one that has ended, one that was
@@ -119,7 +119,7 @@ async fn own_life(town: &Town, asker: &Asker) -> Things {
     let Asker { x, boss } = asker;
     let settled = async |who: &Somebody, message| {
         let by = town.now(who).await;
-        town.engine.receipt_within(&by, message, SOON).await.unwrap();
+        town.engine.views().receipt_within(&by, message, SOON).await.unwrap();
     };
     let conversation = |name: &str| To::Conversation(format!("web:xena/{name}").parse().unwrap());
     let (talk, said) = town.say(x, conversation("one"), "hello").await;
@@ -135,11 +135,15 @@ async fn own_life(town: &Town, asker: &Asker) -> Things {
     settled(boss, theirs).await;
     town.give(boss, shared, Grantee::Person(x.by.person), Grant::View).await;
     let make = MakeToken { name: "mine".into(), rights: Rights::ALL, expires: None, client: None };
-    town.engine.make_token(&town.now(x).await, make, trace()).await.unwrap();
+    town.engine.people().make_token(&town.now(x).await, make, trace()).await.unwrap();
     let by = town.now(boss).await;
-    let group = town.engine.make_group(&by, "ours".into(), trace()).await.unwrap().group;
-    town.engine.join(&by, group, x.by.person, trace()).await.unwrap();
-    town.engine.give(&by, Resource::Agent("keyed".into()), Grantee::Org, Grant::View, trace()).await.unwrap();
+    let group = town.engine.people().make_group(&by, "ours".into(), trace()).await.unwrap().group;
+    town.engine.people().join(&by, group, x.by.person, trace()).await.unwrap();
+    town.engine
+        .people()
+        .give(&by, Resource::Agent("keyed".into()), Grantee::Org, Grant::View, trace())
+        .await
+        .unwrap();
     Things { talk, said, busy, ended, shared }
 }
 

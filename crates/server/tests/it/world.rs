@@ -155,13 +155,13 @@ impl World {
         let org = OrgId::from_bits(1);
         // In a test one may work anywhere.
         let me = NewOrg { org, name: "ann".into(), owner, roots: vec!["/".into()] };
-        engine.host(me).await.unwrap();
+        engine.people().host(me).await.unwrap();
         for (id, secret, purpose, client) in
             [(1, TOKEN, Purpose::Machine, None), (2, ROBOT, Purpose::Api, Some("robot".to_owned()))]
         {
             let token = TokenId::from_bits(id);
             let full = TokenRow::full(token, hash_of(secret), ANN, purpose, engine.now());
-            engine.add_token(TokenRow { client, ..full }).await.unwrap();
+            engine.people().add_token(TokenRow { client, ..full }).await.unwrap();
         }
         Self::open(engine, store, fence, clock, grove, Arc::new(Port::reserve()), set_up).await
     }
@@ -175,7 +175,7 @@ impl World {
         port: Arc<Port>,
         set_up: impl FnOnce(&mut ServerConfig),
     ) -> Self {
-        let me = engine.principal(hash_of(TOKEN)).await.unwrap().unwrap();
+        let me = engine.people().principal(hash_of(TOKEN)).await.unwrap().unwrap();
         let mut config = ServerConfig::new(port.address().to_string(), me);
         config.grace = Duration::from_secs(3);
         set_up(&mut config);
@@ -228,12 +228,12 @@ impl World {
 
     /// Lets somebody in, by a link.
     pub(crate) async fn let_in(&self, handle: &str, role: Role) -> Somebody {
-        let me = self.engine.principal(hash_of(TOKEN)).await.unwrap().unwrap();
+        let me = self.engine.people().principal(hash_of(TOKEN)).await.unwrap().unwrap();
         let add = AddPerson { handle: handle.into(), name: None, email: None, role };
-        let (_, link) = self.engine.add_person(&me, add, trace()).await.unwrap();
+        let (_, link) = self.engine.people().add_person(&me, add, trace()).await.unwrap();
         let at = SignInFor { purpose: Purpose::Cli, name: None };
-        let signed = self.engine.sign_in_by_link(link.reveal(), at, trace()).await.unwrap();
-        let by = self.engine.principal(signed.secret.hash()).await.unwrap().unwrap();
+        let signed = self.engine.people().sign_in_by_link(link.reveal(), at, trace()).await.unwrap();
+        let by = self.engine.people().principal(signed.secret.hash()).await.unwrap().unwrap();
         Somebody { token: signed.secret.reveal().to_owned(), by }
     }
 
@@ -269,7 +269,7 @@ impl World {
             under: None,
             trace: trace(),
         };
-        let accepted = self.engine.send(inbound).await.unwrap().accepted;
+        let accepted = self.engine.way_in().send(inbound).await.unwrap().accepted;
         (accepted.session, accepted.message)
     }
 }

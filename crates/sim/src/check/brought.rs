@@ -3,7 +3,7 @@
 use super::log::TurnTold;
 use super::{Findings, Scene};
 use crate::notes::{Brought, short};
-use engine::{Export, Part, PastTurn, Refused, StoredEntry};
+use engine::{Export, Part, PastTurn, StoredEntry, WayInError};
 use kernel::{Failure, MessageId, Outcome, PersonId, SessionId};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
 fn acknowledged_is_there(scene: &Scene<'_>, brought: &Brought, findings: &mut Findings) {
     let org = scene.org_of(brought.by);
     for answer in &brought.answers {
-        let Err(Refused::AlreadyImported { session }) = answer else { continue };
+        let Err(WayInError::AlreadyImported { session }) = answer else { continue };
         let own = scene.store.sessions.get(session).map(|row| row.org) == org;
         findings.must(own, "nobody notices what another org has", || format!("{answer:?}"));
     }

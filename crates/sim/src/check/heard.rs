@@ -3,7 +3,7 @@
 use super::scoped::{codes_in, own_words};
 use super::{Findings, Scene};
 use crate::notes::{Said, code_of, short};
-use engine::{Accepted, Granted, ReceiptState, Refused};
+use engine::{Accepted, Granted, ReceiptState, UnavailableError};
 use kernel::{Address, MessageId, PersonId, Request, SessionId, To};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ fn exactly_once(scene: &Scene<'_>, code: usize, said: &Said, findings: &mut Find
     findings.must(kept, "a receipt is given again, whatever is full by now", || {
         format!("w{code} {:?}", said.forgotten)
     });
-    let unclear = said.unanswered || said.answers.contains(&Err(Refused::Unclear));
+    let unclear = said.unanswered || said.answers.contains(&Err(UnavailableError::Unclear.into()));
     let unexpected = !stored.is_empty() && acknowledged.is_empty() && !unclear;
     findings.must(!unexpected, "what was refused changes nothing", || format!("w{code} {:?}", said.answers));
 }

@@ -59,7 +59,7 @@ impl Findings {
 pub(crate) async fn all(seed: u64, town: &Town, engine: &Engine, is_quiet: bool) -> SeedVerdict {
     let store = town.store().snapshot();
     let views = views(town, engine, &store).await;
-    let chain = engine.verify_audit(&town.people[0]).await;
+    let chain = engine.people().verify_audit(&town.people[0]).await;
     let seen = std::mem::take(&mut *town.notes.seen());
     let mut findings = Findings(seen.broken.clone());
     let whole = chain.as_ref().is_ok_and(|verified| verified.broken.is_none());
@@ -90,7 +90,7 @@ async fn views(town: &Town, engine: &Engine, store: &Snapshot) -> BTreeMap<Messa
         let Some(owner) = store.sessions.get(&row.session).and_then(|row| town.principal(row.owner)) else {
             continue;
         };
-        match (engine.receipt(owner, *message).await, engine.words(owner, *message).await) {
+        match (engine.views().receipt(owner, *message).await, engine.views().words(owner, *message).await) {
             (Ok(view), Ok(words)) => drop(views.insert(*message, (view, words))),
             (view, _) => town.notes.broken("receipts can be read", format!("{message}: {view:?}")),
         }

@@ -4,7 +4,7 @@
 
 use super::{Person, slack, words};
 use crate::doors::WEB;
-use engine::{IfNew, Inbound, Part, Refused, Trace};
+use engine::{IfNew, Inbound, Part, Trace, WayInError};
 use kernel::To;
 use std::time::Duration;
 
@@ -34,37 +34,37 @@ impl Person {
         slack(self.dice.weigh(&[(1, 0), (1, 1), (2, PRIVATE)]))
     }
 
-    async fn talk_there(&mut self) -> Option<Result<(), Refused>> {
+    async fn talk_there(&mut self) -> Option<Result<(), WayInError>> {
         let inbound = self.by_browser(None);
         let to = To::Conversation(self.thread());
         self.send_once(Inbound { to, reply: None, ..inbound }).await
     }
 
-    async fn be_answered_there(&mut self) -> Option<Result<(), Refused>> {
+    async fn be_answered_there(&mut self) -> Option<Result<(), WayInError>> {
         let inbound = self.by_browser(Some(To::New));
         let reply = Some(self.thread());
         self.send_once(Inbound { reply, ..inbound }).await
     }
 
-    async fn bind_there(&mut self) -> Option<Result<(), Refused>> {
+    async fn bind_there(&mut self) -> Option<Result<(), WayInError>> {
         let (daemon, thread) = (self.town.some_daemon(self.dice.roll()).await, self.thread());
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let make = async move { engine.make(&me, IfNew::default(), Some(thread), trace()).await };
+        let make = async move { engine.way_in().make(&me, IfNew::default(), Some(thread), trace()).await };
         daemon.call(make).await.map(|made| made.map(drop))
     }
 
-    async fn move_there(&mut self) -> Option<Result<(), Refused>> {
+    async fn move_there(&mut self) -> Option<Result<(), WayInError>> {
         let (daemon, thread) = (self.town.some_daemon(self.dice.roll()).await, self.thread());
         let sessions = self.gossip.heard().sessions.clone();
         let session = *self.dice.pick(&sessions)?;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        daemon.call(async move { engine.rebind(&me, thread, session, trace()).await }).await
+        daemon.call(async move { engine.way_in().rebind(&me, thread, session, trace()).await }).await
     }
 
-    async fn send_once(&mut self, inbound: Inbound) -> Option<Result<(), Refused>> {
+    async fn send_once(&mut self, inbound: Inbound) -> Option<Result<(), WayInError>> {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let engine = daemon.engine.clone();
-        daemon.call(async move { engine.send(inbound).await }).await.map(|sent| sent.map(drop))
+        daemon.call(async move { engine.way_in().send(inbound).await }).await.map(|sent| sent.map(drop))
     }
 
     fn by_browser(&mut self, to: Option<To>) -> Inbound {

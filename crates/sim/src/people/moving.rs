@@ -7,7 +7,7 @@ use super::Person;
 use crate::doors::SCHEMES;
 use crate::notes::short;
 use crate::town::Town;
-use engine::{CallerKey, Look, Refused, Trace};
+use engine::{CallerKey, Look, Trace, ViewError, WayInError};
 use kernel::{
     Change, Epoch, Errand, ErrandKind, NewWorktree, Principal, Request, SessionId, Setting, To, Turn,
 };
@@ -150,12 +150,10 @@ impl Person {
         let made = loop {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
             let (engine, me, how) = (daemon.engine.clone(), self.me.clone(), trace.clone());
-            let made = daemon.call(async move { engine.fork(&me, session, at, None, how).await }).await;
+            let made =
+                daemon.call(async move { engine.way_in().fork(&me, session, at, None, how).await }).await;
             self.town.notes.tell(|| format!("fork of {} at {at:?}: {made:?}", short(session)));
-            let again = matches!(
-                made,
-                None | Some(Err(Refused::Unclear | Refused::Unavailable(_) | Refused::DiskFull))
-            );
+            let again = matches!(made, None | Some(Err(WayInError::Unavailable(_))));
             if !again || self.town.is_enough(&mut tries) {
                 break made;
             }
@@ -209,7 +207,7 @@ impl Glance {
     async fn ask(self, look: Look) {
         let daemon = self.town.some_daemon(self.roll).await;
         let (engine, me, session) = (daemon.engine.clone(), self.me.clone(), self.session);
-        let seen = daemon.call(async move { engine.look(&me, session, look).await }).await;
+        let seen = daemon.call(async move { engine.views().look(&me, session, look).await }).await;
         self.town.notes.tell(|| format!("{look:?} in {}: {seen:?}", short(session)));
     }
 
@@ -228,7 +226,7 @@ impl Glance {
                 *over.lock().expect("nothing panics while it is held") = Some((errand, still));
                 Ok(())
             };
-            engine.look_with(&me, session, kind, work).await
+            engine.views().look_with(&me, session, kind, work).await
         });
         let seen = seen.await;
         self.town.notes.tell(|| format!("{kind:?} in {}: {seen:?}", short(session)));
@@ -238,7 +236,7 @@ impl Glance {
                 let how = format!("{kind:?} in {} under {:?}", short(session), errand.epoch);
                 self.town.notes.broken("nobody gets what was looked up in another scope", how);
             }
-            (Some(Err(Refused::Stale)), Some((errand, _))) => {
+            (Some(Err(ViewError::Stale)), Some((errand, _))) => {
                 self.town.notes.seen().stale_looks.push((session, errand, kind));
             }
             _ => {}

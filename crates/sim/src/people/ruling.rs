@@ -5,7 +5,7 @@
 
 use super::Person;
 use crate::doors::SCHEMES;
-use engine::{CallerKey, NewRule, Part, Refused, RuleEffect, Trace};
+use engine::{CallerKey, NewRule, Part, PeopleError, RuleEffect, Trace};
 use kernel::{Answer, Grantee, Moment, Remember, Request, RuleId, To};
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ impl Person {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
             let (engine, me, how, wanted) =
                 (daemon.engine.clone(), self.me.clone(), trace.clone(), new.clone());
-            let made = daemon.call(async move { engine.add_rule(&me, wanted, how).await }).await;
+            let made = daemon.call(async move { engine.people().add_rule(&me, wanted, how).await }).await;
             self.town.notes.tell(|| format!("{} rules {new:?}: {made:?}", self.me.handle));
-            if !is_lost(made.as_ref().map(|made| made.as_ref().err())) {
+            if !is_lost(&made) {
                 return;
             }
             self.wait_a_little().await;
@@ -91,7 +91,7 @@ impl Person {
     async fn remove_rule(&mut self) {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let rules = daemon.call(async move { engine.rules(&me).await }).await;
+        let rules = daemon.call(async move { engine.people().rules(&me).await }).await;
         let rules = rules.and_then(Result::ok).unwrap_or_default();
         let Some(rule) = self.dice.pick(&rules).map(|row| row.rule) else { return };
         let trace = self.rule_trace("unrule");
@@ -99,9 +99,9 @@ impl Person {
         while !self.town.is_enough(&mut tries) {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
             let (engine, me, how) = (daemon.engine.clone(), self.me.clone(), trace.clone());
-            let done = daemon.call(async move { engine.remove_rule(&me, rule, how).await }).await;
+            let done = daemon.call(async move { engine.people().remove_rule(&me, rule, how).await }).await;
             self.town.notes.tell(|| format!("{} removes {rule}: {done:?}", self.me.handle));
-            if !is_lost(done.as_ref().map(|done| done.as_ref().err())) {
+            if !is_lost(&done) {
                 return self.is_told_so(rule, &trace, done);
             }
             self.wait_a_little().await;
@@ -109,7 +109,7 @@ impl Person {
     }
 
     /// Whoever has removed it is not told that it was never there, however often they had to ask.
-    fn is_told_so(&self, rule: RuleId, trace: &Trace, done: Option<Result<(), Refused>>) {
+    fn is_told_so(&self, rule: RuleId, trace: &Trace, done: Option<Result<(), PeopleError>>) {
         let Some(CallerKey::Idempotency(key)) = &trace.key else { return };
         let mine = (self.me.person, key.clone());
         let by_me = {
@@ -126,7 +126,7 @@ impl Person {
     async fn answer_for_good(&mut self) {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let open = daemon.call(async move { engine.approvals(&me, 8).await }).await;
+        let open = daemon.call(async move { engine.views().approvals(&me, 8).await }).await;
         for view in open.and_then(Result::ok).into_iter().flatten() {
             let answer = if self.dice.chance(500) { Answer::Yes } else { Answer::No };
             let remember =
@@ -146,11 +146,6 @@ impl Person {
 }
 
 /// True if whoever asked has to ask again: nobody answered, or nobody knows.
-pub(super) fn is_lost(answer: Option<Option<&Refused>>) -> bool {
-    match answer {
-        None => true,
-        Some(refused) => {
-            matches!(refused, Some(Refused::Unclear | Refused::Unavailable(_) | Refused::DiskFull))
-        }
-    }
+fn is_lost<T>(answer: &Option<Result<T, PeopleError>>) -> bool {
+    matches!(answer, None | Some(Err(PeopleError::Unavailable(_))))
 }

@@ -22,7 +22,7 @@ impl Person {
         let Some((session, name)) = self.own_worktree() else { return };
         let daemon = self.town.some_daemon(1).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let removal = async move { engine.remove_worktree(&me, session, &name, true, trace()).await };
+        let removal = async move { engine.worktrees().remove(&me, session, &name, true, trace()).await };
         self.errands.spawn(async move {
             let _ = daemon.call(removal).await;
         });
@@ -51,7 +51,7 @@ impl Person {
         let Some(message) = self.last_said(session) else { return };
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
         let stop = Request::Stop { message };
-        let granted = daemon.call(async move { engine.ask(&me, stop, trace()).await }).await;
+        let granted = daemon.call(async move { engine.way_in().ask(&me, stop, trace()).await }).await;
         self.town.notes.tell(|| format!("stopped beside a chore: {granted:?}"));
         if let Some(Ok(Granted::Pending)) = granted
             && self.is_removing(session)

@@ -4,12 +4,11 @@
 //! They have dice and gossip of their own, so that everything else of a story stays as it was.
 
 use super::Person;
-use super::ruling::is_lost;
 use crate::dice::Dice;
 use crate::doors::SCHEMES;
 use crate::notes::{Brought, short};
 use crate::town::Town;
-use engine::{CallerKey, Export, IfNew, Made, Refused, Trace};
+use engine::{CallerKey, Export, IfNew, Made, Trace, UnavailableError, WayInError};
 use kernel::{Principal, SessionId, To};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,14 +76,14 @@ impl Person {
         let owner = self.town.people.iter().find(|person| person.person == record.owner)?.clone();
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let engine = daemon.engine.clone();
-        daemon.call(async move { engine.export(&owner, session).await }).await?.ok()
+        daemon.call(async move { engine.views().export(&owner, session).await }).await?.ok()
     }
 
     /// As a door does: first it is asked what is meant.
     async fn say_to_name(&mut self, name: SessionId) {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let meant = daemon.call(async move { engine.meant(&me, name).await }).await;
+        let meant = daemon.call(async move { engine.views().meant(&me, name).await }).await;
         let Some(Ok(meant)) = meant else { return };
         self.town.notes.tell(|| format!("{} means {} by {}", self.me.handle, short(meant), short(name)));
         let own = {
@@ -124,13 +123,14 @@ impl Import {
             let daemon = self.town.some_daemon(self.dice.roll()).await;
             let (engine, me, how) = (daemon.engine.clone(), self.me.clone(), trace.clone());
             let (export, digest) = (self.export.clone(), self.digest);
-            let wish = async move { engine.import(&me, export, IfNew::default(), digest, how).await };
+            let wish =
+                async move { engine.way_in().import(&me, export, IfNew::default(), digest, how).await };
             let made = daemon.call(wish).await;
             self.town.notes.tell(|| {
                 let (turns, of) = (self.export.turns.len(), short(self.export.session));
                 format!("{} imports {turns} turns of {of}: {made:?}", self.me.handle)
             });
-            let again = is_lost(made.as_ref().map(|made| made.as_ref().err()));
+            let again = matches!(made, None | Some(Err(WayInError::Unavailable(_))));
             self.note(&made);
             if !again || self.town.is_enough(&mut tries) {
                 return made.and_then(Result::ok);
@@ -139,11 +139,11 @@ impl Import {
         }
     }
 
-    fn note(&self, made: &Option<Result<Made, Refused>>) {
+    fn note(&self, made: &Option<Result<Made, WayInError>>) {
         let mut seen = self.town.notes.seen();
         let brought = &mut seen.imports[self.at];
         match made {
-            None | Some(Err(Refused::Unclear)) => brought.unanswered = true,
+            None | Some(Err(WayInError::Unavailable(UnavailableError::Unclear))) => brought.unanswered = true,
             Some(answer) => brought.answers.push(answer.clone().map(|made| made.session)),
         }
     }

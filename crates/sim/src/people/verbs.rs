@@ -3,7 +3,7 @@
 use super::{Known, Person};
 use crate::doors::SCHEMES;
 use crate::notes::short;
-use engine::{CallerKey, Granted, IfNew, Part, ReceiptState, Refused, Trace};
+use engine::{CallerKey, ConflictError, Granted, IfNew, Part, ReceiptState, Trace, WayInError};
 use kernel::{Answer, Request, SessionId};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Person {
     pub(super) async fn waiting(&mut self, session: SessionId) -> Vec<kernel::MessageId> {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let queue = daemon.call(async move { engine.queue(&me, session).await }).await;
+        let queue = daemon.call(async move { engine.views().queue(&me, session).await }).await;
         let waits = |state| matches!(state, ReceiptState::Waiting | ReceiptState::Held);
         let rows = queue.and_then(Result::ok).into_iter().flatten().map(|queued| queued.row);
         rows.filter(|row| waits(row.state)).map(|row| row.message).collect()
@@ -104,20 +104,21 @@ impl Person {
             let answer = daemon.call(async move {
                 match wanted {
                     Request::Edit { message, revision } => {
-                        engine.edit(&me, message, revision, &parts, how).await
+                        engine.way_in().edit(&me, message, revision, &parts, how).await
                     }
-                    other => engine.ask(&me, other, how).await,
+                    other => engine.way_in().ask(&me, other, how).await,
                 }
             });
             let answer = answer.await;
             self.town.notes.tell(|| format!("{} {request:?}: {answer:?}", self.me.handle));
             match answer {
-                Some(Ok(Granted::Done) | Err(Refused::TooLate | Refused::Changed)) => {}
+                Some(
+                    Ok(Granted::Done)
+                    | Err(WayInError::Conflict(ConflictError::TooLate | ConflictError::Changed)),
+                ) => {}
                 // It is in the inbox: there will be a verdict.
                 Some(Ok(Granted::Pending)) if self.dice.chance(500) => {}
-                None
-                | Some(Ok(Granted::Pending))
-                | Some(Err(Refused::Unclear | Refused::Unavailable(_) | Refused::DiskFull)) => {
+                None | Some(Ok(Granted::Pending)) | Some(Err(WayInError::Unavailable(_))) => {
                     tokio::time::sleep(Duration::from_millis(self.dice.between(10, 400))).await;
                     continue;
                 }
@@ -133,7 +134,7 @@ impl Person {
     pub(super) async fn answer_questions(&mut self) {
         let daemon = self.town.some_daemon(self.dice.roll()).await;
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let open = daemon.call(async move { engine.approvals(&me, 8).await }).await;
+        let open = daemon.call(async move { engine.views().approvals(&me, 8).await }).await;
         for row in open.and_then(Result::ok).into_iter().flatten() {
             let answer = if self.dice.weigh(&[(1, true), (1, false)]) { Answer::Yes } else { Answer::No };
             self.ask(Request::Answer { approval: row.row.approval, answer, remember: None }).await;
@@ -148,9 +149,9 @@ impl Person {
             let (engine, me) = (daemon.engine.clone(), self.me.clone());
             let wait = Duration::from_millis(self.dice.below(4_000));
             let receipt = if self.dice.chance(500) {
-                daemon.call(async move { engine.receipt(&me, message).await }).await
+                daemon.call(async move { engine.views().receipt(&me, message).await }).await
             } else {
-                daemon.call(async move { engine.receipt_within(&me, message, wait).await }).await
+                daemon.call(async move { engine.views().receipt_within(&me, message, wait).await }).await
             };
             if let Some(Ok(view)) = receipt {
                 self.town.notes.tell(|| format!("{} is {:?}", short(message), view.row.state));
@@ -166,7 +167,8 @@ impl Person {
         let trace =
             Trace { door: "sim", correlation: "sim".to_owned(), address: None, key, schemes: SCHEMES };
         let (engine, me) = (daemon.engine.clone(), self.me.clone());
-        let made = daemon.call(async move { engine.make(&me, IfNew::default(), None, trace).await }).await;
+        let made =
+            daemon.call(async move { engine.way_in().make(&me, IfNew::default(), None, trace).await }).await;
         if let Some(Ok(made)) = made {
             self.gossip.heard().sessions.push(made.session);
         }

@@ -4,7 +4,7 @@ use super::Person;
 use crate::dice::Dice;
 use crate::notes::Watched;
 use crate::town::{Daemon, Town};
-use engine::{Follow, Refused, Told};
+use engine::{Follow, Told, ViewError};
 use kernel::{Number, Principal, SessionId};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -54,11 +54,11 @@ impl WatchedStream {
     async fn connect(&mut self, daemon: &Daemon) -> Option<()> {
         let (engine, me, session) = (daemon.engine.clone(), self.me.clone(), self.session);
         let after = self.after();
-        let follow = daemon.call(async move { engine.follow(&me, session, after).await }).await?;
+        let follow = daemon.call(async move { engine.views().follow(&me, session, after).await }).await?;
         self.listen(follow, daemon).await
     }
 
-    async fn listen(&mut self, follow: Result<Follow, Refused>, daemon: &Daemon) -> Option<()> {
+    async fn listen(&mut self, follow: Result<Follow, ViewError>, daemon: &Daemon) -> Option<()> {
         let mut follow = follow.ok()?;
         loop {
             let told = tokio::select! {

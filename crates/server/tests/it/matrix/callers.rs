@@ -46,8 +46,8 @@ pub(super) async fn places(town: &Town) -> Vec<Place> {
     for owner in [town.host.clone(), second] {
         let giver = town.person(&owner, "giver", Role::Member).await;
         let by = town.now(&owner).await;
-        let group = town.engine.make_group(&by, "crew".into(), trace()).await.unwrap().group;
-        town.engine.join(&by, group, owner.by.person, trace()).await.unwrap();
+        let group = town.engine.people().make_group(&by, "crew".into(), trace()).await.unwrap().group;
+        town.engine.people().join(&by, group, owner.by.person, trace()).await.unwrap();
         places.push(Place { owner, giver, group });
     }
     places
@@ -79,7 +79,7 @@ pub(super) async fn callers(town: &Town, places: &[Place]) -> Vec<Caller> {
 async fn join(town: &Town, place: &Place, handle: &str, role: Role) -> Somebody {
     let person = town.person(&place.owner, handle, role).await;
     let by = town.now(&place.owner).await;
-    town.engine.join(&by, place.group, person.by.person, trace()).await.unwrap();
+    town.engine.people().join(&by, place.group, person.by.person, trace()).await.unwrap();
     person
 }
 
@@ -156,9 +156,9 @@ async fn dead_ones(town: &Town, places: &[Place], member: &Caller) -> Vec<(&'sta
     let expired = town.credential(&member.person, Purpose::Api, |row| row.expires = Some(Moment(1)));
     let expired = expired.await.token;
     let revoked = town.token(&member.person, Rights::ALL).await;
-    town.engine.revoke_token(&by, revoked.by.credential.unwrap(), trace()).await.unwrap();
+    town.engine.people().revoke_token(&by, revoked.by.credential.unwrap(), trace()).await.unwrap();
     let disabled = join(town, &places[0], "gone", Role::Member).await;
-    town.engine.disable(&by, disabled.by.person, trace()).await.unwrap();
+    town.engine.people().disable(&by, disabled.by.person, trace()).await.unwrap();
     let over = town.busy(&member.person, None).await;
     let turn =
         town.credential(&member.person, Purpose::Turn, |row| row.bound = Some((over.session, Turn(1))));

@@ -43,11 +43,11 @@ impl<'a> Scene<'a> {
         ];
         for (agent, to, grant) in doors {
             let on = Resource::Agent(agent.to_owned());
-            town.engine.give(&by, on, to, grant, trace()).await.unwrap();
+            town.engine.people().give(&by, on, to, grant, trace()).await.unwrap();
         }
         for place in places {
             let root = RootRow { directory: ROOT.to_owned(), to: Grantee::Org };
-            town.engine.add_root(&town.now(&place.owner).await, root, trace()).await.unwrap();
+            town.engine.people().add_root(&town.now(&place.owner).await, root, trace()).await.unwrap();
         }
         let (shared, people) = (Mutex::default(), Mutex::default());
         Self { town, places, shared, people, used: AtomicU64::new(0) }
@@ -69,7 +69,7 @@ impl<'a> Scene<'a> {
     async fn make(&self, caller: &Caller, role: Role) {
         let by = self.town.now(&self.places[caller.place].owner).await;
         let to = PersonChange { role: Some(role), ..PersonChange::default() };
-        self.town.engine.change_person(&by, caller.person.by.person, to, trace()).await.unwrap();
+        self.town.engine.people().change_person(&by, caller.person.by.person, to, trace()).await.unwrap();
     }
 
     /// A name that nobody has used.
@@ -154,7 +154,7 @@ impl<'a> Scene<'a> {
         let group = match which {
             Which::Ours if alone => {
                 let by = self.town.now(&self.places[caller.place].owner).await;
-                self.town.engine.make_group(&by, self.fresh(), trace()).await.unwrap().group
+                self.town.engine.people().make_group(&by, self.fresh(), trace()).await.unwrap().group
             }
             Which::Ours => self.places[caller.place].group,
             Which::OtherOrg => self.places[1 - caller.place].group,
@@ -178,7 +178,7 @@ impl<'a> Scene<'a> {
             effect: RuleEffect::Deny,
             until: None,
         };
-        self.town.engine.add_rule(&by, wanted, trace()).await.unwrap().rule.to_string()
+        self.town.engine.people().add_rule(&by, wanted, trace()).await.unwrap().rule.to_string()
     }
 
     fn to(&self, caller: &Caller, which: Which) -> String {

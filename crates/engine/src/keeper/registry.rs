@@ -167,14 +167,15 @@ impl Engine {
         }
     }
 
-    /// Rings for every session that has something in its inbox: whoever put it there has rung, and that may have got lost.
-    /// Whatever else is under way has its own moment to be looked at.
+    /// Rings for every session that has something in its inbox, or something under way that nobody here keeps: whoever put it
+    /// there has rung, and so has the start that found it, and that may have got lost.
     pub(crate) async fn ring_waiting(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let page = self.unfinished_after(&mut after).await?;
             for session in &page {
-                if !self.store().inbox(*session, 1).await?.is_empty() {
+                let is_kept = self.keepers().kept().bells.contains_key(session);
+                if !is_kept || !self.store().inbox(*session, 1).await?.is_empty() {
                     self.keep(*session);
                 }
             }

@@ -52,10 +52,10 @@ fn the_laws_hold_for_the_fourth_part_of_the_seeds() {
 /// that was written without anybody being told, an agent that came up after it had been buried; a conversation that was told
 /// again to an agent that never answered, a fork that worked beside its origin, an act of ours whose append was not heard of, a fork that was
 /// made while its origin went on, a daemon that was replaced and did not know the scope, another one that looked late how a
-/// tree was before a turn.
+/// tree was before a turn; a session under way whose ring got lost when the daemon started.
 #[test]
 fn the_laws_hold_for_seeds_that_broke_them() {
-    for seed in [9, 58, 87, 533, 1_162, 1_193, 1_339, 4_439, 6_662, 17_991, 33_452, 115_380, 504_932] {
+    for seed in [9, 58, 87, 533, 1_162, 1_193, 1_339, 4_439, 6_662, 17_991, 33_452, 115_380, 504_932, 2_338] {
         check(seed..seed + 1);
     }
 }
